@@ -1,4 +1,4 @@
-//! One request on its way: what it says, where it goes, what is done so that it fits, and how the answer comes back.
+//! One client request from arrival to answer: parsing, the choice of an upstream, compaction, and the way back.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -75,7 +75,7 @@ use summary_writers::WriterRecords;
 use usage_totals::UsageTotals;
 use work_limiter::WorkLimiter;
 
-/// What all passages share.
+/// The state that all exchanges share.
 pub(crate) struct GatewayState {
     pub(crate) config: GatewayOptions,
     pub(crate) parts: GatewayDependencies,
@@ -88,21 +88,21 @@ pub(crate) struct GatewayState {
     pub(crate) writers: WriterRecords,
     pub(crate) begun: SummaryStarts,
     pub(crate) tasks: GatewayTasks,
-    /// Pictures and files that upstreams have refused.
+    /// The pictures and files that upstreams have refused.
     pub(crate) part_refusals: omitted::PartRefusalCache,
-    /// Calls that clients were not shown.
+    /// The tool calls that clients were not shown.
     pub(crate) hidden_tool_calls: HiddenToolCalls,
-    /// What was decided of clients' lists of tools.
+    /// The decisions about clients' tool lists.
     deferrals: DeferralCache,
-    /// What clients go on from by name.
+    /// The answers that clients continue by name.
     pub(crate) answers: ResponseStore,
-    /// What the settings make of what is configured.
+    /// The function that applies the current settings to the configuration.
     pub(crate) setup_override: OnceLock<SetupOverride>,
-    /// The PreCompact hook's newest answers.
+    /// The newest answers of the PreCompact hook.
     hook_answers: HookOutputCache,
 }
 
-/// How conversations are shortened now, made of how they are to be by configuration.
+/// Returns the current compaction setup for a configured one.
 type SetupOverride = Box<dyn Fn(&CompactionSetup) -> CompactionSetup + Send + Sync>;
 
 impl GatewayState {
@@ -140,56 +140,56 @@ impl GatewayState {
     }
 }
 
-/// One request on its way.
+/// One client request in progress.
 #[derive(Clone)]
 pub(crate) struct Exchange {
     inner: Arc<GatewayState>,
     wire: &'static dyn WireCodec,
     envelope: Arc<RequestEnvelope>,
-    /// Where it can go, the preferred first.
+    /// The targets that have the model, the preferred first.
     targets: Vec<Arc<UpstreamTarget>>,
-    /// The caller's headers, as the upstream gets them.
+    /// The caller's headers as the upstream gets them.
     headers: HeaderMap,
     caller: [u8; 32],
-    /// The caller's key, if it is passed on.
+    /// The caller's key, if it is forwarded.
     key: Option<String>,
     overrides: RequestOverrides,
-    /// What is kept of the answer, if it is.
+    /// The retention of the answer, if the client may continue it by name.
     response_retention: Option<previous_response::ResponseRetention>,
-    /// When the request came.
+    /// The arrival time of the request.
     received_at: Instant,
-    /// The name of the conversation, once somebody needs it.
+    /// The name of the conversation, computed when first needed.
     conversation_key: OnceLock<[u8; 32]>,
-    /// The client's tools, where some are deferred: then the envelope is that of the shorter request.
+    /// The client's tools, if some are deferred. `envelope` is the shortened request then.
     deferral: Option<Arc<ToolDeferral>>,
 }
 
-/// The same at one upstream.
+/// The exchange at one upstream.
 struct UpstreamAttempt {
     exchange: Arc<Exchange>,
     target: Arc<UpstreamTarget>,
     limits: Limits,
     window: KnownWindow,
     policy: CompactionPolicy,
-    /// How conversations are to be shortened here, whatever stands in for it and whatever the request asks for.
+    /// The configured compaction, before substitutes and the request's overrides.
     compaction_setup: CompactionSetup,
     conversation: Option<Arc<GatewayConversation>>,
     totals: Arc<UsageTotals>,
-    /// What a refusal has left for the answer, in tokens.
+    /// The output limit that a refusal has left for the answer, in tokens.
     max_output_tokens: Option<u64>,
-    /// What was left out because the upstream refuses it.
+    /// The parts that were left out because the upstream refuses them.
     omissions: omitted::RequestOmissions,
-    /// Why the model gets no tool of ours, once that was asked.
+    /// The reason why the model gets no `recall` tool, computed when first needed.
     no_recall_reason: OnceLock<Option<&'static str>>,
-    /// Goes with the route: what waits for the end of the request begins then.
+    /// Dropped with the attempt: background work that waits for the end of the request starts then.
     over: OnceLock<oneshot::Sender<()>>,
-    /// Whether the upstream has begun an answer.
+    /// Set once the upstream has begun an answer.
     is_answered: Arc<AtomicBool>,
-    /// Counts as a request on its way to the upstream.
+    /// Counts the attempt as a request in flight at the upstream.
     _load: LoadGuard,
 }
 
-/// What was done, for the headers.
+/// The compaction of a request, for the response headers.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct PreparationReport {
     action: PreparationAction,
@@ -211,7 +211,7 @@ enum PreparationAction {
     None,
     Pruned,
     Compacted,
-    /// What was decided for an earlier request holds for this one.
+    /// A decision for an earlier request applies to this one.
     Remembered,
 }
 
@@ -226,21 +226,21 @@ impl PreparationAction {
     }
 }
 
-/// What an upstream has begun to answer.
+/// The start of an upstream's answer.
 enum UpstreamDisposition {
-    /// All of it.
+    /// A complete answer.
     Whole(StatusCode, HeaderMap, Bytes),
     /// A stream.
     Stream(StatusCode, HeaderMap, ReplyStream),
-    /// A stream that says this in place of an answer.
+    /// A stream that carries this error instead of an answer.
     Failed(GatewayError, StatusCode, HeaderMap, ReplyStream),
 }
 
 impl Exchange {
-    /// Reads a call.
+    /// Reads a client's request.
     ///
     /// # Errors
-    /// [`GatewayError`] if it cannot be read or nobody has its model.
+    /// [`GatewayError`] if the request cannot be read or no upstream has its model.
     pub(crate) fn open(
         inner: Arc<GatewayState>,
         wire: &'static dyn WireCodec,
@@ -277,12 +277,13 @@ impl Exchange {
         })
     }
 
-    /// The model that is asked for; empty if none is named.
+    /// Returns the requested model; empty if the request names none.
     pub(crate) fn model(&self) -> &str {
         &self.envelope.model
     }
 
-    /// Goes to the upstream and comes back. A stream that is long in coming begins with comments.
+    /// Forwards the request and returns the reply. A stream whose answer is slow starts with comments, so that no proxy
+    /// between closes the silent connection.
     pub(crate) async fn answer(self) -> GatewayReply {
         let exchange = Arc::new(self);
         let (wire, patience) = (exchange.wire, exchange.inner.config.keep_alive);
@@ -304,7 +305,7 @@ impl Exchange {
         }
     }
 
-    /// Counts what the preferred upstream would be sent.
+    /// Returns the input tokens that the preferred upstream would receive.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read.
@@ -323,7 +324,7 @@ impl Exchange {
         Ok(GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
     }
 
-    /// The items that stand for the conversation, at the preferred upstream.
+    /// Returns the items that replace the conversation, compacted for the preferred upstream.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read, or there is no answer.
@@ -334,7 +335,7 @@ impl Exchange {
         Ok(reply(UpstreamAttempt::find(exchange, target).await.compact().await?))
     }
 
-    /// The beginning of the answer, logged.
+    /// Returns the beginning of the answer, and logs arrival and failure.
     async fn open_answer(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         self.log_arrival();
         let opened = Arc::clone(&self).go().await;
@@ -344,7 +345,7 @@ impl Exchange {
         opened
     }
 
-    /// Tries the upstreams that have the model, one after another as long as the next may do better.
+    /// Tries the upstreams that have the model in turn, as long as the next one may do better.
     async fn go(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         if let Some(compaction) = self.triggered_compaction().await? {
             return Ok(compaction);
@@ -368,7 +369,7 @@ impl Exchange {
         newest.unwrap_or_else(|| Err(GatewayError::new(GatewayErrorKind::Internal, "there is no upstream")))
     }
 
-    /// Asks one upstream, in the caller's dialect where it speaks that.
+    /// Sends the request to one upstream, in the caller's dialect if the upstream speaks it.
     async fn at(
         self: &Arc<Self>,
         target: &Arc<UpstreamTarget>,
@@ -395,6 +396,8 @@ impl Exchange {
         if is_sure || !opened.as_ref().is_ok_and(has_no_path) {
             return opened;
         }
+        // The upstream may only lack this dialect's path. If the translated request fails, too, the first answer was
+        // the better explanation, and the verdict about the dialect is withdrawn.
         target.does_not_speak(self.wire.dialect(), true);
         totals.try_elsewhere();
         let crossed = with_totals(find().await).go().await;
@@ -406,7 +409,7 @@ impl Exchange {
     }
 }
 
-/// What an upstream that has not answered did instead, for the log.
+/// Returns the reason why an upstream gave no answer, for the log.
 fn failure(opened: &Result<UpstreamDisposition, GatewayError>) -> String {
     match opened {
         Ok(UpstreamDisposition::Whole(status, ..)) => status.to_string(),
@@ -415,13 +418,13 @@ fn failure(opened: &Result<UpstreamDisposition, GatewayError>) -> String {
     }
 }
 
-/// Returns whether there was nobody to ask.
+/// Returns whether the upstream could not be reached.
 fn is_unreachable(opened: &Result<UpstreamDisposition, GatewayError>) -> bool {
     opened.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::Unreachable)
 }
 
-/// Returns whether another upstream may do better: this one is not there, has no time, or is broken, and has said
-/// nothing yet.
+/// Returns whether another upstream may do better. The failed one is unreachable, overloaded or broken, and has sent
+/// nothing of an answer yet.
 fn is_for_the_next(opened: &Result<UpstreamDisposition, GatewayError>) -> bool {
     match opened {
         Ok(UpstreamDisposition::Whole(status, ..)) => {
@@ -473,15 +476,15 @@ impl UpstreamAttempt {
         Self { policy: route.able(policy), ..route }
     }
 
-    /// Returns whether the upstream does not speak the caller's dialect.
+    /// Returns whether the upstream does not speak the caller's dialect, so that the request is translated.
     fn needs_translation(&self) -> bool {
         self.target.speaks(self.exchange.wire.dialect()) == DialectSupport::No
     }
 
-    /// What calls the model in its server's own dialect: with the key that the caller's requests go out with.
+    /// Returns the provider for the model in its server's own dialect, with the key that the caller's requests use.
     ///
     /// # Errors
-    /// [`ProviderError`] if no such client can be made.
+    /// [`ProviderError`] if the provider cannot be built.
     fn provider(&self) -> Result<SharedProvider, ProviderError> {
         match self.exchange.inner.config.credentials {
             CredentialSource::Own => Ok(self.target.provider()),
@@ -489,17 +492,17 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Work that takes its time by the size of the request.
+    /// Runs work whose time depends on the size of the request.
     async fn work<T>(&self, work: impl FnOnce() -> T) -> T {
         self.work_on(self.exchange.envelope.bytes.len(), work).await
     }
 
-    /// Work that takes its time by so many bytes of it.
+    /// Runs work whose time depends on this number of bytes.
     async fn work_on<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
         self.exchange.inner.work_limiter.work(bytes, work).await
     }
 
-    /// The changes that every form of the request has here.
+    /// Returns the edits that every form of the request needs at this upstream.
     fn request_edit(&self) -> RequestEdit {
         let is_other = self.target.model != self.exchange.envelope.model;
         RequestEdit {
@@ -509,7 +512,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The window and who said it; where nobody did, what to do about that.
+    /// Returns the window with its source. An assumed window comes with the key that declares it.
     fn window_said(&self) -> String {
         let KnownWindow { tokens, .. } = self.window;
         match self.window.is_known() {
@@ -521,7 +524,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Adds what was done to the headers of an answer.
+    /// Adds the report to the headers of an answer.
     fn describe(&self, report: &PreparationReport, headers: &mut HeaderMap) {
         headers::say(headers, "x-longhaul-action", report.action.as_str());
         headers::say(headers, "x-longhaul-upstream", &self.target.server.upstream.name);

@@ -1,4 +1,4 @@
-//! The door: a call comes in, a reply goes out.
+//! The gateway's public interface: a client's request comes in, a reply goes out.
 
 use std::fmt;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use crate::upstream::UpstreamOptions;
 use crate::window::{KnownWindow, NoSharedWindowStore, SharedWindowStore};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
 
-/// What a gateway is set up with. Everything has a default but the upstreams.
+/// The options of a gateway. Every option but the upstreams has a default.
 ///
 /// | key of `gateway:` | field |
 /// | --- | --- |
@@ -36,41 +36,41 @@ use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
 /// | `context.compression`, `pruningAgent` | [`policy`](Self::policy) |
 #[derive(Clone, Debug)]
 pub struct GatewayOptions {
-    /// Where models are, the preferred first. A model is looked for in their lists; one that
-    /// nobody lists is asked for where any name is taken.
+    /// The upstreams, the preferred first. A model is looked up in their lists. A model that no upstream lists is sent
+    /// to the upstreams that take any name.
     pub upstreams: Vec<UpstreamOptions>,
-    /// How conversations are shortened; by default `adaptive`. The strategy `pruning-agent` has the gateway's own trigger
-    /// (80 % of the window) unless the policy has one.
+    /// The policy that shortens conversations; by default `adaptive`. The strategy `pruning-agent` has the gateway's
+    /// own trigger (80 % of the window) unless the policy has one.
     pub policy: CompactionPolicy,
-    /// Whether a request that needs a summary waits until it is written. By default it does not: an extract stands in
-    /// its place until a summary is ready, which is written between the requests, from 65 % of the window on.
+    /// Makes a request that needs a summary wait for it. By default the request gets an extract instead. The summary is
+    /// then written between the requests, from 65 % of the window on.
     pub waits_for_summaries: bool,
-    /// Whose key an upstream is shown.
+    /// The credentials that an upstream receives.
     pub credentials: CredentialSource,
-    /// Whether an answer that outgrows its window is stopped and goes on after room was made.
+    /// The treatment of an answer that outgrows its window.
     pub midstream: MidstreamMode,
-    /// Whether the text of an answer says what is done, beside comments and headers.
+    /// Repeats notices in the answer's text, beside comments and headers.
     pub notices_in_text: bool,
-    /// Whether models can look up what was left out.
+    /// The model's access to content that is no longer in its view.
     pub recall: RecallMode,
-    /// Whether a client's tools are deferred that take much of the window.
+    /// The treatment of client tools that take a large part of the window.
     pub defer_tools: ToolDeferralMode,
     /// The largest request that is read, in bytes.
     pub max_body_bytes: usize,
-    /// Conversations that are kept ready, at most.
+    /// The maximum number of conversations in memory.
     pub max_conversations: usize,
-    /// What all kept conversations may hold of requests, in bytes.
+    /// The maximum size of all requests in memory, in bytes.
     pub max_conversation_bytes: usize,
-    /// How long a stream may be silent before a comment keeps its line alive.
+    /// The silence of a stream after which a comment keeps the connection alive.
     pub keep_alive: Duration,
-    /// Tries of a request at one upstream before its first byte, at least one.
+    /// The maximum number of tries of a request at one upstream before its first byte, at least one.
     pub attempts: u32,
-    /// How often an answer that breaks off is asked for again, and how long its upstream is waited for then.
+    /// The limits for asking again after an answer breaks off, and for waiting for its upstream.
     pub retry: RetryPolicy,
 }
 
 impl GatewayOptions {
-    /// The defaults, with these upstreams.
+    /// Returns the default options for these upstreams.
     pub fn new(upstreams: Vec<UpstreamOptions>) -> Self {
         Self {
             upstreams,
@@ -91,77 +91,77 @@ impl GatewayOptions {
     }
 }
 
-/// Whose key an upstream is shown.
+/// The credentials that an upstream receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CredentialSource {
-    /// The upstream's own, as configured; the caller's is not passed on.
+    /// The upstream's own, as configured; the caller's credentials stay here.
     #[default]
     Own,
     /// The caller's.
     Forward,
 }
 
-/// What is done about an answer that outgrows its window.
+/// The treatment of an answer that outgrows its window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MidstreamMode {
-    /// It is stopped and goes on exactly, where the upstream can.
+    /// The answer is stopped and continued exactly, where the upstream can continue an answer.
     #[default]
     Exact,
-    /// The same; elsewhere the model is asked to go on, what it repeats is left out, and the answer is called
-    /// approximate.
+    /// As `Exact` where possible; elsewhere the model is asked to continue. Text that it repeats is left out, and the
+    /// answer is marked approximate.
     BestEffort,
-    /// It ends as the upstream ends it.
+    /// The answer ends as the upstream ends it.
     Off,
 }
 
-/// What is done about what a model is no longer shown.
+/// The model's access to content that is no longer in its view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecallMode {
-    /// Nothing: the tools are the client's.
+    /// None: all tools are the client's.
     #[default]
     Off,
-    /// The tool `recall` is added to the client's once something is left out. It is answered here, and the client is not
-    /// shown that.
+    /// The tool `recall` is added to the client's tools once content is left out. The gateway answers the calls of this
+    /// tool and hides them from the client.
     Inject,
 }
 
-/// What is done about a client's tools that take much of the window.
+/// The treatment of client tools that take a large part of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolDeferralMode {
-    /// Those that take more than a quarter of it are deferred: the model gets as many of them as there is room for, and
-    /// finds the others. The client is not shown that it searches, and sees its calls as calls of its own tools.
+    /// Tools that take more than a quarter of the window are deferred. The model gets as many of them as fit and
+    /// searches for the others. The client does not see the search; it sees calls of its own tools.
     #[default]
     Auto,
-    /// Nothing: they go out as they are.
+    /// All tools are sent as they are.
     Off,
 }
 
-/// What a gateway is given to work with.
+/// The services that a gateway needs from its host.
 #[derive(Clone)]
 pub struct GatewayDependencies {
-    /// Remembers what was decided for prefixes, and answers that clients go on from by name.
+    /// The memo of decisions for prefixes, and of answers that clients continue by name.
     pub memo: Arc<dyn PrefixCache>,
-    /// Counts for a model.
+    /// Returns the token counter of a model.
     pub counter: Arc<dyn Fn(&ModelOrigin) -> MessageTokenCounter + Send + Sync>,
-    /// Seconds since 1970, for answers that are written here.
+    /// Returns the seconds since 1970, for answers that the gateway writes.
     pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// A name that no other answer has.
+    /// Returns a unique name for an answer.
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
-    /// What others in this process know of windows, and are told of them.
+    /// The store of learned windows that the process shares.
     pub windows: Arc<dyn SharedWindowStore>,
-    /// Who writes summaries where the policy's writer is another model than the one that is talked to; `None`: that one.
+    /// The writer of summaries, if the policy's writer is another model than the conversation's own.
     pub summariser: Option<SharedProvider>,
-    /// The hook that is asked before a compaction, if there is one.
+    /// The hook that is asked before a compaction.
     pub pre_compact: Option<Arc<dyn PreCompactHook>>,
 }
 
 impl Default for GatewayDependencies {
-    /// A memo that lives as long as the process, the structured estimate, the system's clock, and names that follow from
-    /// it.
+    /// Returns a memo that lives as long as the process, the structured estimate, the system's clock, and names derived
+    /// from that clock.
     fn default() -> Self {
         let counter = |origin: &ModelOrigin| MessageTokenCounter::default().for_model(&origin.model);
         let made = AtomicU64::new(0);
@@ -191,18 +191,18 @@ impl fmt::Debug for GatewayDependencies {
     }
 }
 
-/// A request of a client.
+/// A client's request.
 #[derive(Clone, Debug)]
 pub struct ClientRequest {
-    /// How it speaks, as its path says.
+    /// The dialect, which follows from the request's path.
     pub dialect: Dialect,
-    /// Its headers.
+    /// The request's headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// The request's body.
     pub body: Bytes,
 }
 
-/// What the client gets.
+/// The gateway's reply to a client.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GatewayReply {
@@ -216,13 +216,13 @@ pub struct GatewayReply {
 
 /// The body of a reply.
 pub enum ReplyBody {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// As it comes. Dropping it stops the upstream.
+    /// A stream of pieces. Dropping the stream stops the upstream.
     Stream(ReplyStream),
 }
 
-/// The pieces of a reply. An error has no words any more: the connection breaks.
+/// The pieces of a reply. After an error the connection breaks, because the answer cannot be ended in its dialect.
 pub type ReplyStream = Pin<Box<dyn Stream<Item = Result<Bytes, BrokenAnswerError>> + Send>>;
 
 /// An answer that cannot be ended in its own dialect.
@@ -243,20 +243,20 @@ impl fmt::Debug for ReplyBody {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListedModel {
-    /// Its name.
+    /// The model's name.
     pub name: String,
-    /// Where it is.
+    /// The name of its upstream.
     pub upstream: String,
-    /// Its window in tokens as it was declared or last seen; the view that clients see has no limit.
+    /// The window in tokens as declared or last seen. The view that clients see has no limit.
     pub window: Option<u64>,
 }
 
-/// How conversations are shortened, and who writes summaries if not the model that is talked to.
+/// The compaction policy and, if it is not the conversation's own model, the writer of summaries.
 #[derive(Clone)]
 pub struct CompactionSetup {
-    /// How.
+    /// The policy.
     pub policy: CompactionPolicy,
-    /// Who, where the policy's writer is another model.
+    /// The writer, if the policy names another model.
     pub summariser: Option<SharedProvider>,
 }
 
@@ -266,7 +266,7 @@ impl fmt::Debug for CompactionSetup {
     }
 }
 
-/// Takes calls. Cheap to clone; one for a process.
+/// A gateway for clients' requests. A clone is cheap; one gateway serves a process.
 #[derive(Clone)]
 pub struct Gateway {
     inner: Arc<GatewayState>,
@@ -279,7 +279,7 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// Connects nothing yet.
+    /// Creates a gateway. No upstream is contacted yet.
     ///
     /// # Errors
     /// [`SetupError`] if an upstream cannot be used.
@@ -289,13 +289,13 @@ impl Gateway {
         Ok(Self { inner: Arc::new(GatewayState::new(config, parts)?) })
     }
 
-    /// Has each request shortened as `now` says of what is configured: settings may change while the gateway runs. Only
-    /// the first such call counts.
+    /// Sets a function that adapts the configured compaction to the current settings for each request. Settings may
+    /// change while the gateway runs. Only the first call of this method has an effect.
     pub fn follow(&self, now: impl Fn(&CompactionSetup) -> CompactionSetup + Send + Sync + 'static) {
         let _ = self.inner.setup_override.set(Box::new(now));
     }
 
-    /// Answers a call. Errors are answers in the caller's dialect.
+    /// Answers a client's request. Errors are replies in the caller's dialect.
     pub async fn answer(&self, call: ClientRequest) -> GatewayReply {
         let dialect = call.dialect;
         match self.read(call).await {
@@ -304,10 +304,10 @@ impl Gateway {
         }
     }
 
-    /// Reads a call.
+    /// Reads a client's request.
     ///
     /// # Errors
-    /// [`GatewayError`] if it cannot be read or nobody has its model.
+    /// [`GatewayError`] if the request cannot be read or no upstream has its model.
     pub async fn read(&self, call: ClientRequest) -> Result<GatewayRequest, GatewayError> {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
         let open = || Exchange::open(Arc::clone(&self.inner), wire, call);
@@ -315,9 +315,9 @@ impl Gateway {
         Ok(GatewayRequest { wire, exchange })
     }
 
-    /// Counts the input of a request that is not made: `{"input_tokens": N}`, of what an upstream would be sent. The
-    /// header `x-longhaul-view` says whether that is the client's history or a shortened one. Nothing is shortened
-    /// for it.
+    /// Returns the number of input tokens that an upstream would receive, as `{"input_tokens": N}`. The request is not
+    /// sent, and nothing is shortened for the count. The header `x-longhaul-view` says whether the count is of the
+    /// client's history or of a shortened view.
     pub async fn count_tokens(&self, call: ClientRequest) -> GatewayReply {
         let dialect = call.dialect;
         match self.read(call).await {
@@ -326,9 +326,8 @@ impl Gateway {
         }
     }
 
-    /// Shortens the conversation of a request of the Responses dialect, and answers with the items that stand for it
-    /// (`object: response.compaction`). They are messages that any model can read, but where OpenAI itself is the
-    /// upstream: then they are OpenAI's.
+    /// Compacts the conversation of a Responses request and returns the items that replace it (`object:
+    /// response.compaction`). Any model can read these messages. If OpenAI is the upstream, the items are OpenAI's own.
     pub async fn compact(&self, call: ClientRequest) -> GatewayReply {
         match self.read(ClientRequest { dialect: Dialect::Responses, ..call }).await {
             Ok(request) => request.compact().await,
@@ -336,42 +335,42 @@ impl Gateway {
         }
     }
 
-    /// Passes a request without a conversation to its model's server. Errors are answers as OpenAI's API has them.
+    /// Relays a request without a conversation to its model's server. Errors have the form of OpenAI's API.
     pub async fn relay_request(&self, passed: RelayEndpoint, call: ClientRequest) -> GatewayReply {
         let passed = crate::relay::relay_to_upstream(&self.inner, passed, &call.headers, call.body).await;
         passed.unwrap_or_else(|fault| refusal_in(Dialect::Chat, &fault))
     }
 
-    /// The models that clients can ask for by name; upstreams that take any model are not asked for theirs.
+    /// Returns the models that clients can ask for by name. Upstreams that take any model are not queried.
     pub fn models(&self) -> Vec<ListedModel> {
         self.inner.targets.models()
     }
 
-    /// Returns whether the server of the configured model is one of the upstreams: then its models can be asked
-    /// for, too.
+    /// Returns whether the configured model's server is one of the upstreams. If so, clients can ask for its models,
+    /// too.
     pub fn has_usual(&self) -> bool {
         self.inner.targets.has_usual()
     }
 
-    /// Waits until nothing is done beside requests: summaries that are tried again after an answer.
+    /// Waits until the background work is done: summaries that are tried again after an answer.
     pub async fn settle(&self) {
         self.inner.tasks.settle().await;
     }
 
-    /// Ends what is done beside requests: it is tried again by whoever comes next.
+    /// Stops the background work. The next request of the conversation tries it again.
     pub async fn stop(&self) {
         self.inner.tasks.stop().await;
     }
 
-    /// The window that a request for this model would be measured by, at the upstream that is asked first; `None` if
-    /// nobody has the model. With `asks` a server that was not asked yet is, and may take a few seconds; else it is
-    /// what is known.
+    /// Returns the window that measures a request for this model at the first upstream; `None` if no upstream has the
+    /// model. With `asks` a server that was not queried yet is queried, which may take a few seconds. Without `asks`
+    /// only known limits count.
     pub async fn window(&self, model: &str, asks: bool) -> Option<KnownWindow> {
         self.inner.targets.window(model, asks).await
     }
 }
 
-/// A call that was read.
+/// A client's request that has been read.
 pub struct GatewayRequest {
     wire: &'static dyn WireCodec,
     exchange: Exchange,
@@ -384,39 +383,39 @@ impl fmt::Debug for GatewayRequest {
 }
 
 impl GatewayRequest {
-    /// The model that it asks for; empty if it names none.
+    /// Returns the model that the request names; empty if it names none.
     pub fn model(&self) -> &str {
         self.exchange.model()
     }
 
-    /// As [`Gateway::answer`].
+    /// Answers the request, see [`Gateway::answer`].
     pub async fn answer(self) -> GatewayReply {
         self.exchange.answer().await
     }
 
-    /// As [`Gateway::count_tokens`].
+    /// Counts the request's input, see [`Gateway::count_tokens`].
     pub async fn count_tokens(self) -> GatewayReply {
         self.exchange.count().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
     }
 
-    /// As [`Gateway::compact`].
+    /// Compacts the request's conversation, see [`Gateway::compact`].
     pub async fn compact(self) -> GatewayReply {
         self.exchange.compact().await.unwrap_or_else(|fault| refusal(self.wire, &fault))
     }
 }
 
-/// Why a gateway cannot be set up.
+/// An upstream option that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("upstream `{upstream}`: {message}")]
 #[non_exhaustive]
 pub struct SetupError {
-    /// Which.
+    /// The upstream's name.
     pub upstream: String,
-    /// What is wrong with it.
+    /// The problem.
     pub message: String,
 }
 
-/// The dialect's rules.
+/// Returns the codec of a dialect.
 pub(crate) fn wire(dialect: Dialect) -> &'static dyn WireCodec {
     match dialect {
         Dialect::Chat => &longhaul_wire::chat::edit::ChatCodec,
@@ -425,12 +424,12 @@ pub(crate) fn wire(dialect: Dialect) -> &'static dyn WireCodec {
     }
 }
 
-/// An error as a reply in a dialect: what the server around the gateway has against a request.
+/// Returns an error as a reply in a dialect, for a server that refuses a request before the gateway reads it.
 pub fn refusal_in(dialect: Dialect, fault: &GatewayError) -> GatewayReply {
     refusal(wire(dialect), fault)
 }
 
-/// An error as a reply.
+/// Returns an error as a reply.
 pub(crate) fn refusal(wire: &dyn WireCodec, fault: &GatewayError) -> GatewayReply {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -438,6 +437,7 @@ pub(crate) fn refusal(wire: &dyn WireCodec, fault: &GatewayError) -> GatewayRepl
         headers.insert("x-longhaul-action", HeaderValue::from_static("refused"));
     }
     if let Some(wait) = fault.retry_after {
+        // Rounded up: a client that comes back a fraction of a second early is refused again.
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -1,9 +1,9 @@
-//! Headers: what is passed on, what is ours.
+//! The headers that pass between client and upstream, and the gateway's own headers.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use longhaul_core::budget::StrategyTrigger;
 
-/// Headers that belong to one connection, and such as only we may write.
+/// Reports whether a header belongs to one connection or is the gateway's to write.
 fn is_ours(name: &HeaderName) -> bool {
     const HOP: [HeaderName; 10] = [
         header::CONNECTION,
@@ -20,11 +20,11 @@ fn is_ours(name: &HeaderName) -> bool {
     HOP.contains(name) || name == "keep-alive" || name == "proxy-connection"
 }
 
-/// Headers that say who calls.
+/// The headers that hold the caller's credentials.
 const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
-/// The caller's headers for the upstream. The cookie is one of our own page. Whatever coding the caller takes, the
-/// upstream is asked for none: what is coded could not be read on its way.
+/// Returns the caller's headers for the upstream. The cookie belongs to the gateway's own page and stays here. The
+/// upstream is always asked for an uncompressed answer, because the gateway must read the stream.
 pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMap {
     let named = connection_names(from);
     let passes = |name: &HeaderName| {
@@ -42,21 +42,22 @@ pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMa
     headers
 }
 
-/// Returns whether a header of an answer says something to a client of a model: what the answer is, whose, and when
-/// to ask again. Cookies, redirects, challenges and the rules for web pages are between the upstream and us.
+/// Returns whether a response header is meant for a client of a model: content type, provider, request id, rate limits.
+/// Cookies, redirects, challenges and the rules for web pages concern only the upstream and the gateway.
 fn is_for_clients(name: &str) -> bool {
     const KNOWN: [&str; 6] =
         ["content-type", "content-language", "cache-control", "retry-after", "retry-after-ms", "cf-ray"];
     const MAKERS: [&str; 3] = ["x-", "openai-", "anthropic-"];
     const WORDS: [&str; 3] = ["request-id", "ratelimit", "rate-limit"];
-    // Orders to servers before us, and what only we may say.
+    // `x-accel-*` and the like command a reverse proxy in front of the gateway. Only the gateway may write
+    // `x-longhaul-*`.
     const NEVER: [&str; 5] = ["x-longhaul-", "x-accel-", "x-sendfile", "x-lighttpd-", "x-reproxy-"];
     let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
     let is_known = KNOWN.contains(&name) || begins(&MAKERS) || WORDS.iter().any(|word| name.contains(word));
     is_known && !begins(&NEVER)
 }
 
-/// The upstream's headers for the caller.
+/// Returns the upstream's headers for the caller.
 pub(crate) fn for_caller(from: &HeaderMap) -> HeaderMap {
     let named = connection_names(from);
     let passes = |name: &HeaderName| {
@@ -65,24 +66,25 @@ pub(crate) fn for_caller(from: &HeaderMap) -> HeaderMap {
     from.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Headers that `Connection` names belong to the connection too.
+/// Returns the header names that `Connection` lists: they are hop-by-hop, too.
 fn connection_names(from: &HeaderMap) -> Vec<&str> {
     let lists = from.get_all(header::CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).map(str::trim).collect()
 }
 
-/// Names the caller: a hash of whatever it shows.
+/// Returns a hash that identifies the caller by its credentials.
 pub(crate) fn hash_caller(from: &HeaderMap) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway caller");
     for name in CREDENTIALS {
         let value = from.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+        // The length goes first, so that a value cannot slide from one header into the next.
         hasher.update(&(value.len() as u64).to_le_bytes());
         hasher.update(value);
     }
     *hasher.finalize().as_bytes()
 }
 
-/// What a caller asks for in this request only.
+/// The settings that a caller overrides for one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RequestOverrides {
     /// `x-longhaul-compress: off`.
@@ -94,8 +96,10 @@ pub(crate) struct RequestOverrides {
 }
 
 impl RequestOverrides {
+    /// Reads the overrides from the `x-longhaul-` headers.
+    ///
     /// # Errors
-    /// Which header of ours there is not, or has a value that cannot be read.
+    /// The message names an unknown `x-longhaul-` header, or a header whose value cannot be read.
     pub(crate) fn read(from: &HeaderMap) -> Result<Self, String> {
         let unknown = |name: &&HeaderName| {
             name.as_str().strip_prefix("x-longhaul-").is_some_and(|name| !ASKED.contains(&name))
@@ -121,10 +125,11 @@ impl RequestOverrides {
     }
 }
 
-/// What requests may have behind `x-longhaul-`. The last is said between the servers of one database.
+/// The request headers behind `x-longhaul-`. The last one, `node`, is only for requests between servers of one
+/// database.
 const ASKED: [&str; 5] = ["compress", "strategy", "trigger", "session", "node"];
 
-/// The least that a trigger may be in tokens, as in the file.
+/// The lowest trigger in tokens, as in the configuration file.
 const LEAST_TRIGGER_TOKENS: f64 = 256.0;
 
 fn trigger(text: &str) -> Result<StrategyTrigger, String> {
@@ -147,7 +152,7 @@ fn trigger(text: &str) -> Result<StrategyTrigger, String> {
     }
 }
 
-/// Adds a header of ours; what no header can carry is left out.
+/// Sets one of the gateway's headers. Characters that no header can carry become `?`.
 pub(crate) fn say(headers: &mut HeaderMap, name: &'static str, value: &str) {
     let plain: String =
         value.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect();

@@ -1,12 +1,12 @@
-//! Between any client and any model server, so that conversations never run out of room.
+//! A proxy between any client and any model server that keeps conversations inside the model's context window.
 //!
-//! A client that speaks Chat Completions, Responses or Messages sends its whole history with every request. What fits
-//! goes through byte for byte. What does not is shortened as in a session (the same history, meter and planner), and
-//! what was once decided for a prefix is remembered. An answer that outgrows its window is stopped, room is made, and
-//! it goes on in the same stream.
+//! A client that speaks Chat Completions, Responses or Messages sends its whole history with every request. A request
+//! that fits passes byte for byte. A longer one is shortened with the session's history, meter and planner. The
+//! decision for a prefix is remembered and applied again. An answer that outgrows its window is stopped, room is made,
+//! and the answer continues in the same stream.
 //!
-//! The formats of requests, streams and errors are in [`longhaul_wire`]: clients in its `edit` modules, answers in the wire of
-//! another client in its `response_writer`.
+//! The crate [`longhaul_wire`] holds the formats of requests, streams and errors. Its `edit` modules edit the client's
+//! requests. Its `response_writer` writes an answer in the wire of another client.
 
 mod exchange;
 mod gateway;

@@ -1,5 +1,4 @@
-//! Requests without a conversation: embeddings and completions of a text. They go to the model's server as they are, and
-//! its answer comes back as it is.
+//! Relays requests without a conversation: embeddings and text completions. Request and answer pass unchanged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use longhaul_wire::edit::patch::RequestPatch;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, ParseError};
 use longhaul_wire::raw_json::{field, fields, place, quote, string};
 
-/// The longest error of an upstream that is read, in bytes.
+/// The longest upstream error that is read, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
 /// A path of OpenAI's API below the base URL that the gateway only passes on.
@@ -26,7 +25,7 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 pub enum RelayEndpoint {
     /// `/embeddings`
     Embeddings,
-    /// `/completions`: a text that a model goes on with.
+    /// `/completions`: a text that a model continues.
     Completions,
 }
 
@@ -84,6 +83,7 @@ pub(crate) async fn relay_to_upstream(
         match server.send(passed.path(), &headers, own, patch.apply(&body)).await {
             Ok(response) => {
                 let status = response.status();
+                // Another server of the model may have room or be healthy, so these two are not final.
                 let may_do_better = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
                 newest = reply(server, response).await;
                 if !may_do_better {
@@ -117,7 +117,7 @@ async fn reply(
             .map(move |piece| piece.map_err(|why| BrokenAnswerError(format!("the upstream `{name}` {why}"))));
         return Ok(GatewayReply { status, headers, body: ReplyBody::Stream(Box::pin(pieces)) });
     }
-    // Some servers repeat a key that they refuse.
+    // Some servers quote a refused API key in their error.
     let mut said = Vec::new();
     let mut pieces = Box::pin(until_idle(pieces, idle));
     while let Some(Ok(piece)) = pieces.next().await {
@@ -129,7 +129,7 @@ async fn reply(
     Ok(GatewayReply { status, headers, body: ReplyBody::Whole(server.hide_secrets(said.into())) })
 }
 
-/// The pieces of a body, none of them later than `idle` after the one before.
+/// Returns the pieces of a body, and ends with an error if a piece takes longer than `idle`.
 fn until_idle(
     pieces: impl futures_util::Stream<Item = reqwest::Result<Bytes>> + Send + 'static,
     idle: Duration,

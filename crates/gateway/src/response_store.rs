@@ -1,6 +1,6 @@
-//! Answers that a client goes on from by name (`previous_response_id`) although the model's server keeps none: what was
-//! said up to them. The newest are in memory; beside what is decided for prefixes they outlive the process, each with the
-//! name of the one before it.
+//! Answers that a client continues by name (`previous_response_id`) although the model's server keeps none. An entry
+//! leads to the whole conversation up to the answer. The newest entries are in memory. The memo keeps them beyond the
+//! process, each with the name of the entry before it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -14,34 +14,35 @@ use tokio::task::JoinSet;
 use longhaul_wire::raw_json::{elements, field, fields, quote, string};
 use longhaul_wire::sse::{SseEvent, SseReader};
 
-/// What all of it may have in memory, in bytes.
+/// The memory of all entries together, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Answers in memory at most, and in one conversation that is read again.
+/// The maximum number of answers in memory, and in one conversation that is read from the memo.
 const MAX_ANSWERS: usize = 20_000;
 
-/// The largest that outlives the process, in bytes: it takes its room from what was decided for other conversations.
+/// The largest entry that is stored in the memo, in bytes. A larger one would displace decisions for other
+/// conversations.
 const MAX_STORED_BYTES: usize = 8 << 20;
 
-/// What one has in memory beside its texts and the copies of its name, in bytes.
+/// The memory of one entry beside its texts and the copies of its name, in bytes.
 const EACH_BYTES: usize = 512;
 
-/// How long an answer can be gone on from, in seconds: 30 days, as at OpenAI's own server.
+/// The age up to which a client can continue an answer, in seconds: 30 days, as at OpenAI's own server.
 const MAX_AGE_S: u64 = 30 * 24 * 3_600;
 
-/// Answers that are being stored at the same time, at most.
+/// The maximum number of concurrent writes to the memo.
 const MOST_WRITES: usize = 256;
 
-/// Tells these entries of the memo from all others.
+/// The scope that separates these entries of the memo from all others.
 const SCOPE: &str = "responses-1";
 
-/// An answer by its name, for whoever was given it.
+/// The name of an answer, together with the caller that received it.
 type ResponseKey = ([u8; 32], String);
 
-/// The answers that are kept, the newest.
+/// The store of the newest answers.
 pub(crate) struct ResponseStore {
     known: Mutex<StoredTurnIndex>,
-    /// Bytes of everything that is in memory.
+    /// The bytes of all entries in memory.
     bytes: Arc<AtomicUsize>,
     memo: Arc<dyn PrefixCache>,
     writing: Mutex<JoinSet<()>>,
@@ -53,21 +54,21 @@ struct StoredTurnIndex {
     oldest: VecDeque<ResponseKey>,
 }
 
-/// What one request has added to a conversation, and its answer.
+/// One request's addition to a conversation, and its answer.
 pub(crate) struct StoredTurn {
     before: Option<Arc<Self>>,
     /// The name of the answer.
     id: String,
-    /// When it came, in seconds since 1970.
+    /// The time of the answer in seconds since 1970.
     at: u64,
-    /// The input as it was written: a list of items, or a text.
+    /// The input as the client wrote it: a list of items, or a text.
     asked: Bytes,
     /// The items of the answer, with commas between them.
     answered: String,
     all_bytes: Arc<AtomicUsize>,
 }
 
-/// An answer as it is stored, or another text.
+/// A text with its key in the memo: an answer, or another entry of the gateway.
 pub(crate) struct ResponseEntry {
     key: PrefixCacheKey,
     text: String,
@@ -79,7 +80,7 @@ impl ResponseEntry {
     }
 }
 
-/// What was read of one.
+/// An answer as it was read from the memo.
 struct StoredResponse {
     id: String,
     before: Option<String>,
@@ -90,7 +91,7 @@ struct StoredResponse {
 impl Drop for StoredTurn {
     fn drop(&mut self) {
         self.all_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
-        // One after the other: a long conversation must not be dropped from within itself.
+        // A loop instead of recursion: dropping a long chain of turns recursively would overflow the stack.
         let mut before = self.before.take();
         while let Some(mut turn) = before.and_then(Arc::into_inner) {
             before = turn.before.take();
@@ -99,13 +100,13 @@ impl Drop for StoredTurn {
 }
 
 impl StoredTurn {
-    /// What it has in memory.
+    /// Returns the memory that this turn occupies.
     fn bytes(&self) -> usize {
-        // Its name stands in it, in the index and in the list of the oldest.
+        // The name is in the turn, in the index and in the list of the oldest.
         EACH_BYTES + 3 * self.id.len() + self.asked.len() + self.answered.capacity()
     }
 
-    /// Everything that was said up to here, as items of JSON with commas between them.
+    /// Returns the whole conversation up to here as JSON items with commas between them.
     pub(crate) fn items(&self) -> String {
         let mut turns = vec![self];
         while let Some(before) = turns.last().and_then(|turn| turn.before.as_deref()) {
@@ -128,7 +129,7 @@ impl StoredTurn {
 }
 
 impl StoredResponse {
-    /// `None` if it cannot be read.
+    /// Parses a stored answer; `None` if the text cannot be read.
     fn read(id: String, text: &str) -> Option<Self> {
         let said = fields(text)?;
         let at = field(&said, "at")?.parse().ok()?;
@@ -147,7 +148,8 @@ impl ResponseStore {
         Self { known: Mutex::default(), bytes: Arc::default(), memo, writing: Mutex::default() }
     }
 
-    /// The conversation up to an answer; `None` if it is not known, too old, or was somebody else's.
+    /// Returns the conversation up to an answer; `None` if the answer is unknown, too old, or belongs to another
+    /// caller.
     pub(crate) async fn find(&self, caller: [u8; 32], id: &str, now: u64) -> Option<Arc<StoredTurn>> {
         let turn = match self.in_memory(caller, id) {
             Some(turn) => turn,
@@ -160,10 +162,10 @@ impl ResponseStore {
         self.known().turns.get(&(caller, id.to_owned())).cloned()
     }
 
-    /// Reads a conversation that is not in memory, from its end to where memory knows it.
+    /// Reads a conversation from the memo, from its end back to the first turn that is in memory.
     async fn read(&self, caller: [u8; 32], id: &str) -> Option<Arc<StoredTurn>> {
         let (mut found, mut before) = (Vec::new(), None);
-        // Servers that give all answers the same name must not lead in a circle.
+        // Some servers give all answers the same name. The set keeps such a chain from looping forever.
         let (mut names, mut bytes) = (BTreeSet::new(), 0);
         let mut next = Some(id.to_owned());
         while let Some(id) = next.take() {
@@ -189,8 +191,9 @@ impl ResponseStore {
         before
     }
 
-    /// Keeps the answer that a response describes: its name and its items. What has no name is not kept, nor what has
-    /// failed or was broken off: nobody goes on from half of it. What it gives is to be [written](Self::write).
+    /// Keeps the answer that a response describes: its name and its items. An answer without a name is not kept.
+    /// Neither is one that failed or broke off, because no client continues half an answer. The caller must
+    /// [write](Self::write) the returned entry.
     pub(crate) fn keep(
         &self,
         caller: [u8; 32],
@@ -204,7 +207,7 @@ impl ResponseStore {
             return None;
         }
         let id = field(&said, "id").and_then(string)?;
-        // The input is a part of the whole request, all of which it would hold in memory.
+        // The input is a slice of the whole request and would keep all of it in memory.
         let asked = Bytes::copy_from_slice(&asked);
         let output = field(&said, "output").and_then(elements).unwrap_or_default();
         let turn = self.remember(caller, before, id, (asked, output.join(",")), now);
@@ -234,12 +237,12 @@ impl ResponseStore {
         turn
     }
 
-    /// Stores an answer: then it outlives the process.
+    /// Stores an answer in the memo, so that it outlives the process.
     pub(crate) async fn write(&self, entry: ResponseEntry) {
         write(self.memo.as_ref(), entry).await;
     }
 
-    /// The same beside whatever else is done.
+    /// Stores an answer in a background task. Too many concurrent writes leave the answer in memory only.
     pub(crate) fn write_beside(&self, entry: ResponseEntry) {
         let memo = Arc::clone(&self.memo);
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -265,14 +268,14 @@ async fn write(memo: &dyn PrefixCache, ResponseEntry { key, text }: ResponseEntr
     }
 }
 
-/// Returns whether a response has come to its end: by itself, or because it was long enough. Some servers do not say.
+/// Returns whether a response is complete, by itself or at its length limit. Some servers send no status.
 fn is_ended(said: &[(Cow<'_, str>, &str)]) -> bool {
     let status = field(said, "status").filter(|status| *status != "null").and_then(string);
     let has_failed = field(said, "error").is_some_and(|error| error != "null");
     !has_failed && status.is_none_or(|status| matches!(status.as_str(), "completed" | "incomplete"))
 }
 
-/// The items of an input, with commas between them.
+/// Returns the items of an input, with commas between them.
 pub(crate) fn items(input: &[u8]) -> String {
     let input = std::str::from_utf8(input).unwrap_or_default();
     match string(input) {
@@ -284,7 +287,7 @@ pub(crate) fn items(input: &[u8]) -> String {
     }
 }
 
-/// The response that the last events of a stream describe as a whole.
+/// Returns the response that the last events of a stream describe as a whole.
 pub(crate) fn closing(events: &Bytes) -> Option<String> {
     let mut cut = SseReader::default();
     cut.feed(events.clone());

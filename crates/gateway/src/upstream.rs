@@ -1,4 +1,4 @@
-//! Where models are: which upstream has which, what is known of its limits, and how a request gets there.
+//! The upstreams: their models, the known limits of each model, and the transport of requests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -26,74 +26,76 @@ use crate::headers;
 use crate::window::{KnownWindow, SharedWindowStore};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, ParseError};
 
-/// No model's window is smaller, in tokens.
+/// The smallest window that is believed, in tokens.
 const LEAST_WINDOW_TOKENS: u64 = 512;
 
-/// How long what a server said of itself holds before it is asked again, beside the calls.
+/// The age at which a server's statement of its limits is read again, in the background.
 const REREAD_AFTER: Duration = Duration::from_secs(5);
 
-/// How long an upstream that could not be reached comes after those that have the same model.
+/// The time for which an unreachable upstream comes after others that have the same model.
 const LAST_FOR: Duration = Duration::from_secs(30);
 
-/// Models of which nothing is asked for that are remembered at one upstream: their names come from clients.
+/// The maximum number of unlisted models that are remembered for one upstream. Their names come from clients, so their
+/// number must be bounded.
 const MAX_MODELS: usize = 256;
 
-/// The media type of the documents that servers take.
+/// The media type of the documents that servers accept.
 const PDF: &str = "application/pdf";
 
-/// Models that are named to who asks for one that there is not, at most.
+/// The maximum number of models that an error names to a client that asked for an unknown one.
 const MOST_NAMED: usize = 20;
 
-/// Bytes of a model's name.
+/// The longest model name, in bytes.
 const MAX_NAME_BYTES: usize = 512;
 
-/// The first segment of the paths of every API that requests pass to as they are.
+/// The version segment at the start of every API path to which requests are relayed.
 const API_VERSION: &str = "v1";
 
-/// Where a conversation is shortened by whoever keeps it, below the base URL.
+/// The path, below the base URL, where a server that keeps conversations compacts one.
 pub(crate) const COMPACT_PATH: &str = "/responses/compact";
 
-/// A server with models.
+/// A model server behind the gateway.
 #[derive(Clone, Debug)]
 pub struct UpstreamOptions {
-    /// Its name, for people and in the header `x-longhaul-upstream`.
+    /// The upstream's name, for people and for the header `x-longhaul-upstream`.
     pub name: String,
-    /// What it speaks.
+    /// The kind of server, which decides its wire.
     pub kind: Kind,
-    /// Where it is, its key, further headers, time-outs, and what is declared of all its models. `model` and `body`
-    /// are not looked at.
+    /// The address, the key, further headers, time-outs, and the limits declared for all models of the upstream.
+    /// `model` and `body` are ignored.
     pub endpoint: ModelEndpoint,
-    /// The dialects in which requests pass to it as they are; those of other clients are put into its own. By default
-    /// what every server of its kind speaks; llama.cpp and vLLM speak all three.
+    /// The dialects in which the upstream takes requests unchanged. Requests in other dialects are translated. The
+    /// default is the dialects that every server of the kind speaks; llama.cpp and vLLM speak all three.
     pub dialects: Vec<Dialect>,
-    /// Whether it is sent requests of further dialects, too, where it says of itself that it is a server which speaks
-    /// them (llama.cpp, vLLM). One that turns out not to is sent its own again.
+    /// Lets the gateway try further dialects if the server identifies itself as one that speaks them (llama.cpp, vLLM).
+    /// A server that turns out not to speak a dialect gets translated requests again.
     pub finds_dialects: bool,
-    /// The models that it has for clients; empty: it takes any name as it is.
+    /// The models for clients. If the list is empty, the upstream takes any name.
     pub models: Vec<UpstreamModelEntry>,
-    /// What is declared of single models where any name is taken, by what the upstream calls them.
+    /// The limits declared for single models, by the upstream's name of the model. They count where the upstream takes
+    /// any name.
     pub declared_of: BTreeMap<String, DeclaredLimits>,
-    /// The model of requests that name none, where any name is taken.
+    /// The model for requests that name none, where any name is taken.
     pub usual_model: Option<String>,
-    /// Whether that is the one that a person has named: it goes before the models that others list.
+    /// Marks `usual_model` as named by a person: it precedes the models that other upstreams list.
     pub is_usual: bool,
-    /// The key of `longhaul.yml` that states a window here.
+    /// The key of `longhaul.yml` that declares a window for this upstream.
     pub window_key: &'static str,
 }
 
-/// A model as clients know it.
+/// A model under the name that clients use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamModelEntry {
-    /// What clients ask for.
+    /// The name in clients' requests.
     pub name: String,
-    /// What the upstream calls it.
+    /// The upstream's name of the model.
     pub upstream_name: String,
-    /// What is declared of it, over what is declared of the upstream.
+    /// The limits declared for the model, which override those of the upstream.
     pub declared: DeclaredLimits,
 }
 
 impl UpstreamOptions {
-    /// An upstream that takes any model.
+    /// Creates an upstream that takes any model.
     pub fn new(name: impl Into<String>, kind: Kind, base_url: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -110,7 +112,7 @@ impl UpstreamOptions {
     }
 }
 
-/// The dialects that every server of a kind speaks.
+/// Returns the dialects that every server of a kind speaks.
 fn dialects(kind: Kind) -> Vec<Dialect> {
     match kind {
         Kind::OpenAiCompatible => vec![Dialect::Chat],
@@ -120,54 +122,54 @@ fn dialects(kind: Kind) -> Vec<Dialect> {
     }
 }
 
-/// All upstreams.
+/// All upstreams of a gateway.
 pub(crate) struct UpstreamDirectory {
     servers: Vec<Arc<UpstreamServer>>,
 }
 
-/// One upstream with what was learned of it.
+/// One upstream with the facts learned about it.
 pub(crate) struct UpstreamServer {
     pub(crate) upstream: UpstreamOptions,
     client: reqwest::Client,
     headers: HeaderMap,
-    /// Where its API begins.
+    /// The start of the upstream's API.
     base: BaseUrl,
-    /// What others know of the windows of its models.
+    /// The windows that other callers of its models have learned.
     windows: Arc<dyn SharedWindowStore>,
     models: Mutex<HashMap<String, Arc<UpstreamTarget>>>,
-    /// Since when nobody answers there.
+    /// The time of the last failed connection; `None` while the upstream is reachable.
     away_since: Mutex<Option<Instant>>,
-    /// Requests on their way.
+    /// The number of requests in flight.
     pub(crate) in_flight: Arc<AtomicUsize>,
 }
 
 /// One model of one upstream.
 pub(crate) struct UpstreamTarget {
     pub(crate) server: Arc<UpstreamServer>,
-    /// What the upstream calls it.
+    /// The upstream's name of the model.
     pub(crate) model: String,
     declared: DeclaredLimits,
     provider: SharedProvider,
     chat: Option<Arc<OpenAiChatProvider>>,
     limits: tokio::sync::OnceCell<Mutex<LimitsSnapshot>>,
     refresh_task: Mutex<Option<ModelRefreshTask>>,
-    /// The window that a refusal has named; 0 for none.
+    /// The window that a refusal named, in tokens; 0 for none.
     learned: AtomicU64,
-    /// The same where it was an answer that only looked so.
+    /// A window inferred from an answer that looks truncated, in tokens; 0 for none.
     suspected: AtomicU64,
-    /// The most that one call has had.
+    /// The largest token count of one successful call.
     largest: AtomicU64,
-    /// Whether the server counts much less than we do of requests that it reads whole.
+    /// Set if the server reports much lower counts than the gateway for requests that it reads whole.
     counts_less: AtomicBool,
-    /// Dialects that the server was found not to speak.
+    /// The dialects that the server turned out not to speak.
     unspoken: Mutex<Vec<Dialect>>,
 }
 
-/// Whether a server takes requests of a dialect as they are.
+/// The support of a server for unchanged requests of a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DialectSupport {
     Yes,
-    /// Servers of its kind do, in their newer versions.
+    /// Newer versions of this kind of server speak the dialect.
     Perhaps,
     No,
 }
@@ -178,7 +180,7 @@ struct LimitsSnapshot {
     at: Instant,
 }
 
-/// A task that asks a server again; it ends with its owner.
+/// A task that reads a server's limits again. Dropping the owner aborts the task.
 struct ModelRefreshTask(JoinHandle<()>);
 
 impl Drop for ModelRefreshTask {
@@ -197,12 +199,12 @@ impl UpstreamDirectory {
         Ok(Self { servers: servers.collect::<Result<_, _>>()? })
     }
 
-    /// Returns whether the server of the configured model is among them.
+    /// Returns whether the configured model's server is one of the upstreams.
     pub(crate) fn has_usual(&self) -> bool {
         self.servers.iter().any(|server| server.upstream.usual_model.is_some())
     }
 
-    /// The names that are listed first, each once.
+    /// Returns the first listed model names, without duplicates.
     fn some_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for known in self.servers.iter().flat_map(|server| &server.upstream.models) {
@@ -213,10 +215,11 @@ impl UpstreamDirectory {
         names
     }
 
-    /// Where a model is, the preferred first: those that list it, else those that take any.
+    /// Returns the targets of a model, the preferred first. Only if no upstream lists the model do upstreams without a
+    /// list count.
     ///
     /// # Errors
-    /// [`GatewayError`] if nobody has it.
+    /// [`GatewayError`] if no upstream has the model.
     pub(crate) fn find(&self, model: &str) -> Result<Vec<Arc<UpstreamTarget>>, GatewayError> {
         let unnamed = self.servers.iter().filter(|_| model.is_empty()).find_map(UpstreamServer::usual);
         let model = match (model, &unnamed) {
@@ -246,7 +249,7 @@ impl UpstreamDirectory {
         let mut found =
             found.map_err(|error| GatewayError::new(GatewayErrorKind::Internal, error.to_string()))?;
         if let Some((server, _)) = unnamed {
-            // Who names no model means the one that the file names, where the file has it.
+            // A request without a model means the one that the configuration names, if an upstream has it.
             let (usual, others): (Vec<_>, Vec<_>) =
                 found.into_iter().partition(|target| Arc::ptr_eq(&target.server, server));
             found = usual.into_iter().chain(others).collect();
@@ -262,7 +265,7 @@ impl UpstreamDirectory {
         Ok(found)
     }
 
-    /// The first model that an upstream has for clients.
+    /// Returns the first model that an upstream has for clients.
     fn first_model(&self) -> Option<&str> {
         self.servers.iter().find_map(|server| {
             let listed = server.upstream.models.first().map(|model| model.name.as_str());
@@ -270,7 +273,7 @@ impl UpstreamDirectory {
         })
     }
 
-    /// The window of a model at the upstream that is asked first.
+    /// Returns the window of a model at the preferred upstream. With `asks` the server may be queried for it.
     pub(crate) async fn window(&self, model: &str, asks: bool) -> Option<KnownWindow> {
         let target = self.find(model).ok()?.into_iter().next()?;
         if asks {
@@ -318,19 +321,19 @@ impl UpstreamServer {
         })
     }
 
-    /// Returns whether it could not be reached a moment ago: others are asked first.
+    /// Returns whether the upstream was unreachable a moment ago, so that others are tried first.
     pub(crate) fn is_away(&self) -> bool {
         let since = *self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
         since.is_some_and(|since| since.elapsed() < LAST_FOR)
     }
 
-    /// Whether a request has reached it.
+    /// Records whether a request has reached the upstream.
     pub(crate) fn set_reachable(&self, is_so: bool) {
         let mut since = self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
         *since = (!is_so).then(Instant::now);
     }
 
-    /// The model that a person has named for requests that name none.
+    /// Returns the model that a person has configured for requests that name none.
     fn usual(self: &Arc<Self>) -> Option<(&Arc<Self>, &str)> {
         let usual = self.upstream.usual_model.as_deref().filter(|name| !name.is_empty());
         usual.filter(|_| self.upstream.is_usual).map(|usual| (self, usual))
@@ -346,6 +349,7 @@ impl UpstreamServer {
             return Ok(Arc::clone(known));
         }
         let target = Arc::new(UpstreamTarget::new(Arc::clone(self), model, declared)?);
+        // Clearing all is enough: targets are rebuilt on demand, and the map only fills up if clients invent names.
         if models.len() >= MAX_MODELS {
             models.clear();
         }
@@ -362,10 +366,10 @@ impl UpstreamServer {
         Some(target.window_seen()).filter(KnownWindow::is_known).map(|window| window.tokens)
     }
 
-    /// The request for a path below the base URL. The upstream's own headers win.
+    /// Builds the request for a path below the base URL. The upstream's own headers override the client's.
     ///
     /// # Errors
-    /// [`GatewayError`] if there is no such path.
+    /// [`GatewayError`] if the path makes no valid URL.
     pub(crate) fn post(
         &self,
         base: &str,
@@ -380,7 +384,7 @@ impl UpstreamServer {
         let mut all = headers.clone();
         for (name, value) in &self.headers {
             let is_key = matches!(name.as_str(), "authorization" | "x-api-key");
-            // The version of an API is what the caller was written for.
+            // Clients are written for one version of an API, so their `anthropic-version` wins.
             let is_said = name.as_str() == "anthropic-version" && all.contains_key(name);
             if (own_key || !is_key) && !is_said {
                 all.insert(name.clone(), value.clone());
@@ -393,11 +397,11 @@ impl UpstreamServer {
         Ok(reqwest::RequestBuilder::from_parts(self.client.clone(), request))
     }
 
-    /// Posts a request below the base URL and waits for the status line. Where the server has no API there, the request
-    /// goes below the base URL's version once.
+    /// Posts a request below the base URL and waits for the status line. On status 404 the request is tried once below
+    /// the base URL with a version segment.
     ///
     /// # Errors
-    /// [`GatewayError`] if it cannot be reached, or gives no answer in time.
+    /// [`GatewayError`] if the upstream cannot be reached, or gives no answer in time.
     pub(crate) async fn send(
         &self,
         path: &str,
@@ -429,7 +433,8 @@ impl UpstreamServer {
         }
     }
 
-    /// A redirect is not followed: the request would be shown to a place that nobody has named.
+    /// Refuses redirects and informational answers. Following a redirect would show the request to a server that nobody
+    /// configured.
     pub(crate) fn check_place(&self, status: StatusCode, headers: &HeaderMap) -> Result<(), GatewayError> {
         if !status.is_redirection() && !status.is_informational() {
             return Ok(());
@@ -440,7 +445,7 @@ impl UpstreamServer {
             return Err(GatewayError::new(GatewayErrorKind::Upstream, message));
         }
         let place = headers.get(header::LOCATION).and_then(|place| place.to_str().ok());
-        // What stands behind `?` may be somebody's secret.
+        // The query of a redirect may hold a secret.
         let place = place.and_then(|place| place.split(['?', '#']).next()).unwrap_or("nowhere");
         let place: String = place.chars().take(200).collect();
         let message = format!(
@@ -450,26 +455,26 @@ impl UpstreamServer {
         Err(GatewayError::new(GatewayErrorKind::Upstream, message))
     }
 
-    /// Its base URL as it may be shown: without user and query, which may hold a key.
+    /// Returns the base URL without user and query, which may hold a key, so that it can be shown.
     pub(crate) fn address(&self) -> String {
         let url = reqwest::Url::parse(self.base.current()).ok();
         let shown = |url: reqwest::Url| format!("{}{}", url.origin().ascii_serialization(), url.path());
         url.map_or_else(|| self.upstream.name.clone(), shown)
     }
 
-    /// Where its API begins.
+    /// Returns the start of the upstream's API.
     pub(crate) fn base(&self) -> &BaseUrl {
         &self.base
     }
 
-    /// Its headers for the caller, without those that repeat what it was shown of ours.
+    /// Returns the upstream's headers for the caller, without those that repeat one of the gateway's secrets.
     pub(crate) fn headers_for_caller(&self, from: &HeaderMap) -> HeaderMap {
         let mut headers = headers::for_caller(from);
         let repeats = |value: &HeaderValue| {
             let said = Bytes::copy_from_slice(value.as_bytes());
             self.hide_secrets(said.clone()) != said
         };
-        // What clients read an answer by is nobody's key.
+        // Clients cannot parse the answer without these two, and neither can contain a key.
         let is_needed = |name: &HeaderName| *name == header::CONTENT_TYPE || *name == header::RETRY_AFTER;
         let repeated = headers.iter().filter(|(name, value)| !is_needed(name) && repeats(value));
         let names = repeated.map(|(name, _)| name.clone());
@@ -479,7 +484,7 @@ impl UpstreamServer {
         headers
     }
 
-    /// What it says without what it was shown of ours.
+    /// Returns the upstream's text with the gateway's secrets hidden.
     pub(crate) fn hide_secrets(&self, said: Bytes) -> Bytes {
         let endpoint = &self.upstream.endpoint;
         let shown = endpoint.api_key.iter().chain(endpoint.headers.iter().map(|(_, value)| value));
@@ -495,7 +500,7 @@ impl UpstreamServer {
     }
 }
 
-/// What every request to the upstream carries.
+/// Returns the headers that every request to the upstream carries.
 fn own_headers(upstream: &UpstreamOptions) -> Result<HeaderMap, String> {
     let endpoint = &upstream.endpoint;
     let key = endpoint.api_key.as_ref().map(|key| upstream.kind.key_headers(key.expose()));
@@ -513,8 +518,8 @@ fn own_headers(upstream: &UpstreamOptions) -> Result<HeaderMap, String> {
 }
 
 impl UpstreamTarget {
-    /// Returns whether either upstream may answer in place of the other: both list this model, with the same name and
-    /// limits, at servers of one kind, both near or both far. Of an upstream without a list nobody knows what it has.
+    /// Returns whether the two upstreams can answer for each other. Both must list this model with the same name and
+    /// limits, be of one kind, and be both local or both remote. Nothing is known of an upstream without a list.
     pub(crate) fn is_replica_of(self: &Arc<Self>, other: &Arc<Self>) -> bool {
         let (one, other_one) = (&self.server.upstream, &other.server.upstream);
         let are_listed = !one.models.is_empty() && !other_one.models.is_empty();
@@ -559,15 +564,15 @@ impl UpstreamTarget {
         self.provider.origin()
     }
 
-    /// What calls the model in its server's own dialect, with our key.
+    /// Returns the provider that calls the model in its server's own dialect, with the gateway's key.
     pub(crate) fn provider(&self) -> SharedProvider {
         Arc::clone(&self.provider)
     }
 
-    /// The same with a key of the caller's, or without any where the caller shows none.
+    /// Returns the same provider with the caller's key, or without a key if the caller sends none.
     ///
     /// # Errors
-    /// [`ProviderError`] if it cannot be made.
+    /// [`ProviderError`] if the provider cannot be built.
     pub(crate) fn provider_of_caller(&self, key: Option<&str>) -> Result<SharedProvider, ProviderError> {
         let mut endpoint = self.server.upstream.endpoint.clone();
         endpoint.model.clone_from(&self.model);
@@ -575,13 +580,14 @@ impl UpstreamTarget {
         connect::connect(self.server.upstream.kind, endpoint)
     }
 
-    /// Returns whether the server goes on with an answer that was begun only when told so.
+    /// Returns whether the server continues a prefilled answer only if the request has a field for it.
     pub(crate) fn must_be_told(&self) -> bool {
         let fields = |chat: &Arc<OpenAiChatProvider>| matches!(chat.family().prefill, PrefillSupport::Fields(fields) if !fields.is_empty());
         self.chat.as_ref().is_some_and(fields)
     }
 
-    /// What is known of the model's limits: asked for before the first call, later beside the calls.
+    /// Returns the model's known limits. The first call queries the server; later calls refresh the limits in the
+    /// background.
     pub(crate) async fn limits(self: &Arc<Self>) -> Limits {
         let first = || async {
             Mutex::new(LimitsSnapshot { limits: self.provider.limits().await, at: Instant::now() })
@@ -594,13 +600,13 @@ impl UpstreamTarget {
         known.limits
     }
 
-    /// Asks the server again while the call goes on.
+    /// Queries the server again in the background.
     fn read_again(self: &Arc<Self>) {
         let mut reread = self.refresh_task.lock().unwrap_or_else(PoisonError::into_inner);
         if reread.as_ref().is_some_and(|task| !task.0.is_finished()) {
             return;
         }
-        // The task must not keep what owns it.
+        // A strong reference would keep the target, and so its task, alive forever.
         let (provider, target) = (Arc::clone(&self.provider), Arc::downgrade(self));
         *reread = Some(ModelRefreshTask(tokio::spawn(async move {
             let limits = provider.limits().await;
@@ -612,15 +618,15 @@ impl UpstreamTarget {
         })));
     }
 
-    /// The window as far as it is known without asking anybody.
+    /// Returns the window as far as it is known without a query.
     fn window_seen(&self) -> KnownWindow {
         let declared = over(self.declared, self.server.upstream.endpoint.declared);
         let known = || declared.over(catalogued::limits(&self.origin(), self.base_url()));
         self.window(&self.limits_read().unwrap_or_else(known))
     }
 
-    /// The window to reckon with, in tokens, and who said it: a refusal counts for less than what is declared, and
-    /// for more than what is only assumed.
+    /// Returns the window to plan with, and its source. A window learned from a refusal only lowers a declared one, but
+    /// replaces an assumed one.
     pub(crate) fn window(&self, limits: &Limits) -> KnownWindow {
         let largest = self.largest.load(Ordering::Relaxed);
         let said = limits.window;
@@ -631,18 +637,18 @@ impl UpstreamTarget {
         }
         match said {
             Some(tokens) => KnownWindow { tokens, source: limits.source },
-            // Nobody said it, but more than what is assumed has gone through.
+            // A call larger than the assumed window has succeeded.
             None => KnownWindow { tokens: ASSUMED_WINDOW.max(largest), source: LimitSource::Unknown },
         }
     }
 
-    /// What others have learned counts where neither a person nor the server says how large it is.
+    /// Returns the window that others have learned, if neither a person nor the server declares one.
     fn learned_elsewhere(&self, limits: &Limits) -> Option<u64> {
         let is_said = matches!(limits.source, LimitSource::Declared | LimitSource::Server);
         if is_said { None } else { self.server.windows.window(self.base_url(), &self.origin()) }
     }
 
-    /// The longest answer that a person lets the model give, in tokens.
+    /// Returns the longest answer that the configuration allows, in tokens.
     pub(crate) fn most_output(&self) -> Option<u64> {
         over(self.declared, self.server.upstream.endpoint.declared).max_output
     }
@@ -651,13 +657,13 @@ impl UpstreamTarget {
         &self.server.upstream.endpoint.base_url
     }
 
-    /// The limits as they were read last.
+    /// Returns the limits as last read.
     fn limits_read(&self) -> Option<Limits> {
         let read = self.limits.get()?;
         Some(read.lock().unwrap_or_else(PoisonError::into_inner).limits)
     }
 
-    /// An answer looks as if the window were this one. Nobody else is told, and the next start does not know of it.
+    /// Records a window inferred from an answer. The suspicion is not shared and does not survive the process.
     pub(crate) fn suspect_window(&self, tokens: u64) {
         if tokens >= LEAST_WINDOW_TOKENS {
             self.learned.store(tokens, Ordering::Relaxed);
@@ -665,22 +671,22 @@ impl UpstreamTarget {
         }
     }
 
-    /// Returns whether the window is only suspected.
+    /// Returns whether the learned window is only suspected.
     pub(crate) fn is_suspected(&self) -> bool {
         let suspected = self.suspected.load(Ordering::Relaxed);
         suspected > 0 && suspected == self.learned.load(Ordering::Relaxed)
     }
 
-    /// There was nothing to a suspicion. What a refusal has named since stays.
+    /// Withdraws a suspicion. A window that a refusal has named since then stays.
     pub(crate) fn suspect_no_more(&self) {
         let suspected = self.suspected.swap(0, Ordering::Relaxed);
         if suspected > 0 {
-            // Another one is what a refusal has named.
+            // A different value in `learned` was named by a refusal in the meantime.
             let _ = self.learned.compare_exchange(suspected, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// A refusal has named the window.
+    /// Records the window that a refusal named, and shares it if nothing better is declared.
     pub(crate) fn learn_window(&self, tokens: u64) {
         if tokens < LEAST_WINDOW_TOKENS {
             return;
@@ -693,24 +699,25 @@ impl UpstreamTarget {
         }
     }
 
-    /// A conversation has shown what the model's tokenizer charges: the next ones begin with it.
+    /// Shares the tokenizer calibration of a conversation, so that the next ones start with it.
     pub(crate) fn learn_tokenizer(&self, history: &History) {
         self.server.windows.learn_tokenizer(&self.origin(), history.counter().name(), history.calibration());
     }
 
-    /// Returns whether what the server reports is no sign of a cut.
+    /// Returns whether low usage reports of the server are no sign of truncation.
     pub(crate) fn counts_less(&self) -> bool {
         self.counts_less.load(Ordering::Relaxed)
     }
 
-    /// It is none from now on, and was none before.
+    /// Marks the server's low usage reports as harmless, and withdraws a suspicion that rests on them.
     pub(crate) fn set_counts_less(&self) {
         self.counts_less.store(true, Ordering::Relaxed);
         self.suspect_no_more();
     }
 
-    /// A call has had so many tokens in all: the window is no smaller.
+    /// Records the total tokens of a successful call: the window cannot be smaller.
     pub(crate) fn saw_call(&self, tokens: u64) {
+        // A sum of 2^32 or more is no real count, and would raise the assumed window for good.
         if tokens < 1 << 32 {
             self.largest.fetch_max(tokens, Ordering::Relaxed);
             if self.learned.load(Ordering::Relaxed) < tokens {
@@ -723,7 +730,7 @@ impl UpstreamTarget {
         }
     }
 
-    /// Returns whether requests of a dialect pass as they are. What the server says of itself is known after
+    /// Returns whether the server takes requests of a dialect unchanged. The server's own statement is known after
     /// [`limits`](Self::limits).
     pub(crate) fn speaks(&self, dialect: Dialect) -> DialectSupport {
         let upstream = &self.server.upstream;
@@ -740,24 +747,24 @@ impl UpstreamTarget {
         }
     }
 
-    /// Whether the server was found to have no path for a dialect.
+    /// Records whether the server has no path for a dialect.
     pub(crate) fn does_not_speak(&self, dialect: Dialect, is_so: bool) {
         let mut unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
         unspoken.retain(|known| *known != dialect);
         unspoken.extend(is_so.then_some(dialect));
     }
 
-    /// Returns whether it is a server that people run themselves.
+    /// Returns whether the server is of a kind that people run themselves.
     pub(crate) fn is_local(&self) -> bool {
         let family =
             |chat: &Arc<OpenAiChatProvider>| matches!(chat.family().name, "vllm" | "llama.cpp" | "LM Studio");
         self.server.upstream.kind == Kind::Ollama || self.chat.as_ref().is_some_and(family)
     }
 
-    /// Returns whether a picture or a file gets there, as it is or by its address.
+    /// Checks that the upstream and the model take a picture or a file, as content or by its address.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why the upstream does not take the part, for people.
     pub(crate) fn takes(&self, part: &Part, by_address: bool, limits: &Limits) -> Result<(), &'static str> {
         let kind = self.server.upstream.kind;
         let family = self.chat.as_ref().map(|chat| chat.family());
@@ -795,15 +802,15 @@ impl UpstreamTarget {
         }
     }
 
-    /// Returns whether an answer that was begun can go on.
+    /// Returns whether the upstream can continue an answer exactly where the answer stopped.
     pub(crate) fn can_prefill(&self, limits: &Limits) -> bool {
-        // Where the message itself must be marked is not known to us.
+        // A server that wants the message itself marked is excluded: only a translated request gets that mark.
         let is_marked = |chat: &Arc<OpenAiChatProvider>| chat.family().prefill == PrefillSupport::Prefix;
         limits.prefill == FeatureSupport::Yes && !self.chat.as_ref().is_some_and(is_marked)
     }
 }
 
-/// What is declared of a model, over what is declared of its upstream.
+/// Returns a model's declared limits, completed with those of its upstream.
 fn over(model: DeclaredLimits, upstream: DeclaredLimits) -> DeclaredLimits {
     DeclaredLimits {
         window: model.window.or(upstream.window),

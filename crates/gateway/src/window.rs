@@ -1,25 +1,25 @@
-//! How large windows are, and who says so: one answer for everybody who calls the same model.
+//! Context windows and their sources, shared by all callers of a model.
 
 use longhaul_core::message::ModelOrigin;
 use longhaul_core::meter::TokenCalibration;
 use longhaul_providers::LimitSource;
 
-/// Windows that refusals have named, kept by whoever else calls the same models: what one learns, all know.
+/// A store of windows that refusals have named, shared by everything in the process that calls the same models.
 pub trait SharedWindowStore: Send + Sync {
-    /// The window of a model of the server whose API begins at `base_url`, in tokens, if a refusal named it.
+    /// Returns the window of a model in tokens if a refusal named it. The model's server has its API at `base_url`.
     fn window(&self, base_url: &str, model: &ModelOrigin) -> Option<u64>;
 
-    /// A refusal named it; `None`: there was nothing to it.
+    /// Records the window that a refusal named; `None` withdraws a window that proved wrong.
     fn learn(&self, base_url: &str, model: &ModelOrigin, window: Option<u64>);
 
-    /// A conversation's reports have shown what the model's tokenizer charges beside what `counter` (its name) says. Kept by
-    /// nobody unless it is implemented.
+    /// Records how the model's tokenizer differs from the counter named `counter`, as a conversation's usage reports
+    /// show. The default implementation keeps nothing.
     fn learn_tokenizer(&self, model: &ModelOrigin, counter: &str, calibration: &TokenCalibration) {
         let _ = (model, counter, calibration);
     }
 }
 
-/// Nobody else calls them.
+/// A store without windows, for a gateway that shares its models with no other caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSharedWindowStore;
 
@@ -31,17 +31,17 @@ impl SharedWindowStore for NoSharedWindowStore {
     fn learn(&self, _: &str, _: &ModelOrigin, _: Option<u64>) {}
 }
 
-/// A window and who said it.
+/// A context window and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownWindow {
-    /// Its size in tokens.
+    /// The size in tokens.
     pub tokens: u64,
-    /// Who said it; nobody, where it is assumed.
+    /// The source of the size; [`LimitSource::Unknown`] if the size is assumed.
     pub source: LimitSource,
 }
 
 impl KnownWindow {
-    /// Who said it, in a word.
+    /// Returns the source in one word.
     pub fn said(&self) -> &'static str {
         match self.source {
             LimitSource::Declared => "stated",
@@ -52,7 +52,7 @@ impl KnownWindow {
         }
     }
 
-    /// Returns whether somebody said it.
+    /// Returns whether the window has a source, so is not assumed.
     pub fn is_known(&self) -> bool {
         self.source != LimitSource::Unknown
     }

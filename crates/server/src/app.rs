@@ -1,4 +1,4 @@
-//! What all routes share.
+//! The state that all routes share.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,46 +30,46 @@ use crate::token::{AccessToken, AccessTokenError};
 use crate::upkeep::{MaintenanceConfig, MaintenanceTrigger};
 use crate::uploads::UploadRegistry;
 
-/// Requests whose texts are rendered at once.
+/// The maximum number of requests whose texts are rendered at the same time.
 const RENDERING: usize = 2;
 
-/// How the server answers.
+/// The configuration of the HTTP server.
 #[derive(Clone, Debug)]
 pub struct HttpServerConfig {
-    /// What every request but the health checks must bring.
+    /// The token that every request but the health checks must bring.
     pub token: AccessToken,
-    /// Host names it answers to besides those of the loopback interface, with or without a port.
+    /// The accepted host names besides those of the loopback interface, with or without a port.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may ask, besides the server's own, for example `https://example.org`.
+    /// The origins of web pages that may send requests, besides the server's own, for example `https://example.org`.
     pub allowed_origins: Vec<String>,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
-    /// How long a request's body may stand still.
+    /// The longest pause within a request's body.
     pub body_patience: Duration,
-    /// How often a silent event stream says that it lives.
+    /// The interval of heartbeats on a silent event stream.
     pub heartbeat: Duration,
-    /// How long a connection may take to bring a request with the token.
+    /// The time in which a new connection must bring a request with the token.
     pub first_request: Duration,
-    /// Connections at once on which there was none yet, at most; never more than half of the files that the process
-    /// may have open.
+    /// The maximum number of connections that have not shown the token yet. It is never more than half of the process's
+    /// file limit.
     pub max_strangers: usize,
-    /// Requests that a client may make; `None`: as many as it likes.
+    /// The request rate that a client may have; `None`: no limit.
     pub rate_limit: Option<RateLimit>,
-    /// What answers under `/v1`; `None`: nobody does.
+    /// The gateway that answers under `/v1`; `None`: there is none.
     pub gateway: Option<Gateway>,
-    /// Whether programs on this machine may use it without the token.
+    /// Lets programs on this machine use the gateway without the token.
     pub gateway_is_open: bool,
-    /// What is counted: of sessions, if their store is watched ([`ServerMetrics::watching`]).
+    /// The server's metrics. They include sessions if their store is watched ([`ServerMetrics::watching`]).
     pub counters: ServerMetrics,
-    /// What is kept up: blobs that nobody names, sessions that are kept for so long; `None`: nothing is.
+    /// The maintenance of blobs and old sessions; `None`: there is none.
     pub keeping: Option<MaintenanceConfig>,
-    /// What the program around it knows.
+    /// The environment that only the host program knows.
     pub surroundings: Arc<dyn ServerEnvironment>,
 }
 
 impl HttpServerConfig {
-    /// The defaults: loopback names only, bodies up to 32 MiB that never stand still for 30 s, a heartbeat every 15 s,
-    /// 10 s for the token and at most 1,024 connections that have not brought it.
+    /// Returns the defaults. Only loopback names are accepted. Bodies have up to 32 MiB and never pause for 30 s.
+    /// Heartbeats come every 15 s. At most 1,024 connections wait for the token, each for 10 s.
     pub fn new(token: AccessToken) -> Self {
         Self {
             token,
@@ -90,7 +90,7 @@ impl HttpServerConfig {
     }
 }
 
-/// A runtime and the way it is served. Cheap to clone.
+/// A runtime with its server configuration. A clone is cheap.
 #[derive(Clone)]
 pub struct AppState(Arc<AppInner>);
 
@@ -110,20 +110,20 @@ struct AppInner {
     draining: CancellationToken,
     closing: CancellationToken,
     tasks: TaskTracker,
-    /// Answers of the gateway on their way.
+    /// The gateway's answers in progress.
     answers: TaskTracker,
 }
 
-/// A session to be looked at.
+/// A session for reading.
 pub(crate) enum ReadableSession {
     /// The session is open.
     Open(Session),
-    /// The session cannot be opened because nothing can be written: its run as the log has it.
+    /// A session that cannot be opened because the store is read-only: its run as the log has it.
     Stored(Box<Run>),
 }
 
 impl ReadableSession {
-    /// Looks at the loop.
+    /// Reads the run.
     ///
     /// # Errors
     /// The session has stopped.
@@ -139,7 +139,7 @@ impl ReadableSession {
 }
 
 impl AppState {
-    /// Serves `runtime`, which is closed by [`AppState::close`].
+    /// Creates the state for `runtime`, which [`AppState::close`] closes.
     pub fn new(runtime: Runtime, config: HttpServerConfig) -> Self {
         Self(Arc::new(AppInner {
             runtime,
@@ -161,12 +161,12 @@ impl AppState {
         }))
     }
 
-    /// The runtime.
+    /// Returns the runtime.
     pub fn runtime(&self) -> &Runtime {
         &self.0.runtime
     }
 
-    /// The path of a link that opens the page once, within ten minutes, for whoever has it.
+    /// Returns the path of a link that opens the page once, within ten minutes, for anybody who has it.
     ///
     /// # Errors
     /// The system gives no random bytes.
@@ -174,9 +174,9 @@ impl AppState {
         Ok(format!("/open/{}", self.openings().create_key(Instant::now())?))
     }
 
-    /// Begins to end: the server says that it is not ready and begins no more runs, while what runs may finish. Done
-    /// when nothing runs any more, or after `patience`. What waits and is not taken by a run that goes on stays in its
-    /// queue. Other nodes may have each session as soon as it is at rest.
+    /// Starts the shutdown. The server reports that it is not ready and starts no more runs, while active runs may
+    /// finish. Returns when nothing runs any more, or after `patience`. Waiting messages that no active run takes stay
+    /// in their queues. Other nodes may take each session as soon as it is at rest.
     pub async fn drain(&self, patience: Duration) {
         self.0.draining.cancel();
         self.0.answers.close();
@@ -186,7 +186,7 @@ impl AppState {
             }
             for session in self.runtime().opened() {
                 let mut status = session.status();
-                // One that has stopped runs no more. One that waits for its model's server has nothing to finish.
+                // A stopped session runs no more, and one that waits for its model's server has nothing to finish.
                 let is_at_rest = |status: &RunStatus| {
                     matches!(status, RunStatus::Idle | RunStatus::Parked | RunStatus::WaitingForServer)
                 };
@@ -201,7 +201,7 @@ impl AppState {
         }
     }
 
-    /// Ends all event streams, finishes what was accepted, cancels what runs, closes the store.
+    /// Ends all event streams, finishes accepted work, cancels active runs, and closes the store.
     pub async fn close(&self) {
         self.0.closing.cancel();
         if let Some(gateway) = &self.config().gateway {
@@ -212,14 +212,15 @@ impl AppState {
         self.0.tasks.wait().await;
     }
 
-    /// Opens the sessions whose run a crash has interrupted: what was left open is put right, and goes on if the agent's
-    /// rules say so. So do messages that wait in sessions at rest. It stops when the server is told to end.
+    /// Opens the sessions whose run a crash has interrupted. Their open state is repaired, and they continue if the
+    /// agent's rules say so. Messages that wait in sessions at rest continue, too. Recovery stops when the server is
+    /// told to end.
     ///
     /// # Errors
-    /// The store's, if the sessions cannot be listed. One that cannot be opened is logged and left.
+    /// The store's, if the sessions cannot be listed. A session that cannot be opened is logged and skipped.
     pub async fn recover(&self) -> Result<(), SessionError> {
         if self.runtime().nodes().is_some() {
-            // What another node has runs there; what nobody has is taken over bit by bit.
+            // Another node may run a session. Sessions without a node are taken over one by one.
             return Ok(());
         }
         let takes_up = self.runtime().takes_up();
@@ -276,7 +277,7 @@ impl AppState {
         &self.0.readings
     }
 
-    /// Lets a client ask once more.
+    /// Counts a request of a client against the rate limit.
     ///
     /// # Errors
     /// `rate-limit-exceeded`.
@@ -289,12 +290,12 @@ impl AppState {
         }
     }
 
-    /// Returns whether the server begins to end.
+    /// Returns whether the server is shutting down.
     pub(crate) fn is_draining(&self) -> bool {
         self.0.draining.is_cancelled() || self.closing().is_cancelled()
     }
 
-    /// Returns whether more work may begin.
+    /// Checks that more work may begin.
     ///
     /// # Errors
     /// The server is ending.
@@ -306,23 +307,23 @@ impl AppState {
         }
     }
 
-    /// Cancelled when the server ends.
+    /// Returns the token that is cancelled when the server ends.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.0.closing
     }
 
-    /// The session of that id, open.
+    /// Opens the session with that id.
     ///
     /// # Errors
-    /// `not-found`, and those of the store.
+    /// `not-found`, and the store's.
     pub(crate) async fn open(&self, id: &str) -> Result<Session, ApiProblem> {
         Ok(self.runtime().open(&SessionId::from(id)).await?)
     }
 
-    /// The session of that id, open; or, where nothing can be written, its loop as its log has it, at rest.
+    /// Opens the session with that id. If the store is read-only, returns the run at rest as the log has it.
     ///
     /// # Errors
-    /// As [`AppState::open`].
+    /// See [`AppState::open`].
     pub(crate) async fn open_or_read(&self, id: &str) -> Result<ReadableSession, ApiProblem> {
         let id = SessionId::from(id);
         let error = match self.runtime().open(&id).await {
@@ -337,12 +338,13 @@ impl AppState {
         Err(error.into())
     }
 
-    /// Markup for texts in Markdown. It takes a processor for a while: not one of those that answer, and not all.
+    /// Renders Markdown texts. The work runs on blocking threads, and only a few at a time, so that answers are not
+    /// delayed.
     ///
     /// # Errors
-    /// None but that it failed.
+    /// `internal` if the rendering failed.
     pub(crate) async fn rendered(&self, texts: Vec<String>) -> Result<Vec<String>, ApiProblem> {
-        // It is never closed.
+        // The semaphore is never closed, so acquiring cannot fail.
         let _turn = self.0.rendering.acquire().await.ok();
         let work = move || {
             let mut renderer = MarkdownRenderer::default();
@@ -354,20 +356,20 @@ impl AppState {
         })
     }
 
-    /// An answer of the gateway is on its way for as long as somebody has this: the end waits for it.
+    /// Returns a guard for an answer of the gateway. The shutdown waits until the guard is dropped.
     pub(crate) fn answering(&self) -> TaskTrackerToken {
         self.0.answers.token()
     }
 
-    /// Does `work` to its end beside whatever else is done.
+    /// Runs `work` to its end in the background.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.0.tasks.spawn(work));
     }
 
-    /// Does `work` to its end, also when the client leaves before.
+    /// Runs `work` to its end, even if the client leaves before.
     ///
     /// # Errors
-    /// Those of the work.
+    /// The work's own.
     pub(crate) async fn to_end<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, ApiProblem>> + Send + 'static,

@@ -1,7 +1,8 @@
-//! Other nodes on the same store: a request for a session that one of them has is sent there, and its answer passed on.
+//! The proxy to other nodes on the same store. A request for a session of another node is sent there, and the answer is
+//! passed on.
 //!
-//! Whatever a route answers, one thing makes a request somebody else's: that the session is held by another node. So no
-//! route knows of nodes. A node that dies in the middle leaves its sessions to whoever asks next.
+//! The routes know nothing of nodes. A route's answer marks a request as another node's only if the session is held
+//! there. The sessions of a node that dies are taken over by the node that is asked next.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -27,47 +28,47 @@ use crate::extract::{self, IdempotencyKey};
 use crate::problem::ApiProblem;
 use crate::routes::{control, gateway, message};
 
-/// Says that a request was sent on by a node, and is not to be sent on again.
+/// The header of a request that a node has sent on. Such a request is not sent on again.
 const SENT_ON: HeaderName = HeaderName::from_static("x-longhaul-node");
-/// What a node says there that does not have the session.
+/// The header's value in the answer of a node that does not have the session.
 const ANOTHER: &str = "another";
 const MESSAGE: &str = "/api/message";
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// How long a node may take to be reached.
+/// The time-out of a connection to a node.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// Between two looks whether the node that was asked still has the session.
+/// The interval of checks that the asked node still has the session.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Between two looks whether a node that was asked and has not answered can be reached at all.
+/// The interval of checks that a silent node can still be reached.
 const KNOCK: Duration = Duration::from_secs(3);
 
-/// A session moves this often in one request at most.
+/// The maximum number of times that one request follows a session to another node.
 const MOVES: usize = 4;
 
-/// Headers that a node sends on.
+/// The headers that a node sends on.
 const PASSED: [&str; 5] =
     ["accept", "content-type", "idempotency-key", "last-event-id", "x-longhaul-session"];
 
-/// Goes with an answer: the session is another node's.
+/// A mark on an answer whose session another node has.
 #[derive(Clone, Debug)]
 pub(crate) struct RemoteSessionMarker(pub(crate) SessionId);
 
-/// The way to other nodes.
+/// The HTTP clients for other nodes, and their reachability.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterProxy {
     client: reqwest::Client,
-    /// Connects anew each time.
+    /// A client that opens a new connection for each health probe.
     knocks: reqwest::Client,
-    /// By the nodes' addresses.
+    /// The reachability of nodes by address.
     doors: Arc<Mutex<HashMap<String, NodeReachability>>>,
 }
 
 impl Default for ClusterProxy {
     fn default() -> Self {
         let builder = || reqwest::Client::builder().connect_timeout(CONNECT).no_proxy();
-        // The defaults always make a client.
+        // Building a client with these options cannot fail.
         Self {
             client: builder().build().unwrap_or_default(),
             knocks: builder().pool_max_idle_per_host(0).build().unwrap_or_default(),
@@ -76,20 +77,20 @@ impl Default for ClusterProxy {
     }
 }
 
-/// What became of a request at another node.
+/// The outcome of a request at another node.
 enum ProxyOutcome {
     Answered(Response),
-    /// The session is no longer there.
+    /// The session has moved away from the node.
     Moved,
-    /// The node is ending, and does not do it any more.
+    /// The node is shutting down and starts nothing new.
     Ending(Response),
-    /// The node lives and has the session, but is not reached from here.
+    /// The node is alive and has the session, but cannot be reached from this one.
     Unreached,
-    /// It was reached, and the answer did not come.
+    /// The node was reached, but its answer did not arrive.
     BrokenOff,
 }
 
-/// Answers here, or by the node that has the session.
+/// Answers a request at this node, or through the node that has the session.
 pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let Some(nodes) = app.runtime().nodes().cloned() else { return next.run(request).await };
     let path = request.uri().path();
@@ -110,13 +111,13 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
         let here = Request::from_parts(parts.clone(), Body::from(body.clone()));
         let answer = next.clone().run(here).await;
         let Some(RemoteSessionMarker(session)) = answer.extensions().get().cloned() else { return answer };
-        // It may be done there and its answer lost: what comes again must be known.
+        // The other node may do the work and lose the answer. A key lets it recognise the repeated request.
         if parts.method == Method::POST && !parts.headers.contains_key(KEY) {
             let key = HeaderValue::try_from(Uuid::now_v7().to_string());
             parts.headers.extend(key.ok().map(|key| (KEY, key)));
         }
         let owner = match other_owner(&nodes, &session).await {
-            // It opens nothing any more.
+            // This node is shutting down and opens nothing any more.
             None if app.is_draining() => another(&nodes).await,
             owner => owner,
         };
@@ -142,15 +143,15 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
         }
     }
     match broken_off {
-        // It has a key: if that node took it after all, it is there once. A cancel may have been done.
+        // The request has a key, so a message that the node took after all exists only once. A cancel may have been
+        // done.
         Some(session) if parts.uri.path() == MESSAGE => left(&app, &session, &parts, body).await,
         _ if app.is_draining() => told(&parts, StoreError::Closed.into()),
         _ => told(&parts, unreached()),
     }
 }
 
-/// Answers another node. One that does not have the session says so, and one that is ending, and that it is not the one
-/// that was asked.
+/// Answers a request from another node. The answer says so if this node does not have the session, or is shutting down.
 async fn for_another(app: &AppState, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let mut answer = next.run(Request::from_parts(parts.clone(), body)).await;
@@ -171,12 +172,12 @@ pub(crate) fn is_sent_on(headers: &HeaderMap) -> bool {
     headers.contains_key(SENT_ON)
 }
 
-/// Returns whether other makers' clients ask there, perhaps for an agent.
+/// Returns whether the path is one of the gateway's, where a client may ask for an agent.
 fn is_of_agents(method: &Method, path: &str) -> bool {
     *method == Method::POST && path.starts_with(gateway::ROOT)
 }
 
-/// A problem as whoever asks there reads it.
+/// Returns a problem in the form that clients of the path expect.
 fn told(parts: &Parts, problem: ApiProblem) -> Response {
     match parts.uri.path() {
         path if path.starts_with(gateway::ROOT) => gateway::refused_at(path, &problem),
@@ -184,10 +185,10 @@ fn told(parts: &Parts, problem: ApiProblem) -> Response {
     }
 }
 
-/// Refuses for the node that has the session, if that is another one which lives.
+/// Refuses the request if another living node has the session.
 ///
 /// # Errors
-/// That it is had elsewhere.
+/// `Elsewhere` if another node has the session.
 pub(crate) async fn here(app: &AppState, session: &SessionId) -> Result<(), ApiProblem> {
     let Some(nodes) = app.runtime().nodes() else { return Ok(()) };
     match other_owner(nodes, session).await {
@@ -196,7 +197,7 @@ pub(crate) async fn here(app: &AppState, session: &SessionId) -> Result<(), ApiP
     }
 }
 
-/// The questions that wait at other nodes, if this request is not one of theirs.
+/// Returns the open approvals at other nodes, unless another node sent this request.
 pub(crate) async fn approvals(app: &AppState, headers: &HeaderMap) -> Vec<serde_json::Value> {
     if is_sent_on(headers) {
         Vec::new()
@@ -205,7 +206,7 @@ pub(crate) async fn approvals(app: &AppState, headers: &HeaderMap) -> Vec<serde_
     }
 }
 
-/// The sessions in which something goes on at other nodes, and what, in the API's words.
+/// Returns the sessions that are active at other nodes, with their status in the API's words.
 pub(crate) async fn working(app: &AppState) -> HashMap<String, String> {
     let sessions = collect_from_other_nodes(app, "/api/sessions", "sessions").await.into_iter();
     let named = sessions.filter_map(|session| {
@@ -214,7 +215,7 @@ pub(crate) async fn working(app: &AppState) -> HashMap<String, String> {
     named.collect()
 }
 
-/// What all other nodes have in a list of theirs, as far as they tell it soon.
+/// Returns a list of all other nodes together, as far as they answer in time.
 async fn collect_from_other_nodes(app: &AppState, path: &str, list: &str) -> Vec<serde_json::Value> {
     let Some(nodes) = app.runtime().nodes() else { return Vec::new() };
     let asked = others(nodes).await.into_iter().map(|node| async move {
@@ -254,7 +255,7 @@ impl ClusterProxy {
                 tracing::error!(%address, "a node has another token: all must be started with the same --token-file");
                 ProxyOutcome::Unreached
             }
-            // Started again where one has died a moment ago, or at an address that is not its own.
+            // A node has restarted after a crash, or another server answers at the advertised address.
             Ok(answer) if answer.headers().get(SENT_ON).is_some_and(|said| said == ANOTHER) => {
                 if !has(nodes, session, &owner.boot_id).await {
                     return ProxyOutcome::Moved;
@@ -276,7 +277,7 @@ impl ClusterProxy {
                 if is_ending { ProxyOutcome::Ending(response) } else { ProxyOutcome::Answered(response) }
             }
             Err(error) if error.is_connect() => ProxyOutcome::Unreached,
-            // It broke off: if the node has died somebody takes the session over.
+            // The connection broke. If the node has died, another one takes the session over, so a short wait helps.
             Err(error) => {
                 tracing::warn!(%session, %error, "the node that has the session broke off");
                 tokio::time::sleep(LOOK).await;
@@ -285,13 +286,13 @@ impl ClusterProxy {
         }
     }
 
-    /// Done when the node at `address` is not reached any more: on a connection that is open already nobody says so.
+    /// Waits until the node at `address` is unreachable. An open connection gives no sign when its peer vanishes.
     async fn wait_until_unreachable(self, address: String) {
         let url = format!("http://{address}/healthz");
         let begun = Instant::now();
         loop {
             tokio::time::sleep(KNOCK).await;
-            // One of all that wait for that node does it.
+            // Of all requests that wait for this node only one sends the probe.
             if self.claim_due_probe(&address) {
                 let heard = self.knocks.get(&url).timeout(CONNECT).send().await.is_ok();
                 self.note(&address, heard);
@@ -302,7 +303,7 @@ impl ClusterProxy {
         }
     }
 
-    /// Returns whether to knock now. Whoever is told so does it.
+    /// Returns whether a probe is due. A caller that gets `true` must send the probe.
     fn claim_due_probe(&self, address: &str) -> bool {
         let mut doors = self.doors();
         let now = Instant::now();
@@ -327,22 +328,22 @@ impl ClusterProxy {
         door.is_some_and(|door| door.silences >= 2 && door.silent.is_some_and(|silent| silent > since))
     }
 
-    /// No panic happens while the lock is held.
+    /// Returns the lock on the reachability. No code panics while it holds the lock.
     fn doors(&self) -> MutexGuard<'_, HashMap<String, NodeReachability>> {
         self.doors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is known of the way to a node.
+/// The reachability of a node.
 #[derive(Debug, Default)]
 struct NodeReachability {
     knocked: Option<Instant>,
-    /// Knocks without an answer, one after the other, and when the newest of them was given up.
+    /// The number of successive probes without an answer, and the time of the newest one.
     silences: u32,
     silent: Option<Instant>,
 }
 
-/// The answer of another node. It ends when that node no longer has the session: who watches comes again.
+/// Returns another node's answer. The answer ends when that node loses the session, so that a watcher reconnects.
 fn passed_back(
     answer: reqwest::Response,
     path: &str,
@@ -382,14 +383,14 @@ fn passed_back(
     response
 }
 
-/// A stream of another node on its way to a client who knows of no nodes: whole events, and one that says so if it ends
-/// before its own end.
+/// A stream of another node for a client that knows of no nodes. It passes complete events, and ends with an error
+/// event if the stream breaks off.
 struct ProxiedEventStream {
     pieces: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     until: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// The event that has not come whole.
+    /// The beginning of an event that is still incomplete.
     begun: Vec<u8>,
-    /// What to say if it breaks off; nothing once it is over.
+    /// The error event for a break; `None` once the stream is over.
     broken_off: Option<Vec<u8>>,
 }
 
@@ -418,7 +419,8 @@ impl ProxiedEventStream {
     }
 }
 
-/// What can be done for a session whose node is not reached: a message waits in its queue, a cancel is left for it.
+/// Does what is possible for a session whose node is unreachable: a message waits in the queue, a cancel is left for
+/// the node.
 async fn left(app: &AppState, session: &SessionId, parts: &Parts, body: Bytes) -> Response {
     let path = parts.uri.path();
     let left = match (&parts.method, path.strip_prefix("/api/")) {
@@ -438,7 +440,7 @@ fn key_of(parts: &Parts) -> IdempotencyKey {
     IdempotencyKey(parts.headers.get(KEY).and_then(|key| key.to_str().ok()).map(str::to_owned))
 }
 
-/// Done when the session is not that node's any more.
+/// Waits until the node no longer has the session.
 async fn wait_until_session_moved(nodes: SharedNodes, session: SessionId, boot: BootId) {
     loop {
         tokio::time::sleep(LOOK).await;
@@ -448,16 +450,16 @@ async fn wait_until_session_moved(nodes: SharedNodes, session: SessionId, boot: 
     }
 }
 
-/// Returns whether that node has the session still.
+/// Returns whether the node still has the session.
 async fn has(nodes: &SharedNodes, session: &SessionId, boot: &BootId) -> bool {
     match nodes.living_owner(session).await {
         Ok(owner) => owner.is_some_and(|owner| owner.boot_id == *boot),
-        // A database that is away says nothing about a node.
+        // An unreachable database says nothing about a node.
         Err(_) => true,
     }
 }
 
-/// A node that lives beside this one.
+/// Returns another living node.
 async fn another(nodes: &SharedNodes) -> Option<ClusterNode> {
     others(nodes).await.pop()
 }
@@ -469,9 +471,9 @@ async fn others(nodes: &SharedNodes) -> Vec<ClusterNode> {
     all
 }
 
-/// The other node that has the session.
+/// Returns the other node that has the session.
 async fn other_owner(nodes: &SharedNodes, session: &SessionId) -> Option<ClusterNode> {
-    // A node that has lost the database would wait for it.
+    // A node that has lost the database would wait here for the query.
     let own = own(nodes)?;
     let owner = nodes.living_owner(session).await.ok()??;
     (owner.boot_id != own).then_some(owner)
@@ -484,7 +486,7 @@ fn own(nodes: &SharedNodes) -> Option<BootId> {
     }
 }
 
-/// What a node shows another one.
+/// Returns the headers that authorise this node at another one.
 fn credentials(app: &AppState) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));

@@ -1,5 +1,5 @@
-//! The page's cookie: set by the opening link or by a login, it stands for the token. Cookies do not tell ports
-//! apart, so that its name does.
+//! The page's cookie, which the opening link or a login sets in place of the token. Its name contains the port, because
+//! browsers share cookies between the ports of a host.
 
 use axum::http::header::COOKIE;
 use axum::http::uri::Authority;
@@ -7,20 +7,20 @@ use axum::http::{HeaderMap, HeaderValue};
 
 use crate::token::AccessToken;
 
-/// How long a browser keeps it, in seconds.
+/// The lifetime in a browser, in seconds.
 const AGE_S: u32 = 30 * 24 * 60 * 60;
 
-/// Its name for a server that is asked as `host`.
+/// Returns the cookie's name for a server that is addressed as `host`.
 fn name(host: &Authority) -> String {
     host.port_u16().map_or_else(|| "longhaul".to_owned(), |port| format!("longhaul-{port}"))
 }
 
-/// What sets it.
+/// Returns the header that sets the cookie.
 pub(crate) fn setting(host: &Authority, token: &AccessToken) -> Option<HeaderValue> {
     header(host, &token.cookie(), AGE_S)
 }
 
-/// What removes it.
+/// Returns the header that removes the cookie.
 pub(crate) fn removing(host: &Authority) -> Option<HeaderValue> {
     header(host, "", 0)
 }
@@ -31,7 +31,7 @@ fn header(host: &Authority, value: &str, age_s: u32) -> Option<HeaderValue> {
     HeaderValue::try_from(text).ok()
 }
 
-/// Returns whether a request brings it.
+/// Returns whether a request has the cookie.
 pub(crate) fn is_brought(headers: &HeaderMap, host: &Authority, token: &AccessToken) -> bool {
     let name = name(host);
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());

@@ -1,6 +1,6 @@
-//! What happens on the server, counted, and told in the text format of Prometheus.
+//! The server's metrics, in the text format of Prometheus.
 //!
-//! What sessions do is read off the one place that all of it passes: the store ([`ServerMetrics::watching`]).
+//! All activity of sessions passes the store, so the store is where it is counted ([`ServerMetrics::watching`]).
 
 mod store;
 
@@ -75,18 +75,18 @@ const COUNTED: [Family; 16] = [
     REQUESTS,
 ];
 
-/// What is counted. Cheap to clone; clones count together.
+/// The metrics of a server. A clone is cheap and shares its counts.
 #[derive(Clone, Debug, Default)]
 pub struct ServerMetrics(Arc<Mutex<MetricCounts>>);
 
 #[derive(Debug, Default)]
 struct MetricCounts {
-    /// By family and labels.
+    /// The counts by family and labels.
     counts: BTreeMap<(&'static str, String), u64>,
     streams: u64,
 }
 
-/// An event stream that is open as long as this lives.
+/// A guard that counts an event stream as open.
 #[derive(Debug)]
 pub(crate) struct OpenStreamGuard(ServerMetrics);
 
@@ -97,7 +97,7 @@ impl Drop for OpenStreamGuard {
 }
 
 impl ServerMetrics {
-    /// The same store; what is appended to it is counted.
+    /// Returns the store with counting of everything that is appended to it.
     pub fn watching(&self, store: SharedStore) -> SharedStore {
         Arc::new(InstrumentedStore::new(store, self.clone()))
     }
@@ -112,12 +112,12 @@ impl ServerMetrics {
         self.count(REQUESTS, &[("method", method), ("route", route), ("status", &status)], 1);
     }
 
-    /// Sessions were deleted because they are kept no longer.
+    /// Counts sessions that were deleted because they had expired.
     pub(crate) fn expired(&self, sessions: u64) {
         self.count(EXPIRED, &[], sessions);
     }
 
-    /// Blobs were swept.
+    /// Counts the result of a blob sweep.
     pub(crate) fn swept(&self, swept: &BlobSweepReport) {
         self.count(ASIDE, &[], swept.set_aside);
         self.count(REMOVED, &[], swept.removed);
@@ -171,7 +171,7 @@ impl ServerMetrics {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// All figures. `sessions` by status and `queued` are what they are now.
+    /// Returns all metrics. `sessions` by status and `queued` are the current values.
     pub(crate) fn text(&self, sessions: &BTreeMap<&str, u64>, queued: u64) -> String {
         let mut text = String::new();
         family(

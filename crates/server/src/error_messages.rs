@@ -1,6 +1,6 @@
-//! What serde says of a request, in words for people outside: without the names of our types.
+//! Plain versions of serde's error messages, without the names of Rust types.
 
-/// What serde puts before the name of a type of ours.
+/// The words that serde puts before the name of a type, with their plain replacement.
 const KINDS: [(&str, &str); 9] = [
     ("internally tagged enum ", KNOWN),
     ("adjacently tagged enum ", KNOWN),
@@ -18,7 +18,7 @@ const KNOWN: &str = "one of the forms it may have";
 const WHOLE: [&str; 12] =
     ["u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize"];
 
-/// The same, said plainly.
+/// Returns serde's message in plain words.
 pub(crate) fn plain(error: &str) -> String {
     let error = error.strip_prefix("Failed to deserialize query string: ").unwrap_or(error);
     let error = error.replace("data did not match any variant of untagged enum ", "expected enum ");
@@ -36,12 +36,12 @@ pub(crate) fn plain(error: &str) -> String {
     }
 }
 
-/// Returns whether nothing of a text is to be seen: it is empty, or all space and signs without width.
+/// Returns whether a text has nothing visible: it is empty, or only whitespace and characters without width.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || c.is_control() || has_no_width(c))
 }
 
-/// Unicode's `Default_Ignorable_Code_Point`, as far as characters are assigned.
+/// Returns whether a character is in Unicode's `Default_Ignorable_Code_Point`, as far as assigned.
 fn has_no_width(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -50,7 +50,7 @@ fn has_no_width(c: char) -> bool {
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The name that a text begins with, and what follows it.
+/// Splits a text behind the name that it begins with.
 fn name(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':' | '<' | '>')));
     text.split_at(end.unwrap_or(text.len()))

@@ -1,4 +1,5 @@
-//! Who may ask: the token, and names that no foreign web page can borrow (DNS rebinding).
+//! The guard of all routes: it checks the token, and rejects host names that a foreign web page could borrow (DNS
+//! rebinding).
 
 use std::net::Ipv4Addr;
 
@@ -16,26 +17,26 @@ use crate::pre_auth_listener::PreAuthPermit;
 use crate::problem::ApiProblem;
 use crate::routes::gateway;
 
-/// What answers to anybody, under any name.
+/// The paths that anybody may read, under any host name.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// What answers without a token, under the server's own names.
+/// The paths that need no token, under the server's own host names.
 const DOOR: [&str; 3] = ["/", "/api/login", "/api/logout"];
 const BEHIND_THE_DOOR: [&str; 2] = ["/web/", "/open/"];
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Who asks, as far as a request was let in.
+/// The authentication of an admitted request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestAuthInfo {
-    /// The name under which the server was asked.
+    /// The host name of the request.
     pub(crate) host: Authority,
-    /// Whether the token or the cookie was shown.
+    /// Set if the request showed the token or the cookie.
     pub(crate) is_known: bool,
 }
 
-/// Lets a request in, or answers why not.
+/// Admits a request, or answers with the reason for its refusal.
 pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
     let pass = request.extensions().get::<ConnectInfo<PreAuthPermit>>().map(|info| info.0.clone());
     let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
@@ -49,7 +50,7 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
         let is_near = address.is_some_and(|address| address.is_loopback()) && !is_passed_on(headers);
         admit(&method, uri, headers, app.config(), is_near)
             .and_then(|visit| {
-                // A node asks for a client that it has counted.
+                // Another node asks for a client whose request it has counted already.
                 if !is_of_node(headers, app.config()) {
                     app.allow(uri.path(), (address, visit.is_known))?;
                 }
@@ -77,13 +78,13 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     cors::mark(headers, origin, app.config());
     if pass.is_some_and(|pass| !pass.is_in()) {
-        // Strangers do not stay.
+        // A connection without the token must not hold its place in the queue.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-/// The method as it is counted: clients make up others.
+/// Returns the method's label for the metrics. Clients can invent methods, which would create endless labels.
 fn known_method(method: &Method) -> &str {
     let known = [
         Method::GET,
@@ -132,20 +133,20 @@ pub(crate) fn is_at_the_door(path: &str) -> bool {
     DOOR.contains(&path) || BEHIND_THE_DOOR.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Returns whether other makers' clients ask there.
+/// Returns whether the path is the gateway's.
 fn is_of_gateway(path: &str) -> bool {
     path.starts_with(gateway::ROOT)
 }
 
-/// Returns whether it is the page or one of its files.
+/// Returns whether the path is the page or one of its files.
 pub(crate) fn is_of_page(path: &str) -> bool {
     path == "/" || path.starts_with("/web/")
 }
 
-/// What a request shows for itself.
+/// The strength of a request's credentials.
 enum CredentialStrength {
     Enough,
-    /// The cookie, which a browser sends along whoever asks it to.
+    /// The cookie alone, which a browser sends for any page.
     CookieAlone,
     Nothing,
 }
@@ -157,7 +158,7 @@ fn show(
     host: &Authority,
     config: &HttpServerConfig,
 ) -> CredentialStrength {
-    // Clients of Anthropic show their key in a header of their own.
+    // Anthropic's clients send their key in `x-api-key`.
     let key =
         headers.get("x-api-key").filter(|_| is_of_gateway(uri.path())).and_then(|key| key.to_str().ok());
     if [bearer(headers), key].into_iter().flatten().any(|token| config.token.matches(token)) {
@@ -173,13 +174,13 @@ fn show(
     }
 }
 
-/// Returns whether another node asks.
+/// Returns whether another node sent the request.
 fn is_of_node(headers: &HeaderMap, config: &HttpServerConfig) -> bool {
     bearer(headers).is_some_and(|shown| config.token.matches_node(shown))
 }
 
-/// Returns whether the server's own page asks, or a person who typed the address. Servers at other ports of the
-/// same machine are the same site for a browser, so that `SameSite` does not keep their pages away.
+/// Returns whether the server's own page sent the request, or a person who typed the address. A browser treats servers
+/// at other ports of the machine as the same site, so `SameSite` does not keep their pages away.
 fn is_of_own_page(method: &Method, headers: &HeaderMap, host: &Authority) -> bool {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let mut origins = headers.get_all(ORIGIN).iter().peekable();
@@ -200,7 +201,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// The name under which the server was asked, if it is one of its own.
+/// Returns the request's host name if it is one of the server's own.
 fn host(uri: &Uri, headers: &HeaderMap, config: &HttpServerConfig) -> Result<Authority, ApiProblem> {
     let foreign =
         || ApiProblem::forbidden("The server does not answer to this host name (server.allowedHosts).");
@@ -217,7 +218,7 @@ fn host(uri: &Uri, headers: &HeaderMap, config: &HttpServerConfig) -> Result<Aut
 
 fn is_known(host: &Authority, config: &HttpServerConfig) -> bool {
     let name = host.host();
-    // Nothing but a name and a port: some programs take what stands before an `@` for the name.
+    // Only a name and a port may pass: some programs read the text before an `@` as the name.
     let port = host.as_str().strip_prefix(name);
     if !port.is_some_and(|port| port.is_empty() || is_port(port)) {
         return false;
@@ -234,7 +235,7 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Returns whether a proxy of this machine asks for somebody who may be anywhere.
+/// Returns whether a proxy on this machine forwards the request, whose client may be anywhere.
 fn is_passed_on(headers: &HeaderMap) -> bool {
     const KNOWN: [&str; 6] =
         ["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip", "x-client-ip"];
@@ -242,13 +243,13 @@ fn is_passed_on(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| says(name.as_str()))
 }
 
-/// Returns whether it is `:` and a number that a port can have.
+/// Returns whether the text is `:` and a valid port number.
 fn is_port(text: &str) -> bool {
     let digits = text.strip_prefix(':').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
     digits.is_some_and(|digits| digits.parse::<u16>().is_ok())
 }
 
-/// A web page may ask if it came from this server, or from an origin that was allowed.
+/// Checks the origin of a web page: the server's own, or an allowed one.
 fn check_origin(headers: &HeaderMap, host: &Authority, config: &HttpServerConfig) -> Result<(), ApiProblem> {
     let foreign = || ApiProblem::forbidden("Pages of this origin may not ask (server.allowedOrigins).");
     for origin in headers.get_all(ORIGIN) {
@@ -262,8 +263,8 @@ fn check_origin(headers: &HeaderMap, host: &Authority, config: &HttpServerConfig
     Ok(())
 }
 
-/// Without a token no page of another site may ask. Browsers leave `Origin` out where a page does not read the answer
-/// (pictures, links, forms that get), and say with `Sec-Fetch-Site` alone whose page it is.
+/// Refuses requests of foreign pages without the token. Browsers omit `Origin` if a page cannot read the answer
+/// (pictures, links, GET forms). Then only `Sec-Fetch-Site` identifies the page.
 fn check_fetch_site(headers: &HeaderMap, config: &HttpServerConfig) -> Result<(), ApiProblem> {
     let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
     if headers.get_all(FETCH_SITE).iter().all(is_own) || cors::allowed(headers, config).is_some() {

@@ -1,4 +1,4 @@
-//! What the program around the server knows and the library does not.
+//! Facts that the host program knows and this library does not.
 
 use std::fmt;
 use std::pin::Pin;
@@ -19,19 +19,19 @@ pub struct ModelBackend {
     pub models: Vec<String>,
 }
 
-/// What comes later.
+/// A boxed future.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What the program around the server knows.
+/// The environment of the server, as the host program knows it.
 pub trait ServerEnvironment: fmt::Debug + Send + Sync {
-    /// The servers of models on this machine that answer now.
+    /// Returns the model servers on this machine that answer now.
     fn backends(&self) -> Later<'_, Vec<ModelBackend>>;
 
     /// Returns whether the model is the scripted one of the demo, because no other was found.
     fn is_demo(&self) -> bool;
 }
 
-/// Nothing is known.
+/// An environment without any facts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmptyEnvironment;
 

@@ -1,4 +1,5 @@
-//! Requests that may be repeated: done once for each key, and answered the same again, also after a restart.
+//! Idempotent requests: each key's work is done once, and a repeated request gets the same answer, also after a
+//! restart.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,25 +16,25 @@ use crate::app::AppState;
 use crate::extract::IdempotencyKey;
 use crate::problem::ApiProblem;
 
-/// Events read from the store at a time.
+/// The number of events per read.
 const PAGE: usize = 500;
 
-/// Under this a session knows the request that made it. A session's own keys are never empty.
+/// The key of the request that created a session. A client's own keys are never empty.
 const MADE: &str = "";
 
-/// The keyed requests that are being done: one at a time for each key.
+/// The locks of keyed requests, so that one request per key runs at a time.
 #[derive(Debug, Default)]
 pub(crate) struct IdempotencyLocks(Mutex<BTreeMap<(SessionId, String), Turn>>);
 
-/// Held by the request whose turn it is.
+/// The lock that a running request holds.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 impl IdempotencyLocks {
-    /// Waits until nobody else does a request of that session under that key.
+    /// Waits until no other request of the session with that key is running.
     pub(crate) async fn turn(&self, session: &SessionId, key: &str) -> OwnedMutexGuard<()> {
         let lock = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Who does one or waits for it has a share of its lock.
+            // A request that runs or waits has a share of its lock.
             all.retain(|_, lock| Arc::strong_count(lock) > 1);
             Arc::clone(all.entry((session.clone(), key.to_owned())).or_default())
         };
@@ -41,11 +42,10 @@ impl IdempotencyLocks {
     }
 }
 
-/// Does `work`, or answers what it has answered before under the same key. `what` names the request with all that
-/// it asks for.
+/// Does `work`, or returns its earlier answer for the same key. `what` identifies the request with all its parameters.
 ///
-/// If the process ended in the middle of the first attempt nobody knows its answer: `work` is given what the log
-/// says since then, so that it can tell whether it has been done. Otherwise it is given nothing.
+/// If the process ended during the first attempt, the answer is lost. Then `work` gets the events since that attempt,
+/// so that it can find out whether it was done. Otherwise `work` gets no events.
 ///
 /// # Errors
 /// Those of the work, which are not kept: a request that was refused may come again. `invalid-request` for a key
@@ -60,10 +60,10 @@ pub(crate) async fn once<W: Future<Output = Result<Value, ApiProblem>> + Send>(
     run_once_in_session(app, session.id(), key, what, work).await
 }
 
-/// The same in a session that another node may have.
+/// Does `work` once, see [`once`], in a session that another node may have.
 ///
 /// # Errors
-/// As [`once`].
+/// See [`once`].
 pub(crate) async fn run_once_in_session<W: Future<Output = Result<Value, ApiProblem>> + Send>(
     app: &AppState,
     id: &SessionId,
@@ -101,15 +101,15 @@ pub(crate) async fn same<T>(
     let _turn = app.requests().turn(session, key).await;
     let known = recognised(app, session, key, what).await?;
     let done = work.await;
-    // One that has come before may have been taken then, whatever is said of it now.
+    // A repeated request may have been taken the first time, even if it fails now. Its key must stay.
     if done.is_err() && !known.repeated {
         app.runtime().store().answer_request(session, key, None).await?;
     }
     done
 }
 
-/// Has `work` make the session `id`, or open it if it was made before, for a key that belongs to whatever it is made
-/// from.
+/// Creates the session `id` with `work`, or opens it if it exists. The key belongs to the request that created the
+/// session.
 ///
 /// # Errors
 /// Those of the work, and `invalid-request` for a key that was used for something else.
@@ -125,7 +125,7 @@ pub(crate) async fn made(
     Ok(session)
 }
 
-/// What is known of a request, which is noted.
+/// Records a request, and returns the earlier record of its key.
 async fn recognised(
     app: &AppState,
     session: &SessionId,
@@ -138,7 +138,7 @@ async fn recognised(
     if known.what == what { Ok(known) } else { Err(ApiProblem::reused_key()) }
 }
 
-/// What is asked for may be long.
+/// Returns a hash of the request, which may be long.
 fn fingerprint(what: &str) -> String {
     blake3::hash(what.as_bytes()).to_hex().to_string()
 }

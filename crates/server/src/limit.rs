@@ -1,4 +1,4 @@
-//! How many requests a client may make: so many at once, and as many again in each span of time.
+//! The rate limit of each client: a burst of requests, which refills over a span of time.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use longhaul::config::RateLimit;
 
-/// Clients that are remembered at most. Those that have asked for nothing lately are forgotten.
+/// The maximum number of remembered clients. Clients without a recent request are forgotten.
 const CLIENTS: usize = 4_096;
 
-/// Who asks: from where, and whether with the token or the cookie.
+/// A client: its address, and whether it showed the token or the cookie.
 pub(crate) type Client = (Option<IpAddr>, bool);
 
-/// What each client has left.
+/// The remaining requests of each client.
 #[derive(Debug, Default)]
 pub(crate) struct ClientRateLimiter(Mutex<BTreeMap<Client, RateLimitBucket>>);
 
@@ -24,16 +24,18 @@ struct RateLimitBucket {
 }
 
 impl ClientRateLimiter {
-    /// Takes one request of the client's.
+    /// Takes one request of a client's allowance.
     ///
     /// # Errors
-    /// None is left: after this time there is one.
+    /// The time until a request is allowed.
     pub(crate) fn take(&self, limit: RateLimit, client: Client, now: Instant) -> Result<(), Duration> {
         let most = f64::from(limit.requests.max(1));
         let each = limit.per.as_secs_f64() / most;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= CLIENTS && !all.contains_key(&client) {
             all.retain(|_, left| now.saturating_duration_since(left.at) < limit.per);
+            // New clients are refused rather than old buckets dropped: a flood of addresses must not reset anybody's
+            // limit.
             if all.len() >= CLIENTS {
                 return Err(limit.per);
             }

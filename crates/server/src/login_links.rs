@@ -1,22 +1,22 @@
-//! Opening links: each key opens the page once, and not for long.
+//! The keys of opening links: each key opens the page once, within a short time.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::token::{AccessTokenError, random};
 
-/// How long a key is valid.
+/// The time for which a key is valid.
 const LIFE: Duration = Duration::from_secs(10 * 60);
 
-/// Keys at once; the oldest goes.
+/// The maximum number of valid keys; a new one replaces the oldest.
 const MOST: usize = 16;
 
-/// The keys that were made and not used. Only their hashes are kept.
+/// The unused keys, as hashes.
 #[derive(Debug, Default)]
 pub(crate) struct LoginLinks(Mutex<Vec<(blake3::Hash, Instant)>>);
 
 impl LoginLinks {
-    /// A new key.
+    /// Returns a new key.
     ///
     /// # Errors
     /// The system gives no random bytes.
@@ -31,7 +31,7 @@ impl LoginLinks {
         Ok(key)
     }
 
-    /// Uses a key up. Whether it was valid.
+    /// Consumes a key. Returns whether it was valid.
     pub(crate) fn take(&self, key: &str, now: Instant) -> bool {
         let wanted = blake3::hash(key.as_bytes());
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);

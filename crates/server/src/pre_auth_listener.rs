@@ -1,5 +1,5 @@
-//! Connections on which nobody has shown the token yet: few, and not for long. Whoever can reach the port can make
-//! them, and each takes a descriptor that the server needs for its work.
+//! Connections that have not shown the token yet: their number and their time are limited. Anybody who reaches the port
+//! can open them, and each takes a file descriptor that the server needs for its work.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -17,12 +17,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
-/// What the system keeps for a client that does not read, in bytes; Linux takes it twice. By itself it would
-/// be megabytes, all of them written before the client is seen to be stuck.
+/// The kernel's send buffer of a connection, in bytes; Linux doubles the value. The default can be megabytes, all
+/// written before a stuck client is noticed.
 const SEND_BUFFER_BYTES: usize = 128 << 10;
 
-/// A listener that takes no more strangers than there are places. Those that come then wait in the system's queue,
-/// where they cost no descriptor, until one has left or was let in.
+/// A listener with a limited number of unauthenticated connections. Further ones wait in the kernel's queue, which
+/// costs no descriptor, until a place is free.
 pub(crate) struct PreAuthListener {
     listener: TcpListener,
     places: Arc<Semaphore>,
@@ -30,7 +30,8 @@ pub(crate) struct PreAuthListener {
 }
 
 impl PreAuthListener {
-    /// At most `strangers`, and half of the files that may be open, at once; each for `patience`.
+    /// Creates a listener for at most `strangers` unauthenticated connections, and never more than half of the file
+    /// limit. Each may last for `patience`.
     pub(crate) fn new(listener: TcpListener, strangers: usize, patience: Duration) -> Self {
         let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
         let most = files.map_or(strangers, |files| strangers.min(files / 2));
@@ -44,10 +45,10 @@ impl Listener for PreAuthListener {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (PreAuthConnection, SocketAddr) {
-        // It is never closed: there is always a place in the end.
+        // The semaphore is never closed, so a place becomes free in the end.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        // Events are small and are wanted at once.
+        // Events are small and must not wait for Nagle's algorithm.
         let _ = stream.set_nodelay(true);
         let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES);
         let stay = Box::pin(tokio::time::sleep(self.patience));
@@ -60,16 +61,16 @@ impl Listener for PreAuthListener {
     }
 }
 
-/// Where a connection comes from, and whether it has been let in.
+/// The address of a connection, and its authentication state.
 #[derive(Clone, Debug)]
 pub(crate) struct PreAuthPermit {
-    /// What it takes until then.
+    /// The permit that the connection holds until it is authenticated.
     place: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
     address: IpAddr,
 }
 
 impl PreAuthPermit {
-    /// A request on the connection had the token.
+    /// Records that a request on the connection had the token.
     pub(crate) fn let_in(&self) {
         drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -89,11 +90,11 @@ impl Connected<IncomingStream<'_, PreAuthListener>> for PreAuthPermit {
     }
 }
 
-/// A connection that breaks if it is not let in in time.
+/// A connection that breaks if it is not authenticated in time.
 pub(crate) struct PreAuthConnection {
     stream: TcpStream,
     pass: PreAuthPermit,
-    /// `None` once it is in.
+    /// The deadline; `None` once the connection is authenticated.
     stay: Option<Pin<Box<Sleep>>>,
 }
 

@@ -1,7 +1,6 @@
-//! Errors as they leave the house: problem documents (RFC 9457) with a stable code.
+//! The errors of the API: problem documents (RFC 9457) with a stable code.
 //!
-//! What is said here is meant for people outside: no path, no secret, nothing of the database. The rest goes
-//! to the log.
+//! Problem documents are public. They contain no path, no secret and nothing of the database; details go to the log.
 
 use std::time::Duration;
 
@@ -16,27 +15,27 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster_proxy::RemoteSessionMarker;
 
-/// Codes of conflicts with what became of an edit before, besides those that all of the program has.
+/// The codes of conflicts with an earlier change of an edit, beside the common codes.
 pub(crate) const EDIT_CODES: [&str; 3] = [ALREADY_UNDONE, ALREADY_RELEASED, NOT_UNDONE];
 const ALREADY_UNDONE: &str = "already-undone";
 const ALREADY_RELEASED: &str = "already-released";
 const NOT_UNDONE: &str = "not-undone";
 
-/// A server that takes nothing new any more.
+/// The detail of a server that is shutting down.
 pub(crate) const ENDING: &str = "The server is ending: what runs may finish, and nothing new begins. Start it again with \
                                  `longhaul` (as it was started before) and send this once more.";
 
-/// The same of a node among others.
+/// The detail of a node that is shutting down beside others.
 pub(crate) const ENDING_HERE: &str =
     "This node is ending: what runs may finish, and nothing new begins. Send this to another one.";
 
-/// By then another node has the sessions of one that has died: a lease, and a look, in seconds.
+/// The time in which another node takes over the sessions of a dead one, in seconds: a lease and a check.
 const TAKEN_OVER_S: u32 = 13;
 
-/// After so many seconds it is worth asking again whether a run has ended.
+/// The time after which a client may ask again whether a run has ended, in seconds.
 const ENDED_S: u32 = 5;
 
-/// Why a request was not done.
+/// The reason why a request was not done.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiProblem {
     status: StatusCode,
@@ -44,7 +43,7 @@ pub(crate) struct ApiProblem {
     detail: String,
     more: Map<String, Value>,
     retry_after_s: Option<u32>,
-    /// Whose it is, if it is another node's.
+    /// The session, if it is another node's.
     elsewhere: Option<RemoteSessionMarker>,
     is_damage: bool,
 }
@@ -62,7 +61,7 @@ impl ApiProblem {
         }
     }
 
-    /// The request itself is wrong.
+    /// Returns the problem of an invalid request.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest, detail)
     }
@@ -72,7 +71,7 @@ impl ApiProblem {
         self.is_damage
     }
 
-    /// The code and the words, as they stand in answers and events.
+    /// Returns code and detail in the form of answers and events.
     pub(crate) fn named(&self) -> Value {
         json!({ "code": self.code, "message": self.detail })
     }
@@ -85,7 +84,7 @@ impl ApiProblem {
         Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, detail)
     }
 
-    /// Another request had the same key.
+    /// Returns the problem of a key that another request has used.
     pub(crate) fn reused_key() -> Self {
         let detail = "This Idempotency-Key was used for another request.";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::InvalidRequest, detail)
@@ -105,7 +104,7 @@ impl ApiProblem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, detail)
     }
 
-    /// The body came to a stop.
+    /// Returns the problem of a body that stopped.
     pub(crate) fn too_slow() -> Self {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
@@ -114,7 +113,7 @@ impl ApiProblem {
         )
     }
 
-    /// The client has asked too often.
+    /// Returns the problem of a client that exceeds its rate limit.
     pub(crate) fn too_many(wait: Duration) -> Self {
         let detail = "These are more requests than a client may make (server.rateLimit).";
         let many = Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, detail);
@@ -127,28 +126,28 @@ impl ApiProblem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
     }
 
-    /// The node that has the session lives, and cannot be asked from here.
+    /// Returns the problem of a living node that has the session and cannot be reached.
     pub(crate) fn unreached() -> Self {
         let detail = "The node that has the session is not reached from this one: if it has died, another has the session \
                       within 13 s.";
         Self { retry_after_s: Some(TAKEN_OVER_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
     }
 
-    /// The node that has the session has died or is not reached any more, in the middle of an answer.
+    /// Returns the problem of a node that was lost in the middle of an answer.
     pub(crate) fn broke_off() -> Self {
         let detail = "The node that has the session broke off; what was said is kept. If it has died, another has the \
                       session within 13 s.";
         Self { retry_after_s: Some(TAKEN_OVER_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
     }
 
-    /// The node that has the session is ending, and another one was asked.
+    /// Returns the problem of another node that has the session and is shutting down.
     pub(crate) fn ending_there() -> Self {
         let detail = "The node that has this session is ending: what runs there may finish, then another has the session. \
                       Send this again in a moment.";
         Self { retry_after_s: Some(ENDED_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
     }
 
-    /// This node of several is ending.
+    /// Returns the problem of this node, one of several, shutting down.
     pub(crate) fn ending_here() -> Self {
         Self::unavailable(ErrorCode::Interrupted, ENDING_HERE)
     }
@@ -161,7 +160,7 @@ impl ApiProblem {
         self.status == StatusCode::NOT_FOUND
     }
 
-    /// Whose it is, if it is another node's.
+    /// Returns the session, if it is another node's.
     pub(crate) fn elsewhere(&self) -> Option<&RemoteSessionMarker> {
         self.elsewhere.as_ref()
     }
@@ -178,13 +177,13 @@ impl ApiProblem {
         &self.detail
     }
 
-    /// Another code than the kind's own, where programs tell more cases apart.
+    /// Replaces the code, where programs must tell more cases apart.
     fn coded(mut self, code: &'static str) -> Self {
         self.code = code;
         self
     }
 
-    /// Adds a figure or a name that programs read.
+    /// Adds a figure or a name for programs.
     fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.more.insert(key.to_owned(), value.into());
         self
@@ -200,7 +199,7 @@ impl From<StoreError> for ApiProblem {
                 let busy = Self::conflict("The session is in use elsewhere.");
                 Self { elsewhere: Some(RemoteSessionMarker(session)), ..busy }
             }
-            // Taken over a moment ago, or had by another node all along.
+            // The session was just taken over, or another node had it all along.
             StoreError::Fenced(session) | StoreError::Elsewhere { session, .. } => {
                 let detail = "Another node has the session: try again in a moment.";
                 let elsewhere = Self::unavailable(ErrorCode::Interrupted, detail);
@@ -300,8 +299,8 @@ impl From<BlobError> for ApiProblem {
     }
 }
 
-/// The same words with a capital and a full stop. A name at the beginning (`e26`, `atSeq`, a field before its colon)
-/// stays as it is.
+/// Returns the text with a capital and a full stop. A name at its beginning (`e26`, `atSeq`, a field before its colon)
+/// stays unchanged.
 pub(crate) fn sentence(text: &str) -> String {
     let word = text.split(' ').next().unwrap_or_default().trim_end_matches([',', ';', '.']);
     let is_name = !word.chars().all(char::is_lowercase);

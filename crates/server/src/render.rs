@@ -1,8 +1,8 @@
-//! Markdown as markup that is safe to show: what a model writes may have been written by anybody.
+//! The rendering of Markdown as safe HTML. A model's text may contain anything, because anybody may have written it.
 //!
-//! Markup in the text stays text. Links go to the web or to mail and tell nothing of this page. Pictures are never
-//! loaded: a remote one becomes a mark that a person may open. What comes out passes the [`sanitizer`] that
-//! knows only the elements and attributes made here.
+//! HTML in the text stays text. Links lead to the web or to mail, and reveal nothing of this page. Pictures are never
+//! loaded: a remote one becomes a mark that a person may open. The output passes the [`sanitizer`], which knows only
+//! the elements and attributes made here.
 
 mod code;
 #[cfg(test)]
@@ -16,13 +16,13 @@ use std::borrow::Cow;
 use ammonia::Url;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Options, Parser, Tag};
 
-/// Elements within each other at most; what is deeper is shown without its own.
+/// The maximum depth of elements; deeper ones are left out, and their text is kept.
 const DEEPEST: usize = 48;
 
-/// A text of more bytes is shown as it is.
+/// The largest text that is parsed, in bytes; a larger one is shown as it is.
 const LARGEST_BYTES: usize = 512 << 10;
 
-/// Code that is highlighted in one request, in bytes. The rest is shown plain.
+/// The amount of code that is highlighted in one request, in bytes. Further code is shown plain.
 const HIGHLIGHTED_BYTES: usize = 256 << 10;
 
 /// Renders the texts of one request.
@@ -38,7 +38,7 @@ impl Default for MarkdownRenderer {
 }
 
 impl MarkdownRenderer {
-    /// Markup for a text in Markdown.
+    /// Returns the HTML of a Markdown text.
     pub(crate) fn render(&mut self, text: &str) -> String {
         if text.len() > LARGEST_BYTES {
             return sanitizer::clean(&format!("<pre>{}</pre>", escaped(text)));
@@ -52,7 +52,7 @@ impl MarkdownRenderer {
 
 struct HtmlWriter<'a> {
     markup: String,
-    /// What closes the elements that are open.
+    /// The closing tags of all open elements.
     open: Vec<Cow<'static, str>>,
     /// The language and the text of the code block that is read.
     code: Option<(Option<String>, String)>,
@@ -60,7 +60,7 @@ struct HtmlWriter<'a> {
     columns: Vec<Alignment>,
     column: usize,
     is_head: bool,
-    /// Where the text of the link or picture begins that is open.
+    /// The place where the text of the open link or picture begins.
     anchor: Option<usize>,
     highlighted_bytes: &'a mut usize,
 }
@@ -92,7 +92,7 @@ impl<'a> HtmlWriter<'a> {
                 self.text(&text);
                 self.markup.push_str("</code>");
             }
-            // Markup of the text's own is shown, not meant.
+            // HTML in the text is shown as text.
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
             Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
                 self.text(&text)
@@ -117,7 +117,7 @@ impl<'a> HtmlWriter<'a> {
         self.open.push(closing);
     }
 
-    /// What opens an element, and what closes it.
+    /// Returns the opening and the closing tag of an element.
     fn element(&mut self, tag: Tag<'_>) -> (Cow<'static, str>, Cow<'static, str>) {
         let fixed = |opening, closing| (Cow::Borrowed(opening), Cow::Borrowed(closing));
         match tag {
@@ -164,7 +164,7 @@ impl<'a> HtmlWriter<'a> {
         (format!("<{name}{aligned}>").into(), if self.is_head { "</th>".into() } else { "</td>".into() })
     }
 
-    /// One within another would end it: there only its text is shown.
+    /// Opens a link. Links cannot be nested in HTML, so only the text of an inner one is shown.
     fn anchor(&mut self, opening: Option<String>) -> (Cow<'static, str>, Cow<'static, str>) {
         match opening.filter(|_| self.anchor.is_none()) {
             Some(opening) => {
@@ -191,7 +191,7 @@ impl<'a> HtmlWriter<'a> {
     }
 }
 
-/// The language that a block of code names.
+/// Returns the language that a code block names.
 fn language(kind: &CodeBlockKind<'_>) -> Option<String> {
     let CodeBlockKind::Fenced(info) = kind else { return None };
     let name = info.split([' ', ',', '\t', '{']).next().unwrap_or_default().to_ascii_lowercase();
@@ -215,7 +215,7 @@ fn attribute(name: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(" {name}=\"{}\"", escaped(text)) }
 }
 
-/// An address as browsers read it, if it is a whole one of these kinds.
+/// Returns an address as browsers parse it, if it is absolute and has one of these schemes.
 fn goes_out(address: &str, schemes: &[&str]) -> Option<String> {
     let address = Url::parse(address).ok().filter(|address| schemes.contains(&address.scheme()))?;
     Some(escaped(address.as_str()))

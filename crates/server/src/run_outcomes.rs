@@ -1,4 +1,4 @@
-//! How the newest run of a session ended, as the end of its log says: looked up once for each state of a log.
+//! The end of a session's newest run, read from the end of its log once for each state of the log.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,28 +7,28 @@ use longhaul_core::event::{ErrorInfo, EventBody, RunEnd};
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_store::{SessionRecord, SharedStore, StoreError};
 
-/// Events of a log that are looked through. What follows a run's end while nothing runs is a handful: a title, an
-/// edit of the queue, an undo.
+/// The number of events that are searched. After a run only a few follow while nothing runs: a title, an edit of the
+/// queue, an undo.
 const NEWEST: u64 = 12;
 
-/// Logs remembered at most.
+/// The maximum number of remembered logs.
 const KEPT: usize = 4_000;
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunEndRecord {
-    /// Why it ended.
+    /// The reason of the end.
     pub(crate) reason: RunEnd,
-    /// What went wrong, if something did.
+    /// The error, if the run failed.
     pub(crate) error: Option<ErrorInfo>,
 }
 
-/// What was looked up, by session.
+/// The known ends, by session.
 #[derive(Debug, Default)]
 pub(crate) struct RunEndCache(Mutex<HashMap<SessionId, (Seq, Option<RunEndRecord>)>>);
 
 impl RunEndCache {
-    /// The end of the newest run, if it is among the newest events. A session that is gone has none.
+    /// Returns the end of the newest run if it is among the newest events. A deleted session has none.
     ///
     /// # Errors
     /// The store's.

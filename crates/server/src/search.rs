@@ -1,4 +1,4 @@
-//! Which sessions speak of something: titles, what people and models have said, and what tools gave, the newest session first.
+//! Search over all sessions: titles, messages of people and models, and tool results, the newest session first.
 
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::{LogHandle, LogRange, Millis, Seq};
@@ -9,17 +9,17 @@ use utoipa::ToSchema;
 
 use crate::app::AppState;
 
-/// Sessions that are looked through for one query at most, and events of all of them together.
+/// The maximum number of sessions, and of events in all of them, that one query reads.
 const SESSIONS: usize = 1_000;
 const EVENTS: usize = 40_000;
 
-/// Events read from the store at a time.
+/// The number of events per read.
 const PAGE: usize = 500;
 
-/// Hits of one session at most; its newest ones.
+/// The maximum number of hits in one session; the newest ones.
 const OF_A_SESSION: usize = 3;
 
-/// Characters of a passage around what was found.
+/// The length of a passage before the hit and in all, in characters.
 const BEFORE: usize = 60;
 const PASSAGE: usize = 240;
 
@@ -54,7 +54,7 @@ pub(crate) struct SearchHit {
     text: String,
 }
 
-/// Looks through the sessions for all the words of `query`, in small or large letters.
+/// Searches the sessions for all words of `query`, ignoring case.
 ///
 /// # Errors
 /// The store's.
@@ -75,7 +75,7 @@ pub(crate) async fn search(app: &AppState, query: &str, limit: usize) -> Result<
                 found.hits.extend(of_log.hits);
                 found.complete &= of_log.is_all;
             }
-            // It was deleted meanwhile.
+            // The session was deleted in the meantime.
             Err(StoreError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
@@ -97,15 +97,15 @@ fn hit(record: &SessionRecord, text: String) -> SearchHit {
     SearchHit { session_id, title, seq: None, handle: None, at: None, role: None, text }
 }
 
-/// What was found in a log.
+/// The hits in one log.
 struct LogSearchHits {
-    /// The newest ones, the newest first.
+    /// The newest hits, the newest first.
     hits: Vec<SearchHit>,
-    /// Whether there are no others.
+    /// Set if there are no other hits.
     is_all: bool,
 }
 
-/// Looks through a log from its end, as long as `left` lasts.
+/// Searches a log from its end, as long as `left` lasts.
 async fn in_log(
     app: &AppState,
     record: &SessionRecord,
@@ -124,7 +124,7 @@ async fn in_log(
         let page = app.runtime().store().read_undamaged(&record.id, after, count).await?;
         *left -= count;
         last = after;
-        // What a damaged event said is not known.
+        // The text of a damaged event is unknown, so the result is incomplete.
         found.is_all &= page.damaged.is_empty();
         for event in page.events.iter().rev() {
             let text = said(event).and_then(|(role, parts)| Some((role, in_parts(parts, words)?)));
@@ -145,7 +145,7 @@ async fn in_log(
     Ok(found)
 }
 
-/// What was said, or what a tool gave as far as the model was shown it.
+/// Returns the content of a message, or of a tool result as the model was shown it.
 fn said(event: &Event) -> Option<(Role, &[Part])> {
     match &event.body {
         EventBody::MessagesTaken { message, .. } | EventBody::AssistantAdded { message, .. } => {
@@ -161,14 +161,14 @@ fn in_parts(parts: &[Part], words: &[String]) -> Option<String> {
     passage(&texts.join("\n"), words)
 }
 
-/// What stands around the first of the words, if all are there.
+/// Returns the passage around the first of the words, if all words occur.
 fn passage(text: &str, words: &[String]) -> Option<String> {
     let small = text.to_lowercase();
     let mut first = usize::MAX;
     for word in words {
         first = first.min(small.find(word.as_str())?);
     }
-    // Small letters may have other lengths: the place is that of as many characters.
+    // Lower case may change the length of a text in bytes, so the place is converted by characters.
     let at = small.get(..first).map_or(0, |before| before.chars().count());
     let begins = at.saturating_sub(BEFORE);
     let shown: String = text.chars().skip(begins).take(PASSAGE).collect();

@@ -1,13 +1,13 @@
-//! One watcher of one session: what was stored after its last position, what is in flight, then everything
-//! as it happens.
+//! The event stream of one watcher of one session: first the stored events after its position, then the answer in
+//! flight, then all new events.
 //!
-//! A watcher pulls; nothing is kept for it but its place among what was told lately, which is bounded and kept
-//! once for all. One that comes back finds there what it missed; one that was away for longer reads the log,
-//! a page at a time. What cannot be had again is said with `stream:gap`; where it may only be for now, the stream
-//! ends, and who comes back misses nothing.
+//! A watcher pulls events. The server keeps only its place in the recent events, which are bounded and shared. A
+//! watcher that reconnects finds the missed events there; after a longer absence it reads the log, page by page. Events
+//! that are lost for good are reported by `stream:gap`. If they are unavailable only for now, the stream ends, and a
+//! watcher that reconnects misses nothing.
 //!
-//! Each frame is written once for all watchers. One whose client does not read holds a bounded number of bytes
-//! and is not woken by what happens: it slows no run, and finds the rest when it goes on.
+//! Each frame is serialised once for all watchers. A client that does not read holds a bounded number of bytes and is
+//! not woken. It delays no run, and gets the rest when it reads again.
 
 mod backpressure;
 mod frame;
@@ -41,48 +41,48 @@ use crate::app::AppState;
 use crate::counters;
 use crate::routes::queue_entries;
 
-/// Events looked up in memory at a time.
+/// The number of recent events per lookup.
 const RECENT_EVENTS: usize = 8;
 
-/// A watcher.
+/// A watcher of a session.
 pub(crate) struct SseWatcher {
     app: AppState,
     session: Session,
     announcements: EventReceiver,
-    /// Everything up to this position has been given.
+    /// The newest position up to which everything was sent.
     after: Seq,
-    /// Announcements given of the one event behind it.
+    /// The number of announcements sent of the one event behind it.
     begun: (Seq, usize),
     stage: SseWatcherStage,
     ready: VecDeque<Bytes>,
-    /// Counted as long as it watches.
+    /// The guard that counts the watcher while it exists.
     _stream: counters::OpenStreamGuard,
 }
 
-/// What a watcher does next.
+/// The next task of a watcher.
 enum SseWatcherStage {
-    /// It is to be given what was stored up to a position. Of the answer in flight it keeps nothing meanwhile.
+    /// The watcher needs the stored events up to a position. Meanwhile it keeps nothing of the answer in flight.
     Behind {
         until: Seq,
         reading: Option<Arc<SharedLogReader>>,
     },
-    /// It has more than was told here.
+    /// The watcher's position is ahead of this process.
     Ahead {
         told: Seq,
         in_flight: Option<Arc<SharedEvent>>,
     },
-    /// It is to be given what is in flight and what waits.
+    /// The watcher needs the answer in flight and the queue.
     Arrives(Option<Arc<SharedEvent>>),
     Listens,
 }
 
 impl SseWatcher {
-    /// A watcher that has everything up to `after`; `None`: from now on.
+    /// Creates a watcher that has everything up to `after`; `None`: from now on.
     pub(crate) fn new(app: AppState, session: Session, after: Option<Seq>) -> Self {
         Self::behind(app, session, after.map(SsePosition::from))
     }
 
-    /// The same, and of the event behind it perhaps a part.
+    /// Creates a watcher at a position, which may lie inside an event.
     pub(crate) fn behind(app: AppState, session: Session, position: Option<SsePosition>) -> Self {
         let EventSubscription { announcements, told, in_flight } = session.subscribe();
         let SsePosition { after, begun } = position.unwrap_or_else(|| told.into());
@@ -100,13 +100,13 @@ impl SseWatcher {
         watcher
     }
 
-    /// Its frames, and heartbeats. They end when the session or the server does.
+    /// Returns its frames with heartbeats. They end when the session or the server does.
     pub(crate) fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         let heartbeat = self.app.config().heartbeat;
         held(self.told(), heartbeat)
     }
 
-    /// Its frames as they come.
+    /// Returns its frames.
     pub(crate) fn told(self) -> impl Stream<Item = Bytes> {
         futures_util::stream::unfold(self, async |mut watcher| {
             let frame = watcher.next().await?;
@@ -129,7 +129,7 @@ impl SseWatcher {
         }
     }
 
-    /// Listens from now on, as soon as it has what is before.
+    /// Subscribes to new events. Older ones are caught up first.
     fn attend(&mut self) {
         let EventSubscription { announcements, told, in_flight } = self.session.subscribe();
         self.announcements = announcements;
@@ -144,13 +144,13 @@ impl SseWatcher {
         };
     }
 
-    /// The newest event of which it was given anything.
+    /// Returns the newest event of which anything was sent.
     fn newest(&self) -> Seq {
         self.after.max(self.begun.0)
     }
 
-    /// The position is of another log, or of a later state than the one that was restored. Or this process is the one
-    /// that is behind: it was stopped, and others have gone on with the session. `None` then.
+    /// Handles a position ahead of this process. The position belongs to another log, or to a later state than a
+    /// restored one. `None` if this process is the one behind: it was stopped, and others have continued the session.
     async fn go_back(&mut self, told: Seq, in_flight: Option<Arc<SharedEvent>>) -> Option<()> {
         let record = self.app.runtime().store().session(self.session.id()).await.ok()?;
         if record.last_seq >= self.newest() {
@@ -167,7 +167,7 @@ impl SseWatcher {
         self.ready.push_back(frame(&gap));
     }
 
-    /// The next events, from memory or from the log. `None` if that cannot be read now.
+    /// Sends the next events, from memory or from the log. `None` if the log cannot be read now.
     async fn catch_up(&mut self, until: Seq, reading: Option<Arc<SharedLogReader>>) -> Option<()> {
         if let Some(recent) = self.session.missed_events(self.after, until, RECENT_EVENTS) {
             self.tell_recent(&recent);
@@ -215,7 +215,7 @@ impl SseWatcher {
         self.after = page.until;
     }
 
-    /// Announcements given of the event at `seq`.
+    /// Returns the number of announcements sent of the event at `seq`.
     fn given_of(&self, seq: Seq) -> usize {
         if self.begun.0 == seq { self.begun.1 } else { 0 }
     }
@@ -227,11 +227,11 @@ impl SseWatcher {
             Err(_) => Value::Array(Vec::new()),
         };
         let queue = ApiEvent::passing("queue:snapshot", self.session.id(), json!({ "entries": entries }));
-        // The position lets a watcher that leaves now come back to where it was.
+        // With this position a watcher that leaves now can return to its place.
         self.ready.push_back(with_id(&queue, Some(self.after.to_string())));
     }
 
-    /// Waits for the next announcement. `None` when there will be none.
+    /// Waits for the next announcement. `None` if there will be none.
     async fn listen(&mut self) -> Option<()> {
         let told = tokio::select! {
             biased;
@@ -250,7 +250,7 @@ impl SseWatcher {
         Some(())
     }
 
-    /// Where the watcher is once it has that announcement.
+    /// Updates the position for an announcement.
     fn note(&mut self, announcement: &ApiEvent) {
         let Some(seq) = announcement.seq else { return };
         self.begun = (seq, self.given_of(seq) + 1);
@@ -260,7 +260,7 @@ impl SseWatcher {
     }
 }
 
-/// Frames for a connection, which holds a bounded number of them, and heartbeats while there are none.
+/// Returns the frames for a connection with a bounded buffer, and heartbeats while there are none.
 pub(crate) fn held(
     frames: impl Stream<Item = Bytes>,
     heartbeat: Duration,

@@ -1,4 +1,5 @@
-//! The token: made at the first start, kept in a file that only its owner reads, compared in constant time.
+//! The access token: created at the first start, stored in a file that only its owner can read, and compared in
+//! constant time.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -7,30 +8,31 @@ use std::path::{Path, PathBuf};
 #[cfg(unix)]
 use rustix::fs::OFlags;
 
-/// Random bytes in a token that is made here.
+/// The number of random bytes in a generated token.
 const RANDOM_BYTES: usize = 32;
 
-/// Characters that a token of somebody's own must have at least.
+/// The minimum length of a token that the user chose.
 const LEAST_CHARS: usize = 16;
 
-/// What the cookie of the page is derived under.
+/// The derivation context of the page's cookie.
 const COOKIE: &str = "longhaul server: the cookie of the page, version 1";
 
-/// What nodes show each other is derived under.
+/// The derivation context of the secret that nodes show each other.
 const NODES: &str = "longhaul server: what its nodes show each other, version 1";
 
-/// What a database keeps to tell tokens apart is derived under.
+/// The derivation context of the digest by which a database tells tokens apart.
 const DIGEST: &str = "longhaul server: what a database keeps to tell tokens apart, version 1";
 
-/// What proves that a client may ask. Only its hash is kept; neither is ever shown.
+/// The secret that authorises a client. Only its hash is kept in memory, and neither the token nor the hash is ever
+/// shown.
 #[derive(Clone)]
 pub struct AccessToken(blake3::Hash);
 
-/// Why there is no token.
+/// The reason why there is no token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessTokenError {
-    /// The file cannot be read or written.
+    /// The file could not be read or written.
     #[error("the token file {} cannot be used: {source}", .path.display())]
     File {
         /// The file.
@@ -38,10 +40,10 @@ pub enum AccessTokenError {
         /// The system's error.
         source: io::Error,
     },
-    /// What is in the file is no token.
+    /// The file's content is no token.
     #[error("{} holds no token: at least {LEAST_CHARS} characters in one line are needed", .0.display())]
     Weak(PathBuf),
-    /// Others can read the file, or write it.
+    /// Other users can read or write the file.
     #[error(
         "the token file {} can be used by others (mode {mode:04o}): whoever is on this machine may know the token. \
          Delete the file for a new token, or close it: chmod 600 {}",
@@ -54,18 +56,18 @@ pub enum AccessTokenError {
         /// Its permissions.
         mode: u32,
     },
-    /// The system gives no random bytes.
+    /// The system gave no random bytes.
     #[error("no random bytes for a token: {0}")]
     Random(String),
 }
 
 impl AccessToken {
-    /// A token that the caller made.
+    /// Creates a token from the caller's text.
     pub fn new(text: &str) -> Self {
         Self(blake3::hash(text.as_bytes()))
     }
 
-    /// The token in `path`, made and written there (mode 0600) if the file is missing or empty.
+    /// Returns the token in `path`. If the file is missing or empty, a new token is written there (mode 0600).
     ///
     /// # Errors
     /// [`AccessTokenError`].
@@ -81,7 +83,7 @@ impl AccessToken {
         }
     }
 
-    /// The token in a file that must exist.
+    /// Returns the token in a file that must exist.
     ///
     /// # Errors
     /// [`AccessTokenError::File`]; [`AccessTokenError::Weak`].
@@ -94,33 +96,34 @@ impl AccessToken {
         Self::checked(&text, path)
     }
 
-    /// Returns whether `text` is the token. Takes the same time for every text of a length.
+    /// Returns whether `text` is the token. The time depends only on the length of the text.
     pub fn matches(&self, text: &str) -> bool {
-        // Comparing two hashes takes constant time.
+        // The hash type compares in constant time; a string comparison would not.
         blake3::hash(text.as_bytes()) == self.0
     }
 
-    /// Tells tokens apart: what nodes on one database keep there. It proves nothing to anybody.
+    /// Returns a digest that identifies the token, for nodes that share a database. The digest authorises nothing.
     pub fn digest(&self) -> String {
         blake3::Hash::from_bytes(blake3::derive_key(DIGEST, self.0.as_bytes())).to_hex().to_string()
     }
 
-    /// What the page's cookie says: it proves the same, also after a restart, and does not tell the token.
+    /// Returns the value of the page's cookie. It authorises the page, also after a restart, and does not reveal the
+    /// token.
     pub(crate) fn cookie(&self) -> String {
         self.cookie_hash().to_hex().to_string()
     }
 
-    /// Returns whether `text` is what the page's cookie says. Takes constant time.
+    /// Returns whether `text` is the value of the page's cookie. Takes constant time.
     pub(crate) fn matches_cookie(&self, text: &str) -> bool {
         blake3::Hash::from_hex(text).is_ok_and(|hash| hash == self.cookie_hash())
     }
 
-    /// What nodes that have the same token show each other.
+    /// Returns the secret that nodes with the same token show each other.
     pub(crate) fn of_nodes(&self) -> String {
         self.node_hash().to_hex().to_string()
     }
 
-    /// Returns whether `text` is that. Takes constant time.
+    /// Returns whether `text` is the secret of nodes. Takes constant time.
     pub(crate) fn matches_node(&self, text: &str) -> bool {
         blake3::Hash::from_hex(text).is_ok_and(|hash| hash == self.node_hash())
     }
@@ -148,7 +151,7 @@ impl std::fmt::Debug for AccessToken {
     }
 }
 
-/// What is in the file, without space around it; `None` if there is none.
+/// Returns the trimmed content of the file; `None` if there is no file.
 fn read(path: &Path) -> Result<Option<String>, AccessTokenError> {
     let (text, known) = match read_file(path) {
         Ok(read) => read,
@@ -156,15 +159,15 @@ fn read(path: &Path) -> Result<Option<String>, AccessTokenError> {
         Err(source) => return Err(AccessTokenError::File { path: path.to_owned(), source }),
     };
     let text = text.trim().to_owned();
-    // An empty file tells nobody anything, and is written anew.
+    // An empty file reveals nothing and is overwritten with a new token.
     match open_to_others(&known).filter(|_| !text.is_empty()) {
         Some(mode) => Err(AccessTokenError::Loose { path: path.to_owned(), mode }),
         None => Ok(Some(text)),
     }
 }
 
-/// The mode of a file that others can read or write. A secret that the system hands in (of an orchestrator, for example)
-/// belongs to another user and is often readable by its group: that is how we read it.
+/// Returns the mode of a file that others can read or write. A secret mounted by an orchestrator belongs to another
+/// user and is often readable by its group, which is how the server reads it.
 #[cfg(unix)]
 fn open_to_others(known: &fs::Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
@@ -179,7 +182,7 @@ fn open_to_others(_: &fs::Metadata) -> Option<u32> {
     None
 }
 
-/// A pipe would be waited for, and a device may never end: only a file is read.
+/// Reads a regular file. A pipe would block, and a device may never end.
 fn read_file(path: &Path) -> io::Result<(String, fs::Metadata)> {
     let regular = |kind: fs::Metadata| {
         let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
@@ -188,7 +191,7 @@ fn read_file(path: &Path) -> io::Result<(String, fs::Metadata)> {
     regular(fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     options.read(true);
-    // It may be another by now.
+    // The file may have been replaced since the check, so the open must not block on a pipe.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, OFlags::NONBLOCK.bits().cast_signed());
     let file = options.open(path)?;
@@ -197,7 +200,7 @@ fn read_file(path: &Path) -> io::Result<(String, fs::Metadata)> {
     Ok((io::read_to_string(file)?, known))
 }
 
-/// A text that nobody can guess.
+/// Returns a random text that nobody can guess.
 ///
 /// # Errors
 /// [`AccessTokenError::Random`].
@@ -207,7 +210,7 @@ pub(crate) fn random() -> Result<String, AccessTokenError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whole or not at all: a start that is cut off leaves no half a token.
+/// Writes a file atomically, so that an interrupted start leaves no half a token.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
@@ -224,7 +227,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     writeln!(file, "{text}")?;
     file.sync_all()?;
     fs::rename(&draft, path)?;
-    // Its name is durable with the folder.
+    // The rename is durable only after its folder is synced.
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => fs::File::open(folder)?.sync_all(),
         _ => Ok(()),

@@ -1,8 +1,9 @@
-//! What front ends of other makers hear of a session: one answer at a time, as an ordered list of acts, which each
-//! dialect writes in its own words.
+//! The common event stream for front ends of other projects: one answer at a time, as an ordered list of events. Each
+//! protocol writes these events in its own form.
 //!
-//! The acts are folded from the events that our own watchers are told ([`UiStreamTranslator`]). Every act that begins something has
-//! one that ends it, whatever becomes of the run, and whoever comes back hears the same answer under the same names.
+//! [`UiStreamTranslator`] derives the events from those of the server's own watchers. Every event that begins something
+//! has a counterpart that ends it, however the run ends. A client that reconnects gets the same answer under the same
+//! names.
 
 mod answer_start;
 mod step;
@@ -18,21 +19,21 @@ pub(crate) use self::stream::{acts, answer, data};
 pub(crate) use self::translator::UiStreamTranslator;
 pub(crate) use self::turn::{UiAnswerSubscription, UiApprovalDecision, UiTurnRequest, conversation, running};
 
-/// Which of an answer's two voices.
+/// The kind of a text in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UiTextKind {
     Text,
     Reasoning,
 }
 
-/// Something that happens in an answer. `part` and `call` are names that are good in the whole session.
+/// An event of an answer. The names in `part` and `call` are unique in the session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum UiStreamEvent {
-    /// The answer begins: first, and once.
+    /// The answer begins: always first, and once.
     Begins {
         name: Option<String>,
     },
-    /// A call of the model, with the tools it asks for. `again`: it began in an earlier stream.
+    /// A call of the model begins, with its tool calls. `again`: it began in an earlier stream.
     StepBegins {
         step: String,
         again: bool,
@@ -53,7 +54,7 @@ pub(crate) enum UiStreamEvent {
         voice: UiTextKind,
         part: String,
     },
-    /// The model begins to write a call; `beside` names the text it belongs to.
+    /// The model begins to write a tool call; `beside` names the text that it belongs to.
     CallBegins {
         call: String,
         tool: String,
@@ -63,55 +64,55 @@ pub(crate) enum UiStreamEvent {
         call: String,
         text: String,
     },
-    /// The call is whole, and stored.
+    /// The tool call is complete and stored.
     CallReady {
         call: String,
         tool: String,
         arguments: String,
     },
-    /// The call was never finished, so there is none.
+    /// The tool call was never completed and does not exist.
     CallDropped {
         call: String,
         tool: String,
         arguments: String,
     },
-    /// The call waits for a person.
+    /// The tool call waits for a person's approval.
     Asks {
         call: String,
         approval: String,
     },
-    /// More output of a running tool, from that character on.
+    /// More output of a running tool, from the character at `offset` on.
     Progress {
         call: String,
         text: String,
         offset: u64,
     },
-    /// What a call gave, as parts of our own.
+    /// The result of a tool call, as parts of the server's own API.
     Result {
         call: String,
         outcome: UiToolOutcome,
         content: Vec<Value>,
     },
-    /// How full the window is.
+    /// The use of the window.
     Meter(Value),
-    /// A compaction or a prune: its place among those of this answer, and how it stands.
+    /// A compaction or a prune: its number in this answer, and its state.
     Edit {
         kind: &'static str,
         number: usize,
         state: Value,
     },
-    /// The messages that wait, and the place of the one that this answer is to, from 1.
+    /// The waiting messages, and the place of this answer's message among them, from 1.
     Queue {
         ids: Vec<String>,
         own: Option<usize>,
     },
-    /// Something to show that changes nothing.
+    /// A notice that changes nothing.
     Notice(Value),
-    /// The stream is over: last, and once.
+    /// The stream ends: always last, and once.
     Ends(UiStreamEnd),
 }
 
-/// How a call ended.
+/// The outcome of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UiToolOutcome {
     Done,
@@ -119,16 +120,16 @@ pub(crate) enum UiToolOutcome {
     Denied,
 }
 
-/// How a stream ended.
+/// The end of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum UiStreamEnd {
     /// The run is complete: `finishReason`, `steps`, `usage`, `runId`.
     Complete { run: Value },
     /// Something failed.
     Failed { code: String, message: String },
-    /// Nothing goes on until a person has decided these.
+    /// Nothing continues until a person has decided these requests.
     Asks(Vec<UiApprovalRequest>),
-    /// The message waits, and nothing goes on that would take it soon.
+    /// The message waits, and no run will take it soon.
     Waits { message: String },
 }
 
@@ -140,13 +141,13 @@ pub(crate) struct UiApprovalRequest {
     pub(crate) tool: String,
 }
 
-/// A way to write acts.
+/// A protocol that writes the events of an answer.
 pub(crate) trait UiProtocol: Send + 'static {
-    /// Writes an act as frames of an event stream.
+    /// Writes an event as frames of an event stream.
     fn write(&mut self, act: UiStreamEvent, out: &mut String);
 }
 
-/// The text of parts; what is no text is named.
+/// Returns the text of parts. A part without text is represented by its type.
 pub(crate) fn text_of(parts: &[Value]) -> String {
     let texts = parts.iter().map(|part| match part["text"].as_str() {
         Some(text) => text.to_owned(),

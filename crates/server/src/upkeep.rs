@@ -1,5 +1,5 @@
-//! The upkeep of what is kept, once an hour and after sessions were deleted: sessions that are kept for so long go, and
-//! blobs that nobody names any more.
+//! The maintenance of the store, once an hour and after a session was deleted. It deletes expired sessions, and blobs
+//! that no session refers to.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,24 +10,24 @@ use tokio::sync::Notify;
 
 use crate::app::AppState;
 
-/// After the start, and after a session was deleted. What is deleted together is looked after together.
+/// The delay after the start and after a deletion, so that deletions at the same time are handled together.
 const SOON: Duration = Duration::from_secs(2);
 
-/// From one upkeep to the next, on average.
+/// The average interval of maintenance.
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// An upkeep that took so long is followed by nothing for as many times as long: it takes a tenth of the time at most.
+/// The minimum pause after a run, as a multiple of its duration, so that maintenance takes at most a tenth of the time.
 const REST: u32 = 9;
 
-/// Sessions that are looked up at a time.
+/// The number of sessions per query.
 const AT_ONCE: usize = 100;
 
-/// What a server keeps up.
+/// The configuration of maintenance.
 #[derive(Clone)]
 pub struct MaintenanceConfig {
-    /// Its store.
+    /// The store to maintain.
     pub upkeep: SharedUpkeep,
-    /// How long sessions are kept after their last event; `None`: for ever.
+    /// The time for which sessions are kept after their last event; `None`: for ever.
     pub sessions: Option<Duration>,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Debug for MaintenanceConfig {
     }
 }
 
-/// Wakes the upkeep when there may be something to do.
+/// A signal that there may be something to maintain.
 #[derive(Debug, Default)]
 pub(crate) struct MaintenanceTrigger(Notify);
 
@@ -47,7 +47,7 @@ impl MaintenanceTrigger {
     }
 }
 
-/// What an upkeep has done.
+/// The outcome of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct MaintenanceReport {
     sessions: u64,
@@ -62,7 +62,7 @@ enum MaintenanceError {
     Blobs(#[from] BlobError),
 }
 
-/// Keeps everything up until the server ends.
+/// Runs maintenance until the server ends.
 pub(crate) async fn keep_up(app: &AppState) {
     let Some(keeping) = &app.config().keeping else { return std::future::pending().await };
     let mut wait = SOON;
@@ -99,7 +99,7 @@ fn log_report(kept: &MaintenanceReport, keeping: &MaintenanceConfig) {
     }
 }
 
-/// Does it once, as if it were `now`. `None`: another node has the turn.
+/// Runs maintenance once, at the time `now`. `None`: another node has the turn.
 async fn once(
     app: &AppState,
     keeping: &MaintenanceConfig,
@@ -122,14 +122,14 @@ async fn once(
     Ok(Some(MaintenanceReport { sessions, blobs }))
 }
 
-/// Deletes what is at rest and has not grown since `before`, and says how many sessions that were.
+/// Deletes sessions at rest without an event since `before`, and returns their number.
 async fn expire(upkeep: &SharedUpkeep, before: Millis) -> Result<u64, StoreError> {
     let mut deleted = 0;
     loop {
         let resting = upkeep.at_rest_before(before, AT_ONCE).await?;
         let known = deleted;
         for id in &resting {
-            // Somebody may have said something since.
+            // The session may have got a message since the query, so the delete checks again.
             if upkeep.delete_at_rest(id, before).await? {
                 deleted += 1;
                 tracing::debug!(session = %id, "deleted: its last event is older than sessions are kept");
@@ -141,10 +141,10 @@ async fn expire(upkeep: &SharedUpkeep, before: Millis) -> Result<u64, StoreError
     }
 }
 
-/// Between 0.75 and 1.25, so that nodes that start together do not go on together.
+/// Returns a factor between 0.75 and 1.25, so that nodes that start together do not stay in step.
 fn jitter() -> f64 {
     let mut byte = [128_u8];
-    // Without random bytes they do; of those that come together one has the turn.
+    // Without random bytes the nodes stay in step, and one of them gets the turn.
     let _ = getrandom::fill(&mut byte);
     0.75 + f64::from(byte[0]) / 512.0
 }

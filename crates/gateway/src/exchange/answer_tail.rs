@@ -1,4 +1,5 @@
-//! An answer that is longer than its window: the model goes on with its end, and a note stands for its beginning.
+//! The end of an answer that is longer than its window. The model continues from this end, and a note replaces the
+//! beginning.
 
 use longhaul_core::estimate::MessageTokenCounter;
 

@@ -1,5 +1,5 @@
-//! The attempts that one upstream gets at a request. Each is sent, what comes is looked at, and what speaks against it
-//! decides what the next one sends. Native and translated requests take the same loop.
+//! The attempts at a request at one upstream. Each response is examined, and its problem decides how the next attempt
+//! differs. Native and translated requests share this loop.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ use super::{UpstreamAttempt, UpstreamDisposition};
 
 /// The outcome of an attempt.
 pub(super) enum AttemptOutcome {
-    /// A response of the client's wire, and the request's bytes.
+    /// A response on the client's wire, and the request's bytes.
     Native(UpstreamResponse, Bytes),
-    /// The beginning of an answer on another wire, and what the request said there.
+    /// The beginning of an answer on another wire, and the report of the request's translation.
     Translated(TranslatedStart, ParamMappingReport),
     /// A refusal on another wire, and the pictures and files that the request had.
     Refused(ProviderError, Vec<RefusablePart>),
 }
 
-/// An attempt of which nothing came.
+/// An attempt without a response.
 pub(super) struct FailedAttempt {
     pub(super) fault: GatewayError,
-    /// Whether an answer had begun and broke off before the client was shown any of it.
+    /// Set if an answer had begun and broke off before the client received any of it.
     pub(super) broke_off: bool,
 }
 
@@ -50,9 +50,9 @@ impl FailedAttempt {
 
 /// The outcome of a request that was too long, in case it cannot be made shorter.
 struct LengthAlternative {
-    /// Whether it can be passed on to the client.
+    /// Set if the outcome can be passed on to the client.
     is_for_client: bool,
-    /// Whether it is an answer.
+    /// Set if the outcome is an answer.
     is_answer: bool,
     /// The upstream's words.
     said: Option<String>,
@@ -62,9 +62,9 @@ struct LengthAlternative {
 struct AttemptState {
     /// The number of times that the request was made smaller because the upstream refused it for its length.
     length_retries: u32,
-    /// Whether an answer may still be taken for one to a request that was cut silently.
+    /// Set while an answer may still be taken as a sign of a silent truncation.
     may_suspect: bool,
-    /// Whether the newest attempt was made because the one before seemed to be cut silently.
+    /// Set if the newest attempt followed a suspected silent truncation.
     is_after_cut: bool,
     /// The number of answers that broke off.
     broken_answers: u32,
@@ -80,14 +80,14 @@ impl AttemptState {
         self.length_retries < MAX_LENGTH_RETRIES
     }
 
-    /// Returns whether such a refusal may be answered by a shorter request. A suspicion is acted on once.
+    /// Returns whether a shorter request may follow such a refusal. A suspicion is acted on once.
     fn may_act_on(&self, refused: &OverflowResponse) -> bool {
         if refused.is_said { self.may_shorten() } else { self.may_suspect }
     }
 }
 
 impl AttemptOutcome {
-    /// Returns whether a client can be given it.
+    /// Returns whether a client can be given the outcome.
     fn is_for_client(&self) -> bool {
         match self {
             Self::Native(response, _) => response.is_for_client(),
@@ -96,7 +96,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// The answer, if all of it is known.
+    /// Returns the answer if it is completely known.
     fn answer(&self) -> Option<PartialResponse> {
         match self {
             Self::Native(response, _) => response.seen().cloned(),
@@ -107,7 +107,7 @@ impl AttemptOutcome {
 }
 
 impl UpstreamAttempt {
-    /// Sends the request in a form that fits, again with less where the upstream refuses it.
+    /// Sends the request in a form that fits, and again with less if the upstream refuses it.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be expressed on the upstream's wire, or there is no answer.
@@ -126,6 +126,7 @@ impl UpstreamAttempt {
             };
             let refused = self.too_long_by(&received, &prepared).filter(|refused| state.may_act_on(refused));
             if let Some(refused) = refused {
+                // A shorter answer is tried before a shorter conversation, because it loses nothing.
                 if self.asks_for_less_after(&refused, &prepared) {
                     self.bill_unused(&received, &prepared);
                     continue;
@@ -209,7 +210,7 @@ impl UpstreamAttempt {
         Ok(())
     }
 
-    /// The refusal, if the upstream says or shows that the request was too long.
+    /// Returns the overflow if the upstream says or suggests that the request was too long.
     fn too_long_by(&self, received: &AttemptOutcome, prepared: &OutboundRequest) -> Option<OverflowResponse> {
         match received {
             AttemptOutcome::Native(response, _) => self.refused(response, prepared),
@@ -226,20 +227,21 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Returns whether a shorter answer is asked for, and nothing is left out. Once for a request.
+    /// Returns whether a shorter answer is requested instead of leaving something out. Once for a request.
     fn asks_for_less_after(&mut self, refused: &OverflowResponse, prepared: &OutboundRequest) -> bool {
         let asked = match self.needs_translation() {
-            // Where the client set no limit, an upstream that refuses may have one of its own.
+            // Without a client's limit the upstream may have refused its own default, so any shorter answer is worth a
+            // try.
             true => self.asked_output().or(refused.is_said.then_some(u64::MAX)),
             false => self.exchange.envelope.max_output,
         };
         asked.is_some_and(|asked| self.asks_for_less(&refused.overflow, asked, prepared, refused.is_said))
     }
 
-    /// The request with less in it; `None` if what came goes to the client as it is.
+    /// Returns a shorter request; `None` if the received response goes to the client.
     ///
     /// # Errors
-    /// [`GatewayError`] if nothing can be left out, and nothing came that could be passed on.
+    /// [`GatewayError`] if nothing can be left out, and the response cannot be passed on.
     async fn shortened_after(
         &mut self,
         refused: OverflowResponse,
@@ -291,7 +293,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Counts what an answer has cost that is not passed on.
+    /// Adds the cost of an answer that is not passed on.
     fn bill_unused(&self, received: &AttemptOutcome, prepared: &OutboundRequest) {
         match received {
             AttemptOutcome::Native(response, _) => self.bill(response, prepared),
@@ -300,7 +302,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Leaves out the parts because of which the request was refused. Returns whether the request is worth another try.
+    /// Leaves out the parts that caused the refusal. Returns whether the request is worth another try.
     fn leaves_out_refused(&mut self, received: &AttemptOutcome) -> bool {
         match received {
             AttemptOutcome::Native(response, sent) => self.omit(response, sent),

@@ -1,5 +1,5 @@
-//! Summaries that are written between the requests of a conversation, so that none of them waits: the one that an extract
-//! stands for, and the one that will be needed soon. Writing begins when the request that found it due is over.
+//! Summaries that are written between the requests of a conversation, so that no request waits. Such a summary replaces
+//! an extract or is written ahead of need. The writing begins after the request that found it due.
 
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
@@ -20,18 +20,18 @@ use super::usage_totals::UsageTotals;
 use super::{UpstreamAttempt, omitted, summary};
 use longhaul_wire::edit::GatewayError;
 
-/// Tasks at the same time, at most.
+/// The maximum number of concurrent tasks.
 const MOST_TASKS: usize = 64;
 
 /// The share of the window from which on a summary is written ahead of need, in percent.
 const AHEAD_PERCENT: u64 = 65;
 
-/// The gateway's own tasks; they end with it.
+/// The gateway's background tasks, which end with the gateway.
 #[derive(Default)]
 pub(crate) struct GatewayTasks(Mutex<JoinSet<()>>);
 
 impl GatewayTasks {
-    /// Returns whether it was begun: not if there are too many.
+    /// Starts a task unless too many are running. Returns whether the task was started.
     fn begin(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
@@ -42,7 +42,7 @@ impl GatewayTasks {
         has_room
     }
 
-    /// Waits until there are none.
+    /// Waits until no task is running.
     pub(crate) async fn settle(&self) {
         let next = || {
             poll_fn(|context| self.0.lock().unwrap_or_else(PoisonError::into_inner).poll_join_next(context))
@@ -50,14 +50,14 @@ impl GatewayTasks {
         while next().await.is_some() {}
     }
 
-    /// Ends them.
+    /// Stops all tasks.
     pub(crate) async fn stop(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         self.settle().await;
     }
 }
 
-/// How far a summary of a conversation is that is written beside its requests.
+/// The state of a conversation's background summary.
 #[derive(Default)]
 pub(super) enum BackgroundSummary {
     #[default]
@@ -66,31 +66,31 @@ pub(super) enum BackgroundSummary {
     Over(FinishedSummary),
 }
 
-/// What became of it.
+/// The outcome of a background summary.
 pub(super) struct FinishedSummary {
-    /// What it has cost, which no request was told yet.
+    /// The cost, which no request has reported yet.
     totals: Arc<UsageTotals>,
-    /// Why it was made, or what was in its way.
+    /// The reason of the finished edit, or the cause of the failure.
     pub(super) outcome: Result<String, MissingSummaryCause>,
-    /// When it was over, in seconds since 1970.
+    /// The time of the end, in seconds since 1970.
     pub(super) at: u64,
-    /// Whether it was begun before anything had to go.
+    /// Set if the summary was begun ahead of need.
     is_ahead: bool,
 }
 
-/// A summary to be written.
+/// The task of writing a summary.
 struct SummaryAssignment {
-    /// The log as it was when the summary was found due.
+    /// The log at the time when the summary was found due.
     standing: ConversationLog,
-    /// The same without the extracts that the summary replaces.
+    /// The log without the extracts that the summary replaces.
     whole: ConversationLog,
     draft: SummaryDraft,
-    /// The fixed tokens of the request behind which a summary is written ahead of need; `None` if an extract stands in its
-    /// place already.
+    /// The fixed tokens of the request after which the summary is written ahead of need; `None` if the summary replaces
+    /// an extract.
     ahead_of: Option<u64>,
 }
 
-/// The right to write it, which ends however its task does.
+/// The right to write a conversation's summary, which ends with its task in any case.
 struct SummaryPermit(Arc<GatewayConversation>);
 
 impl Drop for SummaryPermit {
@@ -103,7 +103,7 @@ impl Drop for SummaryPermit {
 }
 
 impl SummaryPermit {
-    /// `None` if somebody has it.
+    /// Claims the right; `None` if a task has it.
     fn of(conversation: &Arc<GatewayConversation>) -> Option<Self> {
         let mut trial = conversation.trial();
         let is_free = matches!(*trial, BackgroundSummary::None);
@@ -115,7 +115,7 @@ impl SummaryPermit {
 }
 
 impl UpstreamAttempt {
-    /// What became of a summary that was tried beside earlier requests. This request is told what it has cost.
+    /// Takes the outcome of a background summary, and adds its cost to this request.
     pub(super) fn take_tried(&self, state: &mut ConversationState) -> Option<FinishedSummary> {
         let mut trial = self.conversation.as_ref()?.trial();
         let BackgroundSummary::Over(tried) = &mut *trial else { return None };
@@ -128,15 +128,16 @@ impl UpstreamAttempt {
             BackgroundSummary::None | BackgroundSummary::Running => return None,
         };
         if tried.is_ahead && !state.log.is_pending() {
-            // Its time comes when the view is full.
+            // The summary is applied when the view is full.
             state.pending_summary_reason = tried.outcome.ok();
             return None;
         }
         Some(tried)
     }
 
-    /// Takes the summary that an extract stands for where somebody has it; else has it tried as soon as this request is over.
-    /// The view fits as it is: nobody waits. `tried`: what was tried beside earlier requests.
+    /// Adopts the summary for an extract if another request has one. Otherwise the summary is written after this
+    /// request, because the view fits as it is and nobody needs to wait. `tried` is the outcome of the last background
+    /// summary.
     ///
     /// # Errors
     /// [`GatewayError`] if the items cannot be read.
@@ -153,7 +154,7 @@ impl UpstreamAttempt {
             return Ok(());
         }
         if tried.is_some_and(|tried| tried.outcome.is_ok()) {
-            // It was written and is of no use.
+            // The summary was written but did not improve the view, so writing the same one again would be a waste.
             self.put_off(state, MissingSummaryCause::Rejected).await;
             return Ok(());
         }
@@ -170,8 +171,8 @@ impl UpstreamAttempt {
         Ok(())
     }
 
-    /// Has a summary written for the time when the view is full, if that is near. Once for each edit of the view: a
-    /// summary that could not be had is tried again when an extract stands in its place.
+    /// Starts a summary ahead of need if the view is nearly full. Once for each edit of the view: after a failure the
+    /// summary is tried again when an extract has taken its place.
     pub(super) async fn look_ahead(&self, state: &mut ConversationState, fixed: u64, now: &MeterReading) {
         let edits = state.log.history.edits().len();
         let is_near = now.bound() >= self.window.tokens / 100 * AHEAD_PERCENT;
@@ -198,8 +199,8 @@ impl UpstreamAttempt {
         plan::ahead_from(&log.history, fixed, &self.summary_budget(), &self.policy, from).map(|draft| *draft)
     }
 
-    /// The log as it was before extracts stood for summaries, and what is to be written; `None` if there is nothing to be
-    /// summarised any more.
+    /// Returns the log without the extracts, and the draft of the summary; `None` if there is nothing to summarise any
+    /// more.
     pub(super) fn without_stopgaps(
         &self,
         log: &ConversationLog,
@@ -213,20 +214,21 @@ impl UpstreamAttempt {
     }
 
     fn begin_trial(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
-        // Most local servers have room for one request: that of the client goes first. It is over when its route is gone.
+        // Most local servers process one request at a time, so the client's request goes first. Dropping its attempt is
+        // the signal.
         let (over, is_over) = oneshot::channel();
         if self.over.set(over).is_err() {
             return;
         }
         let route = self.with_separate_totals();
         self.exchange.inner.tasks.begin(async move {
-            // Nobody sends anything.
+            // The channel only closes; nothing is ever sent.
             let _gone = is_over.await;
             Box::pin(route.write_in_background(permit, assignment)).await;
         });
     }
 
-    /// The same route for what has its own bill.
+    /// Returns a copy of the attempt with usage totals of its own.
     fn with_separate_totals(&self) -> Self {
         Self {
             exchange: Arc::clone(&self.exchange),
@@ -246,13 +248,13 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Has the summary written, and the memo know it: a later request finds it there.
+    /// Writes the summary and stores it in the memo, where a later request finds it.
     async fn write_in_background(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
         let SummaryAssignment { mut standing, mut whole, mut draft, ahead_of } = assignment;
         let is_ahead = ahead_of.is_some();
         let turn = self.turn().await;
         if !self.is_answered.load(Ordering::Relaxed) {
-            // The upstream does not answer this client, or not now.
+            // The upstream has not answered this client, so a request for a summary would probably fail, too.
             return;
         }
         if !is_ahead && self.is_settled_elsewhere().await {
@@ -287,9 +289,9 @@ impl UpstreamAttempt {
                 let before = standing.portable().map(|(_, item)| item);
                 whole.commit(edit, None);
                 self.keep(&whole, before).await;
-                // A request may hold the state while it waits for the turn.
+                // A request may hold the state while it waits for this turn. Keeping both would be a deadlock.
                 drop(turn);
-                // Requests do not wait for it: an extract may stand in its place by now, and is found first.
+                // Requests did not wait, so an extract may have been committed meanwhile. It would be found first.
                 let newest = permit.0.state.lock().await.log.portable().map(|(_, item)| item);
                 if let Some(newest) = newest.filter(|newest| Some(*newest) > before) {
                     self.keep_later(&whole, &permit.0, newest).await;
@@ -310,7 +312,7 @@ impl UpstreamAttempt {
         });
     }
 
-    /// Returns whether somebody else has got the summary, or has just tried in vain.
+    /// Returns whether another request has stored the summary, or has just failed to get one.
     async fn is_settled_elsewhere(&self) -> bool {
         let chain = self.work(|| chain(&self.names(usize::MAX))).await;
         let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();

@@ -1,4 +1,4 @@
-//! Conversations that are kept ready, the least recently used give way.
+//! A cache of conversations that evicts the least recently used ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::conversation::{ConversationItems, ConversationState, GatewayConversation, ItemDigest, ItemNames};
 use longhaul_wire::edit::{ParseError, RequestEnvelope};
 
-/// What two requests must share to be of one conversation, beside its items: caller, upstream, model, policy.
+/// The properties that requests of one conversation share beside their items: caller, upstream, model, policy.
 pub(super) type ConversationScope = [u8; 32];
 
-/// Names the beginning of a conversation.
+/// The name of a conversation's beginning.
 pub(super) type ConversationKey = [u8; 32];
 
-/// Tells the beginning of a request from most others; equal ones are compared.
+/// A cheap fingerprint of a request's beginning. Requests with equal fingerprints are compared.
 type RequestFingerprint = [u8; 32];
 
-/// How much of an item's beginning and end is in it, in bytes.
+/// The number of bytes at each end of an item that the fingerprint covers.
 const EDGE_BYTES: usize = 64;
 
-/// Starts that are remembered for each conversation that may be kept.
+/// The number of remembered fingerprints for each conversation in the cache.
 const STARTS_OF_ONE: usize = 4;
 
 pub(crate) struct ConversationCache {
@@ -31,9 +31,9 @@ pub(crate) struct ConversationCache {
 #[derive(Default)]
 struct ConversationEntries {
     by_head: HashMap<ConversationKey, Vec<ConversationEntry>>,
-    /// The entries by their last use, the oldest first, with where they are.
+    /// The entries by their last use, the oldest first, with their keys.
     by_use: BTreeMap<u64, ConversationKey>,
-    /// The newest that has begun so, as it was written.
+    /// The newest conversation with this beginning, as it was written.
     by_start: HashMap<RequestFingerprint, Weak<GatewayConversation>>,
     uses: u64,
     count: usize,
@@ -51,7 +51,7 @@ impl ConversationCache {
         Self { max_entries: max_entries.max(1), max_bytes, entries: Mutex::default() }
     }
 
-    /// The conversation that the request goes on with, which is from now on known up to this request; else a new one.
+    /// Returns the conversation that the request extends, updated to this request; otherwise a new one.
     ///
     /// # Errors
     /// [`ParseError`] if an item is no JSON of the dialect.
@@ -71,7 +71,7 @@ impl ConversationCache {
         let short = head(scope, &first, None);
         let long = second.map(|second| head(scope, &first, Some(&second)));
         let heads = [long, Some(short)];
-        // What is read of the items is read while nobody waits.
+        // Items are parsed before the cache is locked, so that other requests need not wait.
         for candidate in self.candidates(&heads) {
             names.extend(&candidate.known())?;
         }
@@ -98,7 +98,7 @@ impl ConversationCache {
         Ok(conversation)
     }
 
-    /// Names the items that a kept conversation has in the same bytes: it costs no more than to compare them.
+    /// Names the items that a cached conversation has in the same bytes. The cost is that of a comparison.
     pub(super) fn recall(&self, scope: &ConversationScope, names: &mut ItemNames<'_>) {
         let starts = starts(scope, names.envelope());
         let alike: Vec<Arc<GatewayConversation>> = {
@@ -114,8 +114,8 @@ impl ConversationCache {
         }
     }
 
-    /// Takes account of what a conversation has become. One that is by itself more than there is room for is not kept ready:
-    /// its next request is read anew.
+    /// Updates the size of a conversation. One that exceeds the whole cache is evicted, and its next request is read
+    /// anew.
     pub(super) fn update_size(&self, conversation: &Arc<GatewayConversation>) {
         let bytes = conversation.bytes();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +131,7 @@ impl ConversationCache {
 }
 
 impl ConversationEntries {
-    /// Takes out the longest conversation that the request goes on with.
+    /// Takes out the longest conversation that the request extends.
     fn take(
         &mut self,
         head: &ConversationKey,
@@ -160,7 +160,7 @@ impl ConversationEntries {
         self.by_head.entry(head).or_default().push(entry);
     }
 
-    /// Takes account of its size, if it is (still) here. One that is by itself too large goes.
+    /// Updates an entry's size if it is still in the cache. An entry that exceeds the whole cache is removed.
     fn update_entry_size(&mut self, conversation: &GatewayConversation, bytes: usize, max_bytes: usize) {
         let used = conversation.used.load(Ordering::Relaxed);
         let Some(head) = self.by_use.get(&used).copied() else { return };
@@ -188,7 +188,7 @@ impl ConversationEntries {
         self.by_start.extend(starts.iter().map(|start| (*start, Arc::downgrade(conversation))));
     }
 
-    /// Has the least recently used give way until there is room.
+    /// Evicts the least recently used conversations until there is room.
     fn evict_least_recent(&mut self, max_entries: usize, max_bytes: usize) {
         while self.count > max_entries || self.bytes > max_bytes {
             let Some((used, head)) = self.by_use.pop_first() else { return };
@@ -196,7 +196,7 @@ impl ConversationEntries {
         }
     }
 
-    /// Takes one out.
+    /// Removes an entry and returns its conversation.
     fn remove(&mut self, head: &ConversationKey, used: u64) -> Option<Arc<GatewayConversation>> {
         self.by_use.remove(&used);
         let list = self.by_head.get_mut(head)?;
@@ -210,7 +210,7 @@ impl ConversationEntries {
     }
 }
 
-/// Names what a request begins with by what is quickly read of it: the sizes of its first items and their edges.
+/// Returns the fingerprints of a request's beginning: the sizes and edges of its first items, which are quick to read.
 fn starts(scope: &ConversationScope, envelope: &RequestEnvelope) -> Vec<RequestFingerprint> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(scope);

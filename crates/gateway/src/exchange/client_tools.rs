@@ -1,5 +1,5 @@
-//! The client's tools for an upstream of another dialect: their schemas as every provider takes them, and the model's
-//! calls with the client's own names.
+//! The client's tools for an upstream of another dialect: schemas in a form that every provider takes, and calls with
+//! the client's own names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use longhaul_providers::{ModelEvent, ModelStream};
 /// The tools of one request.
 #[derive(Debug, Default)]
 pub(super) struct ClientTools {
-    /// The tools that the model is told of.
+    /// The tools that the model gets.
     pub(super) specs: Vec<ToolSpec>,
     /// The property names that were changed, by tool.
     pub(super) names: ToolPropertyNames,
@@ -25,7 +25,8 @@ pub(super) struct ClientTools {
 pub(super) struct ToolPropertyNames(Arc<BTreeMap<String, PropertyNames>>);
 
 impl ClientTools {
-    /// Brings the schemas into a form that every provider takes. One bad schema would have the whole request refused.
+    /// Brings the schemas into a form that every provider takes. A single bad schema would make the provider refuse the
+    /// whole request.
     pub(super) fn normalized(tools: Vec<ToolSpec>) -> Self {
         let (mut specs, mut names, mut left_out) = (Vec::new(), BTreeMap::new(), Vec::new());
         for mut tool in tools {
@@ -45,13 +46,13 @@ impl ClientTools {
 }
 
 impl ToolPropertyNames {
-    /// Gives the calls of an answer the client's own names.
+    /// Restores the client's own names in the calls of an answer.
     pub(super) fn restore(&self, answer: &mut ModelAnswer) {
         answer.parts.iter_mut().for_each(|part| self.restore_part(part));
     }
 
-    /// Returns the events with the client's own names. The arguments of a call with changed names come at once, when
-    /// they are whole.
+    /// Returns the events with the client's own names restored. The arguments of a call with changed names are sent as
+    /// one piece.
     pub(super) fn restored(&self, stream: ModelStream) -> ModelStream {
         if self.0.is_empty() {
             return stream;
@@ -60,7 +61,7 @@ impl ToolPropertyNames {
         Box::pin(stream.map(move |event| event.map(|event| names.event(event, &mut held))))
     }
 
-    /// `held` says of each call whether its arguments are held back.
+    /// Restores names in one event. `held` says of each call whether its arguments are held back.
     fn event(&self, event: ModelEvent, held: &mut BTreeMap<usize, bool>) -> ModelEvent {
         match event {
             ModelEvent::ToolInput { index, name, delta } => {

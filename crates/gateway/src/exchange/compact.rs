@@ -1,4 +1,4 @@
-//! A conversation that its client asks to have shortened: `/v1/responses/compact`.
+//! The compaction of a conversation on its client's request: `/v1/responses/compact`.
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use longhaul_providers::connect::Kind;
@@ -12,8 +12,8 @@ use longhaul_wire::raw_json::{field, fields, quote};
 use longhaul_wire::responses::edit as responses;
 
 impl UpstreamAttempt {
-    /// The items that stand for the request's: OpenAI's own where it keeps the conversation, else ours, which any
-    /// model can read.
+    /// Returns the items that replace the request's: OpenAI's own if its server keeps the conversation, otherwise the
+    /// gateway's, which any model can read.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read, or its server is needed and gives no answer.
@@ -29,15 +29,15 @@ impl UpstreamAttempt {
         Ok(UpstreamDisposition::Whole(StatusCode::OK, headers, body.into()))
     }
 
-    /// The request made as short as it is to be.
+    /// Returns the request in its compacted form.
     ///
     /// # Errors
-    /// [`GatewayError`] if the request cannot be read or points to more than it says.
+    /// [`GatewayError`] if the request cannot be read or refers to items that it does not contain.
     pub(super) async fn compacted_request(&mut self) -> Result<OutboundRequest, GatewayError> {
         responses::check_whole(&self.exchange.envelope)?;
         self.never_recalls();
         match self.compacted().await {
-            // Nothing can be left out: the items are what they were.
+            // Nothing can be left out, so the client gets its own items back.
             Err(fault)
                 if matches!(fault.kind, GatewayErrorKind::ContextOverflow | GatewayErrorKind::DoesNotFit) =>
             {
@@ -47,10 +47,10 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The items of a request that was made shorter, as a JSON list.
+    /// Returns the items of a compacted request as a JSON list.
     ///
     /// # Errors
-    /// [`GatewayError`] if it cannot be written.
+    /// [`GatewayError`] if the list cannot be written.
     pub(super) fn items_of(&self, prepared: &OutboundRequest) -> Result<String, GatewayError> {
         let envelope = &self.exchange.envelope;
         let edited = RequestEdit { steps: prepared.steps.clone(), ..RequestEdit::default() };

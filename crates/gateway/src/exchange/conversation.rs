@@ -1,4 +1,4 @@
-//! A conversation that a client sends again and again: what is known of its items, and what was made of them.
+//! A conversation that a client sends again with each request: its known items, and the gateway's log of them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,74 +12,75 @@ use super::background_summary::BackgroundSummary;
 use super::log::ConversationLog;
 use longhaul_wire::edit::{ItemSegment, ParseError, RequestEnvelope, WireCodec};
 
-/// Names an item by its canonical form.
+/// The name of an item: a hash of its canonical form.
 pub(super) type ItemDigest = [u8; 32];
 
-/// What an item takes of memory that was not read yet, beside its bytes: its place, its name.
+/// The memory of an unparsed item beside its bytes, in bytes: its range and its name.
 const ITEM_BYTES: usize = 48;
 
-/// What a message takes beside its texts: as an entry, in the view, its names. Measured.
+/// The memory of a message beside its texts, in bytes: entry, view item, names. Measured.
 const MESSAGE_BYTES: usize = 700;
 
-/// What each part of a message takes beside its text. Measured.
+/// The memory of a message part beside its text, in bytes. Measured.
 const PART_BYTES: usize = 150;
 
 /// One conversation.
 pub(super) struct GatewayConversation {
-    /// What its messages take of memory, beside the newest request.
+    /// The memory of its messages beside the newest request, in bytes.
     messages_bytes: AtomicUsize,
-    /// The number of its newest use, by which it is found among those that are kept ready.
+    /// The number of its newest use, which finds the conversation in the cache.
     pub(super) used: AtomicU64,
     known: Mutex<ConversationItems>,
-    /// What was made of it. Held while a request is prepared: requests that share a prefix make one summary.
+    /// The gateway's log of the conversation. The lock is held while a request is prepared, so that requests with a
+    /// shared prefix write one summary.
     pub(super) state: Arc<tokio::sync::Mutex<ConversationState>>,
-    /// The summary that is written beside its requests.
+    /// The summary that is written between requests.
     background_summary: Mutex<BackgroundSummary>,
 }
 
-/// Its items as the newest request had them.
+/// The items of the newest request.
 pub(super) struct ConversationItems {
     pub(super) request: Arc<RequestEnvelope>,
     pub(super) names: Vec<ItemDigest>,
 }
 
-/// What was made of the items.
+/// The gateway's log and counts of a conversation.
 #[derive(Clone)]
 pub(super) struct ConversationState {
     pub(super) log: ConversationLog,
-    /// System prompt and tools as they were counted last: how they were written, and their tokens.
+    /// The system prompt and tools of the last count, as written, and their tokens.
     pub(super) fixed: Option<([String; 2], u64)>,
-    /// The items that have notices of ours in them.
+    /// The items that contain notices of the gateway.
     pub(super) items_with_notices: Vec<usize>,
-    /// Parts that the items have.
+    /// The number of parts in all items.
     parts: usize,
-    /// Whether no request of it was prepared yet.
+    /// Set until the first request of the conversation is prepared.
     pub(super) is_new: bool,
-    /// What was decided in the middle of the newest answer: for requests that have that answer.
+    /// The edits made in the middle of the newest answer, for requests that contain that answer.
     pub(super) mid_answer_log: Option<MidAnswerLog>,
-    /// The reason of a summary that was written ahead and waits for its time.
+    /// The reason of a summary that was written ahead of need.
     pub(super) pending_summary_reason: Option<String>,
-    /// How often the view was shortened lately.
+    /// The recent frequency of compactions.
     pub(super) pace: CompactionPace,
 }
 
-/// How soon compactions follow each other.
+/// The frequency of compactions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CompactionPace {
-    /// Items that the log had at the newest.
+    /// The number of items at the newest compaction.
     items: usize,
-    /// Extracts since a summary was wanted.
+    /// The number of extracts since a summary was last wanted.
     extracts: u32,
 }
 
-/// A summary that stands for fewer items than these, three steps of an agent, costs more than it saves.
+/// The smallest number of items (three steps of an agent) for which a summary saves more than it costs.
 const SHORT_LIVED_ITEMS: usize = 6;
 
-/// Extracts that follow each other before a summary is written all the same.
+/// The number of successive extracts after which a summary is written anyway.
 const MOST_EXTRACTS: u32 = 3;
 
 impl CompactionPace {
-    /// Returns whether an extract that is made now, of a log with so many items, is worth a summary.
+    /// Returns whether an extract made now, at this number of items, should be followed by a summary.
     pub(super) fn is_worth_a_summary(&mut self, items: usize) -> bool {
         let is_short_lived = self.items > 0 && items < self.items + SHORT_LIVED_ITEMS;
         let is_worth = !is_short_lived || self.extracts >= MOST_EXTRACTS;
@@ -88,16 +89,16 @@ impl CompactionPace {
     }
 }
 
-/// A log as it was made in the middle of an answer.
+/// A log that was edited in the middle of an answer.
 #[derive(Clone)]
 pub(super) struct MidAnswerLog {
     pub(super) log: Arc<ConversationLog>,
-    /// What was said of the answer then.
+    /// The answer's text at that time.
     pub(super) said: String,
 }
 
 impl MidAnswerLog {
-    /// Returns whether what comes next, behind so many items, is the answer that room was made for.
+    /// Returns whether the items behind the first `items` are the answer for which the log was edited.
     fn goes_on_with(&self, items: usize, next: &[Vec<ItemSegment>]) -> bool {
         let answer = next.iter().flatten().map_while(|piece| match piece {
             ItemSegment::Assistant(parts) => Some(parts),
@@ -123,12 +124,12 @@ impl ConversationState {
         }
     }
 
-    /// What it is to an answer on its way, with what was decided in the middle of that before.
+    /// Returns the state for an answer in progress, with `log` if the answer already had edits of its own.
     pub(super) fn midway_of(&self, log: Option<&ConversationLog>) -> Self {
         Self { log: log.unwrap_or(&self.log).clone(), mid_answer_log: None, ..self.clone() }
     }
 
-    /// Takes over what was decided in the middle of an answer, if that is what comes next. Whether it was.
+    /// Adopts the edits from the middle of an answer if `next` is that answer. Returns whether it did.
     pub(super) fn take_midway(&mut self, next: &[Vec<ItemSegment>]) -> bool {
         let items = self.log.items;
         let midway = self.mid_answer_log.take().filter(|midway| midway.goes_on_with(items, next));
@@ -137,7 +138,7 @@ impl ConversationState {
         true
     }
 
-    /// Counts what is to be fed.
+    /// Counts the parts of items that are about to be added.
     pub(super) fn count(&mut self, pieces: &[Vec<ItemSegment>]) {
         let parts = |piece: &ItemSegment| match piece {
             ItemSegment::System(parts)
@@ -169,32 +170,32 @@ impl GatewayConversation {
         self.background_summary.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was made of it, with nobody else at it.
+    /// Returns the state with exclusive access.
     pub(super) async fn locked(&self) -> OwnedMutexGuard<ConversationState> {
         Arc::clone(&self.state).lock_owned().await
     }
 
-    /// Measures what was made of it.
+    /// Updates the measured memory of the messages.
     pub(super) fn weigh(&self, state: &ConversationState) {
         let bytes = state.log.placed.len() * MESSAGE_BYTES + state.parts * PART_BYTES;
         self.messages_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// What it takes of memory, in bytes: the newest request, its texts once more as they were read, and what belongs to
-    /// each message.
+    /// Returns the memory of the conversation in bytes: the newest request, its texts once more as parsed, and the
+    /// overhead of each message.
     pub(super) fn bytes(&self) -> usize {
         let request = Arc::clone(&self.known().request);
         let items = request.items.len() * ITEM_BYTES;
         2 * request.bytes.len() + items + self.messages_bytes.load(Ordering::Relaxed)
     }
 
-    /// The names of its first items.
+    /// Returns the names of its first items.
     pub(super) fn names(&self, items: usize) -> Vec<ItemDigest> {
         self.known().names.iter().take(items).copied().collect()
     }
 }
 
-/// The names of a request's items, made when they are needed.
+/// The names of a request's items, computed when needed.
 pub(super) struct ItemNames<'a> {
     wire: &'static dyn WireCodec,
     envelope: &'a Arc<RequestEnvelope>,
@@ -215,18 +216,18 @@ impl<'a> ItemNames<'a> {
         self.envelope
     }
 
-    /// The name of an item, if it was made.
+    /// Returns the name of an item if it was computed already.
     pub(super) fn made(&self, index: usize) -> Option<ItemDigest> {
         self.names.get(index).copied().flatten()
     }
 
-    /// Bytes of the items that have no name yet.
+    /// Returns the number of bytes in items without a name.
     pub(super) fn new_bytes(&self) -> usize {
         let all = self.names.iter().zip(&self.envelope.items);
         all.filter(|(name, _)| name.is_none()).map(|(_, at)| at.len()).sum()
     }
 
-    /// Takes over the names of items with the same bytes from one on. Gives the first that is another.
+    /// Adopts the known names of equal items, starting at `from`. Returns the index of the first item that differs.
     pub(super) fn recall(&mut self, known: &ConversationItems, from: usize) -> usize {
         let ours = self.envelope;
         let request = &known.request;
@@ -246,6 +247,8 @@ impl<'a> ItemNames<'a> {
         next
     }
 
+    /// Returns the name of an item.
+    ///
     /// # Errors
     /// [`ParseError`] if the item is no JSON of the dialect.
     pub(super) fn get(&mut self, index: usize) -> Result<ItemDigest, ParseError> {
@@ -261,7 +264,7 @@ impl<'a> ItemNames<'a> {
         Ok(name)
     }
 
-    /// Takes over the name of every item that has the same bytes.
+    /// Adopts the known name of every item with equal bytes.
     pub(super) fn recall_all(&mut self, known: &ConversationItems) {
         let mut next = self.recall(known, 0);
         while next < known.request.items.len().min(self.len()) {
@@ -269,8 +272,7 @@ impl<'a> ItemNames<'a> {
         }
     }
 
-    /// Returns whether the request goes on with the known items, or is the same. Items with the same bytes need no
-    /// name.
+    /// Returns whether the request extends or equals the known items. Items with equal bytes are not parsed.
     pub(super) fn extend(&mut self, known: &ConversationItems) -> Result<bool, ParseError> {
         if known.request.items.len() > self.len() {
             return Ok(false);
@@ -280,13 +282,13 @@ impl<'a> ItemNames<'a> {
             if self.get(next)? != *name {
                 return Ok(false);
             }
-            // Written in another way; what follows may be as it was.
+            // This item is equal but written differently; later ones may have equal bytes again.
             next = self.recall(known, next + 1);
         }
         Ok(true)
     }
 
-    /// All of them.
+    /// Returns the names of all items.
     ///
     /// # Errors
     /// [`ParseError`] if an item is no JSON of the dialect.
@@ -295,9 +297,10 @@ impl<'a> ItemNames<'a> {
     }
 }
 
-/// Names of prefixes: for each item that of everything up to it.
+/// Returns the names of prefixes: for each item, the hash of all names up to it.
 pub(super) fn chain(names: &[ItemDigest]) -> Vec<ItemDigest> {
     let mut chain = Vec::with_capacity(names.len());
+    // A chain instead of one hash per prefix: naming all prefixes takes linear time.
     let mut newest = [0; 32];
     for name in names {
         let mut hasher = blake3::Hasher::new();

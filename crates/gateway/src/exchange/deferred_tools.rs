@@ -1,5 +1,5 @@
-//! A client's tools that take too much of a window: which requests have them deferred, and what the model's searches among
-//! them are answered. How lists, calls and answers are rewritten is the wire's business ([`ToolDeferral`]).
+//! Deferred tools: which requests have some of the client's tools deferred, and the answers to the model's searches
+//! among them. The wire rewrites lists, calls and answers ([`ToolDeferral`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,16 +17,16 @@ use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::deferral::{CallUnwrapper, ToolDeferral};
 use longhaul_wire::edit::{AnsweredToolCall, Dialect, PartialToolCall};
 
-/// What the client is told in the place of an answer of a model that only searched among its tools.
+/// The text that the client gets if the model only searched for tools.
 const NO_CALL: &str = "(No answer: the model only searched for tools.)";
 
-/// Lists of tools that are remembered, with what was decided of them.
+/// The maximum number of remembered tool lists.
 const MAX_LISTS: usize = 256;
 
-/// Names a list of tools, the window and what the request says of calls.
+/// A hash of a tool list, the window and the forced tool.
 type ToolListKey = [u8; 32];
 
-/// What was decided of lists of tools: they are the same in every request of a client.
+/// The decisions about tool lists. A client sends the same list with every request.
 #[derive(Default)]
 pub(super) struct DeferralCache(Mutex<HashMap<ToolListKey, Option<Arc<ToolDeferral>>>>);
 
@@ -72,7 +72,7 @@ impl Exchange {
         let Some(tools_at) = self.envelope.tools_at.clone() else { return Arc::clone(self) };
         let limits = target.limits().await;
         let window = target.window(&limits).tokens;
-        // A token is a byte at least: most lists need no count.
+        // A token has at least one byte, so most lists need no count.
         let is_short = (tools_at.len() as u64) <= window / 4;
         let Some(choice) = self.deferring_choice(target, &limits).filter(|_| !is_short) else {
             return Arc::clone(self);
@@ -111,7 +111,7 @@ impl Exchange {
             || limits.tools == FeatureSupport::No
             || says("n").is_some_and(|n| n != "1")
             || says("background") == Some("true");
-        // A choice that cannot be read may name tools.
+        // A tool choice that cannot be parsed may name a deferred tool.
         if cannot { None } else { super::translate::tool_choice(self).ok() }
     }
 }
@@ -129,7 +129,7 @@ impl UpstreamAttempt {
         hidden
     }
 
-    /// Returns what the client is told in the place of an answer that only looked something up.
+    /// Returns the text that the client gets in place of an answer that only looked something up.
     pub(super) fn no_answer(&self) -> &'static str {
         match self.exchange.deferral.is_some() && !self.may_recall() {
             true => NO_CALL,
@@ -148,7 +148,8 @@ impl UpstreamAttempt {
         unwrapped.unwrap_or(answer)
     }
 
-    /// Returns what a search for tools, or a call that makes none of the client's, is answered; `None` for any other call.
+    /// Returns the answer to a tool search, or to a call that names none of the client's tools; `None` for any other
+    /// call.
     pub(super) fn answer_about_tools(
         &self,
         call: &PartialToolCall,

@@ -1,23 +1,23 @@
-//! An extract that stands where a summary was wanted: it serves the request that could not wait, and a later one tries the
-//! summary again.
+//! An extract in the place of a summary. It serves a request that could not wait; a later request tries the summary
+//! again.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EditReason, ViewEdit};
 use serde::{Deserialize, Serialize};
 
-/// Why there is no summary.
+/// The reason why there is no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingSummaryCause {
-    /// Who writes them could not be asked, or gave no answer.
+    /// The writer was unreachable or gave no answer.
     Away,
-    /// What was answered is no summary, or the request was refused.
+    /// The writer's answer was no valid summary, or the request was refused.
     Rejected,
-    /// Nobody was asked yet: the request did not wait for it.
+    /// The writer was not asked, because the request did not wait.
     NotYetAsked,
 }
 
 impl MissingSummaryCause {
-    /// What a call that failed says: whether it may do better by itself after a while.
+    /// Returns the cause of a failed call: `Away` if the failure may pass by itself.
     pub(super) fn of(code: ErrorCode) -> Self {
         match code {
             ErrorCode::RateLimitExceeded
@@ -30,25 +30,25 @@ impl MissingSummaryCause {
     }
 }
 
-/// How the summary in the place of which an extract stands was tried so far.
+/// The history of attempts to replace an extract by a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FallbackSummary {
-    /// How often it was tried again in vain.
+    /// The number of failed attempts.
     tries: u32,
-    /// How often an answer was no summary.
+    /// The number of answers that were no valid summary.
     rejected: u32,
-    /// When it may be tried again, in seconds since 1970.
+    /// The time of the next attempt, in seconds since 1970.
     again_at: u64,
 }
 
-/// How long it is left alone at first, in seconds; twice as long each time, …
+/// The wait before the first new attempt, in seconds. It doubles with each attempt.
 const FIRST_WAIT_SECS: u64 = 15;
 
-/// … at most so long.
+/// The longest wait between attempts, in seconds.
 const LONGEST_WAIT_SECS: u64 = 900;
 
-/// After so many answers that were no summary the extract stays: the model has shown that it cannot write one of this, and
-/// each try makes somebody wait.
+/// The number of invalid summaries after which the extract stays. The model has shown that it cannot summarise this
+/// prefix, and each attempt makes a client wait.
 const MOST_REJECTED: u32 = 3;
 
 impl FallbackSummary {
@@ -58,7 +58,7 @@ impl FallbackSummary {
         Self { tries: 0, rejected, again_at: now.saturating_add(wait) }
     }
 
-    /// It was tried again, in vain.
+    /// Returns the history after another failed attempt.
     pub(super) fn failed(self, cause: MissingSummaryCause, now: u64) -> Self {
         let tries = self.tries.saturating_add(1);
         let wait = FIRST_WAIT_SECS.saturating_mul(1 << tries.min(16)).min(LONGEST_WAIT_SECS);
@@ -66,18 +66,18 @@ impl FallbackSummary {
         Self { tries, rejected, again_at: now.saturating_add(wait) }
     }
 
-    /// Returns whether it is tried again at all.
+    /// Returns whether the summary will be tried again at all.
     pub(super) fn is_pending(&self) -> bool {
         self.rejected < MOST_REJECTED
     }
 
-    /// Returns whether it is tried again now. A clock that was put back makes nobody wait longer.
+    /// Returns whether the summary is to be tried now. A clock that was set back cannot prolong the wait.
     pub(super) fn is_due(&self, now: u64) -> bool {
         let is_later = now < self.again_at && self.again_at <= now.saturating_add(LONGEST_WAIT_SECS);
         self.is_pending() && !is_later
     }
 
-    /// What is known of it here and elsewhere.
+    /// Merges the history of the same extract elsewhere.
     pub(super) fn merge_state(&mut self, other: &Self) {
         self.tries = self.tries.max(other.tries);
         self.rejected = self.rejected.max(other.rejected);
@@ -85,23 +85,24 @@ impl FallbackSummary {
     }
 }
 
-/// An edit, and how the summary was tried in the place of which it has an extract.
+/// An edit, with the history of its summary if the edit holds an extract.
 pub(super) type DecidedEdit = (ViewEdit, Option<FallbackSummary>);
 
-/// The strategy of an entry that says of the edits before it which are stopgaps: a memo knows edits only.
+/// The strategy name of an extra entry that marks the fallback summaries among the edits before it. The memo stores
+/// only edits.
 const NAME: &str = "stopgap";
 
-/// Edits as a memo keeps them.
+/// Returns the edits in the form of the memo.
 pub(super) fn to_memo(edits: Vec<DecidedEdit>) -> Vec<ViewEdit> {
     let (mut kept, stopgaps): (Vec<ViewEdit>, Vec<Option<FallbackSummary>>) = edits.into_iter().unzip();
     if stopgaps.iter().any(Option::is_some) {
-        // Numbers always have this form.
+        // Serialising numbers cannot fail.
         kept.push(said(serde_json::to_string(&stopgaps).unwrap_or_default()));
     }
     kept
 }
 
-/// Edits that a memo has kept.
+/// Returns the edits of a memo entry.
 pub(super) fn from_memo(mut edits: Vec<ViewEdit>) -> Vec<DecidedEdit> {
     let is_said = |edit: &ViewEdit| edit.strategy == NAME && edit.ops.is_empty();
     let said = if edits.last().is_some_and(is_said) { edits.pop() } else { None };

@@ -1,5 +1,5 @@
-//! A stream on its way to the client: bytes pass as they come, a reader sees them, and where the window ends the answer
-//! is stopped, room is made, and it goes on.
+//! A stream on its way to the client. Bytes pass as they arrive, while a parser follows the events. Where the window
+//! ends the answer is stopped, room is made, and the answer continues.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -42,23 +42,23 @@ use reading::{
 use restart::ResumedStream;
 use rounds::AnswerStepBuffer;
 
-/// The most that one event of a stream may have, in bytes.
+/// The largest event of a stream, in bytes.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// The most that is read of one stream, in bytes: what it says is kept until it ends.
+/// The largest stream, in bytes. Its content stays in memory until the end.
 const MAX_STREAM_BYTES: usize = 512 << 20;
 
-/// How long usage and the closing event may take once the reason to stop is known: an answer that is whole does not wait
-/// for a server that keeps the line open.
+/// The wait for usage and the closing event once the finish reason is known. A complete answer must not wait for a
+/// server that keeps the connection open.
 const AFTER_FINISH: Duration = Duration::from_secs(5);
 
-/// How long the end of the body may take after the closing event: reading it lets the connection be used again.
+/// The wait for the end of the body after the closing event. Reading to the end lets the connection be reused.
 const AFTER_CLOSE: Duration = Duration::from_millis(250);
 
-/// Keeps a line alive; readers of events skip it.
+/// The comment that keeps a connection alive; parsers of events skip it.
 pub(super) const COMMENT: &[u8] = b": keep-alive\n\n";
 
-/// A stream on its way.
+/// A stream on its way to the client.
 pub(super) struct AnswerFlow {
     attempt: Option<UpstreamAttempt>,
     wire: &'static dyn WireCodec,
@@ -69,7 +69,7 @@ pub(super) struct AnswerFlow {
     reader: EventProcessor,
     phase: FlowPhase,
     out: VecDeque<Bytes>,
-    /// What the text is to begin with.
+    /// The notice that the text begins with.
     note: Option<String>,
     pause: Option<OutputPauseDetector>,
     restarts: u32,
@@ -79,46 +79,46 @@ pub(super) struct AnswerFlow {
     broken_streams: u32,
     /// The failure of the newest broken stream.
     broke_by: Option<GatewayError>,
-    /// Whether no more room can be made.
+    /// Set if no more room can be made.
     is_window_exhausted: bool,
-    /// Output of streams that are over, in tokens.
+    /// The output of finished streams, in tokens.
     left_tokens: u64,
-    /// What was counted of the output when the newest of them was.
+    /// The gateway's count of the output when the newest of those streams ended.
     counted_tokens: u64,
-    /// Of an answer whose calls may be answered here: its present step.
+    /// The present step, if calls of the answer may be answered by the gateway.
     step: Option<AnswerStepBuffer>,
-    /// Whether one step of it is over and the next has not begun.
+    /// Set between the end of one step and the beginning of the next.
     is_between: bool,
     /// The kind of content that the newest event with content belonged to: text, reasoning or a call.
     within: StreamPosition,
-    /// How the output of its last step is divided, if the client has only a part of it.
+    /// The division of the last step's output, if the client has only a part of it.
     division: OutputDivision,
-    /// Bytes of the upstream's, of all streams.
+    /// The number of bytes received from the upstream in all streams.
     taken_bytes: usize,
-    /// When it last said anything but comments and pings, and how long it may say nothing else.
+    /// The time of the last event that was no comment or ping.
     said_at: Instant,
     patience: Duration,
-    /// Until when the stream may stay open: its answer is whole.
+    /// The time until which a complete answer's stream may stay open.
     open_until: Option<Instant>,
-    /// Whether it has said an error where no client reads it.
+    /// Set if the stream carried an error in a form that clients do not read.
     has_unread_error: bool,
-    /// Whether what went out last is an event without its empty line: nobody has read it yet.
+    /// Set if the last bytes sent are an event without its empty line, so that clients have not read it yet.
     is_open: bool,
-    /// Why it has no end of its own.
+    /// The error that ended the stream.
     fault: Option<GatewayError>,
 }
 
-/// Who sees the events.
+/// The receiver of the upstream's events.
 enum EventProcessor {
-    /// They pass as they are.
+    /// Events pass unchanged and are only observed.
     Watches(Box<dyn StreamParser>),
-    /// They may have to be made one answer with those of another stream.
+    /// Events may have to be merged with those of another stream.
     Joins(Box<dyn StreamMerger>),
 }
 
 enum FlowPhase {
     Reading(Box<UpstreamBody>),
-    /// Room is being made.
+    /// Room is being made for the rest of the answer.
     Waiting(Pin<Box<dyn Future<Output = ResumedStream> + Send>>),
     Ended,
 }
@@ -133,7 +133,7 @@ impl EventProcessor {
 }
 
 impl AnswerFlow {
-    /// What is collected is read from the first event on as if it might have to be joined.
+    /// Creates a flow. A collected answer is parsed from the first event on as if streams might be merged.
     pub(super) fn new(
         route: UpstreamAttempt,
         body: UpstreamBody,
@@ -205,7 +205,7 @@ impl AnswerFlow {
         }))
     }
 
-    /// All events, with the route as it was at the end and what was done last.
+    /// Returns all events, the attempt at its end, and the report of the last compaction.
     ///
     /// # Errors
     /// [`GatewayError`] if the upstream breaks off.
@@ -216,7 +216,7 @@ impl AnswerFlow {
         let mut events = Vec::new();
         while let Some(bytes) = self.next().await {
             all.feed(bytes);
-            // Comments say nothing to somebody who waits for the whole.
+            // The caller waits for the whole answer, so comments are useless.
             let all = std::iter::from_fn(|| all.next_event());
             events.extend(all.filter(|raw| !is_comment(raw)));
         }
@@ -244,13 +244,13 @@ impl AnswerFlow {
                     match timeout_at(until, body.next()).await {
                         Ok(Ok(Some(chunk))) => self.take(chunk),
                         Ok(Ok(None)) => self.finish().await,
-                        // What goes wrong behind it takes nothing from an answer that is whole.
+                        // An error behind a complete answer does not spoil the answer.
                         Ok(Err(_)) if self.open_until.is_some() => self.finish().await,
                         Ok(Err(fault)) => self.handle_broken_stream(fault),
                         Err(_) if self.open_until.is_some_and(|until| until <= Instant::now()) => {
                             self.finish().await;
                         }
-                        // What went out ends with an event.
+                        // Safe between events only: the output so far always ends with an event.
                         Err(_) => return Some(Bytes::from_static(COMMENT)),
                     }
                 }
@@ -262,7 +262,8 @@ impl AnswerFlow {
         }
     }
 
-    /// More of the upstream's stream. Only whole events go out: what ends the answer must stand by itself.
+    /// Processes more of the upstream's stream. Only complete events are sent on, so that an error event can follow at
+    /// any time.
     fn take(&mut self, chunk: Bytes) {
         self.taken_bytes += chunk.len();
         let says = match &mut self.reader {
@@ -300,7 +301,8 @@ impl AnswerFlow {
         }
     }
 
-    /// Until when more may come. Of several choices only the end of the stream says that all are whole.
+    /// Returns the time until which more may arrive. With several choices only the stream's end shows that all are
+    /// complete.
     fn may_stay_open(&self) -> Option<Instant> {
         let seen = self.reader.seen();
         let is_whole = seen.finish.is_some() && !seen.has_other;
@@ -311,7 +313,7 @@ impl AnswerFlow {
         .map(|time| Instant::now() + time)
     }
 
-    /// Returns whether anything but comments and pings came.
+    /// Processes a chunk of a stream that may be merged. Returns whether it had anything but comments and pings.
     fn join(&mut self, chunk: Bytes) -> bool {
         let mut out = Vec::with_capacity(chunk.len());
         let mut says = false;
@@ -335,7 +337,7 @@ impl AnswerFlow {
         says
     }
 
-    /// Bytes for the client. Some servers repeat a key in the error that they refuse it with.
+    /// Sends bytes to the client. Some servers quote a refused key in their error, so secrets are hidden.
     fn go_out(&mut self, out: Bytes) {
         let said_error = self.reader.seen().error.is_some();
         let out = match self.attempt.as_ref().filter(|_| said_error) {
@@ -345,7 +347,7 @@ impl AnswerFlow {
         self.out.extend((!out.is_empty()).then_some(out));
     }
 
-    /// An event of a stream that may be joined with another.
+    /// Passes on an event of a stream that may be merged with another.
     fn relay_event(&mut self, raw: &Bytes, out: &mut Vec<u8>) {
         self.has_unread_error |= is_unread_error(raw);
         if let Some(step) = &mut self.step {
@@ -360,7 +362,7 @@ impl AnswerFlow {
             StreamPosition::Nothing => self.within,
             inside => inside,
         };
-        // Nothing can be said before the very first event.
+        // The notice cannot precede the first event, which opens the message in most dialects.
         if let Some(note) = note {
             splice.notice(&format!("\n\n{note}"), out);
         }
@@ -368,13 +370,13 @@ impl AnswerFlow {
 
     /// Returns whether the answer is to be stopped before this event.
     fn must_stop(&mut self, raw: &[u8]) -> bool {
-        // A call that is answered here is waited for.
+        // The gateway answers a hidden call, so the call must be complete.
         if self.has_hidden() {
             return false;
         }
         let seen = self.reader.seen();
         let (Some(pause), Some(route)) = (&mut self.pause, &self.attempt) else { return false };
-        // What is written here for another dialect is no report.
+        // Usage that the gateway itself wrote for another dialect is no report.
         let told = if route.needs_translation() { route.totals.told() } else { seen.usage.clone() };
         told.iter().for_each(|usage| pause.apply_reported_usage(usage));
         pause.count(seen, || (route.exchange.inner.parts.counter)(&route.target.origin()));
@@ -382,22 +384,22 @@ impl AnswerFlow {
         is_due && !self.step_text().trim_end().is_empty()
     }
 
-    /// What the newest stream has reported: in its own words where they are others than the caller's.
+    /// Returns the newest stream's reported usage, from the upstream's own wire if the request was translated.
     fn usage(&self) -> Option<Usage> {
         match self.attempt.as_ref().filter(|route| route.needs_translation()) {
-            // What the caller is told may be our count.
+            // The caller may have received the gateway's count.
             Some(route) => route.totals.told(),
             None => self.reader.seen().usage.clone(),
         }
     }
 
-    /// Nothing more comes: the answer ends as the newest stream ended it, or for its length.
+    /// Ends the answer as the newest stream ended it, or for its length.
     fn end(&mut self) {
         self.phase = FlowPhase::Ended;
         if self.is_silent() {
             self.conclude();
         }
-        // Between two steps what was used is counted already.
+        // The usage of the finished step was counted when the step ended.
         if let Some(route) = self.attempt.as_ref().filter(|_| !self.is_between) {
             let counted = || route.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
             route.totals.add(self.usage().as_ref(), counted);
@@ -414,12 +416,12 @@ impl AnswerFlow {
         }
     }
 
-    /// What stands behind the last event that had an end.
+    /// Processes the bytes behind the last complete event.
     fn read_rest(&mut self) {
         let rest = self.events.take_rest();
         let is_whole = is_whole(&rest);
         if let EventProcessor::Watches(watcher) = &mut self.reader {
-            // Half an event is nobody's.
+            // Half an event is of no use to a client.
             if is_whole {
                 self.has_unread_error |= is_unread_error(&rest);
                 watcher.read(&SseEvent::parse(&rest));
@@ -437,7 +439,7 @@ impl AnswerFlow {
         self.go_out(out.into());
     }
 
-    /// The upstream's stream is over.
+    /// Handles the end of the upstream's stream.
     async fn finish(&mut self) {
         self.read_rest();
         let seen = self.reader.seen();
@@ -456,7 +458,7 @@ impl AnswerFlow {
             return self.go_on_after_end();
         }
         let seen = self.reader.seen();
-        // What several streams reported is no count of this request.
+        // The reports of several streams do not measure one request.
         let is_only = self.is_first_stream();
         if let Some(route) = self.attempt.as_ref().filter(|_| seen.finish.is_some()) {
             if let Some(usage) = self.usage().filter(|_| is_only) {
@@ -474,7 +476,7 @@ impl AnswerFlow {
         self.end();
     }
 
-    /// The upstream has said an error, and that is the end.
+    /// Handles an error of the upstream that ends the stream.
     fn fail(&mut self, error: &str) {
         let fault = match &self.attempt {
             Some(route) => route.said_error(error),
@@ -482,7 +484,7 @@ impl AnswerFlow {
         };
         match self.has_unread_error {
             true => self.break_off(fault),
-            // The client reads it.
+            // The client has received the error event itself.
             false => {
                 self.close_event();
                 self.abandon(fault);
@@ -490,21 +492,21 @@ impl AnswerFlow {
         }
     }
 
-    /// The newest event gets its empty line, if it has none.
+    /// Ends the newest event with an empty line if it has none.
     fn close_event(&mut self) {
         if std::mem::take(&mut self.is_open) {
             self.out.push_back(Bytes::from_static(b"\n\n"));
         }
     }
 
-    /// The error, in the stream.
+    /// Ends the stream with an error event.
     fn break_off(&mut self, fault: GatewayError) {
         self.close_event();
         self.out.push_back(self.wire.error_event_after(&fault, self.reader.seen()));
         self.abandon(fault);
     }
 
-    /// The stream is over without an end.
+    /// Abandons the stream without an end of its own, and accounts for its usage.
     fn abandon(&mut self, fault: GatewayError) {
         self.phase = FlowPhase::Ended;
         if let Some(route) = self.attempt.as_ref().filter(|_| !self.is_between) {
@@ -521,7 +523,7 @@ impl AnswerFlow {
     }
 }
 
-/// A stream that says neither why it ends nor that it does.
+/// Returns the error for a stream that ends without a finish reason and without a closing event.
 pub(super) fn ended_early() -> GatewayError {
     GatewayError::new(GatewayErrorKind::Upstream, "the upstream's stream ended before its answer did")
 }

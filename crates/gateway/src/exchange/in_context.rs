@@ -1,7 +1,8 @@
-//! A request for a summary in the client's own bytes: the newest request up to the last item that goes, with one message
-//! of ours behind it. Its upstream has read everything before that message and takes it from its prompt cache.
+//! A request for a summary in the client's own bytes: the newest request up to the last item to be summarised, with the
+//! instructions as a last message. The upstream has read everything before that message and takes it from its prompt
+//! cache.
 //!
-//! What stands behind the items that go is no part of it: the summary holds for every branch that begins with them.
+//! Later items are excluded, so the summary is valid for every branch that begins with the summarised items.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
@@ -22,7 +23,7 @@ use longhaul_wire::edit::{
 };
 use longhaul_wire::raw_json::{field, fields};
 
-/// Fields with which an answer is no summary, or has effects of its own.
+/// The fields that keep an answer from being a summary, or that have side effects.
 const UNFIT_FIELDS: &[&str] = &[
     "stop",
     "stop_sequences",
@@ -46,16 +47,15 @@ const UNFIT_FIELDS: &[&str] = &[
     "function_call",
 ];
 
-/// Headers that name one request: this is another.
+/// The headers that identify one request. A summary is another request.
 const REQUEST_NAMES: &[&str] = &["idempotency-key", "x-request-id", "x-client-request-id"];
 
 impl UpstreamAttempt {
-    /// The answer to a request for a summary of what stands up to `last`, sent in the client's bytes and read until
-    /// `is_enough` of what was written. `None` where that is not possible, or the form was refused: it can still be asked
-    /// for in another.
+    /// Requests a summary of everything up to `last` in the client's bytes, and reads until `is_enough` says so. `None`
+    /// if the form is not possible or was refused: another form may still work.
     ///
     /// # Errors
-    /// The provider's, if there is no answer for now, or it broke off.
+    /// The provider's error, if there is no answer for now or the answer broke off.
     pub(super) async fn ask_in_context(
         &self,
         log: &ConversationLog,
@@ -88,8 +88,8 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The newest request's bytes with what the summary's writer is told behind them. `None` if its answer would not be
-    /// plain text, or it is not the request that the log was made of.
+    /// Returns the newest request's bytes with the summary's instructions behind them. `None` if the answer would not
+    /// be plain text, or the log belongs to another request.
     async fn riding_body(&self, log: &ConversationLog, asked: &SummaryRequest, last: Seq) -> Option<Bytes> {
         let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
         let is_its_request = log.items == envelope.items.len() && !log.history.is_paused();
@@ -109,9 +109,9 @@ impl UpstreamAttempt {
             .unwrap_or_else(|| vec![RenderOp::Keep(0..envelope.items.len())]);
         let mut steps = render_ops::up_to(steps, log.item_at(last)?);
         steps.push(RenderOp::Say(order));
-        // Of a model that must call a tool no text could be had.
+        // A model that must call a tool gives no text.
         let must_call = !matches!(self.tool_choice(), Ok(ToolChoice::Auto | ToolChoice::None));
-        // Thinking counts too, and a limit below its budget is refused.
+        // Reasoning counts towards the limit, and providers refuse a limit below the reasoning budget.
         let thinks =
             ["thinking", "reasoning", "reasoning_effort", "output_config"].iter().any(|name| has(name));
         let edited = RequestEdit {
@@ -157,7 +157,7 @@ impl UpstreamAttempt {
     }
 }
 
-/// What a status says that no other form of the request would get past.
+/// Returns the error of a status that any other form of the request would get, too.
 fn refusal(status: StatusCode) -> Option<ProviderError> {
     let code = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ErrorCode::InvalidRequest,
@@ -180,7 +180,7 @@ fn ended(watcher: &dyn StreamParser) -> Result<PartialResponse, ProviderError> {
     }
 }
 
-/// What was read of an answer, as a provider would have given it; `None` if it did not come to its end.
+/// Returns the received answer in a provider's form; `None` if it is incomplete.
 pub(super) fn answer_of(seen: PartialResponse) -> Option<ModelAnswer> {
     let is_whole = seen.over || seen.finish.is_some();
     let finish = seen.finish.unwrap_or(ModelStopReason::Stop);

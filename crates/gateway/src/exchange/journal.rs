@@ -1,5 +1,5 @@
-//! What has shaped a log beside its items: kept with what was decided, so that after a restart the meter reads what it
-//! read before.
+//! The journal of a conversation's log: all that shaped the log beside its items. The memo stores the journal, so that
+//! the meter reads the same after a restart.
 
 use longhaul_core::usage::Usage;
 use longhaul_store::memo::{PrefixCacheKey, PrefixCacheScope};
@@ -12,48 +12,49 @@ use super::log::{ConversationLog, ReportedUsage, RequestSnapshot};
 use super::memo_lookup::MAX_KEYS;
 use crate::response_store::ResponseEntry;
 
-/// The form in which it is stored; another is not read.
+/// The version of the stored form; other versions are ignored.
 const VERSION: u32 = 1;
 
-/// Reports that are kept, the newest beside the first: a meter forgets what is older.
+/// The maximum number of reports: the first and the newest. A meter ignores older ones.
 const MOST_REPORTS: usize = 200;
 
-/// Of a conversation that has less than this share of where the gateway acts nothing is stored.
+/// The fraction of the trigger (one in so many) below which a conversation's journal is not stored.
 const STORED_FROM_SHARE: u64 = 4;
 
-/// Nor is it looked up where even a count that is off by as much would be less.
+/// The fraction of the trigger below which no journal is looked up. The factor two to the other constant allows for a
+/// wrong count.
 const READ_FROM_SHARE: u64 = 8;
 
-/// Tells these entries of the memo from all others.
+/// The scope that separates these entries of the memo from all others.
 const SCOPE: &str = "reports-1";
 
-/// The notes of one log.
+/// The journal of one log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogJournal {
     version: u32,
-    /// Names everything up to the newest note.
+    /// The name of the prefix up to the newest note.
     prefix: String,
     notes: Vec<JournalNote>,
 }
 
-/// What has shaped a log, and how many items it had then.
+/// An event that shaped a log, with the number of items at that time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum JournalNote {
-    /// The next of the edits.
+    /// The next edit of the memo entry.
     #[serde(rename = "e")]
     Edit(usize),
-    /// What the upstream has reported of a call.
+    /// A usage report of the upstream.
     #[serde(rename = "r")]
     Report(usize, JournalUsage),
-    /// The upstream has counted the request before its answer came back, or for a request that is not followed by it.
+    /// A count of the request by the upstream whose answer has not come back, or never does.
     #[serde(rename = "c")]
     Count(usize, JournalCount),
-    /// The upstream refused the request for its length.
+    /// A refusal of the request for its length.
     #[serde(rename = "x")]
     Refusal(usize, JournalRefusal),
 }
 
-/// Tokens of a call.
+/// The token counts of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalUsage {
     #[serde(rename = "i")]
@@ -70,7 +71,7 @@ pub(super) struct JournalUsage {
     window: Option<u64>,
 }
 
-/// Tokens of a request.
+/// The token counts of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalCount {
     #[serde(rename = "i")]
@@ -79,7 +80,7 @@ pub(super) struct JournalCount {
     pub(super) fixed: u64,
 }
 
-/// What a refusal said of the request, in tokens.
+/// The figures of a refusal, in tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JournalRefusal {
     #[serde(rename = "f")]
@@ -105,7 +106,7 @@ impl JournalUsage {
         }
     }
 
-    /// The same for a log whose view is the one that was sent.
+    /// Returns the report for a log whose view is the one that was sent.
     fn reported(&self, log: &ConversationLog) -> ReportedUsage {
         let usage = Usage {
             input_tokens: self.input,
@@ -136,7 +137,7 @@ impl JournalNote {
         }
     }
 
-    /// Has it shape a log that has the items of that time; `None` if there is no such edit.
+    /// Applies the note to a log with the items of that time; `None` if an edit is missing.
     fn apply(&self, log: &mut ConversationLog, edits: &mut impl Iterator<Item = DecidedEdit>) -> Option<()> {
         match self {
             Self::Edit(_) => {
@@ -153,7 +154,7 @@ impl JournalNote {
     }
 }
 
-/// The first report, the newest, and everything else.
+/// Removes the second oldest report if there are too many. The first report, the newest ones and all other notes stay.
 pub(super) fn thinned(notes: &mut Vec<JournalNote>) {
     let is_report = |note: &JournalNote| matches!(note, JournalNote::Report(..) | JournalNote::Count(..));
     if notes.iter().filter(|note| is_report(note)).count() > MOST_REPORTS
@@ -165,7 +166,7 @@ pub(super) fn thinned(notes: &mut Vec<JournalNote>) {
 }
 
 impl UpstreamAttempt {
-    /// What is stored of the log's notes; `None` as long as it is far from being shortened.
+    /// Returns the journal to be stored; `None` as long as the conversation is far from the trigger.
     pub(super) fn journal(&self, log: &ConversationLog, input: u64) -> Option<ResponseEntry> {
         let is_near = input.saturating_mul(STORED_FROM_SHARE) >= self.line() || log.is_shortened();
         if !is_near || log.notes.is_empty() {
@@ -180,8 +181,8 @@ impl UpstreamAttempt {
         Some(ResponseEntry::new(self.journal_key(name), text))
     }
 
-    /// A conversation that was not known here may go on from before a restart: then what was decided for it and what was
-    /// reported of it hold on.
+    /// Restores the log of a conversation that this process does not know, for example after a restart. Its edits and
+    /// reports then still apply.
     pub(super) async fn recover(&self, state: &mut ConversationState, tokens: u64) {
         let names = self.names(usize::MAX);
         if names.len() < 2 || tokens.saturating_mul(READ_FROM_SHARE) < self.line() {
@@ -197,7 +198,7 @@ impl UpstreamAttempt {
         let memo = &self.exchange.inner.parts.memo;
         let keys: Vec<PrefixCacheKey> =
             chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
-        // What cannot be read is told where it is needed.
+        // A read error is reported by the later lookup that needs the entry.
         let found = memo.find(&keys).await.ok().flatten();
         let (edits, places) = match found {
             Some(found) => (found.edits, vec![chain.len() - 1 - found.index]),
@@ -215,7 +216,7 @@ impl UpstreamAttempt {
         None
     }
 
-    /// The log of the request as it became what it is; `None` if the notes are not about it.
+    /// Replays the journal on the request's items; `None` if the notes do not match.
     fn replayed(&self, journal: &LogJournal, edits: Vec<DecidedEdit>) -> Option<ConversationLog> {
         let envelope = &self.exchange.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
@@ -240,14 +241,14 @@ impl UpstreamAttempt {
         PrefixCacheKey::new(&scope, name)
     }
 
-    /// Where the gateway acts, in tokens.
+    /// Returns the trigger, in tokens.
     fn line(&self) -> u64 {
         self.policy.trigger.map_or(self.window.tokens, |trigger| self.budget().trigger(trigger))
     }
 }
 
 impl LogJournal {
-    /// Returns whether a conversation goes on with the one that it is about.
+    /// Returns whether the conversation extends the one of the journal.
     fn is_of(&self, chain: &[ItemDigest]) -> bool {
         let newest = self.notes.last().and_then(|note| note.items().checked_sub(1));
         let prefix = newest.and_then(|at| chain.get(at)).map(hex);

@@ -1,4 +1,5 @@
-//! Who writes prose where a pruning agent is to answer in JSON: it is not asked as one again for a while.
+//! The memory of writers that answer in prose when the pruning agent needs JSON. They are not used as a pruning agent
+//! for a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,13 +13,13 @@ use super::UpstreamAttempt;
 /// The strategy whose writer answers in JSON.
 pub(super) const PRUNING_AGENT: &str = "pruning-agent";
 
-/// For so long, in seconds: another model may be served by that name then.
+/// The time for which a writer is remembered, in seconds. Another model may be served under its name later.
 const WHILE_SECS: u64 = 3_600;
 
-/// Writers that are remembered, at most.
+/// The maximum number of remembered writers.
 const MOST_WRITERS: usize = 256;
 
-/// When each writer answered so, in seconds since 1970.
+/// The time of each writer's last prose answer, in seconds since 1970.
 #[derive(Default)]
 pub(crate) struct JsonSupport {
     writers: Mutex<BTreeMap<String, u64>>,
@@ -41,20 +42,21 @@ impl JsonSupport {
     }
 }
 
-/// A clock that was put back makes nobody wait longer.
+/// Returns whether `at` is recent. A clock that was set back does not prolong the wait.
 fn is_recent(at: u64, now: u64) -> bool {
     at <= now && now - at < WHILE_SECS
 }
 
 impl UpstreamAttempt {
-    /// The strategy by the name under which conversations are kept, whatever stands in for it.
+    /// Returns the configured or requested strategy's name, under which conversations are cached even if another
+    /// strategy replaces it.
     pub(super) fn strategy_name(&self) -> &str {
         let configured = &self.compaction_setup.policy;
         self.exchange.overrides.strategy.as_deref().unwrap_or_else(|| configured.strategy.name())
     }
 
-    /// The policy as it can be carried out: `adaptive` takes summaries in prose. Who asks for the pruning agent by a header
-    /// gets it.
+    /// Returns the policy with `adaptive`, which takes prose summaries, if the writer cannot be a pruning agent. A
+    /// client that requests the pruning agent by a header gets it.
     pub(super) fn able(&self, policy: CompactionPolicy) -> CompactionPolicy {
         let inner = &self.exchange.inner;
         let is_unable = || inner.json_support.has(&self.writer(), (inner.parts.now)());
@@ -65,7 +67,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// What is wrong with an answer says whether its writer can be a pruning agent.
+    /// Learns from a rejected summary whether its writer can be a pruning agent.
     pub(super) fn heed_rejection(&self, rejected: &SummaryRejection) {
         let inner = &self.exchange.inner;
         if self.policy.strategy.name() == PRUNING_AGENT && rejected.is_other_form() {
@@ -80,12 +82,12 @@ impl UpstreamAttempt {
         self.exchange.inner.writers.rests(&self.writer())
     }
 
-    /// Remembers how the writer of summaries has done.
+    /// Updates the record of the writer of summaries.
     pub(super) fn note_writer(&self, change: impl FnOnce(&mut SummaryWriterRecord)) {
         self.exchange.inner.writers.note(&self.writer(), change);
     }
 
-    /// Who writes the summaries.
+    /// Returns the name of the writer of summaries.
     fn writer(&self) -> String {
         match &self.compaction_setup.summariser {
             Some(other) => {

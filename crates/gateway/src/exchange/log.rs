@@ -1,5 +1,5 @@
-//! A log for a conversation that nobody stores: made from the client's items in one way only, so that the same items
-//! always stand at the same positions.
+//! The event log of a conversation that no database stores. It is built from the client's items in one fixed way, so
+//! that equal items always get equal positions.
 
 use std::collections::BTreeMap;
 
@@ -18,26 +18,26 @@ use super::journal::{self, JournalCount, JournalNote, JournalRefusal, JournalUsa
 use super::recall;
 use longhaul_wire::edit::ItemSegment;
 
-/// A piece of an item: the item's index, and which of its pieces.
+/// A place in the request: an item's index, and the index of a segment in the item.
 pub(super) type SegmentPosition = (usize, usize);
 
-/// Where the pieces of a message in the history are.
+/// A message in the history with the places of its segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ItemPlacement {
     pub(super) seq: Seq,
     pub(super) pieces: Vec<SegmentPosition>,
 }
 
-/// What an upstream reported for a request, until its answer comes back in the next.
+/// The usage reported for a request, kept until the answer comes back in the next request.
 #[derive(Clone, Debug)]
 pub(super) struct ReportedUsage {
     pub(super) usage: Usage,
     pub(super) start: RequestSnapshot,
-    /// What the meter had expected.
+    /// The meter's estimate.
     pub(super) estimated: u64,
 }
 
-/// A call, in figures.
+/// The figures of a request at its start.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestSnapshot {
     pub(super) view_hash: String,
@@ -45,47 +45,47 @@ pub(super) struct RequestSnapshot {
     pub(super) window: Option<u64>,
 }
 
-/// The log and what it means.
+/// The event log of a conversation with its history.
 #[derive(Clone, Debug)]
 pub(super) struct ConversationLog {
     pub(super) history: History,
-    /// Messages that come from items, in order.
+    /// The messages that come from items, in order.
     pub(super) placed: Vec<ItemPlacement>,
-    /// Positions of events that come from no item: edits, and what is said of them.
+    /// The positions of events that come from no item: edits, and reports about them.
     non_item_positions: Vec<Seq>,
-    /// The system prompt among the items, before everything else.
+    /// The system prompts that precede all other items.
     pub(super) system: Vec<Part>,
     origin: ModelOrigin,
-    /// Items that were read.
+    /// The number of items read.
     pub(super) items: usize,
-    /// Parts of an answer that may go on with the next item.
+    /// The parts of an answer that may continue with the next item.
     answering: Option<(Vec<Part>, Vec<SegmentPosition>)>,
-    /// What is known of the call whose answer comes next.
+    /// The report about the call whose answer comes next.
     pub(super) reported: Option<ReportedUsage>,
     ends_with_answer: bool,
-    /// Active edits that are to give way to others, by their positions.
+    /// The active edits with extracts that a summary is to replace, by position.
     fallback_summaries: BTreeMap<Seq, FallbackSummary>,
-    /// What has shaped it beside its items.
+    /// The events that shaped the log beside its items.
     pub(super) notes: Vec<JournalNote>,
-    /// What of the items is somebody else's words in neutral form.
+    /// The items that change their role in neutral form.
     pub(super) role_rewrites: RoleRewrites,
 }
 
-/// What stands as the user's words where a conversation is put into others.
+/// The items that become user messages when a conversation is translated.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoleRewrites {
-    /// A system prompt in the middle.
+    /// A system prompt in the middle of the conversation.
     pub(super) system: bool,
-    /// A result of no call.
+    /// A result without a call.
     pub(super) result: bool,
 }
 
-/// The items do not follow those that were read: an answer goes on that was taken for complete.
+/// The new items do not extend the known ones: an answer that was taken for complete continues.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HistoryMismatchError;
 
 impl ConversationLog {
-    /// `has_recall`: the model has that tool.
+    /// Creates an empty log. With `has_recall` placeholders mention the tool `recall`.
     pub(super) fn new(counter: MessageTokenCounter, origin: ModelOrigin, has_recall: bool) -> Self {
         let history = History::new(counter);
         let mut log = Self {
@@ -107,7 +107,7 @@ impl ConversationLog {
         log
     }
 
-    /// Appends an event. What is made here always follows.
+    /// Appends an event. Events built here always fit the history.
     fn add(&mut self, body: EventBody) -> Seq {
         let seq = self.history.last_seq() + 1;
         let folded = self.history.apply(&Event { seq, at: 0, format: FORMAT, body });
@@ -115,7 +115,7 @@ impl ConversationLog {
         seq
     }
 
-    /// Adds items.
+    /// Adds items to the log.
     pub(super) fn feed(&mut self, items: Vec<Vec<ItemSegment>>) -> Result<(), HistoryMismatchError> {
         let first = items.first().and_then(|pieces| pieces.first());
         if self.ends_with_answer && matches!(first, Some(ItemSegment::Assistant(_))) {
@@ -176,8 +176,8 @@ impl ConversationLog {
         self.place(EventBody::NoteAdded { message, why: NoteReason::Imported }, vec![place]);
     }
 
-    /// A result of a call that is open, of the newest step that has one by that name; of several there the first. Any
-    /// other is a note.
+    /// Adds the result of an open call. Of calls with the same id the newest step counts, and in that step the first
+    /// call. A result without an open call becomes a note.
     fn result(&mut self, call: &str, failed: bool, content: Vec<Part>, place: SegmentPosition) {
         let open = self.history.open_calls().iter().map(|open| &open.call);
         let named: Vec<_> = open.filter(|open| open.provider_id.as_deref() == Some(call)).collect();
@@ -193,13 +193,13 @@ impl ConversationLog {
         self.place(EventBody::ToolFinished { result }, vec![place]);
     }
 
-    /// An answer is complete: nothing of the model's follows.
+    /// Closes an answer: the next item is not the model's.
     fn settle(&mut self) {
         let Some((mut parts, places)) = self.answering.take() else { return };
         let seq = self.history.last_seq();
         for (at, part) in parts.iter_mut().enumerate() {
             if let Part::ToolCall(call) = part {
-                // Servers repeat their ids; ours says where the call was made.
+                // Servers repeat their ids; a suffix with the position makes them unique.
                 call.call_id = CallId::new(format!("{}#{seq}.{at}", call.call_id));
             }
         }
@@ -234,7 +234,7 @@ impl ConversationLog {
         });
     }
 
-    /// The log with the beginning of an answer that was stopped.
+    /// Returns the log with the beginning of a stopped answer appended.
     pub(super) fn paused(&self, text: &str) -> Self {
         let mut paused = self.clone();
         let message = paused.message(Role::Assistant, vec![Part::text(text)]);
@@ -242,20 +242,20 @@ impl ConversationLog {
         paused
     }
 
-    /// Returns whether the items end with an answer that the model is to go on with.
+    /// Returns whether the items end with an answer that the model is to continue.
     pub(super) fn ends_with_answer(&self) -> bool {
         self.ends_with_answer
     }
 
-    /// What the upstream has reported for the items so far.
+    /// Records the usage that the upstream reported for the items so far.
     pub(super) fn report(&mut self, reported: ReportedUsage) {
         self.notes.push(JournalNote::Report(self.items, JournalUsage::of(&reported)));
         journal::thinned(&mut self.notes);
         self.reported = Some(reported);
     }
 
-    /// What was reported is no answer's that comes next: of the view that was sent it is the count all the same. `is_same`:
-    /// nothing comes, so that the answer may still come.
+    /// Uses a report whose answer does not come next as a count of the view that was sent. With `is_same` no items are
+    /// new, so the answer may still come, and the report is kept.
     fn count_reported(&mut self, is_same: bool) {
         let reported = if is_same { self.reported.clone() } else { self.reported.take() };
         if let Some(ReportedUsage { usage, start, .. }) = reported {
@@ -263,7 +263,7 @@ impl ConversationLog {
         }
     }
 
-    /// The upstream has counted the view that was sent, if it is this one.
+    /// Records the upstream's count of the view that was sent, if the view is still the same.
     pub(super) fn count(&mut self, tokens: u64, start: &RequestSnapshot) {
         let now = meter::read(&self.history, start.fixed_tokens);
         let is_known = now.estimated == 0 && now.total == tokens;
@@ -276,17 +276,17 @@ impl ConversationLog {
         self.non_item_positions.push(seq);
     }
 
-    /// Commits an edit whose positions are those of this log.
+    /// Commits an edit whose positions refer to this log.
     pub(super) fn commit(&mut self, edit: ViewEdit, stopgap: Option<FallbackSummary>) {
         self.notes.push(JournalNote::Edit(self.items));
-        // One that was made for another log may have the name of one that is here.
+        // An edit from another log may carry an id that exists here.
         let id = format!("e{}", self.history.last_seq() + 1).into();
         let seq = self.add(EventBody::ViewEdited(Box::new(ViewEdit { id, ..edit })));
         self.non_item_positions.push(seq);
         self.fallback_summaries.extend(stopgap.map(|stopgap| (seq, stopgap)));
     }
 
-    /// Returns whether an extract stands for a summary that is still wanted.
+    /// Returns whether an extract is still to be replaced by a summary.
     pub(super) fn is_pending(&self) -> bool {
         self.fallback_summaries.values().any(FallbackSummary::is_pending)
     }
@@ -296,13 +296,13 @@ impl ConversationLog {
         self.fallback_summaries.values().any(|stopgap| stopgap.is_due(now))
     }
 
-    /// What is said of each extract that still waits.
+    /// Returns the summary histories of all extracts that still wait.
     pub(super) fn pending(&mut self) -> impl Iterator<Item = &mut FallbackSummary> {
         self.fallback_summaries.values_mut().filter(|stopgap| stopgap.is_pending())
     }
 
-    /// The log as it would be without the extracts that stand for summaries, and without what was made since; `None` if
-    /// there are none.
+    /// Returns the log without the extracts that wait for summaries, and without all later edits; `None` if there are
+    /// no such extracts.
     pub(super) fn without_stopgaps(&self) -> Option<Self> {
         let (first, _) = self.fallback_summaries.iter().find(|(_, stopgap)| stopgap.is_pending())?;
         let edits = self.history.edits().iter();
@@ -310,10 +310,10 @@ impl ConversationLog {
         let ids: Vec<EditId> = undone.map(|state| state.edit.id.clone()).collect();
         let mut log = self.clone();
         log.fallback_summaries.retain(|seq, _| seq < first);
-        // What was reported of a view that nobody has any more is not stored: only the edits that stay.
+        // Reports about the discarded view must not be stored; only the remaining edits stay.
         let active = edits.filter(|state| state.active && state.seq < *first);
         log.notes = active.map(|_| JournalNote::Edit(log.items)).collect();
-        // What was built on another goes before it; and nobody wants any of it kept as it was.
+        // Later edits build on earlier ones and are undone first. The release lets the planner edit the ranges again.
         for edit_id in ids.into_iter().rev() {
             let restored = log.add(EventBody::ViewRestored { edit_id: edit_id.clone() });
             let released = log.add(EventBody::RangeReleased { edit_id });
@@ -322,7 +322,7 @@ impl ConversationLog {
         Some(log)
     }
 
-    /// The upstream refused the request for its length, and may have said how long it was.
+    /// Records that the upstream refused the request for its length, with the figures of the refusal.
     pub(super) fn refused(&mut self, start: &RequestSnapshot, used: Option<u64>, limit: Option<u64>) {
         self.notes.push(JournalNote::Refusal(self.items, JournalRefusal::of(start, used, limit)));
         let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
@@ -359,8 +359,8 @@ impl ConversationLog {
         }
     }
 
-    /// The edits, their positions as they are in a log without edits, and which of them are stopgaps; and the last item that
-    /// one of them touches.
+    /// Returns the edits with positions as in a log without edits, the histories of their summaries, and the last item
+    /// that an edit touches.
     pub(super) fn portable(&self) -> Option<(Vec<DecidedEdit>, usize)> {
         let active = || self.history.edits().iter().filter(|state| state.active);
         let moved = |state: &ViewEditState| {
@@ -373,13 +373,13 @@ impl ConversationLog {
         Some((edits, self.item_at(last)?))
     }
 
-    /// The last item that has something at a position or before it.
+    /// Returns the last item with a segment at or before a position.
     pub(super) fn item_at(&self, seq: Seq) -> Option<usize> {
         let touched = self.placed.iter().take_while(|placed| placed.seq <= seq).last()?;
         touched.pieces.last().map(|piece| piece.0)
     }
 
-    /// What stands in the place of what went, with handles that mean the same in every log of the conversation.
+    /// Returns a placeholder's text with handles that are valid in every log of the conversation.
     pub(super) fn quoted(&self, text: String) -> String {
         match self.history.has_recall() {
             true => recall::moved(&text, |seq| self.without_edits(seq)),
@@ -391,7 +391,7 @@ impl ConversationLog {
         with_texts(edit, |text| self.quoted(text))
     }
 
-    /// An edit as it is in a log without edits, as it is in this one.
+    /// Returns an edit for a log without edits, mapped to the positions of this log.
     pub(super) fn placed(&self, edit: ViewEdit) -> ViewEdit {
         let edit = moved(&edit, |seq| self.with_edits(seq));
         match self.history.has_recall() {
@@ -400,8 +400,8 @@ impl ConversationLog {
         }
     }
 
-    /// Returns whether the model is shown what it is to answer: the newest message, of calls all with their
-    /// results, and what a person typed last. An edit that was made for a longer conversation may leave it out.
+    /// Returns whether the model is shown the messages that it must answer: the newest message with all its results,
+    /// and the user's last message. An edit made for a longer conversation may leave them out.
     pub(super) fn shows_newest(&self) -> bool {
         let entries = self.history.entries();
         let begins = |kind: &LogEntryKind| matches!(kind, LogEntryKind::Typed | LogEntryKind::Assistant(_));
@@ -414,7 +414,7 @@ impl ConversationLog {
         })
     }
 
-    /// Returns whether something is left out.
+    /// Returns whether anything is left out of the view.
     pub(super) fn is_shortened(&self) -> bool {
         self.history.edits().iter().any(|state| state.active)
     }
@@ -428,7 +428,7 @@ impl ConversationLog {
     }
 }
 
-/// An edit with other texts.
+/// Returns an edit with its texts mapped by `to`.
 fn with_texts(mut edit: ViewEdit, to: impl Fn(String) -> String) -> ViewEdit {
     for op in &mut edit.ops {
         let ViewOperation::Replace { parts, .. } = op else { continue };
@@ -441,7 +441,7 @@ fn with_texts(mut edit: ViewEdit, to: impl Fn(String) -> String) -> ViewEdit {
     edit
 }
 
-/// An edit with other positions.
+/// Returns an edit with its positions mapped by `to`.
 fn moved(edit: &ViewEdit, to: impl Fn(Seq) -> Seq) -> ViewEdit {
     let range = |range: &LogRange| LogRange { from: to(range.from), to: to(range.to) };
     let op = |op: &ViewOperation| match op {

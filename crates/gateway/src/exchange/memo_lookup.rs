@@ -1,4 +1,4 @@
-//! What is known of a request's conversation, and what of it is kept for the next.
+//! The lookup of a request's conversation in cache and memo, and the storing of its edits for later requests.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::log::ConversationLog;
 use super::{UpstreamAttempt, fallback_summary, render_ops};
 use longhaul_wire::edit::GatewayError;
 
-/// Of what shaped a decision everything that is in no other part of its name.
+/// The version of all policy inputs that no other part of the memo's key contains.
 const POLICY_VERSION: &str = "gateway-2";
 
-/// Prefixes that are looked up at once, the longest ones.
+/// The maximum number of prefixes in one lookup, the longest ones.
 pub(super) const MAX_KEYS: usize = 4_096;
 
 impl UpstreamAttempt {
@@ -32,7 +32,7 @@ impl UpstreamAttempt {
         Ok(self.work_on(new_bytes, find).await?)
     }
 
-    /// Bytes of the request that the state knows nothing of.
+    /// Returns the number of bytes of the request that the state does not know yet.
     pub(super) fn new_bytes(&self, state: &ConversationState) -> usize {
         let envelope = &self.exchange.envelope;
         let fixed = self.fixed_texts();
@@ -41,7 +41,7 @@ impl UpstreamAttempt {
         envelope.bytes_from(state.log.items) + fixed_bytes
     }
 
-    /// System prompt and tools as they are written.
+    /// Returns system prompt and tools as they are written.
     fn fixed_texts(&self) -> [&str; 2] {
         let envelope = &self.exchange.envelope;
         let places = [&envelope.system_at, &envelope.tools_at];
@@ -57,7 +57,7 @@ impl UpstreamAttempt {
     pub(super) fn new_state(&self) -> ConversationState {
         let origin = self.target.origin();
         let counter = (self.exchange.inner.parts.counter)(&origin);
-        // What a client of another dialect calls the model's own item is none of this upstream's.
+        // The client's opaque items belong to its own API, not to this upstream's.
         let api = self.exchange.wire.dialect().as_str().to_owned();
         ConversationState::new(
             counter,
@@ -66,13 +66,12 @@ impl UpstreamAttempt {
         )
     }
 
-    /// Returns whether the model has the tool `recall` in this request: only then does what stands in the place of
-    /// what went name a handle.
+    /// Returns whether the model has the tool `recall` in this conversation. Only then do placeholders name a handle.
     pub(super) fn has_recall(&self) -> bool {
         self.may_recall()
     }
 
-    /// Who asks whom, and how.
+    /// Returns a hash of caller, upstream, model, dialect and policy: the scope of a conversation.
     pub(super) fn scope(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway conversation");
         let dialect = self.exchange.wire.dialect().as_str();
@@ -90,7 +89,7 @@ impl UpstreamAttempt {
         format!("{POLICY_VERSION}/{}/{asked:?}{recall}", self.strategy_name())
     }
 
-    /// Adds what is new of the request. Whether what was decided in the middle of an answer came with it.
+    /// Adds the request's new items. Returns whether edits from the middle of an answer came with them.
     pub(super) fn append_new_items(&self, state: &mut ConversationState) -> Result<bool, GatewayError> {
         let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
@@ -114,7 +113,7 @@ impl UpstreamAttempt {
         Ok(took)
     }
 
-    /// Counts system prompt and tools, if they are others than last time.
+    /// Counts system prompt and tools if they have changed.
     fn count_fixed(&self, state: &mut ConversationState) -> Result<(), GatewayError> {
         let raw = self.fixed_texts();
         if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
@@ -129,13 +128,13 @@ impl UpstreamAttempt {
         Ok(())
     }
 
-    /// The names of the request's first items.
+    /// Returns the names of the request's first items.
     pub(super) fn names(&self, items: usize) -> Vec<ItemDigest> {
         let items = items.min(self.exchange.envelope.items.len());
         self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
     }
 
-    /// Does what the memo knows to do, if that is more than was done here. Returns whether it did.
+    /// Adopts the memo's edits if they shorten the view more than the own ones. Returns whether they were adopted.
     pub(super) async fn remember(
         &self,
         state: &mut ConversationState,
@@ -145,25 +144,25 @@ impl UpstreamAttempt {
         let keys: Vec<PrefixCacheKey> =
             chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
         let Some(mut found) = self.found(&keys, chain.len()).await? else { return Ok(false) };
-        // By the bare estimate, which both have: what the server has counted is known of one only.
+        // Only the bare estimate is comparable: the upstream has counted at most one of the two views.
         let total = |log: &ConversationLog| log.history.view_tokens();
         let (theirs, ours) = (total(&found), total(&state.log));
         let is_less = state.log.history.edits().is_empty() || theirs < ours;
-        // Somebody else has got the summary that an extract stands for here.
+        // Another request has stored the summary for which an extract waits here.
         let is_summary = state.log.is_pending() && !found.is_pending();
         let fits = || matches!(self.plan(&found.history, fixed, &PlanTrigger::Routine), Plan::Fits);
         let takes = is_less || is_summary && self.work(fits).await;
         if takes {
             state.log = found;
         } else if theirs == ours {
-            // The same extract: what was tried elsewhere is not tried here at once.
+            // Both views hold the same extract, so failed attempts elsewhere also delay the next one here.
             state.log.pending().zip(found.pending()).for_each(|(own, other)| own.merge_state(other));
         }
         Ok(takes)
     }
 
-    /// The log of the request with what was decided for the longest of its prefixes. What leaves out what the model is to
-    /// answer was decided when that was not the newest: the client has gone back to it.
+    /// Returns the request's log with the edits stored for its longest prefix. Edits that hide the messages to be
+    /// answered are skipped. They were made further on, and the client has gone back since.
     async fn found(
         &self,
         keys: &[PrefixCacheKey],
@@ -189,8 +188,7 @@ impl UpstreamAttempt {
         Ok(None)
     }
 
-    /// The log of the request with edits that were made when `last` was the last of its items; `None` if they are none
-    /// for it.
+    /// Returns the request's log with edits that were made when `last` was its last item; `None` if they do not apply.
     fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<ConversationLog>, GatewayError> {
         let envelope = &self.exchange.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
@@ -210,8 +208,8 @@ impl UpstreamAttempt {
         PrefixCacheKey::new(&scope, prefix)
     }
 
-    /// Has the memo know what was decided; also under the item that the edits before touched last, if that is behind those
-    /// that these touch: the longest prefix is found first.
+    /// Stores the edits in the memo under the last item that they touch. `before` is the last item of the earlier
+    /// edits. If that item is later, the edits are stored there, too, because the longest prefix is found first.
     pub(super) async fn keep(&self, log: &ConversationLog, before: Option<usize>) {
         let Some((edits, item)) = log.portable() else { return };
         let edits = fallback_summary::to_memo(edits);
@@ -223,7 +221,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The same under an item of a later request of the conversation.
+    /// Stores the edits under an item of a later request of the conversation.
     pub(super) async fn keep_later(
         &self,
         log: &ConversationLog,
@@ -243,7 +241,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The state of the request's conversation, if it is still this request's.
+    /// Returns the state of the conversation if it still belongs to this request.
     pub(super) async fn state<'c>(
         &self,
         conversation: &'c GatewayConversation,

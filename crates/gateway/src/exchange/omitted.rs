@@ -1,5 +1,5 @@
-//! Parts of a request that an upstream refuses: pictures, files, reasoning, tool results, tools. Notes stand in their
-//! place, in the request that was refused and in all that send them again.
+//! Parts of a request that an upstream refuses: pictures, files, reasoning, tool results, tools. Notes replace them in
+//! the refused request and in all later requests with the same parts.
 //!
 //! A client sends its whole conversation each time, so one part that an upstream refuses would end the conversation.
 
@@ -19,16 +19,16 @@ use super::upstream_response::{UpstreamResponse, WholeResponse};
 use crate::headers;
 use longhaul_wire::edit::request_parts::{RequestPart, RequestPartKind, RequestParts};
 
-/// How many refused parts are remembered.
+/// The maximum number of remembered parts.
 const MAX_REMEMBERED: usize = 4_096;
 
-/// Names a part at one upstream.
+/// A hash of the upstream, the model and the part.
 type PartKey = [u8; 32];
 
-/// What upstreams have refused.
+/// The parts that upstreams have refused.
 #[derive(Debug, Default)]
 pub(crate) struct PartRefusalCache {
-    /// The words that stand in the place of each part.
+    /// The note that replaces each part.
     known: Mutex<HashMap<PartKey, String>>,
 }
 
@@ -38,13 +38,13 @@ impl PartRefusalCache {
     }
 }
 
-/// What was left out of one request.
+/// The parts left out of one request.
 #[derive(Debug, Default)]
 pub(super) struct RequestOmissions {
     tries: u32,
-    /// Parts in whose place the request that was sent last has words.
+    /// The number of parts that the last sent request replaced by notes.
     sent_without: usize,
-    /// What was left out on a guess that nothing has confirmed yet.
+    /// The parts left out on a guess that no success has confirmed yet.
     guess: Vec<PartKey>,
 }
 
@@ -55,16 +55,16 @@ impl RequestOmissions {
     }
 }
 
-/// A part that may be to blame.
+/// A part that may be the reason for a refusal.
 #[derive(Debug)]
 struct SuspectedPart {
     key: PartKey,
     kind: RequestPartKind,
     /// The name of a tool, or of the call that a result answers.
     name: String,
-    /// The JSON of reasoning: a refusal names it by a piece of it.
+    /// The JSON of reasoning, because a refusal quotes a piece of it.
     json: String,
-    /// Whether it has come since the model's newest answer.
+    /// Set if the part is newer than the model's newest answer.
     is_new: bool,
 }
 
@@ -73,7 +73,7 @@ impl SuspectedPart {
         matches!(self.kind, RequestPartKind::Image | RequestPartKind::File)
     }
 
-    /// What a note calls it.
+    /// Returns the part's name in a note.
     fn description(&self) -> &'static str {
         match self.kind {
             RequestPartKind::Image => "a picture",
@@ -86,14 +86,14 @@ impl SuspectedPart {
 }
 
 impl UpstreamAttempt {
-    /// The request with words in place of what its upstream has refused.
+    /// Returns the request with notes in place of refused parts, and records their number.
     pub(super) fn without_refused(&mut self, body: Bytes) -> Bytes {
         let (body, left_out) = self.with_omissions(body);
         self.omissions.sent_without = left_out;
         body
     }
 
-    /// The request with words in place of what its upstream has refused, and how many parts those are.
+    /// Returns the request with notes in place of refused parts, and the number of notes.
     pub(super) fn with_omissions(&self, body: Bytes) -> (Bytes, usize) {
         let known = self.exchange.inner.part_refusals.known();
         let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
@@ -134,7 +134,7 @@ impl UpstreamAttempt {
         self.blame(refusal.as_ref(), &suspects, said)
     }
 
-    /// The same for a request that was put into another dialect.
+    /// Leaves out the refused part of a translated request. Returns whether the request is worth another try.
     pub(super) fn omit_neutral(&mut self, error: &ProviderError, request: &[RefusablePart]) -> bool {
         let suspect = |sent: &RefusablePart| SuspectedPart {
             key: self.key(sent.id.as_bytes()),
@@ -147,14 +147,14 @@ impl UpstreamAttempt {
         self.blame(error.refusal.as_deref(), &suspects, &error.message)
     }
 
-    /// Puts words in the place of what the upstream has refused.
+    /// Replaces the refused parts of a translated request by notes.
     pub(super) fn leave_out_refused(&mut self, request: &mut ModelRequest) {
         let mut left_out = 0;
         self.replace_refused(request, &mut left_out);
         self.omissions.sent_without = left_out;
     }
 
-    /// Tells the client how many parts of its request the model was not shown.
+    /// Adds the number of left-out parts to the headers for the client.
     pub(super) fn say_omitted(&self, headers: &mut HeaderMap) {
         if self.omissions.sent_without > 0 {
             headers::say(headers, "x-longhaul-omitted", &self.omissions.sent_without.to_string());
@@ -185,6 +185,7 @@ impl UpstreamAttempt {
     }
 
     fn blame(&mut self, refusal: Option<&PartRefusal>, suspects: &[SuspectedPart], said: &str) -> bool {
+        // The last guess did not help: the upstream has refused again. The guessed parts are sent again.
         let in_vain = std::mem::take(&mut self.omissions.guess);
         let mut known = self.exchange.inner.part_refusals.known();
         for key in in_vain {
@@ -249,7 +250,7 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
     }
     match refusal.kind {
         Some(RefusedPartKind::Reasoning) => of_kind(RequestPartKind::Reasoning).collect(),
-        // A filter withholds what has come last. A person's own words are theirs to change.
+        // A content filter reacts to the newest results. The user's own words are left for the user to change.
         Some(RefusedPartKind::Content) => {
             let mut new: Vec<&SuspectedPart> =
                 of_kind(RequestPartKind::ToolResult).filter(|part| part.is_new).collect();
@@ -261,13 +262,13 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
     }
 }
 
-/// Where the newest item of the model ends to begin, in the text of a request: what follows has come since.
+/// Returns the offset behind the model's newest item in a request's text. Later parts are new.
 fn answered_until(request: &str) -> usize {
     let marks = ["\"assistant\"", "\"function_call\"", "\"custom_tool_call\""];
     marks.iter().filter_map(|mark| request.rfind(mark)).max().unwrap_or_default()
 }
 
-/// A part of a request in neutral form that may be refused.
+/// A part of a translated request that may be refused.
 #[derive(Debug)]
 pub(super) struct RefusablePart {
     id: String,
@@ -276,7 +277,7 @@ pub(super) struct RefusablePart {
     is_new: bool,
 }
 
-/// The pictures, files, results and tools of a request.
+/// Returns the pictures, files, results and tools of a request.
 pub(super) fn sent(request: &mut ModelRequest) -> Vec<RefusablePart> {
     let mut all = Vec::new();
     each_media(&mut request.messages, &mut |_, hash, is_image| {
@@ -335,7 +336,7 @@ fn each_media(messages: &mut [Message], act: &mut dyn FnMut(&mut Part, &str, boo
     messages.iter_mut().flat_map(|message| &mut message.parts).for_each(|part| visit(part, act));
 }
 
-/// The message of an upstream's error, or its words as they are.
+/// Returns the message of an upstream's error, or its text if there is no message.
 fn message_of(said: &str) -> String {
     let error = serde_json::from_str::<serde_json::Value>(said).ok();
     let message = error.as_ref().and_then(|value| {

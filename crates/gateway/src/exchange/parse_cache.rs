@@ -1,4 +1,4 @@
-//! Requests as they were read last: one that goes on from an earlier one is read from there.
+//! The newest parsed requests. A request that extends an earlier one is parsed only from the end of that one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,27 +7,27 @@ use bytes::Bytes;
 
 use longhaul_wire::edit::{ParseError, RequestEnvelope, WireCodec};
 
-/// How much of its beginning tells a request from most others, in bytes.
+/// The length of the beginning that identifies similar requests, in bytes.
 const START_BYTES: usize = 512;
 
-/// Requests with the same beginning that are remembered, the newest ones.
+/// The maximum number of remembered requests with the same beginning, the newest ones.
 const ALIKE: usize = 8;
 
-/// Beginnings that are remembered at most, before those are forgotten that nobody keeps.
+/// The number of remembered beginnings above which unused ones are forgotten.
 const STARTS: usize = 2_048;
 
-/// Says what a request begins with, and who asked in which dialect.
+/// A hash of the dialect, the caller and the request's beginning.
 type RequestPrefixKey = [u8; 32];
 
-/// What was read is kept by its conversation; here it is only found.
+/// An index of parsed requests. The conversations own the requests; the index holds weak references.
 #[derive(Default)]
 pub(crate) struct ParseCache(Mutex<HashMap<RequestPrefixKey, Vec<Weak<RequestEnvelope>>>>);
 
 impl ParseCache {
-    /// Reads a request.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`ParseError`] as the dialect has it.
+    /// [`ParseError`] if the request is invalid in its dialect.
     pub(super) fn read(
         &self,
         wire: &dyn WireCodec,
@@ -41,7 +41,7 @@ impl ParseCache {
         Ok(envelope)
     }
 
-    /// Those that begin so, the newest first.
+    /// Returns the requests with this beginning, the newest first.
     fn alike(&self, start: &RequestPrefixKey) -> Vec<Arc<RequestEnvelope>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(start).into_iter().flatten().rev().filter_map(Weak::upgrade).collect()

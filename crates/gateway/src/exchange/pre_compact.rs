@@ -1,4 +1,4 @@
-//! Asking the PreCompact hook about a compaction of a client's conversation.
+//! The calls of the PreCompact hook before a client's conversation is compacted.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,18 +13,18 @@ use super::UpstreamAttempt;
 use super::conversation::ConversationState;
 use super::log::ConversationLog;
 
-/// The deadline that a hook is told, in milliseconds. The hook itself keeps its own.
+/// The deadline that the hook is told, in milliseconds. The hook enforces its own.
 const DEADLINE_MS: u64 = 10_000;
 
-/// Bytes of a conversation's name that identify it to a hook.
+/// The number of bytes of a conversation's name that identify the conversation to a hook.
 const NAME_BYTES: usize = 8;
 
-/// The hook's newest answers, by the beginning of the conversation: some clients end their history with a reminder that
-/// is another each time, and all their requests are one conversation to a hook.
+/// The hook's newest answers, by the beginning of the conversation. Some clients change a reminder at the end of their
+/// history with each request; a hook sees all these requests as one conversation.
 #[derive(Default)]
 pub(crate) struct HookOutputCache(Mutex<BTreeMap<[u8; 32], PreCompactOutput>>);
 
-/// The answers that are kept; each belongs to a conversation that is in use.
+/// The maximum number of answers. Each belongs to a conversation in use.
 const MAX_ANSWERS: usize = 1_000;
 
 impl HookOutputCache {
@@ -54,13 +54,13 @@ impl UpstreamAttempt {
         self.exchange.inner.hook_answers.get(&self.beginning())
     }
 
-    /// Keeps the hook's answer. A cancel ends with the edit that had to be made all the same.
+    /// Keeps the hook's answer. A cancellation ends once an edit had to be made anyway.
     pub(super) fn keep_hook_answer(&self, answer: Option<PreCompactOutput>, is_edited: bool) {
         let answer = answer.filter(|answer| !(answer.cancel && is_edited));
         self.exchange.inner.hook_answers.set(self.beginning(), answer);
     }
 
-    /// Asks the hook about `plan`. `None` without a hook, for a plan that is no compaction, and without an answer.
+    /// Asks the hook about `plan`. `None` without a hook, without an answer, or if the plan is no compaction.
     pub(super) async fn ask_pre_compact(
         &self,
         log: &ConversationLog,
@@ -88,7 +88,7 @@ impl UpstreamAttempt {
         Some(answer)
     }
 
-    /// Returns whether the request can be sent as it is, with less room for the answer than is usually kept.
+    /// Returns whether the request fits the window if the answer gets less room than usual.
     pub(super) fn fits_the_window(&self, log: &ConversationLog, fixed: u64) -> bool {
         meter::read(&log.history, fixed).bound() < self.window.tokens
     }

@@ -1,4 +1,4 @@
-//! Before a request goes out: what is known of its conversation, how much it has, and what is done if that is too much.
+//! The preparation of a request: its conversation, its size, and a compaction if it is too long.
 
 use std::sync::Arc;
 
@@ -24,50 +24,50 @@ use super::{PreparationAction, PreparationReport, UpstreamAttempt, cache, render
 use crate::window::KnownWindow;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, HiddenCallReplay, RenderOp};
 
-/// Plans for one request at most: as in a run, again only if the first was of no use.
+/// The maximum number of plans for one request. As in a run, another plan follows only if the first one did not help.
 const MOST_PLANS: usize = 3;
 
-/// The share of the window, in percent, that a request may have which goes on with an answer. More would leave so little
-/// room that the next restart follows at once: then the answer's own beginning is left out.
+/// The largest input with which an answer is restarted, in percent of the window. A larger one would cause the next
+/// restart at once, so the answer's own beginning is left out instead.
 const MAX_RESTART_PERCENT: u64 = 85;
 
-/// Where the gateway acts: at 80 % of the window on an estimate that includes room for an answer, which is 20 % of the
-/// rest and at least 1,000 tokens. Other strategies have their own triggers.
+/// Returns the trigger of the pruning agent: 80 % of the window for an estimate that includes room for an answer. That
+/// room is 20 % of the rest and at least 1,000 tokens. Other strategies have their own triggers.
 pub(super) fn trigger(strategy: &str, window: u64) -> Option<StrategyTrigger> {
     let tokens = (window * 3).div_ceil(4).min((window * 4).div_ceil(5).saturating_sub(1_000));
     (strategy == PRUNING_AGENT).then(|| StrategyTrigger::Tokens(tokens.max(window / 4)))
 }
 
-/// A request that may go out.
+/// A request that is ready to be sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutboundRequest {
-    /// Its items, if they are others than the client's.
+    /// The operations that build its items, if they differ from the client's.
     pub(super) steps: Option<Vec<RenderOp>>,
     pub(super) report: PreparationReport,
-    /// What its input will be, in tokens; 0 if nothing was counted.
+    /// The estimated input in tokens; 0 if nothing was counted.
     pub(super) input: u64,
-    /// The same with the expected error.
+    /// The estimate with the expected error.
     pub(super) bound: u64,
-    /// The call, as the log will have it.
+    /// The figures of the call for the log.
     pub(super) start: RequestSnapshot,
-    /// Items of the client's in it.
+    /// The number of the client's items in it.
     pub(super) items: usize,
-    /// What it says, for an upstream of another dialect.
+    /// The conversation in neutral form, for an upstream of another dialect.
     pub(super) said: Option<NeutralConversation>,
-    /// Steps of the answer that the client is not shown.
+    /// The steps of the answer that the client is not shown.
     pub(super) rounds: RecallRounds,
-    /// Steps of earlier answers that are put together again.
+    /// The steps of earlier answers that are completed again.
     pub(super) replays: Vec<HiddenCallReplay>,
-    /// The log with what was decided in the middle of the answer.
+    /// The log with the edits made in the middle of the answer.
     pub(super) mid_answer_log: Option<Arc<ConversationLog>>,
-    /// The end of the answer that it goes on with, where the whole answer has no room.
+    /// The end of the answer that the request continues, if the whole answer has no room.
     pub(super) tail: Option<AnswerTail>,
-    /// Whether its answer may rest on a part of it: then what was reported is no count of it.
+    /// Set if the answer may rest on a part of the request. Its usage report is then no count of the request.
     pub(super) is_doubted: bool,
 }
 
 impl OutboundRequest {
-    /// Returns the request with so many tokens of its answer behind it.
+    /// Returns the request with so many tokens of its answer appended.
     pub(super) fn with_more_input(self, tokens: u64) -> Self {
         Self { input: self.input + tokens, bound: self.bound + tokens, ..self }
     }
@@ -90,13 +90,13 @@ impl OutboundRequest {
 /// A conversation in neutral form.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NeutralConversation {
-    /// System prompts that stand among the items.
+    /// The system prompts among the items.
     pub(super) system: Vec<String>,
     pub(super) messages: Vec<Message>,
     pub(super) role_rewrites: RoleRewrites,
 }
 
-/// The edit that a request gets, and what the PreCompact hook said of it.
+/// The edit for a request, and the PreCompact hook's answer.
 struct EditDecision {
     made: Option<PlannedEdit>,
     hook_answer: Option<PreCompactOutput>,
@@ -109,13 +109,13 @@ fn without_summaries(policy: CompactionPolicy) -> CompactionPolicy {
 }
 
 impl UpstreamAttempt {
-    /// The room of this request.
+    /// Returns the budget of this request.
     pub(super) fn budget(&self) -> Budget {
         let asked = self.exchange.envelope.max_output.filter(|limit| *limit < u64::MAX && *limit > 0);
         Budget::new(self.window.tokens, asked.or(self.limits.max_output))
     }
 
-    /// The room of a summary: how long the client's answer may be is nothing to it.
+    /// Returns the budget of a summary, which does not depend on the client's output limit.
     pub(super) fn summary_budget(&self) -> Budget {
         Budget::new(self.window.tokens, self.limits.max_output)
     }
@@ -123,12 +123,11 @@ impl UpstreamAttempt {
     /// Finds the conversation of the request, and makes the request fit.
     ///
     /// # Errors
-    /// [`GatewayError`] if it cannot be read, or cannot fit.
+    /// [`GatewayError`] if the request cannot be read, or cannot fit.
     pub(super) async fn prepare(&mut self) -> Result<OutboundRequest, GatewayError> {
         if !self.policy.enabled {
-            // Nothing is counted and nothing cut: for another dialect the items are read all the same.
-            let said =
-                if self.needs_translation() { Some(self.work(|| self.said_alone()).await?) } else { None };
+            // Without compaction nothing is counted or removed, but a translation needs the items.
+            let said = if self.needs_translation() { Some(self.work(|| self.said_alone()).await?) } else { None };
             let steps = self.work(|| self.cleaned()).await;
             return Ok(OutboundRequest { said, steps, ..OutboundRequest::default() });
         }
@@ -136,16 +135,16 @@ impl UpstreamAttempt {
         self.fit(&mut state, &PlanTrigger::Routine).await
     }
 
-    /// Shortens the conversation because its client asks for it.
+    /// Compacts the conversation because its client asks for it.
     ///
     /// # Errors
-    /// [`GatewayError`] if it cannot be read, or nothing can be left out.
+    /// [`GatewayError`] if the request cannot be read, or nothing can be left out.
     pub(super) async fn compacted(&mut self) -> Result<OutboundRequest, GatewayError> {
         let mut state = self.join().await?;
         self.fit(&mut state, &PlanTrigger::Requested { instructions: None }).await
     }
 
-    /// The client's items without our notices; `None` if they have none.
+    /// Returns the client's items without the gateway's notices; `None` if no item has one.
     fn cleaned(&self) -> Option<Vec<RenderOp>> {
         let envelope = &self.exchange.envelope;
         render_ops::clean(None, &render_ops::items_with_notices(envelope), envelope)
@@ -157,11 +156,11 @@ impl UpstreamAttempt {
         Ok(said(&state.log))
     }
 
-    /// The request's input as it would be sent, in tokens, and whether that is less than the client's history. It is not
-    /// shortened now.
+    /// Returns the input tokens of the request as it would be sent, and whether its view is shortened. The call
+    /// shortens nothing.
     ///
     /// # Errors
-    /// [`GatewayError`] if it cannot be read.
+    /// [`GatewayError`] if the request cannot be read.
     pub(super) async fn count(&mut self) -> Result<(u64, bool), GatewayError> {
         let state = self.join().await?;
         let fixed = self.fixed_tokens(&state) + replay_tokens(&self.replays_in(&state));
@@ -169,7 +168,7 @@ impl UpstreamAttempt {
         Ok((meter::read(&state.log.history, fixed).total, is_shortened))
     }
 
-    /// Finds the conversation of the request and adds what is new in it. From here on nobody else is at it.
+    /// Finds the conversation of the request and adds its new items. The returned guard excludes other requests.
     async fn join(&mut self) -> Result<OwnedMutexGuard<ConversationState>, GatewayError> {
         let conversation = self.find_conversation().await?;
         let mut state = conversation.locked().await;
@@ -188,7 +187,7 @@ impl UpstreamAttempt {
         Ok(state)
     }
 
-    /// A conversation of the request's own: another request has gone on with the common one.
+    /// Creates a separate conversation for the request, because another request has extended the common one.
     async fn start_own_conversation(&mut self) -> Result<OwnedMutexGuard<ConversationState>, GatewayError> {
         let known = self.work(|| self.known()).await?;
         let conversation = Arc::new(GatewayConversation::new(known, self.new_state()));
@@ -198,10 +197,10 @@ impl UpstreamAttempt {
         Ok(state)
     }
 
-    /// Makes room after a refusal; `None` if nothing got smaller. `is_said`: the server has named the limit itself.
+    /// Makes room after a refusal; `None` if nothing got smaller. `is_said`: the server named the limit itself.
     ///
     /// # Errors
-    /// [`GatewayError`] if it cannot fit.
+    /// [`GatewayError`] if the request cannot fit.
     pub(super) async fn make_room(
         &mut self,
         refused: &OutboundRequest,
@@ -212,7 +211,7 @@ impl UpstreamAttempt {
         let (before, was_said) = ((self.window, self.policy.trigger), self.has_said_window());
         let made = self.room_made(refused, used, limit, is_said).await;
         let is_of_use = matches!(made, Ok(Some(_)));
-        // What is only suspected takes the place of nothing that is stated, and of nothing if it was of no use.
+        // A suspected window never replaces a declared one, and is dropped if acting on it did not help.
         if !is_said && (!is_of_use || self.limits.source == LimitSource::Declared) {
             (self.window, self.policy.trigger) = before;
         }
@@ -244,28 +243,28 @@ impl UpstreamAttempt {
         let before = (!is_said).then(|| state.log.clone());
         state.log.refused(&refused.start, used, limit);
         match self.fit(&mut state, &PlanTrigger::Overflow).await {
-            // A suspicion is acted on only where that would help.
+            // A suspicion is acted on only if that brings the request below the suspected window.
             Ok(made) if !is_said && made.input >= self.window.tokens => {
                 before.into_iter().for_each(|log| state.log = log);
                 Ok(None)
             }
             Ok(made) => Ok((made.steps != refused.steps).then_some(made)),
             Err(fault) => {
-                // Nobody has refused it.
+                // The refusal was only suspected, so it must not stay in the log.
                 before.into_iter().for_each(|log| state.log = log);
                 Err(fault)
             }
         }
     }
 
-    /// Returns whether a person states the window, or a refusal has named it.
+    /// Returns whether a person declares the window, or a refusal has named it.
     pub(super) fn has_said_window(&self) -> bool {
         let is_learned = self.window.source == LimitSource::Learned && !self.target.is_suspected();
         self.limits.source == LimitSource::Declared || is_learned
     }
 
-    /// A window that is stated, or that a refusal has named, is another only if the server says so: what is suspected holds
-    /// for this request alone.
+    /// Applies a new limit. A declared window, or one named by a refusal, changes only if the server says so. A
+    /// suspected limit then holds for this request alone.
     pub(super) fn heed_limit(&mut self, limit: u64, is_said: bool) {
         if is_said || !self.has_said_window() {
             match is_said {
@@ -278,7 +277,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Makes the request fit, and says what it is then.
+    /// Makes the request fit, and returns it.
     async fn fit(
         &self,
         state: &mut ConversationState,
@@ -306,7 +305,7 @@ impl UpstreamAttempt {
             let ready = state.pending_summary_reason.take();
             let was_written_ahead = self.remember(state, fixed).await?.then_some(ready).flatten();
             done = match self.shorten(state, fixed, occasion).await {
-                // What was looked up can be looked up again.
+                // Recalled content can be recalled again, so its replays are dropped first.
                 Err(fault) if fault.kind == GatewayErrorKind::DoesNotFit && replayed > 0 => {
                     lets_go = true;
                     self.shorten(state, fixed - replayed, occasion).await?
@@ -325,7 +324,7 @@ impl UpstreamAttempt {
         if done.is_none() && was_pending && !state.log.is_pending() {
             done = tried.and_then(|tried| Some((EditKind::Compaction, tried.outcome.ok()?)));
         }
-        // What is added for what is left out counts too.
+        // The tool `recall` and the replays appear only after an edit, and count, too.
         let fixed = self.fixed_tokens(state);
         let mut replays = self.replays_in(state);
         let replayed = replay_tokens(&replays);
@@ -342,17 +341,18 @@ impl UpstreamAttempt {
         Ok(self.work_on(end_bytes, end).await)
     }
 
-    /// Returns whether a request waits for a summary that it needs: a client that asks for one does.
+    /// Returns whether a request waits for the summary that it needs. A client's own request for a compaction does.
     pub(super) fn waits_for_summary(&self, occasion: &PlanTrigger) -> bool {
         self.exchange.inner.config.waits_for_summaries || matches!(occasion, PlanTrigger::Requested { .. })
     }
 
-    /// Returns whether an extract is to give way to a summary, if there is one now.
+    /// Returns whether an extract is to be replaced by a summary now.
     pub(super) fn is_due(&self, log: &ConversationLog, occasion: &PlanTrigger) -> bool {
         *occasion == PlanTrigger::Routine && log.is_due((self.exchange.inner.parts.now)())
     }
 
-    /// Makes the view fit; where a summary is needed for that, also what an extract stands for goes into it. What was done.
+    /// Makes the view fit, and returns the kind and reason of the edit. If a summary is needed, it also covers the
+    /// ranges of waiting extracts.
     async fn shorten(
         &self,
         state: &mut ConversationState,
@@ -394,11 +394,10 @@ impl UpstreamAttempt {
         Ok(Some(done))
     }
 
-    /// Has the summary written that an extract stands for, of what went then and of what has come since. `None` if there
-    /// is nothing to be summarised any more.
+    /// Writes the summary for an extract, including everything newer. `None` if there is nothing to summarise any more.
     ///
     /// # Errors
-    /// Why there is none; the view is what it was.
+    /// The reason why there is no summary; the view is unchanged.
     async fn summarise_again(
         &self,
         state: &mut ConversationState,
@@ -426,34 +425,35 @@ impl UpstreamAttempt {
         Ok(Some(done))
     }
 
-    /// The summary that an extract stands for was tried again in vain.
+    /// Records another failed attempt at the summary for an extract.
     pub(super) async fn put_off(&self, state: &mut ConversationState, cause: MissingSummaryCause) {
         let now = (self.exchange.inner.parts.now)();
         state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, now));
         self.keep(&state.log, None).await;
     }
 
-    /// Returns whether there will be nothing to plan.
+    /// Returns whether the request is so short that no plan is needed.
     fn is_roomy(&self, before: &MeterReading, occasion: &PlanTrigger) -> bool {
         let budget = self.budget();
-        // A strategy without a trigger of ours acts at no less than a third of what can be used.
+        // No built-in strategy acts below a third of the usable window, so this bound is safe without a trigger.
         let line = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger));
         *occasion == PlanTrigger::Routine && before.bound() < line
     }
 
-    /// Returns whether the upstream gets what the client has sent.
+    /// Returns whether the upstream gets exactly the client's request.
     fn is_unchanged(&self, state: &ConversationState) -> bool {
         !self.needs_translation()
             && state.log.history.edits().is_empty()
             && state.items_with_notices.is_empty()
     }
 
-    /// Waits until no other conversation with the same beginning has a summary made: it may hold for this one too.
+    /// Waits until no other conversation with the same beginning is writing a summary, because that summary may serve
+    /// this one, too.
     pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
         self.exchange.inner.single_flight.wait(self.beginning()).await
     }
 
-    /// Names the beginning of the conversation.
+    /// Returns the name of the conversation's beginning.
     pub(super) fn beginning(&self) -> [u8; 32] {
         let names = self.names(2);
         let first = names.first().copied().unwrap_or_default();
@@ -480,7 +480,7 @@ impl UpstreamAttempt {
             ),
         };
         let report = PreparationReport { action, before, after: after.total, why };
-        // Another request of the conversation may have said the same without them.
+        // `state.noticed` may miss some: another request of the conversation had equal items without the notices.
         let noticed = match self.exchange.inner.config.notices_in_text {
             true => render_ops::items_with_notices(&self.exchange.envelope),
             false => state.items_with_notices.clone(),
@@ -510,7 +510,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Returns why nothing was left out of a request that is over the line.
+    /// Returns the reason why nothing was left out of a request above the trigger.
     fn why_not(&self, history: &History, fixed: u64, bound: u64) -> Option<String> {
         let line = plan::line(history, fixed, &self.budget(), &self.policy).tokens;
         let cancelled = self.hook_answer().filter(|answer| answer.cancel);
@@ -558,18 +558,18 @@ impl UpstreamAttempt {
         if !matches!(first, Plan::Summarise(_)) || own.reserve <= budget.reserve {
             return first;
         }
-        // A client that wants a short answer gets no shorter summary for it.
+        // A client that wants a short answer must not cause a shorter summary.
         match plan(&own) {
             longer @ Plan::Summarise(_) => longer,
             _ => first,
         }
     }
 
-    /// The edit that makes the request fit; `None` if it does. `failed`: why there is no summary now; nobody is asked for
-    /// one then.
+    /// Returns the edit that makes the request fit; `None` if it fits already. `failed`: the reason why no summary is
+    /// written now, in which case no writer is asked.
     ///
     /// # Errors
-    /// [`GatewayError`] if nothing does.
+    /// [`GatewayError`] if no edit makes the request fit.
     async fn choose_edit(
         &self,
         log: &ConversationLog,
@@ -593,7 +593,8 @@ impl UpstreamAttempt {
                     if *occasion != PlanTrigger::Overflow && self.fits_the_window(log, fixed) {
                         return Ok(EditDecision { made: None, hook_answer });
                     }
-                    // A hook may cancel a compaction, but not keep a request from fitting: messages are left out.
+                    // A hook may cancel a compaction, but not keep a request from fitting, so messages are dropped
+                    // instead.
                     policy = without_summaries(policy);
                     continue;
                 }
@@ -624,7 +625,7 @@ impl UpstreamAttempt {
                     if made.is_some() {
                         return Ok(EditDecision { made, hook_answer });
                     }
-                    // No summary fits.
+                    // Neither the summary nor an extract fits.
                     policy = without_summaries(policy);
                 }
             }
@@ -632,12 +633,13 @@ impl UpstreamAttempt {
         Ok(EditDecision { made: None, hook_answer })
     }
 
-    /// Makes room for the rest of an answer: what comes before it is shortened, and where that is not enough, its own
-    /// beginning is left out. The edit is for this answer, and for requests that have it: the same question, asked
-    /// again, goes out as it did. `refusals`: how often the upstream has refused to go on for want of room.
+    /// Makes room for the rest of an answer. The conversation before the answer is shortened; if that is not enough,
+    /// the answer's own beginning is left out. The edit applies to this answer and to later requests that contain it.
+    /// The same question, asked again, is sent as before. `refusals`: the number of times that the upstream refused to
+    /// continue for lack of room.
     ///
     /// # Errors
-    /// [`GatewayError`] if there is none to be made.
+    /// [`GatewayError`] if no room can be made.
     pub(super) async fn make_room_for_rest(
         &self,
         old: &OutboundRequest,
@@ -655,7 +657,8 @@ impl UpstreamAttempt {
         {
             return shortened;
         }
-        // A server that counts more than we do leaves less room than there seems to be.
+        // A server that counts higher than the gateway leaves less room than estimated, so each refusal lowers the
+        // target.
         let target = target * 7_u64.pow(refusals) / 10_u64.pow(refusals);
         let counter = (self.exchange.inner.parts.counter)(&self.target.origin());
         let room = target / 3;
@@ -670,7 +673,7 @@ impl UpstreamAttempt {
         shortened
     }
 
-    /// Shortens what comes before the rest of an answer, of which `tail` alone is shown if there is one.
+    /// Shortens the conversation before the rest of an answer. With `tail` only that end of the answer is shown.
     async fn shorten_before_rest(
         &self,
         old: &OutboundRequest,
@@ -685,7 +688,7 @@ impl UpstreamAttempt {
         let conversation = self.conversation.clone().ok_or_else(nothing)?;
         let mut state = self.state(&conversation, old.items).await.ok_or_else(nothing)?;
         let mut own = state.midway_of(old.mid_answer_log.as_deref());
-        // A step whose beginning the client has written itself, or that was looked up for, is shown whole.
+        // A step that the client began, or that follows a recall, must be shown whole.
         if tail.is_some() && (own.log.ends_with_answer() || old.rounds.answered > 0) {
             return Err(nothing());
         }
@@ -718,7 +721,7 @@ impl UpstreamAttempt {
         Ok(made)
     }
 
-    /// The upstream has said how long the input is of a stream that was left.
+    /// Records the upstream's count of the input of a stream that was left.
     pub(super) async fn count_left(&self, left: &OutboundRequest, tokens: u64) {
         let Some(conversation) = &self.conversation else { return };
         if let Some(mut state) = self.state(conversation, left.items).await {

@@ -1,4 +1,5 @@
-//! A request that goes on from an answer by its name, at a server that keeps none: it becomes the whole conversation.
+//! The expansion of a request that continues an answer by name, for servers that keep no answers: it becomes the whole
+//! conversation.
 
 use std::sync::Arc;
 
@@ -12,18 +13,18 @@ use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
 use longhaul_wire::raw_json::{fields, quote, string};
 use longhaul_wire::responses::edit as responses;
 
-/// The field that names the answer.
+/// The field that names the previous answer.
 const PREVIOUS: &str = "previous_response_id";
 
-/// What is kept of a request and its answer.
+/// The retention of an answer, so that a later request can continue it.
 #[derive(Clone)]
 pub(super) struct ResponseRetention {
     before: Option<Arc<StoredTurn>>,
-    /// The input of the request as it was written.
+    /// The request's input as it was written.
     asked: Bytes,
 }
 
-/// Returns whether answers of these upstreams are kept here: OpenAI's own server keeps them itself.
+/// Returns whether the gateway keeps the answers of these upstreams. OpenAI's own server keeps its answers itself.
 fn is_kept_here(wire: &dyn WireCodec, targets: &[Arc<UpstreamTarget>]) -> bool {
     wire.dialect() == Dialect::Responses && !targets.iter().any(keeps_itself)
 }
@@ -32,7 +33,7 @@ fn keeps_itself(target: &Arc<UpstreamTarget>) -> bool {
     target.server.upstream.kind == Kind::OpenAi
 }
 
-/// The request with other items, and without the name of the answer.
+/// Returns the request with other items, and without the name of the previous answer.
 fn with_input(request: &str, items: &str) -> Option<String> {
     let all = fields(request)?;
     let kept = all.iter().filter(|(name, _)| name != PREVIOUS && name != "input");
@@ -41,15 +42,16 @@ fn with_input(request: &str, items: &str) -> Option<String> {
 }
 
 impl Exchange {
-    /// The request with everything that was said before the answer that it goes on from, where answers are kept here.
+    /// Returns the request with the whole conversation before it, if the gateway keeps answers.
     ///
     /// # Errors
-    /// [`GatewayError`] if that answer is not known, or all of it is too much; or if the request names a `conversation`.
+    /// [`GatewayError`] if the previous answer is unknown, the conversation is too long, or the request names a
+    /// `conversation`.
     pub(crate) async fn completed(mut self) -> Result<Self, GatewayError> {
         let envelope = Arc::clone(&self.envelope);
         if !is_kept_here(self.wire, &self.targets) {
             if self.wire.dialect() == Dialect::Responses && responses::check_whole(&envelope).is_err() {
-                // No other server has what this one keeps: most would answer without it and say nothing.
+                // Only OpenAI's server has the kept items. Most others would silently answer without them.
                 self.targets.retain(keeps_itself);
             }
             return Ok(self);
@@ -98,14 +100,14 @@ impl Exchange {
         Ok(self)
     }
 
-    /// Keeps the answer for who goes on from it, also after a restart.
+    /// Keeps the answer for a request that continues it, also after a restart.
     pub(super) async fn keep(&self, response: &str) {
         if let Some(entry) = self.remember_answer(response) {
             self.inner.answers.write(entry).await;
         }
     }
 
-    /// The same, of the end of a stream, which does not wait for it.
+    /// Keeps the answer at the end of a stream, and stores it in the background.
     pub(super) fn keep_end(&self, events: &Bytes) {
         let response = self.response_retention.as_ref().and_then(|_| closing(events));
         if let Some(entry) = response.and_then(|response| self.remember_answer(&response)) {

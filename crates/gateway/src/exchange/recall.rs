@@ -1,5 +1,5 @@
-//! The tool `recall` where `gateway.recall: inject` has it added: who gets it, what it answers, and what of it the client
-//! is not shown. What it returns stands in the request itself, whose client sends the whole history.
+//! The tool `recall`, which `gateway.recall: inject` adds: which requests get it, its results, and the hiding of its
+//! calls from the client. Its results come from the request itself, because the client sends its whole history.
 
 use std::collections::BTreeSet;
 
@@ -35,42 +35,42 @@ pub(super) use counted::{OutputDivision, replay_tokens};
 pub(super) use handles::moved;
 pub(crate) use hidden_calls::HiddenToolCalls;
 
-/// Steps in which a model may ask to recall before it is told that there is no more.
+/// The number of steps in which a model may recall before the tool refuses.
 const MOST_ROUNDS: u32 = 5;
 
-/// Items that one step of the model's has at most, where its calls are looked for.
+/// The number of items in which the calls of one step are searched.
 const MOST_ITEMS: usize = 256;
 
-/// Tokens of all results of one step, at most.
+/// The maximum size of all results of one step, in tokens.
 const MOST_TOKENS: u64 = 10_000;
 
-/// With less room nothing is recalled, in tokens.
+/// The minimum room for a recall, in tokens.
 const LEAST_TOKENS: u64 = 64;
 
-/// What a model is told that has asked too often. The name of the tool precedes it.
+/// The result for a model that has called the tool too often. The name of the tool precedes it.
 const NO_MORE: &str = "no more can be recalled for this answer. Go on with what you have.";
 
-/// What the client is told in the model's place, which had no words of its own.
+/// The text that the client gets if the model ends without words of its own.
 pub(super) const NO_ANSWER: &str =
     "(No answer: the model only looked up what was said earlier in this conversation.)";
 
-/// What a model is told whose call cannot be read.
+/// The result for a call whose arguments cannot be read.
 const UNREADABLE: &str = "recall: the arguments of this call are no JSON object and could not be read. Nothing was \
     looked up; the call stands here with `{}`.";
 
-/// What a model is told where the window is full. The name of the tool precedes it.
+/// The result for a call when the window is full. The name of the tool precedes it.
 const NO_ROOM: &str = "there is no room for what this would return. Go on with what you have.";
 
-/// Steps of an answer that the client is not shown.
+/// The steps of an answer that the client is not shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RecallRounds {
     /// The steps with their results, as items of the client's dialect.
     pub(super) items: Vec<String>,
-    /// What they say, to be counted.
+    /// The text of the steps, for counting.
     pub(super) text: String,
-    /// How many of the items the client has no words of either.
+    /// The number of leading items whose text the client has not received either.
     pub(super) unshown: usize,
-    /// How many steps there were.
+    /// The number of steps.
     pub(super) answered: u32,
 }
 
@@ -80,22 +80,22 @@ impl RecallRounds {
         self.answered < MOST_ROUNDS
     }
 
-    /// Returns whether the model has asked on although it was told that there is no more: it is asked one last
-    /// time, and may call nothing.
+    /// Returns whether the model went on calling after the refusal. Then a last request forbids all calls.
     pub(super) fn must_answer(&self) -> bool {
         self.answered > MOST_ROUNDS + 1
     }
 }
 
 impl UpstreamAttempt {
-    /// Returns whether conversations here have the tool, once something of them is left out.
+    /// Returns whether conversations at this upstream get the tool once content is left out.
     pub(super) fn may_recall(&self) -> bool {
         self.without_tool().is_none()
     }
 
-    /// What is made of this request goes to the client, whose handles would point to what it sends next.
+    /// Keeps the tool out of this attempt. The result goes to the client as items, and handles in them would point into
+    /// the client's next request.
     pub(super) fn never_recalls(&self) {
-        // Before anybody has asked it is not set.
+        // The cell is still empty, because no other method has asked yet.
         let _ = self.no_recall_reason.set(Some("the items are the client's"));
     }
 
@@ -104,7 +104,7 @@ impl UpstreamAttempt {
         report.action != PreparationAction::None && self.may_recall() && self.not_now().is_none()
     }
 
-    /// What the answer's header says: nothing as long as nothing is left out.
+    /// Returns the text of the `x-longhaul-recall` header; `None` as long as nothing is left out.
     pub(super) fn recall_said(&self, report: &PreparationReport) -> Option<String> {
         if self.exchange.inner.config.recall == RecallMode::Off || report.action == PreparationAction::None {
             return None;
@@ -115,7 +115,7 @@ impl UpstreamAttempt {
         })
     }
 
-    /// Why no request of the conversation gets the tool.
+    /// Returns the reason why no request of the conversation gets the tool.
     fn without_tool(&self) -> Option<&'static str> {
         if self.exchange.inner.config.recall == RecallMode::Off {
             return Some("off");
@@ -142,7 +142,7 @@ impl UpstreamAttempt {
         })
     }
 
-    /// Why this request does not get it.
+    /// Returns the reason why this request does not get the tool.
     fn not_now(&self) -> Option<&'static str> {
         let envelope = &self.exchange.envelope;
         let says = |name: &str| envelope.other(name).filter(|raw| *raw != "null");
@@ -161,7 +161,8 @@ impl UpstreamAttempt {
         }
     }
 
-    /// System prompt and tools in tokens, with the tool that is added to a conversation of which something is left out.
+    /// Returns the tokens of system prompt and tools. They include `recall` if the conversation has edits and gets the
+    /// tool.
     pub(super) fn fixed_tokens(&self, state: &ConversationState) -> u64 {
         let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
         let counter = state.log.history.counter();
@@ -170,9 +171,10 @@ impl UpstreamAttempt {
         fixed + tool
     }
 
-    /// The steps of the conversation of which the client has only a part, as far as a request has them.
+    /// Returns the replays for those steps of the conversation that the client knows only in part, as far as this
+    /// request contains them.
     pub(super) fn replays_in(&self, state: &ConversationState) -> Vec<HiddenCallReplay> {
-        // Nothing is put back into the words of another dialect.
+        // A translated request has no client items into which calls could be put back.
         let mut replays = if self.needs_translation() { Vec::new() } else { self.replays() };
         if replays.is_empty() {
             return replays;
@@ -199,8 +201,8 @@ impl UpstreamAttempt {
         found.collect()
     }
 
-    /// Keeps what the client was not shown before and in a step that calls its tools: its next request has the rest. How
-    /// its output is divided.
+    /// Keeps the hidden part of a step that also calls the client's tools, so that the client's next request can be
+    /// completed. Returns how the step's output divides into shown and hidden.
     pub(super) async fn store_hidden_calls(
         &self,
         prepared: &OutboundRequest,
@@ -232,7 +234,7 @@ impl UpstreamAttempt {
         division
     }
 
-    /// Calls by names that nobody else has in the request: servers repeat theirs, or give none.
+    /// Returns the calls with ids that are unique in the request: some servers repeat ids or send none.
     fn named_apart(
         &self,
         prepared: &OutboundRequest,
@@ -257,7 +259,7 @@ impl UpstreamAttempt {
         calls
     }
 
-    /// A step as it can be sent.
+    /// Returns a step in a form that can be sent back: unique call ids and valid arguments.
     fn mended(&self, prepared: &OutboundRequest, step: ModelStep) -> ModelStep {
         let calls = self.named_apart(prepared, step.calls.clone(), &[]);
         let is_odd = |call: &PartialToolCall| fields(&call.arguments).is_none();
@@ -268,7 +270,7 @@ impl UpstreamAttempt {
         ModelStep { items, calls }
     }
 
-    /// The request with a step of the model's that asks for nothing but to recall, and what that returns.
+    /// Returns the request with a step of the model that only recalls, and with its results.
     pub(super) async fn next_round(
         &self,
         old: OutboundRequest,
@@ -280,7 +282,7 @@ impl UpstreamAttempt {
         self.with_round(old, step, &answered, output_tokens)
     }
 
-    /// The same with nothing but the word that there is no room.
+    /// Returns the request with a step whose calls are all refused for lack of room.
     pub(super) fn empty_round(
         &self,
         old: OutboundRequest,
@@ -312,7 +314,7 @@ impl UpstreamAttempt {
         OutboundRequest { input: old.input + tokens, bound: old.bound + tokens, rounds, ..old }
     }
 
-    /// What calls are answered, in the room that is left behind what the model has said.
+    /// Returns the results of calls, fitted to the room behind the model's output.
     async fn answers(
         &self,
         prepared: &OutboundRequest,
@@ -325,7 +327,8 @@ impl UpstreamAttempt {
         if !prepared.rounds.may_look_up() {
             return calls.iter().map(|call| refused(call, &said_of(call, NO_MORE))).collect();
         }
-        // Half of what is kept for an answer: it may go on in a shortened view, and what is looked up serves it.
+        // Half of the answer's reserve stays free. The answer may continue in a shortened view, and the results serve
+        // the answer.
         let used = prepared.bound + output_tokens + self.budget().reserve / 2;
         let room = (self.window.tokens.saturating_sub(used) / 2).min(MOST_TOKENS);
         let room = room / calls.len() as u64;
@@ -351,7 +354,7 @@ impl UpstreamAttempt {
         self.work(look_up).await
     }
 
-    /// What becomes of an answer that came as a whole although a stream was asked for.
+    /// Decides about a complete answer that may call hidden tools.
     pub(super) async fn after_whole(
         &self,
         prepared: &OutboundRequest,
@@ -378,7 +381,7 @@ impl UpstreamAttempt {
             }
             return WholeAnswerAction::AsItIs;
         };
-        // A call that was cut off, or may not be shown, is not answered.
+        // A call that was cut off or filtered is incomplete, so answering it would be wrong.
         if matches!(seen.finish, Some(ModelStopReason::Length | ModelStopReason::ContentFilter)) {
             return WholeAnswerAction::without(if is_silent {
                 self.concluded(prepared, seen)
@@ -399,7 +402,7 @@ impl UpstreamAttempt {
         WholeAnswerAction::Again(Box::new(next))
     }
 
-    /// A whole answer that ends with our word that there is none, and calls nothing.
+    /// Returns a complete answer that ends with the gateway's notice and calls nothing.
     fn concluded(&self, prepared: &OutboundRequest, seen: &PartialResponse) -> Bytes {
         let said = seen.text.trim_end();
         let no_answer = self.no_answer();
@@ -413,15 +416,15 @@ impl UpstreamAttempt {
         response_writer::whole(self.exchange.wire.dialect(), &self.head(prepared), &answer)
     }
 
-    /// The steps that the client is not shown, for an upstream of another dialect.
+    /// Returns the hidden steps as neutral messages, for an upstream of another dialect.
     ///
     /// # Errors
-    /// [`GatewayError`] if they cannot be read.
+    /// [`GatewayError`] if an item cannot be read.
     pub(super) fn neutral_rounds(&self, rounds: &RecallRounds) -> Result<Vec<Message>, GatewayError> {
         self.neutral_items(&rounds.items)
     }
 
-    /// Items of such steps as messages.
+    /// Returns items of hidden steps as neutral messages.
     ///
     /// # Errors
     /// [`GatewayError`] if they cannot be read.
@@ -429,10 +432,10 @@ impl UpstreamAttempt {
         let items: Vec<&str> = items.iter().map(String::as_str).collect();
         let pieces = self.exchange.wire.segments(&items, self.exchange.envelope.items.len())?;
         let mut log = self.new_state().log;
-        // Of a log with nothing in it everything follows.
+        // An empty log accepts any items.
         let _ = log.feed(pieces);
         let mut messages = request_messages(log.history.view());
-        // They stand behind the request: nobody has to open them.
+        // These messages follow the request, so the opening user message that the log adds is not needed.
         if messages.first().is_some_and(|first| first.role == Role::User) {
             messages.remove(0);
         }
@@ -451,24 +454,24 @@ impl UpstreamAttempt {
     }
 }
 
-/// What becomes of a whole answer.
+/// The decision about a complete answer.
 pub(super) enum WholeAnswerAction {
-    /// It is the client's.
+    /// The answer goes to the client unchanged.
     AsItIs,
-    /// It is the client's without its calls of our tool.
+    /// The answer goes to the client without the hidden calls.
     Without { answer: Bytes, division: OutputDivision },
-    /// The model is asked to go on.
+    /// The model is asked to continue.
     Again(Box<OutboundRequest>),
 }
 
 impl WholeAnswerAction {
-    /// Nothing of what the client has not goes back.
+    /// Returns an answer that leaves no hidden part to restore later.
     fn without(answer: Bytes) -> Self {
         Self::Without { answer, division: OutputDivision::default() }
     }
 }
 
-/// Returns whether anything of an item goes out.
+/// Returns whether any part of an item is sent.
 fn has(steps: &[RenderOp], item: usize) -> bool {
     steps.iter().any(|step| match step {
         RenderOp::Keep(range) => range.contains(&item),
@@ -477,7 +480,7 @@ fn has(steps: &[RenderOp], item: usize) -> bool {
     })
 }
 
-/// Returns whether an item is among those that go out as they are.
+/// Returns whether an item is sent unchanged.
 fn keeps(steps: &[RenderOp], item: usize) -> bool {
     steps.iter().any(|step| match step {
         RenderOp::Keep(range) => range.contains(&item),
@@ -486,7 +489,7 @@ fn keeps(steps: &[RenderOp], item: usize) -> bool {
     })
 }
 
-/// Why a call is not answered, for the model.
+/// Returns the reason for a refused call, as the model reads it.
 fn said_of(call: &PartialToolCall, why: &str) -> String {
     format!("{}: {why}", call.name)
 }
@@ -495,16 +498,16 @@ fn refused(call: &PartialToolCall, why: &str) -> AnsweredToolCall {
     AnsweredToolCall { call: call.clone(), result: why.to_owned(), failed: true }
 }
 
-/// The messages of the client's history, none of them left out: they stand where handles point to.
+/// The client's complete history without edits, to which handles refer.
 struct OriginalHistory {
     history: History,
-    /// Those that the model is shown anyway.
+    /// The positions that the model sees anyway.
     shown: BTreeSet<Seq>,
 }
 
 impl OriginalHistory {
     fn answer(&self, call: &PartialToolCall, limit: &TextLimit) -> AnsweredToolCall {
-        // No arguments at all are written as nothing by some servers.
+        // Some servers write an empty argument object as an empty string.
         let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
         if fields(arguments).is_none() {
             return refused(call, UNREADABLE);

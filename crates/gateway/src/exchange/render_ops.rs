@@ -1,4 +1,4 @@
-//! From a view to the items of a request.
+//! The mapping from a view of the conversation to the items of a request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use longhaul_core::message::{Message, Part};
 use super::log::ConversationLog;
 use longhaul_wire::edit::{RenderOp, RequestEnvelope, SegmentEdit, ephemeral};
 
-/// The items that show the view; `None` if they are the client's, all of them.
+/// Returns the operations that turn the client's items into the view; `None` if the view is unedited.
 pub(super) fn steps(log: &ConversationLog, items: usize) -> Option<Vec<RenderOp>> {
     let history = &log.history;
     if !history.edits().iter().any(|state| state.active) {
@@ -37,7 +37,7 @@ pub(super) fn steps(log: &ConversationLog, items: usize) -> Option<Vec<RenderOp>
     Some(line_up(items, &fates, &mut says))
 }
 
-/// The steps up to an item, which is one of them.
+/// Returns the operations up to and including an item.
 pub(super) fn up_to(steps: Vec<RenderOp>, last: usize) -> Vec<RenderOp> {
     let mut beginning = Vec::new();
     for step in steps {
@@ -57,13 +57,13 @@ pub(super) fn up_to(steps: Vec<RenderOp>, last: usize) -> Vec<RenderOp> {
     beginning
 }
 
-/// One of the client's items without our notices; `None` if it has none.
+/// Returns one of the client's items without the gateway's notices; `None` if the item has none.
 pub(super) fn without_notices(envelope: &RequestEnvelope, index: usize) -> Option<String> {
     let item = Some(envelope.item(index)).filter(|item| ephemeral::may_have_notices(item));
     item.and_then(ephemeral::item_without_notices)
 }
 
-/// The client's items that have notices of ours.
+/// Returns the indices of the client's items that contain notices of the gateway.
 pub(super) fn items_with_notices(envelope: &RequestEnvelope) -> Vec<usize> {
     if !ephemeral::may_have_notices(envelope.text(&envelope.items_at)) {
         return Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn items_with_notices(envelope: &RequestEnvelope) -> Vec<usize> {
     (0..envelope.items.len()).filter(|index| without_notices(envelope, *index).is_some()).collect()
 }
 
-/// The same items, those that are kept without the notices that some of them have.
+/// Returns the operations with the notices removed from all kept items.
 pub(super) fn clean(
     steps: Option<Vec<RenderOp>>,
     noticed: &[usize],
@@ -114,7 +114,7 @@ fn segment_edit(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -
     }
 }
 
-/// What stands in the place of a result.
+/// Returns the text in place of a tool result.
 fn said_by(message: &Message) -> String {
     let texts = message.parts.iter().flat_map(|part| match part {
         Part::ToolResult(result) => result.content.iter().filter_map(Part::as_text).collect(),
@@ -162,7 +162,7 @@ fn keep(steps: &mut Vec<RenderOp>, item: usize) {
     }
 }
 
-/// The view as a model of another dialect is told of it.
+/// Returns the view for a model of another dialect, with stable handles.
 pub(super) fn told(log: &ConversationLog) -> Vec<ViewItem> {
     let mut view = log.history.view().to_vec();
     if !log.history.has_recall() {

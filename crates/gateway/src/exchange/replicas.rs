@@ -1,10 +1,10 @@
-//! The order in which the upstreams of a model are asked: each conversation has its replica, whose prompt cache has its
-//! beginning.
+//! The order in which a model's upstreams are asked. Each conversation has a preferred replica, whose prompt cache
+//! holds the conversation's beginning.
 //!
-//! Replicas are upstreams of one kind that list the model, call it by one name and declare the same of it. They are ordered by rendezvous hashing of the
-//! conversation (Thaler and Ravishankar 1998): a replica that is added takes its share of conversations from all others,
-//! and one that goes away gives its own to all others. A replica with more requests than its share is passed over
-//! (bounded loads, Mirrokni et al. 2016). Upstreams that are no replicas of each other keep the order of the file.
+//! Replicas are upstreams of one kind that list the model under one name with the same declarations. Rendezvous hashing
+//! of the conversation orders them (Thaler and Ravishankar 1998). A new replica takes its share of conversations from
+//! all others, and a lost one spreads its own over all others. A replica with more than its share of requests is passed
+//! over (bounded loads, Mirrokni et al. 2016). Upstreams that are no replicas of each other keep the order of the file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,19 +14,19 @@ use super::{Exchange, UpstreamAttempt};
 use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::ParseError;
 
-/// Items before the first message of a user that are looked at: system prompts and the like.
+/// The number of items before the first user message that may belong to the name: system prompts and the like.
 const MAX_LEADING_ITEMS: usize = 4;
 
 /// The length of a cache key. OpenAI takes up to 64 characters.
 const CACHE_KEY_CHARS: usize = 32;
 
-/// The share of the average load that a replica may have, in percent.
+/// The load of a replica above which it is passed over, in percent of the average.
 const MAX_LOAD_PERCENT: usize = 125;
 
-/// So many requests are no reason to leave a replica: the cache of a conversation is worth more than a short wait.
+/// The number of requests that never make a conversation leave its replica: its cache is worth more than a short wait.
 const MIN_LOAD: usize = 4;
 
-/// One request on its way to an upstream.
+/// A request in flight at an upstream.
 pub(crate) struct LoadGuard(Arc<AtomicUsize>);
 
 impl LoadGuard {
@@ -42,21 +42,21 @@ impl Drop for LoadGuard {
     }
 }
 
-/// An upstream as far as its turn depends on it.
+/// An upstream with the properties that decide its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReplicaCandidate {
-    /// Replicas of each other have the same.
+    /// The group number, which replicas of each other share.
     group: usize,
-    /// The rendezvous score of the conversation here.
+    /// The rendezvous score of the conversation at this upstream.
     score: u64,
-    /// Requests on their way.
+    /// The number of requests in flight.
     in_flight: usize,
-    /// Whether nobody answered a moment ago.
+    /// Set if the upstream was unreachable a moment ago.
     is_away: bool,
 }
 
 impl Exchange {
-    /// The upstreams that have the model, in the order in which they are asked.
+    /// Returns the upstreams that have the model, in the order in which they are asked.
     pub(super) fn ordered_targets(&self) -> Vec<Arc<UpstreamTarget>> {
         let all = &self.targets;
         if all.len() < 2 {
@@ -67,7 +67,7 @@ impl Exchange {
         };
         let groups: Vec<usize> = all.iter().map(group_of).collect();
         let has_replicas = groups.iter().enumerate().any(|(at, group)| at != *group);
-        // A request that cannot be read fails at each of them.
+        // A request that cannot be parsed fails at every upstream, so its order does not matter.
         let conversation =
             has_replicas.then(|| self.conversation_key()).and_then(Result::ok).unwrap_or_default();
         let candidates = all.iter().zip(groups).map(|(target, group)| ReplicaCandidate {
@@ -80,7 +80,7 @@ impl Exchange {
         order.into_iter().filter_map(|at| all.get(at).cloned()).collect()
     }
 
-    /// Names the conversation by its beginning, up to the first message of its user: the same for all its requests.
+    /// Returns the conversation's name: a hash up to the first user message, which all its requests share.
     fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
         if let Some(known) = self.conversation_key.get() {
             return Ok(*known);
@@ -100,12 +100,12 @@ impl Exchange {
 }
 
 impl UpstreamAttempt {
-    /// The `prompt_cache_key` of the conversation, where the upstream takes one and the client has set none. The wire
-    /// of Messages has no such field.
+    /// Returns the conversation's `prompt_cache_key` if the upstream takes one and the client has set none. The wire of
+    /// Messages has no such field.
     pub(super) fn cache_key(&self) -> Option<String> {
         let upstream = &self.target.server.upstream;
         let is_taken = upstream.kind.takes_cache_key(&upstream.endpoint.base_url);
-        // Of a conversation that OpenAI keeps, the request has the newest items only: they name another beginning each time.
+        // A request of a conversation that OpenAI keeps has only the newest items, so its beginning differs each time.
         let own = ["prompt_cache_key", "previous_response_id", "conversation"];
         let is_set =
             own.iter().any(|name| self.exchange.envelope.other(name).is_some_and(|raw| raw != "null"));
@@ -120,8 +120,8 @@ fn score(conversation: &[u8; 32], upstream: &str) -> u64 {
     u64::from_le_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]])
 }
 
-/// Returns the numbers of the candidates in the order in which they are asked: those that answer first, then by
-/// groups, and within a group by score with the least loaded share in front.
+/// Returns the candidates' indices in the order of asking: reachable ones first, then by group. Within a group the
+/// score decides, but the first one must have room.
 fn order(candidates: &[ReplicaCandidate]) -> Vec<usize> {
     let mut all: Vec<(usize, ReplicaCandidate)> = candidates.iter().copied().enumerate().collect();
     all.sort_by_key(|(_, one)| (one.is_away, one.group, std::cmp::Reverse(one.score)));

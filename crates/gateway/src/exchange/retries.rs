@@ -1,26 +1,27 @@
-//! Whether a request that was not answered is sent again to the same server.
+//! The decision to send an unanswered request again to the same server.
 
 use std::time::Duration;
 
 use http::StatusCode;
 use tokio::time::sleep;
 
-/// How soon a line breaks that the upstream had closed before the request was on it: nothing can have been done for it.
+/// The time within which a stale pooled connection breaks. The upstream had closed it before, so the request was not
+/// processed.
 const STALE_LINE: Duration = Duration::from_secs(1);
 
-/// How long the first of further tries waits.
+/// The wait before the first new try.
 const BEFORE_NEXT_TRY: Duration = Duration::from_millis(200);
 
-/// How one try ended.
+/// The outcome of a failed try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptFailure {
-    /// It did not arrive.
+    /// The request did not arrive.
     Unreached,
-    /// The line broke so long after it was sent, without an answer.
+    /// The connection broke this long after the request was sent, without an answer.
     BrokenOff(Duration),
-    /// The upstream says that this is for a moment only.
+    /// The upstream is busy for the moment.
     Busy,
-    /// It was answered, or would not be.
+    /// The request was answered, or another try would fail, too.
     Finally,
 }
 
@@ -46,8 +47,8 @@ impl RetryState {
         Self { left: most.max(1) - 1, wait: BEFORE_NEXT_TRY, may_be_stale: true }
     }
 
-    /// Returns whether there is another try, which comes after a wait. What the upstream may have read and did not
-    /// answer is sent once more at most: the line may have been an old one that it was just closing.
+    /// Waits and returns `true` if the request is to be sent again. A request that the upstream may have read is
+    /// repeated only once: the connection may have been a stale one.
     pub(super) async fn again(&mut self, failed: AttemptFailure) -> bool {
         let again = match failed {
             AttemptFailure::Unreached | AttemptFailure::Busy => true,

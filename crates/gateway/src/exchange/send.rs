@@ -1,4 +1,4 @@
-//! To the upstream and back: bytes, time-outs, another try, and what is done about a refusal for length.
+//! The native exchange with an upstream: bytes, time-outs, new tries, and the handling of responses.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,23 +26,23 @@ use crate::headers;
 use crate::response_store::ResponseEntry;
 use longhaul_wire::edit::{AnswerPrefill, GatewayError, GatewayErrorKind, PartialResponse, RequestEdit};
 
-/// The most that is read of an answer that is no stream, in bytes.
+/// The largest answer that is no stream, in bytes.
 const MAX_WHOLE_BYTES: usize = 256 << 20;
 
-/// No window is smaller: shorter requests are not refused for their length.
+/// The smallest window that exists, in tokens. A shorter request cannot have been refused for its length.
 pub(super) const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
 
-/// How long the beginning of a stream is kept back that says nothing yet: it may be followed by a refusal.
+/// The time for which an empty beginning of a stream is held back, because a refusal may follow.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// The same where the client waits for the whole answer, and it is the upstream's silence that ends the waiting.
+/// The same time for a client that waits for the whole answer. The upstream's silence ends such a wait earlier.
 const HOLD_WHOLE: Duration = Duration::from_secs(3_600);
 
 impl UpstreamAttempt {
-    /// Sends the request as the client's wire has it, and reads what comes of it.
+    /// Sends the request on the client's wire, and reads the response.
     ///
     /// # Errors
-    /// [`FailedAttempt`] if nothing comes, not even an error of the upstream's.
+    /// [`FailedAttempt`] if there is no response, not even an error of the upstream.
     pub(super) async fn attempt_native(
         &mut self,
         prepared: &OutboundRequest,
@@ -55,10 +55,10 @@ impl UpstreamAttempt {
         Ok(AttemptOutcome::Native(self.receive(response, prepared, may_shorten).await?, body))
     }
 
-    /// Passes a stream on.
+    /// Relays a stream to the client.
     ///
     /// # Errors
-    /// [`GatewayError`] if it is collected and breaks off.
+    /// [`GatewayError`] if the stream is collected and breaks off.
     pub(super) async fn relay_stream(
         self,
         opening: StreamOpening,
@@ -76,7 +76,7 @@ impl UpstreamAttempt {
         })
     }
 
-    /// What came, read as far as it must be to know whether it is an answer.
+    /// Reads a response as far as needed to know whether it is an answer.
     async fn receive(
         &self,
         response: reqwest::Response,
@@ -108,7 +108,7 @@ impl UpstreamAttempt {
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
             let may_repeat = self.exchange.inner.config.retry.stream_attempts > 0;
             let hold = match may_be_too_long || may_repeat || self.exchange.targets.len() > 1 {
-                // Who waits for the whole misses nothing.
+                // A client that waits for the whole answer loses nothing by a longer hold.
                 true if !self.exchange.envelope.stream => HOLD_WHOLE,
                 true => HOLD,
                 false => Duration::ZERO,
@@ -125,12 +125,12 @@ impl UpstreamAttempt {
         let bytes = whole(*body).await.inspect_err(lost).map_err(FailedAttempt::of_body)?;
         let bytes = self.with_own_calls(bytes);
         let seen = self.read(status, &bytes).await;
-        // Some servers repeat a key that they refuse.
+        // Some servers quote a refused key in their error.
         let bytes = if seen.is_none() { self.target.server.hide_secrets(bytes) } else { bytes };
         Ok(UpstreamResponse::Whole(WholeResponse { status, headers, bytes, seen }))
     }
 
-    /// Hands a whole answer to the client, or answers its calls here.
+    /// Passes a complete answer to the client, or answers its hidden calls.
     pub(super) async fn hand_over(
         &self,
         whole: WholeResponse,
@@ -166,7 +166,7 @@ impl UpstreamAttempt {
         Ok(RelayDecision::On(UpstreamDisposition::Whole(status, headers, bytes)))
     }
 
-    /// A request that was sent and not answered in time may have been read all the same.
+    /// Accounts for an unanswered request. After a time-out the upstream may have read the whole input.
     fn unanswered(&self, request: &SendFailure, prepared: &OutboundRequest) {
         if let SendFailure::Other(fault) = request
             && fault.kind == GatewayErrorKind::Timeout
@@ -175,10 +175,10 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The request's bytes. If nothing has to change they are the client's.
+    /// Returns the request's body, which is the client's own bytes if nothing changes.
     ///
     /// # Errors
-    /// [`GatewayError`] if a change cannot be expressed, or the client wanted no more than was said.
+    /// [`GatewayError`] if a change cannot be expressed, or the answer has reached the client's output limit.
     pub(super) async fn body(
         &self,
         prepared: &OutboundRequest,
@@ -212,15 +212,15 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The output limit that the client sets.
+    /// Returns the output limit that the client sets.
     pub(super) fn asked_output(&self) -> Option<u64> {
         self.exchange.envelope.max_output.filter(|limit| *limit < u64::MAX)
     }
 
-    /// What is left of it after so many tokens.
+    /// Returns the rest of the client's output limit after `said_tokens`.
     ///
     /// # Errors
-    /// [`GatewayError`] if nothing is.
+    /// [`GatewayError`] if nothing is left.
     pub(super) fn left_output(&self, said_tokens: u64) -> Result<Option<u64>, GatewayError> {
         let left = self.asked_output().map(|limit| limit.saturating_sub(said_tokens));
         match left {
@@ -231,14 +231,14 @@ impl UpstreamAttempt {
         }
     }
 
-    /// What the window has left for an answer, if it is known.
+    /// Returns the room of the window for an answer, if the window is known.
     pub(super) fn room(&self, prepared: &OutboundRequest) -> Option<u64> {
         let is_known = self.window.is_known() && prepared.input > 0;
         let room = self.window.tokens.saturating_sub(prepared.bound).max(1);
         self.max_output_tokens.or(Some(room).filter(|_| is_known))
     }
 
-    /// The output limit that goes out in place of the client's, as its field would say it.
+    /// Returns the output limit that replaces the client's, as a field with its value.
     pub(super) fn limit_said(&self, prepared: &OutboundRequest) -> Option<String> {
         let (asked, room) = self.asked_output().zip(self.room(prepared))?;
         let name = self.exchange.envelope.max_output_name().unwrap_or("max_tokens");
@@ -260,7 +260,7 @@ impl UpstreamAttempt {
         !self.exchange.envelope.stream && (self.may_continue() && is_long || has_more)
     }
 
-    /// Returns whether an answer can be stopped and gone on with here.
+    /// Returns whether an answer can be stopped and continued at this upstream.
     pub(super) fn may_continue(&self) -> bool {
         let config = &self.exchange.inner.config;
         let can = match config.midstream {
@@ -271,43 +271,44 @@ impl UpstreamAttempt {
         can && self.has_one_choice() && self.conversation.is_some() && self.limits.window.is_some()
     }
 
-    /// Returns whether an answer that its upstream breaks off can go on in another stream.
+    /// Returns whether an answer that its upstream breaks off can continue in another stream.
     pub(super) fn may_reconnect(&self) -> bool {
         let config = &self.exchange.inner.config;
         let is_wanted = config.midstream != MidstreamMode::Off && config.retry.stream_attempts > 0;
         is_wanted && self.has_one_choice() && self.goes_on_exactly()
     }
 
-    /// Returns whether the client wants one answer, and not several to choose from.
+    /// Returns whether the client wants one answer instead of several choices.
     fn has_one_choice(&self) -> bool {
         self.exchange.envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"))
     }
 
-    /// Returns whether the upstream goes on with an answer just where it was stopped; else its model can be asked to.
+    /// Returns whether the upstream continues an answer exactly where it stopped. Otherwise its model can be asked to
+    /// continue.
     pub(super) fn goes_on_exactly(&self) -> bool {
         match self.needs_translation() {
-            // Whoever puts the request into other words marks the message too, where it has to be marked.
+            // The translated form of a request also marks the message for servers that need the mark.
             true => self.limits.prefill == FeatureSupport::Yes,
             false => self.target.can_prefill(&self.limits),
         }
     }
 
-    /// Returns whether the answer has no form that a model which is asked to go on would begin anew.
+    /// Returns whether the answer is plain prose. A model that is asked to continue JSON would begin it anew.
     pub(super) fn is_prose(&self) -> bool {
         let forms = ["response_format", "output_config", "output_format", "text"];
         let plain = |raw: &str| raw == "null" || !raw.contains("json");
         forms.iter().all(|form| self.exchange.envelope.other(form).is_none_or(plain))
     }
 
-    /// Returns whether the client is to be told in the answer's text.
+    /// Returns whether the answer's text is to contain notices.
     pub(super) fn notes(&self, prepared: &OutboundRequest) -> bool {
         self.exchange.inner.config.notices_in_text && prepared.report.action == PreparationAction::Compacted
     }
 
-    /// Posts the request and waits for the status line. What did not arrive, and what the upstream says is for a
-    /// moment only, is tried again; what it may have read and did not answer is not.
+    /// Posts the request and waits for the status line. A request that did not arrive or met a busy server is tried
+    /// again. One that the upstream may have read is not.
     ///
-    /// Where the upstream has no API at its base URL, the request goes below the base URL's version once.
+    /// A 404 at the base URL leads to one request below the base URL with a version segment.
     pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, SendFailure> {
         let base = self.target.server.base();
         let response = self.send_below(base.current(), body.clone()).await?;
@@ -372,7 +373,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// What a whole answer says that came with success.
+    /// Returns the content of a complete answer with a success status.
     async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<PartialResponse> {
         let wire = self.exchange.wire;
         let read = || wire.answer(bytes);
@@ -383,7 +384,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// What an upstream says that would not go on with an answer.
+    /// Returns the error of an upstream that refused to continue an answer.
     pub(super) async fn refusal(&self, response: reqwest::Response) -> GatewayError {
         let (status, retry_after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
         let read = async { whole(UpstreamBody::new(response, self.target.server.timeouts().idle)?).await };
@@ -397,28 +398,28 @@ impl UpstreamAttempt {
         GatewayError { status, retry_after, ..GatewayError::new(kind_of(status, &said), message) }
     }
 
-    /// What was reported for the request is the anchor of the next, also after a restart. Output that the client has not is no
-    /// part of it: what is put back is counted by itself.
+    /// Records the reported usage as the anchor of the next estimate, also after a restart. Hidden output is excluded,
+    /// because replays of it are counted separately.
     pub(super) async fn remember_usage(&self, usage: Usage, prepared: &OutboundRequest) {
         if let Some(entry) = self.reported(usage, prepared).await {
             self.exchange.inner.answers.write(entry).await;
         }
     }
 
-    /// The same at the end of a stream, which does not wait until it is stored.
+    /// Records the usage at the end of a stream, and stores it in the background.
     pub(super) async fn remember_usage_beside(&self, usage: Usage, prepared: &OutboundRequest) {
         if let Some(entry) = self.reported(usage, prepared).await {
             self.exchange.inner.answers.write_beside(entry);
         }
     }
 
-    /// Has the log know what was reported; what is to be stored of it.
+    /// Adds the reported usage to the log, and returns the entry to be stored.
     async fn reported(&self, usage: Usage, prepared: &OutboundRequest) -> Option<ResponseEntry> {
         if usage.input_tokens == 0 {
             return None;
         }
         self.target.saw_call(usage.total_tokens());
-        // The input had steps of the answer that are no part of the client's request.
+        // The input contained hidden steps, so its count does not match the client's request.
         if prepared.rounds.answered > 0 {
             return None;
         }
@@ -428,7 +429,7 @@ impl UpstreamAttempt {
         self.journal(&state.log, prepared.input)
     }
 
-    /// The answer as it comes, or as one where it is collected.
+    /// Returns the answer as a stream, or as one body if it is collected.
     pub(super) async fn streaming(
         self,
         status: StatusCode,
@@ -442,7 +443,7 @@ impl UpstreamAttempt {
             headers::say(&mut headers, "x-longhaul-midstream", "approximate");
         }
         let wire = self.exchange.wire;
-        // Some servers stream although nobody asked for it.
+        // Some servers stream although the client did not ask for a stream.
         let totals = Arc::clone(&self.totals);
         let collects = collects || !self.exchange.envelope.stream;
         let flow = AnswerFlow::new(self, body, prepared, collects);
@@ -466,11 +467,11 @@ impl UpstreamAttempt {
     }
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 pub(super) enum SendFailure {
-    /// Nobody has read it.
+    /// The upstream has not read the request.
     Unreached(GatewayError),
-    /// Somebody may have read it.
+    /// The upstream may have read the request.
     BrokenOff(GatewayError),
     /// Another try would not help.
     Other(GatewayError),
@@ -499,15 +500,15 @@ impl From<SendFailure> for FailedAttempt {
     }
 }
 
-/// Returns whether nothing in the words of a refusal is about length: only its status, which is a proxy's, too, may
-/// be.
+/// Returns whether a refusal's text says nothing about length. Its status alone is no evidence, because a proxy may
+/// have set the status.
 pub(super) fn is_wordless(said: &str) -> bool {
     overflow::recognise(Some(StatusCode::UNPROCESSABLE_ENTITY.as_u16()), said).is_none()
 }
 
-/// What an upstream's refusal is about.
+/// Returns the kind of an upstream's refusal.
 pub(super) fn kind_of(status: StatusCode, said: &str) -> GatewayErrorKind {
-    // Where nothing is said, the status is all there is.
+    // An overlong request is recognised by the text alone, since the status alone is ambiguous.
     let overflow = overflow::recognise(Some(status.as_u16()), said).filter(|_| !is_wordless(said));
     match (overflow, status) {
         (Some(_), _) => GatewayErrorKind::ContextOverflow,
@@ -521,14 +522,14 @@ pub(super) fn kind_of(status: StatusCode, said: &str) -> GatewayErrorKind {
     }
 }
 
-/// The most that an answer has which says nothing but that there is no such path, in bytes.
+/// The largest body that can be a mere "no such path" message, in bytes.
 const MAX_NO_PATH_BYTES: u64 = 1_000;
 
-/// Returns whether an answer says that there is no API at its address: no such path, or a page for people. LM
-/// Studio says so with status 200: of a short answer the words are looked at. The answer is given back whole.
+/// Returns the response, and whether there is no API at its address: no such path, or a web page. LM Studio reports an
+/// unknown path with status 200, so the text of a short response counts, too.
 ///
 /// # Errors
-/// [`GatewayError`] if it breaks off.
+/// [`GatewayError`] if the response breaks off.
 async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Response, bool), GatewayError> {
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
@@ -553,11 +554,11 @@ async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Res
     Ok((whole.into(), says_so))
 }
 
-/// What an answer's headers say that it is.
+/// The kind of a body by its `Content-Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyKind {
     SseReader,
-    /// Nothing, or what a server says that does not know either.
+    /// No type, or a generic one from a server that does not know better.
     Unnamed,
     Other,
 }
@@ -573,8 +574,10 @@ impl BodyKind {
     }
 }
 
+/// Returns the complete body.
+///
 /// # Errors
-/// [`GatewayError`] if it breaks off or is too much.
+/// [`GatewayError`] if the body breaks off or is too large.
 pub(super) async fn whole(mut body: UpstreamBody) -> Result<Bytes, GatewayError> {
     let mut all = BytesMut::new();
     while let Some(chunk) = body.next().await? {
@@ -587,7 +590,7 @@ pub(super) async fn whole(mut body: UpstreamBody) -> Result<Bytes, GatewayError>
     Ok(all.freeze())
 }
 
-/// The innermost cause: the outer ones repeat the URL.
+/// Returns the innermost cause: the outer errors repeat the URL.
 fn cause(error: &reqwest::Error) -> String {
     let mut newest: &dyn std::error::Error = error;
     while let Some(source) = newest.source() {

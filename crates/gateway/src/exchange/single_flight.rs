@@ -1,4 +1,5 @@
-//! Whose turn it is to have a summary made: conversations that begin in the same way may have one for each other.
+//! A queue for summaries: conversations with the same beginning write one at a time, because a summary may serve all of
+//! them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,14 +8,14 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::cache::ConversationKey;
 
-/// A queue for each beginning, as long as somebody stands in it.
+/// One queue for each beginning, kept as long as a request waits in it.
 #[derive(Default)]
 pub(crate) struct SingleFlight {
     queues: Mutex<HashMap<ConversationKey, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl SingleFlight {
-    /// Waits until nobody else with this beginning has a summary made. Ends with the guard.
+    /// Waits until no other conversation with this beginning is writing a summary. Dropping the guard ends the turn.
     pub(super) async fn wait(&self, head: ConversationKey) -> OwnedMutexGuard<()> {
         let queue = {
             let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);

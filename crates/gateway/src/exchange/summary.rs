@@ -1,4 +1,4 @@
-//! Having a summary written by the upstream's model.
+//! The writing of summaries by the upstream's model, or by the configured summariser.
 
 use std::time::Duration;
 
@@ -21,32 +21,32 @@ use super::log::ConversationLog;
 use super::usage_totals::{PartialUsage, UsageTotals};
 use longhaul_wire::edit::PartialResponse;
 
-/// Reading stops at so many times the length that was asked for: some servers heed no limit.
+/// The multiple of the requested length at which reading stops: some servers ignore the limit.
 const MOST_TIMES_ASKED: u64 = 4;
 
-/// Nothing shorter is stopped, in tokens: a model may think before it writes.
+/// The length below which no summary is stopped, in tokens: a model may reason before it writes.
 const LEAST_STOPPED_TOKENS: u64 = 2_000;
 
-/// What has come is counted in pieces of at least so many bytes.
+/// The amount of new text that is counted at a time, in bytes.
 const COUNTED_AT_ONCE_BYTES: usize = 1_024;
 
-/// Why an answer that was stopped is no summary.
+/// The rejection of a summary that was stopped.
 const TOO_LONG: &str = "it is too long";
 
-/// An edit, and whether it is to give way to another.
+/// An edit, with the cause if the edit holds an extract in the place of a summary.
 pub(super) struct PlannedEdit {
     pub(super) edit: ViewEdit,
-    /// Why it has an extract where a summary was wanted.
+    /// The reason for an extract instead of a summary.
     pub(super) missing_summary_cause: Option<MissingSummaryCause>,
 }
 
 impl PlannedEdit {
-    /// It is what was wanted.
+    /// Returns an edit that needs no replacement.
     pub(super) fn as_wanted(edit: ViewEdit) -> Self {
         Self { edit, missing_summary_cause: None }
     }
 
-    /// An extract in the place of the summary; `None` if even that is too long.
+    /// Returns an extract in the place of the summary; `None` if even the extract is too long.
     pub(super) fn extract(log: &ConversationLog, failed: &SummaryFailure) -> Option<Self> {
         let mut edit = failed.draft.finish_extractive(&log.history).ok()?;
         edit.why = format!("{} ({})", edit.why, failed.why.said);
@@ -54,24 +54,24 @@ impl PlannedEdit {
     }
 }
 
-/// Why there is no summary, and the draft with what it cost.
+/// A failed summary: the reason, and the draft with its cost.
 pub(super) struct SummaryFailure {
     pub(super) why: SummaryFailureReason,
     pub(super) draft: SummaryDraft,
 }
 
-/// Why there is no summary: for us, and in a few words for people.
+/// The reason for a missing summary: a cause for the program, and a short text for people.
 #[derive(Clone, Debug)]
 pub(super) struct SummaryFailureReason {
     pub(super) cause: MissingSummaryCause,
     pub(super) said: String,
 }
 
-/// Characters of it that people are told.
+/// The longest text for people, in characters.
 const MOST_SAID_CHARS: usize = 120;
 
 impl SummaryFailureReason {
-    /// The request does not wait: a summary is written once it is over.
+    /// Returns the reason of a request that does not wait: the summary is written after the request.
     pub(super) fn not_yet_asked() -> Self {
         Self {
             cause: MissingSummaryCause::NotYetAsked,
@@ -85,10 +85,10 @@ impl SummaryFailureReason {
     }
 }
 
-/// The edit with its summary.
+/// Writes the draft's summary and returns the edit.
 ///
 /// # Errors
-/// [`SummaryFailure`]; the reason is logged.
+/// [`SummaryFailure`]; the reason is also logged.
 pub(super) async fn write(
     route: &UpstreamAttempt,
     log: &ConversationLog,
@@ -117,8 +117,8 @@ pub(super) async fn write(
     })
 }
 
-/// Answers the draft's requests until it has none. A request that is refused for its length was measured wrongly: all is
-/// asked again with clearly less room, once.
+/// Answers the draft's requests until none is left. A refusal for length shows that the estimate was too low. All
+/// requests are then repeated once with clearly less room.
 async fn answer(
     route: &UpstreamAttempt,
     log: &ConversationLog,
@@ -133,7 +133,7 @@ async fn answer(
     }
     let another = route.compaction_setup.summariser.is_some();
     if let Some(limit) = error.limit_tokens.filter(|_| !another) {
-        // The next request is measured by it.
+        // The limit is a fact about the conversation's own model, so the next request uses it.
         route.target.learn_window(limit);
     }
     let most = budget.window * 3 / 4;
@@ -190,14 +190,14 @@ async fn answer_within(
     Ok(())
 }
 
-/// What a request for a summary has brought.
+/// The outcome of a request for a summary.
 enum SummaryAnswer {
     Whole(ModelAnswer),
-    /// Nothing: it was stopped, having used so much by our count.
+    /// The answer was stopped for its length, with its usage by the gateway's count.
     TooLong(Usage),
 }
 
-/// `last`: the newest position that the compaction touches.
+/// Sends one request for a summary. `last` is the newest position that the compaction touches.
 async fn ask(
     route: &UpstreamAttempt,
     log: &ConversationLog,
@@ -273,7 +273,7 @@ async fn ask(
     Err(ProviderError::new(ErrorCode::TruncatedStream, "the stream ended before the summary did"))
 }
 
-/// What an answer in the client's dialect has brought.
+/// Returns the outcome of an answer in the client's dialect.
 fn end_of_ride<C: Fn() -> u64>(
     log: &ConversationLog,
     seen: PartialResponse,
@@ -294,11 +294,11 @@ fn end_of_ride<C: Fn() -> u64>(
     }
 }
 
-/// How long an answer is while it is read, in tokens by our count.
+/// The length of an answer while it is read, in tokens by the gateway's count.
 struct AnswerTokenCounter<'h> {
     counter: &'h MessageTokenCounter,
     counted: u64,
-    /// What has come since and is not counted yet.
+    /// The text that is not counted yet.
     rest: String,
 }
 
@@ -311,7 +311,7 @@ impl AnswerTokenCounter<'_> {
         }
     }
 
-    /// Without what came last, which is too little to be counted by itself.
+    /// Returns the tokens, without a last piece that is too short to be counted by itself.
     fn tokens(&mut self) -> u64 {
         if self.rest.len() >= COUNTED_AT_ONCE_BYTES { self.all() } else { self.counted }
     }
@@ -322,23 +322,23 @@ impl AnswerTokenCounter<'_> {
     }
 }
 
-/// A call is billed however it ends, and if it is no longer waited for.
+/// The bill of a call. A call that is abandoned is billed, too, when the bill is dropped.
 struct SummaryUsageGuard<'t, C: Fn() -> u64> {
     totals: &'t UsageTotals,
     is_open: bool,
-    /// What was sent, in tokens by our count.
+    /// Returns the tokens that were sent, by the gateway's count.
     count: C,
 }
 
 impl<C: Fn() -> u64> SummaryUsageGuard<'_, C> {
-    /// `written`: tokens of the answer by our count, for a server that reports nothing.
+    /// Bills an answered call. `written` supplies the output tokens if the server reports nothing.
     fn paid(&mut self, usage: Option<&Usage>, written: impl FnOnce() -> u64) {
         self.is_open = false;
         let counted = || PartialUsage { input: (self.count)(), output: written(), is_estimated: true };
         self.totals.add(usage, counted);
     }
 
-    /// It was not read to its end: so many tokens of it were.
+    /// Bills a call that was stopped after `output` tokens.
     fn stopped(&mut self, output: u64) -> Usage {
         self.is_open = false;
         let input = (self.count)();
@@ -346,14 +346,14 @@ impl<C: Fn() -> u64> SummaryUsageGuard<'_, C> {
         Usage { input_tokens: input, output_tokens: output, ..Usage::default() }
     }
 
-    /// No answer began.
+    /// Bills a call whose answer did not begin.
     fn refused(&mut self, error: &ProviderError) {
         match &error.usage {
             Some(usage) => self.paid(Some(usage), || 0),
             None if error.code == ErrorCode::Timeout => {}
             None => {
                 self.is_open = false;
-                // Who could not be reached was not asked.
+                // Without a status the server was never reached, so nothing was billed.
                 if error.status.is_some() {
                     self.totals.refused();
                 }
@@ -361,7 +361,7 @@ impl<C: Fn() -> u64> SummaryUsageGuard<'_, C> {
         }
     }
 
-    /// It broke off.
+    /// Bills a call that broke off, if the server reported usage. Otherwise dropping the bill counts the input.
     fn broken(&mut self, error: &ProviderError) {
         if let Some(usage) = &error.usage {
             self.paid(Some(usage), || 0);
@@ -377,7 +377,8 @@ impl<C: Fn() -> u64> Drop for SummaryUsageGuard<'_, C> {
     }
 }
 
-/// Pictures stand in the client's request only; a summary does without.
+/// Returns the message with media replaced by text. Media are only in the client's request, and a summary does not need
+/// them.
 fn without_media(message: &Message) -> Message {
     let part = |part: &Part| match part {
         Part::Image(_) | Part::File(_) => Part::text("[picture or file]"),

@@ -1,13 +1,14 @@
-//! Which summaries were begun ahead of need. A client may send a history whose end is another each time, so that every
-//! request begins a conversation of its own: all of them together get one summary for each edit of their common beginning.
+//! The summaries that were begun ahead of need. Some clients change the end of their history with each request, so that
+//! each request begins a conversation of its own. All of them together get one summary for each edit of their common
+//! beginning.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// After so long another is begun all the same, in seconds: it may be another conversation that begins in the same way.
+/// The time after which another summary is begun, in seconds: another conversation may begin in the same way.
 const AGAIN_AFTER_SECS: u64 = 600;
 
-/// Beginnings that are remembered, at most.
+/// The maximum number of remembered beginnings.
 const MOST_BEGINNINGS: usize = 4_096;
 
 #[derive(Clone, Copy)]
@@ -16,13 +17,13 @@ struct SummaryStartRecord {
     at: u64,
 }
 
-/// The newest summary that was begun ahead, by the beginning of its conversation.
+/// The newest summary begun ahead of need, by the beginning of its conversation.
 #[derive(Default)]
 pub(crate) struct SummaryStarts(Mutex<BTreeMap<[u8; 32], SummaryStartRecord>>);
 
 impl SummaryStarts {
-    /// Returns whether a summary may be begun for a conversation with that beginning and so many edits; then it is. `now`
-    /// is in seconds since 1970.
+    /// Records the start of a summary for a conversation with that beginning and number of edits. Returns whether the
+    /// summary may start. `now` is in seconds since 1970.
     pub(super) fn begin(&self, head: [u8; 32], edits: usize, now: u64) -> bool {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_recent = |newest: &SummaryStartRecord| newest.at <= now && now - newest.at < AGAIN_AFTER_SECS;

@@ -1,12 +1,12 @@
-//! How the models that write summaries have done, over all conversations: one that fails again and again is left alone for
-//! a while.
+//! The records of all summary writers, over all conversations. A writer that fails repeatedly is left alone for a
+//! while.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use longhaul_core::history::SummaryWriterRecord;
 
-/// Writers that are remembered, at most.
+/// The maximum number of remembered writers.
 const MOST_WRITERS: usize = 256;
 
 /// The record of each writer by its name.
@@ -14,7 +14,7 @@ const MOST_WRITERS: usize = 256;
 pub(crate) struct WriterRecords(Mutex<BTreeMap<String, SummaryWriterRecord>>);
 
 impl WriterRecords {
-    /// Changes the record of a writer. With too many of them all others are forgotten: their names come from clients.
+    /// Updates the record of a writer. At the limit all others are forgotten: their names come from clients.
     pub(super) fn note(&self, writer: &str, change: impl FnOnce(&mut SummaryWriterRecord)) {
         let mut writers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if writers.len() >= MOST_WRITERS && !writers.contains_key(writer) {

@@ -1,4 +1,5 @@
-//! The way to an upstream that speaks another dialect: the request in neutral form, the model's events in the caller's.
+//! The translated exchange with an upstream of another dialect: the request in neutral form, and the model's events in
+//! the caller's dialect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,10 +41,10 @@ use longhaul_wire::response_writer::{self, ResponseHead, ResponseWriter};
 use longhaul_wire::responses::edit as responses;
 
 impl UpstreamAttempt {
-    /// Checks that the request can be put into another wire's form at all.
+    /// Checks that the request can be translated at all.
     ///
     /// # Errors
-    /// [`GatewayError`] if an item of it can not.
+    /// [`GatewayError`] if an item cannot be translated.
     pub(super) fn check_expressible(&self) -> Result<(), GatewayError> {
         if self.needs_translation() && self.exchange.wire.dialect() == Dialect::Responses {
             responses::check_whole(&self.exchange.envelope)?;
@@ -51,10 +52,11 @@ impl UpstreamAttempt {
         Ok(())
     }
 
-    /// Sends the request in the form of the upstream's wire, and waits for the first word of the answer.
+    /// Sends the request on the upstream's wire, and waits for the first content of the answer.
     ///
     /// # Errors
-    /// [`FailedAttempt`] if the request cannot be expressed there, or its answer breaks off before its first word.
+    /// [`FailedAttempt`] if the upstream's wire cannot express the request, or its answer breaks off before the first
+    /// content.
     pub(super) async fn attempt_translated(
         &mut self,
         prepared: &OutboundRequest,
@@ -73,7 +75,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Counts what an answer has cost that is not passed on.
+    /// Adds the cost of an answer that is not passed on.
     pub(super) fn bill_translated(&self, start: &TranslatedStart, prepared: &OutboundRequest) {
         if let TranslatedStart::Answered(answer) = start {
             self.reckoner(prepared).settle(&mut answer.as_ref().clone());
@@ -81,10 +83,10 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Asks the model to go on with an answer of which `text` was said, so many tokens.
+    /// Asks the model to continue an answer that began with `text`, of `tokens` tokens.
     ///
     /// # Errors
-    /// [`GatewayError`] if nothing more was wanted, or it does not.
+    /// [`GatewayError`] if the answer has reached its output limit, or the model does not continue.
     pub(super) async fn cross_again(
         &self,
         prepared: &OutboundRequest,
@@ -117,7 +119,7 @@ impl UpstreamAttempt {
                     )));
                 }
                 ModelEvent::PartDone(_) => silent.push(event),
-                // Nothing is missed: the end has the newest usage.
+                // Skipping is safe: the final event carries the newest usage.
                 _ => {}
             }
         }
@@ -127,7 +129,7 @@ impl UpstreamAttempt {
         )))
     }
 
-    /// Makes the call, and again as [`RetryState`] has it.
+    /// Makes the call, with new tries as [`RetryState`] decides.
     async fn call_again(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
         let provider = self.provider()?;
         let mut tries = RetryState::new(self.exchange.inner.config.attempts);
@@ -153,8 +155,8 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The request as every provider takes it, and what of the caller's is not in it. `begun` is what was said of the
-    /// answer that the model is to go on with, and its tokens.
+    /// Returns the request in the form that every provider takes, and a report of its differences. `begun` is the text,
+    /// with its tokens, of an answer that the model is to continue.
     fn neutral(
         &self,
         prepared: &OutboundRequest,
@@ -214,7 +216,7 @@ impl UpstreamAttempt {
             begin(&mut messages, text, !self.goes_on_exactly());
         }
         if messages.is_empty() && !system.is_empty() {
-            // Others demand a message.
+            // Every other API demands at least one message.
             messages.push(Message::user("asked", vec![Part::text(std::mem::take(&mut system))]));
             changed.push("system=user".to_owned());
         }
@@ -232,8 +234,9 @@ impl UpstreamAttempt {
         Ok((request, ParamMappingReport { ignored, changed, names }))
     }
 
-    /// The limit that goes out where the client has `left` of its own and the window has `room`, in tokens. Messages
-    /// demands one; what is sent where there is none must not be more than the room either.
+    /// Returns the output limit to send, in tokens. `left` is the rest of the client's own limit, `room` the rest of
+    /// the window. The Messages API demands a limit, so without a client's limit the default must be capped by the
+    /// room, too.
     fn output_limit(&self, left: Option<u64>, room: Option<u64>) -> Option<u64> {
         let is_demanded = self.target.server.upstream.kind == Kind::Anthropic;
         let demanded = || {
@@ -244,7 +247,7 @@ impl UpstreamAttempt {
         Some(room.map_or(most, |room| most.min(room)))
     }
 
-    /// Leaves out the tools that their maker's servers run, and names them.
+    /// Removes the tools that their provider's servers run, and returns their names.
     fn without_server_tools(
         &self,
         fixed: &mut FixedContent,
@@ -265,8 +268,8 @@ impl UpstreamAttempt {
         Ok(theirs.iter().map(|tool| format!("tools[{}] ({})", tool.index, tool.name)).collect())
     }
 
-    /// Items that only their maker's model can read: those of the model stay behind and are named; of a person's or a
-    /// tool's nothing may be missing.
+    /// Removes items that only another provider's model can read. The model's own items are left out and named. An item
+    /// of a user or a tool must not be lost and is an error.
     fn without_own_items(&self, messages: &mut [Message]) -> Result<BTreeSet<String>, GatewayError> {
         let mut ignored = BTreeSet::new();
         for message in messages {
@@ -292,10 +295,10 @@ impl UpstreamAttempt {
         Ok(ignored)
     }
 
-    /// The content of every picture and file in the messages.
+    /// Returns the content of every picture and file in the messages.
     ///
     /// # Errors
-    /// [`GatewayError`] with the item that has one which cannot get there.
+    /// [`GatewayError`] naming the first item with media that the upstream cannot take.
     fn media(&self, messages: &[Message]) -> Result<ItemMedia, GatewayError> {
         let wanted: BTreeMap<&str, &Part> = messages.iter().flat_map(media_of).collect();
         let mut all = ItemMedia::default();
@@ -333,7 +336,7 @@ impl UpstreamAttempt {
         Ok(tool_choice(&self.exchange)?)
     }
 
-    /// The answer in the caller's dialect.
+    /// Returns the answer in the caller's dialect.
     pub(super) async fn encoded(
         self,
         begun: TranslatedStart,
@@ -361,7 +364,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The whole answer for a caller that wants no stream.
+    /// Returns the complete answer for a caller that wants no stream.
     async fn whole_answer(
         &self,
         mut answer: ModelAnswer,
@@ -382,7 +385,7 @@ impl UpstreamAttempt {
         UpstreamDisposition::Whole(StatusCode::OK, headers, self.totals.beside(&prepared.report, whole))
     }
 
-    /// What becomes of the usage of an answer to this.
+    /// Returns the correction for the usage of an answer to this request.
     fn reckoner(&self, prepared: &OutboundRequest) -> UsageCorrector {
         UsageCorrector {
             counter: (self.exchange.inner.parts.counter)(&self.target.origin()),
@@ -392,7 +395,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// What the answer says of itself.
+    /// Returns the metadata of the answer: id, model, time.
     pub(super) fn head(&self, prepared: &OutboundRequest) -> ResponseHead {
         let (parts, envelope) = (&self.exchange.inner.parts, &self.exchange.envelope);
         let options = envelope.other("stream_options").unwrap_or_default();
@@ -417,7 +420,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// A stream of the model's in the caller's dialect.
+    /// Returns a stream of the model in the caller's dialect.
     fn written(&self, stream: ModelStream, prepared: &OutboundRequest) -> UpstreamBody {
         let encoder = response_writer::stream(self.exchange.wire.dialect(), self.head(prepared));
         let mut body = UpstreamBody::written(written(stream, encoder, self.reckoner(prepared)));
@@ -426,10 +429,10 @@ impl UpstreamAttempt {
     }
 }
 
-/// Returns whether the model may, must or must not call a tool, as the request says.
+/// Returns the request's tool choice: whether the model may, must or must not call a tool.
 ///
 /// # Errors
-/// [`ParseError`] if it says that in a way that other dialects do not have.
+/// [`ParseError`] if other dialects cannot express the choice.
 pub(super) fn tool_choice(exchange: &Exchange) -> Result<ToolChoice, ParseError> {
     let envelope = &exchange.envelope;
     match exchange.wire.dialect() {
@@ -439,16 +442,16 @@ pub(super) fn tool_choice(exchange: &Exchange) -> Result<ToolChoice, ParseError>
     }
 }
 
-/// What a call has brought.
+/// The start of a translated answer.
 pub(super) enum TranslatedStart {
-    /// Its end: nothing has gone out.
+    /// The complete answer; no byte has been sent to the client.
     Answered(Box<ModelAnswer>),
-    /// Its first word.
+    /// A stream at its first content.
     Speaking(ModelStream),
 }
 
 impl TranslatedStart {
-    /// The answer, if all of it is known.
+    /// Returns the answer if it is completely known.
     pub(super) fn answer(&self) -> Option<PartialResponse> {
         match self {
             Self::Answered(answer) => Some(seen_of(answer)),
@@ -456,7 +459,7 @@ impl TranslatedStart {
         }
     }
 
-    /// The same with the client's names of arguments.
+    /// Returns the start with the client's own argument names.
     fn restored(self, names: &ToolPropertyNames) -> Self {
         match self {
             Self::Answered(mut answer) => {
@@ -510,19 +513,19 @@ impl TranslatedCallFailure {
     }
 }
 
-/// Sets the usage of answers right.
+/// Corrects the usage of translated answers.
 struct UsageCorrector {
     counter: MessageTokenCounter,
-    /// The input by our count.
+    /// The input by the gateway's count, in tokens.
     input_tokens: u64,
-    /// Whether the caller's dialect has no answer without usage.
+    /// Set if the caller's dialect demands usage in each answer.
     is_demanded: bool,
     totals: Arc<UsageTotals>,
 }
 
 impl UsageCorrector {
-    /// Tells the totals what was reported: not every client asks for it. What was not is in the answer by our count where
-    /// its dialect demands it, and else nowhere.
+    /// Records the reported usage in the totals, because not every client asks for usage. Without a report the answer
+    /// carries the gateway's count if its dialect demands usage, and no usage otherwise.
     fn settle(&self, answer: &mut ModelAnswer) {
         if let Some(usage) = reported(answer) {
             return self.totals.set_reported_usage(Some(usage.clone()));
@@ -537,12 +540,12 @@ impl UsageCorrector {
     }
 }
 
-/// What the upstream has reported. Some say only what was written, or nothing but zeros.
+/// Returns the upstream's reported usage. Some servers report only the output, or only zeros: neither counts.
 fn reported(answer: &ModelAnswer) -> Option<&Usage> {
     answer.usage.as_ref().filter(|usage| usage.input_tokens > 0)
 }
 
-/// Returns whether an event has something for the caller.
+/// Returns whether an event has content for the caller.
 fn says(event: &ModelEvent) -> bool {
     match event {
         ModelEvent::Text(text) | ModelEvent::Reasoning(text) => !text.is_empty(),
@@ -551,7 +554,7 @@ fn says(event: &ModelEvent) -> bool {
     }
 }
 
-/// An answer as it would have been read on its way.
+/// Returns a complete answer in the form of a parsed stream.
 fn seen_of(answer: &ModelAnswer) -> PartialResponse {
     let mut seen = PartialResponse {
         finish: Some(answer.finish),
@@ -574,7 +577,7 @@ fn seen_of(answer: &ModelAnswer) -> PartialResponse {
     seen
 }
 
-/// What a stream of the model's says, in the words of `encoder`.
+/// Returns a stream of the model as written by `encoder`.
 fn written(
     stream: ModelStream,
     encoder: Box<dyn ResponseWriter>,
@@ -589,7 +592,7 @@ fn written(
                 Err(error) => return Some((Err(fault_of(&error)), None)),
             };
             match &mut event {
-                // Half of a report is none.
+                // A report without input is incomplete, and the final event carries the complete one.
                 ModelEvent::Usage(usage) if usage.input_tokens == 0 => continue,
                 ModelEvent::Finished(answer) => reckoner.settle(answer),
                 _ => {}
@@ -603,14 +606,14 @@ fn written(
     })
 }
 
-/// Ends the messages with an answer that was begun; `asks` for the rest in words, where the upstream does not go on by
-/// itself.
+/// Appends the beginning of an answer to the messages. With `asks` a user message requests the rest, for an upstream
+/// that does not continue by itself.
 fn begin(messages: &mut Vec<Message>, text: &str, asks: bool) {
     let message =
         |role, text: &str| Message { id: "begun".into(), role, parts: vec![Part::text(text)], origin: None };
     match messages.last_mut().filter(|last| last.role == Role::Assistant) {
         Some(last) => match last.parts.last_mut() {
-            // The caller had begun the answer itself.
+            // The client had begun the answer itself, so the text continues the client's.
             Some(Part::Text(said)) => said.text.push_str(text),
             _ => last.parts.push(Part::text(text)),
         },
@@ -621,7 +624,7 @@ fn begin(messages: &mut Vec<Message>, text: &str, asks: bool) {
     }
 }
 
-/// What of the caller's request the upstream was not sent, or with another value.
+/// The report of a translation: fields of the client's request that were dropped or changed.
 pub(super) struct ParamMappingReport {
     ignored: Vec<String>,
     changed: Vec<String>,
@@ -643,10 +646,10 @@ impl ParamMappingReport {
     }
 }
 
-/// The most fields that are named in a header: their names come from the caller.
+/// The maximum number of fields in a header: the caller chooses their names, and so the header's length.
 const MAX_NAMED: usize = 40;
 
-/// Items that stand for a conversation which only their maker's server can read.
+/// Items that replace a conversation and that only their provider's server can read.
 const SEALED: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
 fn own_item(own: &OpaquePart, by_model: bool, ignored: &mut BTreeSet<String>) -> Result<(), GatewayError> {
@@ -692,7 +695,7 @@ fn parts_of(piece: &ItemSegment) -> &[Part] {
     }
 }
 
-/// What a provider says went wrong, for the caller.
+/// Returns a provider's error for the caller.
 pub(super) fn fault_of(error: &ProviderError) -> GatewayError {
     let kind = match error.code {
         ErrorCode::RateLimitExceeded => GatewayErrorKind::RateLimit,
@@ -705,7 +708,7 @@ pub(super) fn fault_of(error: &ProviderError) -> GatewayError {
         _ => GatewayErrorKind::Upstream,
     };
     let fault = GatewayError::new(kind, error.message.clone());
-    // Where the upstream has a status of its own that says as much, it is that.
+    // An error status of the upstream is more precise than the kind's default.
     let own = error.status.and_then(|status| StatusCode::from_u16(status).ok());
     let own = own.filter(|status| status.is_client_error() || status.is_server_error());
     GatewayError { status: own.unwrap_or(fault.status), retry_after: error.retry_after, ..fault }

@@ -1,4 +1,4 @@
-//! Errors of upstreams that are no answers of an API: what is behind the address may be something else.
+//! The treatment of errors that no API wrote: the address may lead to a proxy or a web page.
 
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ use super::{Exchange, UpstreamDisposition};
 use crate::upstream::{UpstreamServer, UpstreamTarget};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 
-/// Characters of what was answered that are repeated.
+/// The maximum number of quoted characters.
 const MOST_SAID_CHARS: usize = 200;
 
 impl Exchange {
-    /// A path that is not there with what may be the reason, and pages for people as errors of the dialect.
+    /// Returns the response with errors in the client's dialect: a missing path with its probable reason, and web pages
+    /// as errors.
     pub(super) fn readable(
         &self,
         target: &Arc<UpstreamTarget>,
@@ -68,12 +69,12 @@ impl Exchange {
     }
 }
 
-/// Returns whether a client can read it: a proxy between here and the upstream answers with a page for people.
+/// Returns whether a client can parse the error. A proxy before the upstream may answer with a web page.
 fn is_error(bytes: &Bytes) -> bool {
     matches!(serde_json::from_slice(bytes), Ok(Value::Object(_) | Value::Array(_)))
 }
 
-/// A server that says which model it lacks is where it should be.
+/// Returns a hint at a wrong base URL. A server that names the missing model is at the right address and gets no hint.
 fn hint(server: &UpstreamServer, said: &str) -> Option<String> {
     if server.upstream.kind == Kind::Ollama {
         return None;

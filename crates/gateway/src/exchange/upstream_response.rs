@@ -1,4 +1,4 @@
-//! Whether what came is an answer, or says or shows that the request was too long.
+//! Classification of an upstream's response: an answer, an error, or a sign that the request was too long.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -15,16 +15,17 @@ use super::{UpstreamAttempt, UpstreamDisposition};
 use crate::window::KnownWindow;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
 
-/// What of a window stays free where a server counts a little differently each time: this share.
+/// The fraction of a window (one in so many) that stays free, because some servers count a little differently each
+/// time.
 const ROOM_MARGIN_SHARE: u64 = 100;
 
-/// An answer for which less than this share of the window is left is not worth asking for.
+/// The smallest remaining fraction of the window (one in so many) for which a shorter answer is worth a request.
 const LEAST_ANSWER_SHARE: u64 = 8;
 
-/// Fewer missing tokens than this say nothing of how a server counts.
+/// The smallest count difference that says something about a server's way of counting, in tokens.
 const LEAST_MISSING_TOKENS: u64 = 128;
 
-/// What came of a request.
+/// An upstream's response to a request.
 pub(super) enum UpstreamResponse {
     Stream(StreamOpening),
     Whole(WholeResponse),
@@ -35,40 +36,39 @@ pub(super) struct StreamOpening {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Box<UpstreamBody>,
-    /// What its first events say; they are read again.
+    /// The content of the first events. The body delivers those events again.
     pub(super) beginning: PartialResponse,
 }
 
-/// What came and is no stream.
+/// A complete response that is no stream.
 pub(super) struct WholeResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) bytes: Bytes,
-    /// What it says, if it is an answer.
+    /// The content, if the body is an answer.
     pub(super) seen: Option<PartialResponse>,
 }
 
-/// What becomes of a whole answer.
+/// The decision about a complete answer.
 pub(super) enum RelayDecision {
     /// The model is asked once more.
     Again(Box<OutboundRequest>),
     On(UpstreamDisposition),
 }
 
-/// A request that was too long.
+/// A response that says or suggests that the request was too long.
 pub(super) struct OverflowResponse {
     pub(super) overflow: ReportedOverflow,
-    /// Whether the upstream says so: an answer that came with success says nothing of a limit, it only looks as if
-    /// there were one.
+    /// Set if the upstream names the limit. An answer with a success status only suggests one.
     pub(super) is_said: bool,
-    /// Whether there is an answer: it is the client's if nothing can be left out.
+    /// Set if the response is an answer that the client can have if nothing can be left out.
     pub(super) is_usable: bool,
-    /// What speaks against it.
+    /// The sign of a silent truncation or overflow.
     pub(super) suspicion: Option<SuspectedOverflow>,
 }
 
 impl OverflowResponse {
-    /// An answer that looks like one to a request that did not fit.
+    /// Returns the classification of an answer that suggests an overflow.
     pub(super) fn suspected(suspicion: SuspectedOverflow) -> Self {
         Self {
             overflow: suspicion.overflow(),
@@ -80,7 +80,7 @@ impl OverflowResponse {
 }
 
 impl UpstreamResponse {
-    /// Returns whether a client can be given it, also when it was looked for something better.
+    /// Returns whether the response can be given to a client if the search for a better one fails.
     pub(super) fn is_for_client(&self) -> bool {
         match self {
             Self::Stream(opening) => opening.beginning.error.is_none(),
@@ -88,7 +88,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// The answer, if all of it is known: of a stream that is one without a word.
+    /// Returns the answer if it is completely known. A stream is complete here only if it ended without content.
     pub(super) fn seen(&self) -> Option<&PartialResponse> {
         match self {
             Self::Stream(opening) => {
@@ -100,7 +100,7 @@ impl UpstreamResponse {
 }
 
 impl UpstreamAttempt {
-    /// Returns whether the upstream says, or shows, that the request was too long.
+    /// Returns the overflow that the upstream states or suggests; `None` if the request was not too long.
     pub(super) fn refused(
         &self,
         came: &UpstreamResponse,
@@ -115,7 +115,8 @@ impl UpstreamAttempt {
                 (status, std::str::from_utf8(bytes).ok()?)
             }
         };
-        // Some servers have no word for it. Where the request is short, it has another reason.
+        // Some servers refuse overlong requests without an explanation. A short request must have been refused for
+        // another reason.
         let least = SMALLEST_WINDOW_TOKENS.min(self.window.tokens / 4);
         if is_wordless(said) && prepared.input < least {
             return None;
@@ -125,7 +126,7 @@ impl UpstreamAttempt {
         Some(OverflowResponse { overflow, is_said, is_usable: false, suspicion: None })
     }
 
-    /// The error that came with success. Some servers repeat a key that they refuse.
+    /// Returns the upstream's text in place of an answer, with secrets hidden: some servers quote a refused key.
     pub(super) fn said_in(&self, came: &UpstreamResponse) -> Option<String> {
         let said = match came {
             UpstreamResponse::Stream(opening) => Bytes::from(opening.beginning.error.clone()?),
@@ -134,20 +135,20 @@ impl UpstreamAttempt {
         Some(String::from_utf8_lossy(&self.target.server.hide_secrets(said)).into_owned())
     }
 
-    /// What the upstream has said in place of an answer, or in its middle.
+    /// Returns the error that the upstream sent in place of an answer, or in the middle of one.
     pub(super) fn said_error(&self, said: &str) -> GatewayError {
         let said = self.target.server.hide_secrets(Bytes::copy_from_slice(said.as_bytes()));
         fault_of(&ProviderError::in_answer(&String::from_utf8_lossy(&said)))
     }
 
-    /// What is not passed on was paid for all the same, if it is an answer.
+    /// Adds the cost of an answer that is not passed on.
     pub(super) fn bill(&self, came: &UpstreamResponse, prepared: &OutboundRequest) {
         if let Some(seen) = came.seen() {
             self.totals.add(seen.usage.as_ref(), || self.counted(prepared, seen, 0));
         }
     }
 
-    /// An overflow that looks like success.
+    /// Returns the sign of an overflow in an answer with a success status.
     pub(super) fn suspicion(
         &self,
         seen: &PartialResponse,
@@ -156,7 +157,7 @@ impl UpstreamAttempt {
         if prepared.input == 0 {
             return None;
         }
-        // What a refusal has named counts here as what the server says of itself, until it reads more.
+        // A window learned from a refusal is as good as the server's own statement, until a longer input is read.
         let read = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
         let is_learned =
             |window: &KnownWindow| window.source == LimitSource::Learned && read <= window.tokens;
@@ -182,7 +183,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// An answer goes to the client although something speaks against it: nothing can be done.
+    /// Reports that the client gets a doubtful answer, because nothing can be left out.
     pub(super) fn tell_doubt(&self, suspicion: SuspectedOverflow, prepared: &mut OutboundRequest) {
         let SuspectedOverflow::SilentlyTruncated { reported, counted } = suspicion else { return };
         let why = format!(
@@ -194,7 +195,7 @@ impl UpstreamAttempt {
         prepared.report.why = why;
     }
 
-    /// The request was shortened because the upstream seems to have cut it: that stands before what was left out.
+    /// Puts the reason for the compaction, a suspected silent truncation, before the report of the compaction itself.
     pub(super) fn tell_cut(&self, suspicion: SuspectedOverflow, shorter: &mut OutboundRequest) {
         let SuspectedOverflow::SilentlyTruncated { reported, counted } = suspicion else { return };
         let cut = format!("the upstream has read only {reported} of about {counted} tokens");
@@ -202,8 +203,8 @@ impl UpstreamAttempt {
         shorter.report.why = if why.is_empty() { cut } else { format!("{cut}; {why}") };
     }
 
-    /// After an answer that was asked for again: a server that counts half of what fits counts something else, and what
-    /// it reports is no longer taken for a cut.
+    /// Learns from the answer to a shortened request. A server that counts half of what certainly fits counts something
+    /// else. Its reports are no longer taken for a truncation.
     pub(super) fn learn_to_count(&self, seen: &PartialResponse, prepared: &OutboundRequest) {
         let reported = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
         if reported > 0 && reported < prepared.input / 2 && prepared.input - reported >= LEAST_MISSING_TOKENS
@@ -217,9 +218,10 @@ impl UpstreamAttempt {
         }
     }
 
-    /// What the end of a stream says of the window. The answer is the client's already: it holds for the next request.
+    /// Learns the window from the end of a stream. The client already has this answer, so the window applies to the
+    /// next request.
     pub(super) fn learn_from_stream(&self, seen: &PartialResponse, prepared: &OutboundRequest) {
-        // It was made to fit what is only suspected.
+        // This request was shortened to fit a suspected window, so the answer can show whether the suspicion was right.
         if self.window.source == LimitSource::Learned && self.target.is_suspected() {
             self.learn_to_count(seen, prepared);
         }
@@ -231,8 +233,8 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Where only input and output together were too much: whether there is room for a shorter answer, which is asked
-    /// for then, and nothing is left out. Once for a request.
+    /// Returns whether a shorter answer fits, so that nothing has to be left out. Applies if only input and output
+    /// together exceed the window, once for a request.
     pub(super) fn asks_for_less(
         &mut self,
         overflow: &ReportedOverflow,
@@ -244,7 +246,7 @@ impl UpstreamAttempt {
             return false;
         }
         let Some(limit) = overflow.limit_tokens else { return false };
-        // Who does not say how long the input is has refused what it has by our count.
+        // A refusal without a figure applies to the gateway's own count.
         let counted = Some(prepared.bound).filter(|_| prepared.input > 0);
         let Some(used) = overflow.used_tokens.or(counted) else { return false };
         let room = limit.saturating_sub(used).saturating_sub(limit / ROOM_MARGIN_SHARE);
@@ -256,7 +258,7 @@ impl UpstreamAttempt {
         true
     }
 
-    /// A request of which nothing can be left out, in figures that add up.
+    /// Returns the error for a request that cannot be shortened, with figures that add up.
     pub(super) fn too_long(&self, prepared: &OutboundRequest, said: Option<&str>) -> GatewayError {
         let counted = match prepared.input {
             0 => "was not counted".to_owned(),
@@ -272,14 +274,14 @@ impl UpstreamAttempt {
         quoting(GatewayError::new(GatewayErrorKind::DoesNotFit, message), said)
     }
 
-    /// What our own plan says of a request that the upstream has refused, or seems to have cut.
+    /// Returns the error if neither the upstream nor the gateway's own plan accepts the request.
     pub(super) fn refused_too(
         &self,
         fault: GatewayError,
         prepared: &OutboundRequest,
         said: Option<&str>,
     ) -> GatewayError {
-        // By our own figures it fits.
+        // The gateway's own figures say that the request fits, so the upstream's refusal is the better reason.
         if fault.kind == GatewayErrorKind::DoesNotFit
             && said.is_some()
             && prepared.bound < self.budget().usable
@@ -295,7 +297,7 @@ impl UpstreamAttempt {
         quoting(fault, said)
     }
 
-    /// The same for what our own plan has refused: what the rest of the window is kept for, and who says how large it is.
+    /// Completes the error of the gateway's own plan with the reserve for the answer and the source of the window.
     pub(super) fn reckoned(&self, fault: GatewayError) -> GatewayError {
         if fault.kind != GatewayErrorKind::DoesNotFit {
             return fault;
@@ -314,7 +316,7 @@ impl UpstreamAttempt {
         GatewayError { message, ..fault }
     }
 
-    /// An answer that came with success must be one.
+    /// Checks that a response with a success status contains an answer.
     pub(super) fn check(
         &self,
         status: StatusCode,
@@ -346,7 +348,7 @@ impl UpstreamAttempt {
     }
 }
 
-/// The fault in our words and the upstream's.
+/// Returns the error with the upstream's own words appended.
 fn quoting(fault: GatewayError, said: Option<&str>) -> GatewayError {
     let Some(said) = said else { return fault };
     let said: String = said.chars().take(500).collect();

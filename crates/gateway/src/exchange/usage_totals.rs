@@ -1,4 +1,5 @@
-//! What an answer took in all, where something was done for it: the field `x_longhaul` beside its usage.
+//! The total usage of an answer, reported as the field `x_longhaul` beside the usage if the gateway acted on the
+//! request.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,27 +17,27 @@ use longhaul_wire::edit::{Dialect, PartialResponse};
 use longhaul_wire::raw_json::{elements, field, fields, string, with_field};
 use longhaul_wire::sse::{SseEvent, SseReader};
 
-/// The field's name.
+/// The name of the field.
 const FIELD: &str = "x_longhaul";
 
-/// Why an answer ended with `length` although it was gone on with.
+/// The code for an answer that ended with `length` although it had been continued.
 const MAX_COMPACTIONS: &str = "max-compactions";
 
-/// What was asked of the upstream for one answer.
+/// The usage of all calls to the upstream for one answer.
 #[derive(Debug, Default)]
 pub(super) struct UsageTotals(Mutex<SpentTokens>);
 
-/// What a call has cost, in tokens.
+/// The usage of one call, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartialUsage {
     pub(super) input: u64,
     pub(super) output: u64,
-    /// Whether any of it is our count and not the server's.
+    /// Set if any figure is the gateway's count instead of the server's.
     pub(super) is_estimated: bool,
 }
 
 impl PartialUsage {
-    /// A call that has read so many tokens by our count, and of which no more is known.
+    /// Returns the usage of a call whose input was counted by the gateway and whose output is unknown.
     pub(super) fn input(input: u64) -> Self {
         Self { input, output: 0, is_estimated: true }
     }
@@ -44,21 +45,21 @@ impl PartialUsage {
 
 #[derive(Clone, Debug, Default)]
 struct SpentTokens {
-    /// What the newest call has reported, where the caller's dialect has no place for that.
+    /// The newest call's report, if the caller's dialect has no place for usage.
     told: Option<Usage>,
-    /// What the newest call has had by our count, input and output, where it has reported nothing.
+    /// The newest call's input and output by the gateway's count, if the server reported nothing.
     estimated_usage: Option<(u64, u64)>,
     calls: u64,
     input: u64,
     output: u64,
-    /// Some of it is our count: a server told nothing before its stream was left.
+    /// Set if part of the sums is the gateway's count, because a server had reported nothing when its stream was left.
     is_estimated: bool,
     restarts: u64,
-    /// Steps of the model's in which something was looked up for it.
+    /// The number of steps in which something was looked up for the model.
     recalls: u64,
-    /// Whether what came after a restart is only about what would have come.
+    /// Set if the text after a restart is only an approximate continuation.
     is_approximate: bool,
-    /// Whether the answer went on to the real end of the window.
+    /// Set if the answer ran to the real end of the window.
     is_spent: bool,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct AnswerCost {
     pub(super) calls: u64,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
-    /// Whether some of the tokens are our count.
+    /// Set if some of the tokens are the gateway's count.
     pub(super) is_estimated: bool,
     /// The number of times that the answer was stopped to make room.
     pub(super) restarts: u64,
@@ -88,7 +89,8 @@ impl UsageTotals {
         }
     }
 
-    /// A call that was answered, a summary too. `counted`: what it had by our count, for a server that reports nothing.
+    /// Adds an answered call, including a call for a summary. `counted` supplies the gateway's count if the server
+    /// reports nothing.
     pub(super) fn add(&self, usage: Option<&Usage>, counted: impl FnOnce() -> PartialUsage) {
         let told = |usage: &Usage| PartialUsage {
             input: usage.input_tokens,
@@ -104,12 +106,12 @@ impl UsageTotals {
         self.partial(reported.map_or_else(counted, told));
     }
 
-    /// A call that was refused: nothing is billed for it.
+    /// Adds a refused call, which is not billed.
     pub(super) fn refused(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).calls += 1;
     }
 
-    /// A call that was not waited for to its end, or broke off: it has read so many tokens by our count.
+    /// Adds a call that was abandoned or broke off, with its input by the gateway's count.
     pub(super) fn unanswered(&self, input: u64) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls += 1;
@@ -117,34 +119,34 @@ impl UsageTotals {
         spent.is_estimated = true;
     }
 
-    /// Returns whether anything was asked of the upstream yet.
+    /// Returns whether the upstream was called yet.
     pub(super) fn has_calls(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).calls > 0
     }
 
-    /// A call in another dialect has begun, or has reported what it had.
+    /// Records the report of a call in another dialect; `None` when the call begins.
     pub(super) fn set_reported_usage(&self, usage: Option<Usage>) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (spent.told, spent.estimated_usage) = (usage, None);
     }
 
-    /// A call in another dialect has ended and has not reported what it had: by our count that was so much.
+    /// Records the gateway's count for a call in another dialect that ended without a report.
     pub(super) fn set_estimated_usage(&self, input: u64, output: u64) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (spent.told, spent.estimated_usage) = (None, Some((input, output)));
     }
 
-    /// What the newest call in another dialect has reported.
+    /// Returns the report of the newest call in another dialect.
     pub(super) fn told(&self) -> Option<Usage> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).told.clone()
     }
 
-    /// A stream that was left, to be gone on with in another.
+    /// Counts a stream that was left and continued in another.
     pub(super) fn restarted(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).restarts += 1;
     }
 
-    /// A call that has cost so much: a stream, too, that did not come to its end.
+    /// Adds a call with this cost, for example a stream that was left before its end.
     pub(super) fn partial(&self, PartialUsage { input, output, is_estimated }: PartialUsage) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls += 1;
@@ -153,20 +155,20 @@ impl UsageTotals {
         spent.is_estimated |= is_estimated;
     }
 
-    /// A call in another dialect that failed; it was to read so many tokens by our count.
+    /// Adds a failed call in another dialect. `input` is the gateway's count of its input.
     pub(super) fn failed(&self, error: &ProviderError, input: u64) {
         match &error.usage {
             Some(usage) => self.add(Some(usage), || PartialUsage { input, output: 0, is_estimated: true }),
             None if matches!(error.code, ErrorCode::Timeout | ErrorCode::TruncatedStream) => {
                 self.unanswered(input);
             }
-            // Who could not be reached was not asked.
+            // Without a status the server was never reached, so nothing was billed.
             None if error.status.is_some() => self.refused(),
             None => {}
         }
     }
 
-    /// What was asked of the upstream beside the requests before.
+    /// Adds the usage of another set of calls, such as a background summary.
     pub(super) fn absorb(&self, other: &Self) {
         let SpentTokens { calls, input, output, is_estimated, .. } =
             other.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -177,7 +179,8 @@ impl UsageTotals {
         spent.is_estimated |= is_estimated;
     }
 
-    /// Another upstream, or another dialect, is tried for the same answer: what was paid so far stays in the sums.
+    /// Prepares for another upstream or dialect for the same answer. The cost so far stays in the sums; all other state
+    /// is reset.
     pub(super) fn try_elsewhere(&self) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let SpentTokens { calls, input, output, is_estimated, .. } = std::mem::take(&mut *spent);
@@ -186,22 +189,22 @@ impl UsageTotals {
         }
     }
 
-    /// Something was looked up for a step of the model's.
+    /// Counts a lookup for the model.
     pub(super) fn recalled(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).recalls += 1;
     }
 
-    /// The model was only asked to go on.
+    /// Marks the answer as an approximate continuation.
     pub(super) fn approximate(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_approximate = true;
     }
 
-    /// The answer ends at the real end of the window, because no more room could be made.
+    /// Marks the answer as ended by the window, because no more room could be made.
     pub(super) fn mark_window_exhausted(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_spent = true;
     }
 
-    /// What an answer that is sent as a whole says in its headers.
+    /// Adds the totals to the headers of a complete answer.
     pub(super) fn describe(&self, headers: &mut HeaderMap) {
         let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if spent.calls > 1 {
@@ -220,10 +223,10 @@ impl UsageTotals {
         }
     }
 
-    /// The field; `None` if nothing was done.
+    /// Returns the value of the field; `None` if the gateway did nothing.
     fn field(&self, report: &PreparationReport) -> Option<String> {
         let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // A summary may have been tried again in vain.
+        // More than one call without a compaction means that a summary failed and was tried again.
         let is_more = spent.restarts + spent.recalls > 0 || spent.calls > 1;
         (report.has_acted() || is_more).then(|| {
             let mut field = json!({
@@ -247,15 +250,15 @@ impl UsageTotals {
         })
     }
 
-    /// A whole answer with the field.
+    /// Returns a complete answer with the field added.
     pub(super) fn beside(&self, report: &PreparationReport, body: Bytes) -> Bytes {
         let added =
             self.field(report).and_then(|total| with_field(std::str::from_utf8(&body).ok()?, FIELD, &total));
         added.map_or(body, Bytes::from)
     }
 
-    /// The end of a stream with the field, in the event that has the usage; in Chat Completions without usage in the
-    /// one that has the finish reason.
+    /// Returns the end of a stream with the field in the event that has the usage. A Chat Completions stream without
+    /// usage gets the field in the event with the finish reason.
     pub(super) fn at_end(&self, report: &PreparationReport, dialect: Dialect, end: Vec<u8>) -> Vec<u8> {
         let Some(total) = self.field(report) else { return end };
         let mut events = SseReader::default();
@@ -278,7 +281,8 @@ impl UsageTotals {
 }
 
 impl UpstreamAttempt {
-    /// What a call had by our count, of which this was seen. `left`: tokens of it that other calls have written.
+    /// Returns the gateway's count of a call of which `seen` was received. `left` is the number of output tokens that
+    /// other calls have written.
     pub(super) fn counted(
         &self,
         prepared: &OutboundRequest,
@@ -293,7 +297,7 @@ impl UpstreamAttempt {
     }
 }
 
-/// The event's data with the field; `None` if it is not the one that has it.
+/// Returns the event's data with the field; `None` if the field belongs to another event.
 fn with_total(dialect: Dialect, data: &str, total: &str) -> Option<String> {
     let all = fields(data)?;
     let kind = field(&all, "type").and_then(string);

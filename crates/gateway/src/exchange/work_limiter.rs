@@ -1,4 +1,4 @@
-//! Where large requests are worked on, so that nobody else waits for them.
+//! A limit for the CPU work on large requests, so that small requests do not wait for them.
 
 use std::thread::available_parallelism;
 
@@ -6,14 +6,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
-/// Requests up to this size are read where they come in: that takes a millisecond at most, as long as nothing is looked
-/// into.
+/// The largest request that is parsed on the async thread. Finding the fields takes at most a millisecond.
 const READ_BYTES: usize = 2 << 20;
 
-/// So much of what is new is looked into where it comes in: that takes a few milliseconds at most.
+/// The largest amount of new content that is processed on the async thread, which takes a few milliseconds at most.
 const NEW_BYTES: usize = 256 << 10;
 
-/// As many large requests as there are cores are worked on at a time.
+/// A limiter that admits as many large requests at a time as there are cores.
 pub(crate) struct WorkLimiter {
     seats: Semaphore,
 }
@@ -23,19 +22,19 @@ impl WorkLimiter {
         Self { seats: Semaphore::new(available_parallelism().map_or(1, usize::from)) }
     }
 
-    /// Reads a request of so many bytes: which field stands where.
+    /// Runs the parse of a request with this many bytes.
     pub(crate) async fn read<T>(&self, bytes: usize, read: impl FnOnce() -> T) -> T {
         if bytes <= READ_BYTES { read() } else { self.work(bytes, read).await }
     }
 
-    /// Does work that takes its time by so many bytes that are new. Other tasks of this thread move to another meanwhile; a runtime
-    /// that has only one thread has to wait.
+    /// Runs work on this many new bytes. Meanwhile the other tasks of this thread move to another thread; a
+    /// single-threaded runtime has to wait.
     pub(crate) async fn work<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
         let has_others = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
         if bytes <= NEW_BYTES || !has_others {
             return work();
         }
-        // Nobody closes it.
+        // The semaphore is never closed, so acquiring cannot fail.
         let _seat = self.seats.acquire().await;
         block_in_place(work)
     }

@@ -1,5 +1,5 @@
-//! `/v1`: clients that speak another maker's dialect. What they get is the gateway's; what this server has against a
-//! request is told in their dialect too.
+//! `/v1`: the gateway's routes for clients of other providers' APIs. The gateway writes the answers. The server's own
+//! refusals are in the client's dialect, too.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,16 +25,16 @@ use crate::extract::{self, PathParams};
 use crate::guard::RequestAuthInfo;
 use crate::problem::ApiProblem;
 
-/// Below this everything is the gateway's.
+/// The path prefix of the gateway.
 pub(crate) const ROOT: &str = "/v1/";
 
-/// Servers with more models than these are not asked about each: most of them are not loaded.
+/// The number of models above which servers are not queried for each window: most of the models are not loaded.
 const MOST_ASKED: usize = 16;
 
-/// How long they may take.
+/// The time-out of such a query.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Its routes. Their description is the makers' own.
+/// Returns the gateway's routes. The providers document them.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/models", get(models))
@@ -48,43 +48,42 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/completions", post(completions))
 }
 
-/// Chat Completions.
+/// Answers Chat Completions requests.
 async fn chat(State(app): State<AppState>, request: Request) -> Response {
     answered(&app, Dialect::Chat, request, GatewayRequestKind::Answer).await
 }
 
-/// OpenAI's Responses.
+/// Answers OpenAI's Responses requests.
 async fn responses(State(app): State<AppState>, request: Request) -> Response {
     answered(&app, Dialect::Responses, request, GatewayRequestKind::Answer).await
 }
 
-/// The items that stand for a conversation of OpenAI's Responses.
+/// Answers with the items that replace a conversation of OpenAI's Responses.
 async fn compact(State(app): State<AppState>, request: Request) -> Response {
     answered(&app, Dialect::Responses, request, GatewayRequestKind::Compaction).await
 }
 
-/// Anthropic's Messages.
+/// Answers Anthropic's Messages requests.
 async fn messages(State(app): State<AppState>, request: Request) -> Response {
     answered(&app, Dialect::Messages, request, GatewayRequestKind::Answer).await
 }
 
-/// How long a request of the Messages dialect would be.
+/// Counts the tokens of a Messages request.
 async fn count_tokens(State(app): State<AppState>, request: Request) -> Response {
     answered(&app, Dialect::Messages, request, GatewayRequestKind::Count).await
 }
 
-/// Embeddings, of the model's server.
+/// Relays embeddings requests.
 async fn embeddings(State(app): State<AppState>, request: Request) -> Response {
     passed(&app, RelayEndpoint::Embeddings, request).await
 }
 
-/// Completions of a text, of the model's server.
+/// Relays text completion requests.
 async fn completions(State(app): State<AppState>, request: Request) -> Response {
     passed(&app, RelayEndpoint::Completions, request).await
 }
 
-/// What a client can ask for, in the shape that the clients of both makers read: models, and for those who show the
-/// token agents too.
+/// Lists the models, in a form that the clients of both providers can read. Callers with the token see agents, too.
 async fn models(State(app): State<AppState>, request: Request) -> Response {
     match entries(&app, shows_token(&request)).await {
         Some(data) => Json(json!({ "object": "list", "data": data, "has_more": false })).into_response(),
@@ -92,7 +91,7 @@ async fn models(State(app): State<AppState>, request: Request) -> Response {
     }
 }
 
-/// One of them.
+/// Shows one model.
 async fn model(
     State(app): State<AppState>,
     name: Result<PathParams<String>, ApiProblem>,
@@ -132,7 +131,7 @@ async fn entries(app: &AppState, with_agents: bool) -> Option<Vec<Value>> {
     Some(entries)
 }
 
-/// Returns whether a name is one of a model's.
+/// Returns whether a model has this name.
 pub(super) async fn is_listed(app: &AppState, name: &str) -> bool {
     match &app.config().gateway {
         Some(gateway) => names(app, gateway).await.contains(name),
@@ -140,7 +139,7 @@ pub(super) async fn is_listed(app: &AppState, name: &str) -> bool {
     }
 }
 
-/// An agent as a model. One that has the name of a model is asked for with the prefix.
+/// Returns an agent as a model. An agent with the name of a model gets the prefix.
 fn of_agent(agent: &AgentEntry, is_model: bool) -> Value {
     let prefix = if is_model { agents_as_models::PREFIX } else { "" };
     json!({
@@ -149,8 +148,8 @@ fn of_agent(agent: &AgentEntry, is_model: bool) -> Value {
     })
 }
 
-/// Those of the gateway's upstreams by name, and those of the configured model's server where it is one of them: the
-/// demo's model has none.
+/// Returns the names of the upstreams' models, and those of the configured model's server if it is an upstream. The
+/// demo's model has no server.
 async fn names(app: &AppState, gateway: &Gateway) -> BTreeSet<String> {
     let usual = if gateway.has_usual() { app.runtime().models_of_usual().await } else { Vec::new() };
     let mut names: BTreeSet<String> = usual.into_iter().collect();
@@ -159,13 +158,13 @@ async fn names(app: &AppState, gateway: &Gateway) -> BTreeSet<String> {
 }
 
 async fn entry(gateway: &Gateway, name: &str, asks: bool) -> Value {
-    // A server that is asked and does not answer leaves what is known.
+    // A server that does not answer in time leaves the window as far as it is known.
     let asked = tokio::time::timeout(PATIENCE, gateway.window(name, asks)).await;
     let window = match asked {
         Ok(window) => window,
         Err(_) => gateway.window(name, false).await,
     };
-    // The window is the model's own: through the gateway a conversation may be longer.
+    // This is the model's own window. Through the gateway a conversation may be longer.
     json!({
         "id": name, "object": "model", "created": 0, "owned_by": "longhaul",
         "type": "model", "display_name": name,
@@ -176,7 +175,7 @@ async fn entry(gateway: &Gateway, name: &str, asks: bool) -> Value {
     })
 }
 
-/// What a client wants of its request.
+/// The purpose of a client's request.
 enum GatewayRequestKind {
     Answer,
     Count,
@@ -194,7 +193,7 @@ async fn passed(app: &AppState, path: RelayEndpoint, request: Request) -> Respon
     response(gateway.relay_request(path, call).await, Some(answering))
 }
 
-/// Head and body of a request, or what is wrong with it as an answer.
+/// Reads head and body of a request, or returns the refusal as an answer.
 async fn read(
     app: &AppState,
     dialect: Dialect,
@@ -229,13 +228,13 @@ async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: Gat
     };
     let model = match &read {
         Some(Ok(request)) => Some(request.model().to_owned()),
-        // It may be right for an agent.
+        // A request that the gateway cannot read may still be valid for an agent.
         Some(Err(_)) | None => agents_as_models::model_of(&body),
     };
     let meant = match agents_as_models::meant(app, model).await {
         Ok(meant) => meant,
         Err(fault) if is_known => return told(dialect, fault),
-        // Who has not shown the token is not told which agents there are.
+        // A caller without the token must not learn which agents exist.
         Err(_) => return refused(dialect, &ApiProblem::unauthorized()),
     };
     if let Some((agent, model)) = meant {
@@ -264,7 +263,7 @@ async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: Gat
     response(reply, Some(answering))
 }
 
-/// What a body is coded in, if it is.
+/// Returns the content encoding of a body, if it has one.
 fn coding(headers: &HeaderMap) -> Option<String> {
     let named = headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().unwrap_or("?"));
     let mut codings = named.flat_map(|list| list.split(',')).map(str::trim);
@@ -272,12 +271,12 @@ fn coding(headers: &HeaderMap) -> Option<String> {
     Some(coding.chars().take(50).collect())
 }
 
-/// Returns whether whoever asks has shown the token.
+/// Returns whether the caller has shown the token.
 fn shows_token(request: &Request) -> bool {
     request.extensions().get::<RequestAuthInfo>().is_some_and(|visit| visit.is_known)
 }
 
-/// What a client shows to get in here is for nobody behind the gateway.
+/// Removes this server's token from the headers. It must not reach an upstream.
 fn without_token(app: &AppState, mut headers: HeaderMap) -> HeaderMap {
     let token = &app.config().token;
     let is_ours = |value: &HeaderValue| {
@@ -292,7 +291,7 @@ fn without_token(app: &AppState, mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-/// `answering` lives as long as the stream.
+/// Returns the reply as a response. `answering` lives as long as the stream.
 fn response(reply: GatewayReply, answering: Option<TaskTrackerToken>) -> Response {
     let body = match reply.body {
         ReplyBody::Whole(bytes) => Body::from(bytes),
@@ -312,19 +311,19 @@ fn missing(dialect: Dialect) -> Response {
     told(dialect, GatewayError::new(GatewayErrorKind::NotFound, message.to_owned()))
 }
 
-/// What this server has against a request of the gateway's, as the dialect of its path says it.
+/// Returns the server's refusal of a gateway request, in the dialect of the path.
 pub(crate) fn refused_at(path: &str, problem: &ApiProblem) -> Response {
     let dialect = dialect_at(path);
     let mut fault = fault_of(problem);
     if let Some(hint) = hint(path) {
         fault.message = format!("{} {hint}", fault.message);
     }
-    // Nothing but the path was looked at.
+    // Only the path was examined here, so the model is not what is absent.
     let kind = if fault.kind == GatewayErrorKind::Absent { GatewayErrorKind::NoSuchPath } else { fault.kind };
     told(dialect, GatewayError { kind, ..fault })
 }
 
-/// A problem at the end of a stream that was begun, as the dialect of its path says it.
+/// Returns a problem as the last event of a stream, in the dialect of the path.
 pub(crate) fn event_at(path: &str, problem: &ApiProblem) -> Vec<u8> {
     let mut out = Vec::new();
     response_writer::stream(dialect_at(path), ResponseHead::default())
@@ -340,14 +339,14 @@ fn dialect_at(path: &str) -> Dialect {
     }
 }
 
-/// The path below [`ROOT`], however often that stands there.
+/// Returns the path below [`ROOT`], without any repetition of it.
 fn without_roots(path: &str) -> &str {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.trim_start_matches(&ROOT[1..])
 }
 
-/// The address that is meant by one of the gateway's with slashes too many, as a base URL with a slash at its end makes
-/// it; `None` if nothing is wrong with it.
+/// Returns the address without superfluous slashes, which a base URL with a slash at its end produces; `None` if
+/// nothing is wrong with the address.
 pub(crate) fn tidy_uri(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     if !path.contains("//") && !path.ends_with('/') {
@@ -364,7 +363,7 @@ pub(crate) fn tidy_uri(uri: &Uri) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// Returns whether somebody meant a path of the gateway's, whose base URL lacks `/v1` or has it twice.
+/// Returns whether a client meant a path of the gateway, but its base URL lacks `/v1` or has it twice.
 pub(crate) fn is_missed(path: &str) -> bool {
     let known = [
         "chat/completions",
@@ -380,7 +379,7 @@ pub(crate) fn is_missed(path: &str) -> bool {
     known.contains(&meant) && path.strip_prefix(ROOT) != Some(meant)
 }
 
-/// What may be wrong with a base URL.
+/// Returns a hint at the mistake in a base URL.
 fn hint(path: &str) -> Option<String> {
     let meant = without_roots(path);
     let wrong = if path.starts_with(ROOT) { "has /v1 once too often" } else { "lacks /v1" };
@@ -391,7 +390,7 @@ fn refused(dialect: Dialect, problem: &ApiProblem) -> Response {
     told(dialect, fault_of(problem))
 }
 
-/// A problem as the gateway tells of it.
+/// Returns a problem as a gateway error.
 pub(super) fn fault_of(problem: &ApiProblem) -> GatewayError {
     let kind = match problem.status() {
         StatusCode::UNAUTHORIZED => GatewayErrorKind::Auth,

@@ -1,7 +1,7 @@
-//! What was given to a connection and is not sent yet.
+//! The limit of bytes that a connection was given and has not sent yet.
 //!
-//! The HTTP library gathers up to 400 KB for each connection before it stops asking for more. A client that does
-//! not read would have that kept for it; with many such clients it adds up.
+//! The HTTP library buffers up to 400 KB for each connection before it stops asking for more. With many clients that do
+//! not read, these buffers would add up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,24 +9,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-/// What a connection may hold before it is given more, in bytes. The frame that goes beyond it is the last.
+/// The buffered bytes at which a connection gets no more. The frame that crosses the limit is the last one.
 pub(super) const MOST_HELD_BYTES: usize = 64 << 10;
 
-/// Bytes that one connection holds.
+/// The buffered bytes of one connection.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionBackpressure {
     bytes: AtomicUsize,
     freed: Notify,
 }
 
-/// A frame, shared with others, that counts for one connection until it is sent.
+/// A shared frame that counts for one connection until it is sent.
 struct CountedFrame {
     frame: Bytes,
     held: Arc<ConnectionBackpressure>,
 }
 
 impl ConnectionBackpressure {
-    /// The same frame, counted until it is dropped.
+    /// Returns the frame, counted until it is dropped.
     pub(super) fn count(self: &Arc<Self>, frame: Bytes) -> Bytes {
         self.bytes.fetch_add(frame.len(), Ordering::Relaxed);
         Bytes::from_owner(CountedFrame { frame, held: Arc::clone(self) })

@@ -1,13 +1,13 @@
-//! An announcement as it goes over the wire.
+//! The text form of events in the stream.
 
 use bytes::Bytes;
 use longhaul::api_events::ApiEvent;
 use serde_json::Value;
 
-/// What a silent stream says.
+/// The comment of a silent stream.
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// A frame. Its id is the [`SsePosition`](super::SsePosition) that who has it is at.
+/// Returns the frame of an event. Its id is the [`SsePosition`](super::Position) of a client that has received it.
 pub(super) fn frame(announcement: &ApiEvent) -> Bytes {
     let id = announcement.seq.map(|seq| match announcement.ends_event {
         true => seq.to_string(),
@@ -16,15 +16,15 @@ pub(super) fn frame(announcement: &ApiEvent) -> Bytes {
     with_id(announcement, id)
 }
 
-/// A frame with that id.
+/// Returns the frame of an event with that id.
 pub(super) fn with_id(announcement: &ApiEvent, id: Option<String>) -> Bytes {
-    // What is made of strings and numbers can be written, and has no line breaks then.
+    // Strings and numbers can always be serialised, and their JSON has no line breaks.
     let data = serde_json::to_string(announcement).unwrap_or_default();
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     ["event: ", announcement.name, "\ndata: ", &data, "\n", &id, "\n"].concat().into()
 }
 
-/// The event that a frame brings.
+/// Returns the event of a frame.
 pub(crate) fn event(frame: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(frame).ok()?;
     let data = text.lines().find_map(|line| line.strip_prefix("data: "))?;

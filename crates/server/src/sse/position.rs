@@ -1,15 +1,16 @@
-//! What the `id` of an event says: where who has it is.
+//! The position of a client in a session's log, as in the `id` of an event.
 
 use std::str::FromStr;
 
 use longhaul_core::ids::Seq;
 
-/// Where a watcher is. As text: `3`, all of event 3 was told; `3.1`, only the first of the announcements that it means.
+/// A watcher's position. As text, `3` means that all of event 3 was received, and `3.1` only the first of its
+/// announcements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SsePosition {
-    /// Everything up to this event was told.
+    /// The newest event that was received completely.
     pub(super) after: Seq,
-    /// Announcements told of one event behind it.
+    /// The next event, with the number of its announcements that were received.
     pub(super) begun: (Seq, usize),
 }
 

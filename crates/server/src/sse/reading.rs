@@ -1,8 +1,8 @@
-//! The log as those read it who were away for long.
+//! The log for watchers that were away for long.
 //!
-//! What an event means depends on all before it, so who reads the log needs a [`EventReplay`], which is as large as
-//! the session. Watchers have none of their own: those of one session read one after another, what one has read
-//! lately the next ones find, and only a few replays are kept, however many watchers stop in mid-reading.
+//! The meaning of an event depends on all events before it. A reader of the log therefore needs an [`EventReplay`],
+//! which is as large as the session. Watchers share these. Those of one session read one after another, find the pages
+//! that others have read, and share a few replays.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,44 +15,44 @@ use super::frame::frame;
 use crate::app::AppState;
 use crate::problem::ApiProblem;
 
-/// Events read from the log at a time: those that are only folded, and those that are told.
+/// The number of events per read: events that are only folded, and events that are sent.
 const PASSED_EVENTS: usize = 64;
 const TOLD_EVENTS: usize = 8;
 
-/// A page is full with that many bytes of frames. The event that goes beyond it is its last.
+/// The size of a full page, in bytes of frames. The event that crosses the limit is the last one of its page.
 pub(super) const PAGE_BYTES: usize = 64 << 10;
 
-/// Pages and replays kept of a session that somebody reads.
+/// The pages and replays that are kept for a session with readers.
 const PAGES: usize = 16;
 pub(super) const REPLAYS: usize = 4;
 
-/// The sessions that are read.
+/// The sessions that have readers.
 #[derive(Debug, Default)]
 pub(crate) struct LogReaderRegistry(Mutex<HashMap<SessionId, Weak<SharedLogReader>>>);
 
-/// One session's log, as long as somebody reads it.
+/// The log of one session, kept as long as it has a reader.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLogReader(tokio::sync::Mutex<LogReaderCache>);
 
-/// What was used lately, last.
+/// The pages and replays, the most recently used last.
 #[derive(Debug, Default)]
 struct LogReaderCache {
     pages: VecDeque<Arc<SseFramePage>>,
     replays: VecDeque<EventReplay>,
 }
 
-/// What some events mean.
+/// The frames of some events.
 #[derive(Debug)]
 pub(crate) struct SseFramePage {
     after: Seq,
     /// The last of the events.
     pub(super) until: Seq,
-    /// In order, with the position of the event.
+    /// The frames in order, each with the position of its event.
     pub(super) frames: Vec<(Seq, Bytes)>,
 }
 
 impl LogReaderRegistry {
-    /// The reading of that session, shared by all who read it.
+    /// Returns the session's reader, which all watchers share.
     pub(crate) fn of(&self, session: &SessionId) -> Arc<SharedLogReader> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reading) = all.get(session).and_then(Weak::upgrade) {
@@ -66,7 +66,7 @@ impl LogReaderRegistry {
 }
 
 impl SharedLogReader {
-    /// A page on which the event after `after` is. The log has events up to `until`, at least.
+    /// Returns a page that contains the event after `after`. The log has events up to `until` at least.
     ///
     /// # Errors
     /// The store's; `internal` if the log is shorter or cannot be folded.

@@ -1,4 +1,4 @@
-//! An upstream's body as it comes.
+//! An upstream's body as a stream of chunks.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -13,29 +13,31 @@ use super::ended_early;
 use longhaul_wire::edit::deferral::CallUnwrapper;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseEvent, SseReader, WireCodec};
 
-/// The most that is read ahead of a stream, in bytes.
+/// The maximum read-ahead of a stream, in bytes.
 const MAX_HELD_BYTES: usize = 256 << 10;
 
-/// The most that a call has which is held back until it is whole, in bytes.
+/// The largest call that is held back until it is complete, in bytes.
 const MAX_CALL_BYTES: usize = 16 << 20;
 
-/// An upstream's body as it comes.
+/// An upstream's body as a stream of chunks.
 pub(in crate::exchange) struct UpstreamBody {
     stream: Pin<Box<dyn Stream<Item = Result<Bytes, GatewayError>> + Send>>,
     coding: Option<BodyDecompressor>,
-    /// What was read ahead.
+    /// The chunks that were read ahead.
     held: VecDeque<Result<Option<Bytes>, GatewayError>>,
-    /// How long it may be silent; `None` where somebody else sees to that.
+    /// The longest allowed silence; `None` if the source of the body enforces one.
     idle: Option<Duration>,
     heard_at: Instant,
-    /// Gives the client's tools their calls, where some are deferred.
+    /// The filter that restores the client's own calls if some of its tools are deferred.
     calls: Option<CallUnwrapper>,
     is_over: bool,
 }
 
 impl UpstreamBody {
+    /// Creates a body from a response.
+    ///
     /// # Errors
-    /// [`GatewayError`] if it comes in a coding that cannot be read.
+    /// [`GatewayError`] if the body's encoding is not supported.
     pub(in crate::exchange) fn new(
         response: reqwest::Response,
         idle: Duration,
@@ -50,7 +52,7 @@ impl UpstreamBody {
         Ok(Self { coding, idle: Some(idle), ..Self::written(pieces) })
     }
 
-    /// An answer that is written here. Whoever reads what it is written from sees to its silence.
+    /// Creates a body that the gateway writes itself. The reader of its source enforces the silence limit.
     pub(in crate::exchange) fn written(
         pieces: impl Stream<Item = Result<Bytes, GatewayError>> + Send + 'static,
     ) -> Self {
@@ -65,7 +67,7 @@ impl UpstreamBody {
         }
     }
 
-    /// Filters the stream from here on, what was read ahead of it included.
+    /// Filters the stream from here on, including the chunks that were read ahead.
     pub(in crate::exchange) fn unwrap_calls(&mut self, calls: Option<CallUnwrapper>) {
         let Some(mut calls) = calls else { return };
         for held in std::mem::take(&mut self.held) {
@@ -77,10 +79,10 @@ impl UpstreamBody {
         self.calls = Some(calls);
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next chunk; `None` at the end.
     ///
     /// # Errors
-    /// [`GatewayError`] if it breaks off or nothing comes for too long.
+    /// [`GatewayError`] if the body breaks off or is silent for too long.
     pub(in crate::exchange) async fn next(&mut self) -> Result<Option<Bytes>, GatewayError> {
         if let Some(held) = self.held.pop_front() {
             return held;
@@ -112,8 +114,8 @@ impl UpstreamBody {
         }
     }
 
-    /// Returns whether it begins as a stream of events does; what is blank for too long is none. What was read is
-    /// read again.
+    /// Returns whether the body begins like an event stream. A body of too many leading blanks does not. The chunks
+    /// stay available.
     pub(in crate::exchange) async fn has_events(&mut self) -> bool {
         let (mut held, mut begun) = (VecDeque::new(), Vec::new());
         let mut known = None;
@@ -133,7 +135,7 @@ impl UpstreamBody {
     async fn next_piece(&mut self) -> Result<Option<Bytes>, GatewayError> {
         let next = self.stream.next();
         let next = match self.idle {
-            // Whoever waits may give up and come again: the silence goes on.
+            // The caller may cancel this wait and call again; the deadline counts from the last chunk all the same.
             Some(idle) => timeout_at(self.heard_at + idle, next).await.map_err(|_| {
                 let message = format!("the upstream was silent for {} s", idle.as_secs_f64());
                 GatewayError::new(GatewayErrorKind::Timeout, message)
@@ -145,8 +147,8 @@ impl UpstreamBody {
         Ok(chunk)
     }
 
-    /// What a stream says before its model has said anything: an error, or nothing at all. Waits for that until `hold`
-    /// is over. What was read is read again.
+    /// Returns the beginning of a stream up to its first content: an error, or nothing at all. Waits at most `hold`
+    /// after the first chunk. The chunks stay available.
     pub(in crate::exchange) async fn beginning(
         &mut self,
         wire: &dyn WireCodec,
@@ -157,7 +159,7 @@ impl UpstreamBody {
         let (mut held, mut held_bytes) = (VecDeque::new(), 0);
         let mut broke = None;
         loop {
-            // Whoever holds nothing waits for it as long as it takes.
+            // Without a held chunk there is nothing to pass on, so the wait has no limit here.
             let next = match held.is_empty() {
                 true => self.next().await,
                 false => match timeout_at(until, self.next()).await {
@@ -185,21 +187,21 @@ impl UpstreamBody {
                 break;
             }
         }
-        // Not everybody ends an event as it should be.
+        // Some servers omit the empty line behind their last event.
         watcher.read(&SseEvent::parse(&events.take_rest()));
         held.append(&mut self.held);
         self.held = held;
         let seen = watcher.seen().clone();
-        // Who closes a stream that has said nothing has not answered.
+        // A stream that closes without content is no answer.
         let ended = (seen.over && seen.finish.is_none()).then(ended_early);
         let is_nothing = seen.finish.is_none() && seen.error.is_none() && seen.is_empty();
         StreamBeginning { broke: broke.or(ended).filter(|_| is_nothing), seen }
     }
 }
 
-/// How a stream begins.
+/// The beginning of a stream.
 pub(in crate::exchange) struct StreamBeginning {
     pub(in crate::exchange) seen: PartialResponse,
-    /// Why it ended, if that is all there is of it.
+    /// The error that ended the stream, if there was no content.
     pub(in crate::exchange) broke: Option<GatewayError>,
 }

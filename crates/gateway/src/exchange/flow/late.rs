@@ -1,4 +1,4 @@
-//! A stream whose upstream is long in coming.
+//! A stream for a client whose upstream is slow to begin.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::COMMENT;
 use crate::gateway::ReplyStream;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, WireCodec};
 
-/// A stream whose upstream is long in coming: comments until then, errors inside.
+/// Returns a stream that sends comments until the upstream begins. Errors then arrive inside the stream.
 pub(in crate::exchange) fn delayed_stream(
     wire: &'static dyn WireCodec,
     keep_alive: Duration,

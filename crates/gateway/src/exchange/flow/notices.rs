@@ -1,4 +1,4 @@
-//! What the client is told of what is done.
+//! Notices to the client about the gateway's actions.
 
 use longhaul_core::message::ModelStopReason;
 use longhaul_core::usage::Usage;
@@ -6,11 +6,11 @@ use longhaul_core::usage::Usage;
 use super::{AnswerFlow, EventProcessor, OutputPauseDetector};
 use longhaul_wire::edit::{StreamMerger, ephemeral};
 
-/// From this share of the window on, in percent, it counts as full.
+/// The share of the window, in percent, from which on it counts as full.
 const FULL_PERCENT: u64 = 97;
 
 impl AnswerFlow {
-    /// A notice: as a comment, and in the text where that is wanted.
+    /// Sends a notice as a comment, and in the text if configured.
     pub(super) fn send_notice(&mut self, notice: &str, in_text: &str) {
         self.out.push_back(notice.comment().into());
         let wanted = self.attempt.as_ref().is_some_and(|route| route.exchange.inner.config.notices_in_text);
@@ -21,7 +21,7 @@ impl AnswerFlow {
         }
     }
 
-    /// Says that the window is full, if it is.
+    /// Reports a full window, if it is full.
     pub(super) fn report_full_window(&mut self) {
         let Some(window) = self.attempt.as_ref().map(|route| route.window.tokens) else { return };
         let seen = self.reader.seen();
@@ -43,14 +43,14 @@ impl AnswerFlow {
     }
 }
 
-/// Says a notice, if a text is open.
+/// Writes a notice into the answer if a text is open. Returns whether it did.
 pub(super) fn has_said(splice: &mut dyn StreamMerger, note: &str, out: &mut Vec<u8>) -> bool {
     let before = out.len();
     splice.notice(note, out);
     out.len() > before
 }
 
-/// A notice where readers of events do not see it.
+/// A notice as an SSE comment, which parsers of events skip.
 pub(super) trait StreamComment {
     fn comment(&self) -> String;
 }

@@ -1,4 +1,4 @@
-//! Where an answer that streams is stopped: in its text only, between two words.
+//! The detector of the point at which a streaming answer is stopped: only in its text, and between two words.
 
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::usage::Usage;
@@ -8,29 +8,29 @@ use longhaul_wire::edit::{PartialResponse, StreamPosition};
 /// The share of the window, in percent, at which an answer is stopped.
 const FULL_PERCENT: u64 = 90;
 
-/// How long the end of a word is waited for, in tokens. Some scripts have no blanks.
+/// The wait for the end of a word, in tokens. It is bounded because some scripts have no blanks.
 const GRACE_TOKENS: u64 = 48;
 
-/// How long a blank is waited for that has not been said yet, in tokens. What ends with a blank is sent back without it, and
-/// a model need not say the same one again; some servers end each piece with one.
+/// The wait for a blank that has not arrived yet, in tokens. The text is sent back without its trailing blank, and a
+/// model need not repeat the same blank. Some servers end every piece with one, so the wait is bounded.
 const BLANK_GRACE_TOKENS: u64 = 12;
 
-/// What a learned tokenizer's count of a text may be off by, in percent: the goal for the next input.
+/// The error of a learned tokenizer's count, in percent: the target accuracy for the next input.
 const LEARNED_ERROR_PERCENT: u64 = 3;
 
-/// Bytes that are counted at a time.
+/// The number of bytes that are counted at a time.
 const BLOCK_BYTES: usize = 64;
 
-/// Counts what comes, and says where it is to end.
+/// Counts the output, and decides where it is stopped.
 #[derive(Debug)]
 pub(super) struct OutputPauseDetector {
     counter: Option<MessageTokenCounter>,
-    /// Tokens of output, of all streams, at which the present one is stopped.
+    /// The output of all streams at which the present stream is stopped, in tokens.
     at_tokens: u64,
     tokens: u64,
     counted: StreamedBytes,
     window: u64,
-    /// What the client wants at most, in tokens.
+    /// The client's output limit, in tokens.
     limit: Option<u64>,
     /// Input of the present stream, in tokens.
     input: u64,
@@ -40,7 +40,7 @@ pub(super) struct OutputPauseDetector {
     reported: u64,
 }
 
-/// What was counted, in bytes.
+/// The lengths of the counted output, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct StreamedBytes {
     text: usize,
@@ -64,7 +64,7 @@ impl OutputPauseDetector {
         pause
     }
 
-    /// A new stream begins, whose input has all that was written so far.
+    /// Starts a new stream whose input contains all earlier output.
     pub(super) fn start_stream(&mut self, window: u64, input: u64) {
         (self.window, self.input, self.before, self.reported) = (window, input, self.tokens, 0);
         self.set_end();
@@ -73,13 +73,13 @@ impl OutputPauseDetector {
     fn set_end(&mut self) {
         let room = (self.window * FULL_PERCENT / 100).saturating_sub(self.input);
         let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.before));
-        // What has room in any case ends by the server's own count.
+        // An answer that fits in any case is ended by the server, which counts the limit by its own tokenizer.
         let room = if left <= room { room.max(with_error(left)) } else { room };
         self.at_tokens = self.before.saturating_add(room);
     }
 
-    /// The server says what the present stream has read and written so far: where that is more than was thought, it is less
-    /// room. More than the window is no count.
+    /// Uses the server's report on the present stream. A larger input than estimated leaves less room. A report above
+    /// the window is no valid count.
     pub(super) fn apply_reported_usage(&mut self, usage: &Usage) {
         if usage.input_tokens > self.input && usage.input_tokens <= self.window {
             self.input = usage.input_tokens;
@@ -90,17 +90,17 @@ impl OutputPauseDetector {
         }
     }
 
-    /// Output of all streams, as it was counted or reported, whichever is more, in tokens.
+    /// Returns the output of all streams as counted or reported, whichever is larger, in tokens.
     fn written(&self) -> u64 {
         self.tokens.max(self.before + self.reported)
     }
 
-    /// Output of all streams, in tokens.
+    /// Returns the output of all streams by the gateway's count, in tokens.
     pub(super) fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Counts what is new.
+    /// Counts new output.
     pub(super) fn count(&mut self, seen: &PartialResponse, counter: impl FnOnce() -> MessageTokenCounter) {
         let (text, reasoning) = (seen.text.len(), seen.reasoning.len());
         if text + reasoning < self.counted.text + self.counted.reasoning + BLOCK_BYTES {
@@ -112,10 +112,10 @@ impl OutputPauseDetector {
         self.counted = StreamedBytes { text, reasoning };
     }
 
-    /// Returns whether it is to end before what comes next, which is `next` alone. Only before more text: what is
-    /// finished is not gone on with.
+    /// Returns whether the answer is to be stopped before the event `next`. Only before more text: a finished answer is
+    /// not continued.
     pub(super) fn is_due(&self, seen: &PartialResponse, next: impl FnOnce() -> PartialResponse) -> bool {
-        // By our count that was all that is wanted; the server goes by its own.
+        // The limit is reached by the gateway's count. The server counts by its own, and its end is awaited.
         let is_all = self.limit.is_some_and(|limit| (limit..with_error(limit)).contains(&self.written()));
         if is_all
             || self.written() < self.at_tokens
@@ -137,8 +137,8 @@ impl OutputPauseDetector {
     }
 }
 
-/// Tokens of a text as the model's tokenizer charges, where that was learned, with the expected error; never less than the
-/// estimate. Room that is gone too early costs a pause, room that is gone too late the rest of the answer.
+/// Returns the tokens of a text at the learned rate of the model's tokenizer, with the expected error; never less than
+/// the estimate. A stop too early costs a pause, a stop too late costs the rest of the answer.
 fn charged(counter: &MessageTokenCounter, text: &str) -> u64 {
     let estimated = counter.text(text);
     let Some(prior) = counter.prior() else { return estimated };
@@ -151,7 +151,8 @@ pub(super) fn is_full(tokens: u64, window: u64) -> bool {
     tokens.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT)
 }
 
-/// What so many tokens may be by our count. A server that writes more does not keep to its limit.
+/// Returns the largest plausible gateway count for `tokens` tokens of the server. A server that writes more ignores its
+/// limit.
 pub(super) fn with_error(tokens: u64) -> u64 {
     tokens.saturating_add(tokens / 2)
 }

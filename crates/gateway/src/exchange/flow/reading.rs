@@ -1,4 +1,4 @@
-//! Events as they are read on their way.
+//! The parsing of events on their way to the client.
 
 use bytes::Bytes;
 
@@ -29,29 +29,29 @@ pub(super) fn parse_chunk(
     watched
 }
 
-/// What was read of a chunk.
+/// The parse of a chunk.
 #[derive(Default)]
 pub(super) struct ParsedChunk {
-    /// What of it ends with an event, as it came; what is behind waits for the rest of its own.
+    /// The bytes of complete events. Bytes behind the last event wait for the rest of their own.
     pub(super) out: Bytes,
-    /// Whether that is more than comments and pings.
+    /// Set if the chunk has more than comments and pings.
     pub(super) says: bool,
     pub(super) has_unread_error: bool,
 }
 
-/// Returns whether an event is an error that no client reads: llama.cpp has a field of its own for it.
+/// Returns whether an event is an error that no client reads: llama.cpp sends it under a field name of its own.
 pub(super) fn is_unread_error(raw: &[u8]) -> bool {
     raw.starts_with(b"error:")
 }
 
-/// Events of which every character is whole: bytes that are no text become U+FFFD, and an event that ends inside a
-/// character waits for the next.
+/// A filter for events with complete characters. Invalid bytes become U+FFFD, and an event that ends inside a character
+/// waits for the next one.
 #[derive(Default)]
 pub(super) struct CharacterFilter(SurrogateJoiner);
 
 impl CharacterFilter {
     pub(super) fn take(&mut self, raw: Bytes) -> Vec<Bytes> {
-        // What only keeps the line alive ends no waiting.
+        // A keep-alive comment must not flush the half character that waits.
         let passes = |text: &str| self.0.lets_pass(text) || is_comment(&raw);
         if std::str::from_utf8(&raw).is_ok_and(passes) {
             return vec![raw];
@@ -65,32 +65,32 @@ impl CharacterFilter {
     }
 }
 
-/// What an event brings.
+/// Returns the content of an event.
 pub(super) fn seen_in(wire: &dyn WireCodec, raw: &[u8]) -> PartialResponse {
     let mut watcher = wire.stream_parser();
     watcher.read(&SseEvent::parse(raw));
     watcher.seen().clone()
 }
 
-/// The text that an event brings.
+/// Returns the text of an event.
 pub(super) fn said_by(wire: &dyn WireCodec, raw: &[u8]) -> String {
     seen_in(wire, raw).text
 }
 
-/// Returns whether an event says nothing to a reader.
+/// Returns whether an event has no data for a reader.
 pub(super) fn is_comment(raw: &[u8]) -> bool {
     SseEvent::parse(raw).data.is_empty()
 }
 
-/// Returns whether an event is more than a sign of life. Signs are enough where the model may be at something that
-/// it does not show.
+/// Returns whether an event is more than a sign of life. During reasoning or a call a sign of life is enough, because
+/// the model may be at work on hidden content.
 pub(super) fn says_more(raw: &[u8], seen: &PartialResponse) -> bool {
     let works_unseen = matches!(seen.position, StreamPosition::Reasoning | StreamPosition::Call);
     let data = SseEvent::parse(raw).data;
     works_unseen || !data.is_empty() && !is_ping(&data)
 }
 
-/// Returns whether the end of a body, which has no empty line, is an event all the same (or nothing).
+/// Returns whether the end of a body without an empty line is a complete event, or blank.
 pub(super) fn is_whole(rest: &[u8]) -> bool {
     let event = SseEvent::parse(rest);
     let data = event.data.trim();

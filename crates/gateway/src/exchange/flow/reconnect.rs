@@ -1,4 +1,4 @@
-//! An answer whose upstream broke off: it goes on in another stream of the same upstream.
+//! The continuation of an answer that its upstream broke off, in another stream of the same upstream.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use longhaul_wire::edit::{GatewayError, GatewayErrorKind, StreamPosition};
 const BROKEN: &str = "the upstream broke off its answer; it is asked to go on";
 
 impl AnswerFlow {
-    /// Handles a stream that broke off: the answer goes on in another one where that repeats nothing, else it has failed.
+    /// Handles a broken stream. The answer continues in another stream if no text would be repeated; otherwise it has
+    /// failed.
     pub(super) fn handle_broken_stream(&mut self, fault: GatewayError) {
         match self.after_break() {
             BrokenAnswerAction::GiveUp => self.break_off(fault),
@@ -23,7 +24,7 @@ impl AnswerFlow {
         }
     }
 
-    /// Returns how the answer goes on if its stream breaks off here.
+    /// Returns the action for a stream that breaks off at this point.
     fn after_break(&self) -> BrokenAnswerAction {
         let (Some(route), EventProcessor::Joins(_)) = (&self.attempt, &self.reader) else {
             return BrokenAnswerAction::GiveUp;
@@ -44,7 +45,7 @@ impl AnswerFlow {
         broken.next(route.exchange.inner.config.retry.stream_attempts)
     }
 
-    /// The error of an event that ends the answer for a reason that may pass, where the answer can go on.
+    /// Returns the error of an event that ends the answer for a temporary reason, if the answer can continue.
     pub(super) fn passing_error(&self, raw: &[u8]) -> Option<GatewayError> {
         let error = seen_in(self.wire, raw).error?;
         let fault = self.attempt.as_ref()?.said_error(&error);
@@ -58,7 +59,7 @@ impl AnswerFlow {
         Some(fault).filter(|_| may_pass && self.after_break() != BrokenAnswerAction::GiveUp)
     }
 
-    /// Leaves the broken stream, and asks the upstream to go on after a wait.
+    /// Leaves the broken stream, and asks the upstream to continue after a wait.
     fn reconnect(&mut self, fault: GatewayError) {
         let newest = self.reader.seen().usage.clone();
         let Some(left) = self.leave_for_next("", newest) else { return self.break_off(fault) };
@@ -77,7 +78,7 @@ impl AnswerFlow {
     }
 }
 
-/// Asks the upstream to go on, again and again while it cannot be reached, until the patience of `retry` ends.
+/// Asks the upstream to continue, repeatedly while it is unreachable, until the patience of `retry` ends.
 async fn resume(
     left: AbandonedStream,
     retry: RetryPolicy,
@@ -104,7 +105,7 @@ async fn resume(
     }
 }
 
-/// Returns whether the upstream may answer later: it is not there, or too busy.
+/// Returns whether the upstream may answer later, because it is unreachable or too busy now.
 fn is_outage(fault: &GatewayError) -> bool {
     let is_kind = matches!(
         fault.kind,

@@ -1,4 +1,4 @@
-//! An answer that is stopped where the window ends, and gone on with when room was made.
+//! The restart of an answer that was stopped at the end of the window, once room is made.
 
 use std::time::Duration;
 
@@ -17,28 +17,28 @@ use super::{AnswerFlow, EventProcessor, FlowPhase, UpstreamBody, pause};
 use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING, SPENT};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseReader, StreamPosition};
 
-/// The most times that the conversation before one answer is shortened.
+/// The maximum number of compactions before one answer.
 const MAX_RESTARTS: u32 = 3;
 
-/// The most times that an answer goes on from its own end. That costs no summary, and a model that never comes to an end
-/// has to be stopped somewhere.
+/// The maximum number of continuations from the answer's own end. They cost no summary, but a model that never ends
+/// must be stopped somewhere.
 const MAX_CONTINUATIONS: u32 = 12;
 
-/// A stream that was left, and what the next one needs to go on with its answer.
+/// A stream that was left, with everything that the next stream needs to continue the answer.
 pub(super) struct AbandonedStream {
     pub(super) attempt: UpstreamAttempt,
     pub(super) prepared: OutboundRequest,
-    /// What the present step of the answer has said, without blanks at its end.
+    /// The text of the present step, without trailing blanks.
     pub(super) text: String,
-    /// Output of this stream, in tokens.
+    /// The output of this stream, in tokens.
     pub(super) new_tokens: u64,
-    /// Output of all streams, in tokens.
+    /// The output of all streams, in tokens.
     pub(super) written_tokens: u64,
-    /// The stream's input by the upstream's count, if that is news.
+    /// The stream's input by the upstream's count, if it is new information.
     reported_input: Option<u64>,
 }
 
-/// What the answer goes on with: the next stream, or why there is none.
+/// The continuation of an answer: the next stream, or the error that prevents one.
 pub(super) struct ResumedStream {
     pub(super) attempt: UpstreamAttempt,
     pub(super) prepared: OutboundRequest,
@@ -46,26 +46,27 @@ pub(super) struct ResumedStream {
     pub(super) then: StreamContinuation,
 }
 
-/// How the next stream goes on.
+/// The kind of a continuation.
 #[derive(Clone, Copy)]
 pub(super) enum StreamContinuation {
-    /// Where the last one was stopped. `is_last`: nothing could be left out, the answer goes on to the real limit.
+    /// The next stream continues at the stop. `is_last`: nothing could be left out, so the answer runs to the real
+    /// limit.
     SameStep { is_last: bool },
-    /// Where the last one broke off.
+    /// The next stream continues at the break.
     AfterBreak,
-    /// With another step of the model's.
+    /// The next stream begins another step of the model.
     NextStep,
 }
 
 impl AnswerFlow {
-    /// Leaves the upstream's stream before this event, and begins to make room.
+    /// Leaves the upstream's stream before this event, and starts to make room.
     pub(super) fn leave_before_event(&mut self, next: &[u8], out: &mut Vec<u8>) {
         let PartialResponse { text, usage, .. } = seen_in(self.wire, next);
         let gap_bytes = text.len() - text.trim_start().len();
         self.leave(&text[..gap_bytes], usage, out);
     }
 
-    /// Returns whether the stream has ended because the window is full, although the client wants more of its text.
+    /// Returns whether the stream has ended for lack of room, although the client wants more text.
     pub(super) fn has_no_room(&self) -> bool {
         let (Some(_), Some(route)) = (&self.pause, &self.attempt) else { return false };
         let seen = self.reader.seen();
@@ -80,7 +81,7 @@ impl AnswerFlow {
         };
         let is_full = match self.usage().filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
             Some(usage) => pause::is_full(usage.total_tokens(), route.window.tokens),
-            // Nobody set a limit and nothing was reported: only the window can have ended it.
+            // Without a limit and a report only the window can have ended the answer.
             None if route.asked_output().is_none() => true,
             None => {
                 let used = self.outbound_request.input + pause::with_error(self.output_tokens());
@@ -90,7 +91,7 @@ impl AnswerFlow {
         is_wanted && is_full
     }
 
-    /// The stream has ended for want of room: makes some, and goes on.
+    /// Makes room after the stream has ended for lack of it, and continues.
     pub(super) fn go_on_after_end(&mut self) {
         let mut out = Vec::new();
         let usage = self.reader.seen().usage.clone();
@@ -98,8 +99,8 @@ impl AnswerFlow {
         self.go_out(out.into());
     }
 
-    /// Leaves the upstream's stream and begins to make room. `gap` is the whitespace that was about to come, `newest` what
-    /// was reported last.
+    /// Leaves the upstream's stream and starts to make room. `gap` is the whitespace that was about to follow, `newest`
+    /// the last reported usage.
     fn leave(&mut self, gap: &str, newest: Option<Usage>, out: &mut Vec<u8>) {
         let Some(left) = self.leave_for_next(gap, newest) else { return };
         if !left.attempt.goes_on_exactly() {
@@ -117,7 +118,7 @@ impl AnswerFlow {
         self.phase = FlowPhase::Waiting(Box::pin(resume(left)));
     }
 
-    /// Leaves the upstream's stream, which another one goes on with.
+    /// Leaves the upstream's stream so that another one can continue it.
     pub(super) fn leave_for_next(&mut self, gap: &str, newest: Option<Usage>) -> Option<AbandonedStream> {
         let text = self.step_text();
         let route = self.attempt.take()?;
@@ -125,13 +126,13 @@ impl AnswerFlow {
         let new_tokens = tokens.saturating_sub(self.counted_tokens);
         let partial = self.partial(&route, new_tokens, newest);
         self.counted_tokens = tokens;
-        // Some say less as they begin than they have read.
+        // Some servers report less at the start than they have read.
         let is_news = |input: &u64| (self.outbound_request.input + 1..=route.window.tokens).contains(input);
         let is_first = self.is_first_stream();
         let reported_input = self.reported_input(&route).filter(|input| is_first && is_news(input));
         self.leave_stream();
         if let EventProcessor::Joins(splice) = &mut self.reader {
-            // A blank that the client has already does not come a second time.
+            // The client has this blank already.
             let gap = if text.ends_with(char::is_whitespace) { "" } else { gap };
             match route.goes_on_exactly() {
                 true => splice.begin_next_stream(self.outbound_request.shown_of(&text)),
@@ -144,7 +145,8 @@ impl AnswerFlow {
         route.totals.partial(partial);
         Some(AbandonedStream {
             prepared: self.outbound_request.clone(),
-            // Some servers cut blanks at the end of what they are to go on with: they are not sent, and may come again.
+            // Some servers strip trailing blanks of a prefilled answer. The blanks are not sent, and the model may
+            // repeat them.
             text: text.trim_end().to_owned(),
             new_tokens,
             written_tokens: self.left_tokens,
@@ -153,40 +155,39 @@ impl AnswerFlow {
         })
     }
 
-    /// Output of all streams by our count, in tokens.
+    /// Returns the output of all streams by the gateway's count, in tokens.
     fn counted_output(&self, route: &UpstreamAttempt) -> u64 {
         match &self.pause {
             Some(pause) => pause.tokens(),
-            // Where the window is unknown nothing is counted on the way.
+            // With an unknown window no detector counts along.
             None => {
                 (route.exchange.inner.parts.counter)(&route.target.origin()).text(&self.reader.seen().text)
             }
         }
     }
 
-    /// Returns whether no stream of the answer was left, and no step of it is over.
+    /// Returns whether the present stream is the answer's first: none was left, and no step has ended.
     pub(super) fn is_first_stream(&self) -> bool {
         self.restarts == 0 && self.broken_streams == 0 && self.outbound_request.rounds.answered == 0
     }
 
-    /// The input of the present stream, if its server has reported it.
+    /// Returns the present stream's input if the server has reported it.
     fn reported_input(&self, route: &UpstreamAttempt) -> Option<u64> {
         let usage =
             if route.needs_translation() { route.totals.told() } else { self.reader.seen().usage.clone() };
         usage.map(|usage| usage.input_tokens).filter(|input| *input > 0)
     }
 
-    /// What the present stream has cost so far, of which `output` was counted here. `newest` is what it reports where it is
-    /// left: some servers say with every piece what they have read and written.
+    /// Returns the cost of the present stream, of which `output` was counted by the gateway. `newest` is the report at
+    /// the point where the stream was left: some servers report usage with every piece.
     pub(super) fn partial(
         &self,
         route: &UpstreamAttempt,
         output: u64,
         newest: Option<Usage>,
     ) -> PartialUsage {
-        // What the encoder of another dialect writes is no report.
-        let reported =
-            |usage: Usage| Some(usage).filter(|usage| !route.needs_translation() && usage.input_tokens > 0);
+        // Usage that the gateway itself wrote for another dialect is no report.
+        let reported = |usage: Usage| Some(usage).filter(|usage| !route.needs_translation() && usage.input_tokens > 0);
         if let Some(usage) = newest.and_then(reported).filter(|usage| usage.output_tokens > 0) {
             return PartialUsage {
                 input: usage.input_tokens,
@@ -222,7 +223,8 @@ impl AnswerFlow {
         let has_new_tail = prepared.tail != self.outbound_request.tail;
         self.outbound_request = prepared;
         if has_new_tail {
-            // The next stream may repeat what it was sent, which is less than was thought when the last one was left.
+            // The next stream may repeat the text that it was sent. That is less than was assumed when the last stream
+            // was left.
             let text = self.step_text();
             if let EventProcessor::Joins(splice) = &mut self.reader
                 && self.attempt.as_ref().is_some_and(UpstreamAttempt::goes_on_exactly)
@@ -245,8 +247,8 @@ impl AnswerFlow {
         }
     }
 
-    /// There is no next stream. The answer ends for its length where the client wanted no more, and where the server goes
-    /// on with none; else it has failed.
+    /// Ends the answer without a next stream. The answer ends for its length if the client's limit is reached or the
+    /// server cannot continue; otherwise it has failed.
     fn end_there(&mut self, fault: GatewayError, then: StreamContinuation, prepared: &OutboundRequest) {
         let Some(route) = self.attempt.as_ref() else { return self.break_off(fault) };
         if route.left_output(self.left_tokens).is_err() {
@@ -257,12 +259,12 @@ impl AnswerFlow {
             return self.break_off(fault);
         }
         if let Some(broke) = self.broke_by.take().filter(|_| matches!(then, StreamContinuation::AfterBreak)) {
-            // No stream began: nothing is billed for it.
+            // No stream began, so nothing is billed.
             self.is_between = true;
             return self.break_off(broke);
         }
         tracing::warn!(fault = fault.message, "an answer was stopped and could not go on");
-        // No stream began: nothing is billed for it.
+        // No stream began, so nothing is billed.
         self.is_between = true;
         match fault.kind {
             GatewayErrorKind::Unreachable => {}
@@ -295,7 +297,7 @@ async fn resume(left: AbandonedStream) -> ResumedStream {
         let rounds = old.rounds.clone();
         let prepared = match made {
             Ok(made) => OutboundRequest { rounds, ..made },
-            // Without room it goes on to the real limit.
+            // Without room the answer runs to the real limit.
             Err(_) => old.clone().with_more_input(new_tokens),
         };
         let body = request_continuation(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
@@ -313,7 +315,7 @@ async fn resume(left: AbandonedStream) -> ResumedStream {
     }
 }
 
-/// Asks for the rest of an answer of which so many tokens were said; `text` is what of its last step was.
+/// Requests the rest of an answer of which `said_tokens` were written. `text` is the part of its last step.
 pub(super) async fn request_continuation(
     route: &UpstreamAttempt,
     prepared: &OutboundRequest,

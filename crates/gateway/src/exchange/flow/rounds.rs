@@ -1,4 +1,4 @@
-//! Calls that are answered here and not by the client: the answer goes on with another step of the model's.
+//! Calls that the gateway answers instead of the client: the answer continues with another step of the model.
 
 use bytes::Bytes;
 use longhaul_core::message::ModelStopReason;
@@ -11,14 +11,14 @@ use super::restart::{ResumedStream, StreamContinuation, request_continuation};
 use super::{AnswerFlow, EventProcessor, FlowPhase, OutputPauseDetector};
 use longhaul_wire::edit::{GatewayErrorKind, ModelStep, SseReader};
 
-/// What is kept of the present step of an answer, where calls of it may be answered here.
+/// The present step of an answer whose calls may be answered by the gateway.
 #[derive(Default)]
 pub(super) struct AnswerStepBuffer {
-    /// The present stream's events as they came.
+    /// The present stream's events as they arrived.
     raw: Vec<Bytes>,
-    /// Where the step's text begins in that of the answer.
+    /// The offset of the step's text in the answer's text.
     from: usize,
-    /// What streams of this step have said that were left.
+    /// The step's text from streams that were left.
     begun: String,
 }
 
@@ -29,13 +29,13 @@ impl AnswerStepBuffer {
 }
 
 impl AnswerFlow {
-    /// What the present step has said.
+    /// Returns the text of the present step.
     pub(super) fn step_text(&self) -> String {
         let from = self.step.as_ref().map_or(0, |step| step.from);
         self.reader.seen().text.get(from..).unwrap_or_default().to_owned()
     }
 
-    /// The present stream is left: the step goes on in another.
+    /// Prepares for another stream that continues the step.
     pub(super) fn leave_stream(&mut self) {
         let begun = self.step_text();
         if let Some(step) = &mut self.step {
@@ -44,12 +44,12 @@ impl AnswerFlow {
         }
     }
 
-    /// Returns whether the present stream has begun a call that is answered here.
+    /// Returns whether the present stream has begun a hidden call.
     pub(super) fn has_hidden(&self) -> bool {
         matches!(&self.reader, EventProcessor::Joins(splice) if splice.has_hidden())
     }
 
-    /// The stream is over: what becomes of calls in it that are answered here. Whether the answer goes on.
+    /// Handles the hidden calls of a finished stream. Returns whether the answer continues.
     pub(super) async fn goes_round(&mut self) -> bool {
         let finish = self.reader.seen().finish;
         if self.step.is_none()
@@ -78,7 +78,7 @@ impl AnswerFlow {
                 self.begin_round(route, step, output);
                 true
             }
-            // The client would wait for a call that it has not.
+            // The client would wait for a call that it was not shown.
             _ => {
                 self.attempt = Some(route);
                 self.conclude();
@@ -87,7 +87,7 @@ impl AnswerFlow {
         }
     }
 
-    /// Returns whether the answer would end with nothing said, where the client was not shown all of it.
+    /// Returns whether the answer would end without content although a part was hidden from the client.
     pub(super) fn is_silent(&self) -> bool {
         let hides = self.is_between || self.has_hidden() || self.outbound_request.rounds.answered > 0;
         let seen = self.reader.seen();
@@ -95,7 +95,7 @@ impl AnswerFlow {
         self.step.is_some() && hides && says_nothing
     }
 
-    /// Ends the answer in our own words: a client cannot go on from nothing.
+    /// Ends the answer with the gateway's notice, because a client cannot continue from an empty answer.
     pub(super) fn conclude(&mut self) {
         let no_answer = self.attempt.as_ref().map_or(NO_ANSWER, UpstreamAttempt::no_answer);
         if let EventProcessor::Joins(splice) = &mut self.reader {
@@ -124,14 +124,14 @@ impl AnswerFlow {
         self.phase = FlowPhase::Waiting(Box::pin(round(route, prepared, step, (output, said))));
     }
 
-    /// What the present stream has written, in tokens: as it was reported, else as it was counted.
+    /// Returns the output of the present stream in tokens: as reported, else as counted.
     pub(super) fn output_tokens(&self) -> u64 {
         let counted =
             self.pause.as_ref().map_or(0, OutputPauseDetector::tokens).saturating_sub(self.counted_tokens);
         self.usage().map_or(counted, |usage| usage.output_tokens)
     }
 
-    /// The model's step, all of it.
+    /// Returns the model's complete step.
     fn hidden_step(&self) -> Option<ModelStep> {
         let said = self.step.as_ref()?;
         let mut step = self.wire.step(&self.wire.collect(&said.raw)?)?;
@@ -146,7 +146,8 @@ impl AnswerFlow {
     }
 }
 
-/// Looks up what the model asks for, and asks it to go on. Where its server says that this is too long, nothing is returned.
+/// Looks up the model's requests, and asks it to continue. If its server finds the result too long, the results are
+/// left empty.
 async fn round(
     route: UpstreamAttempt,
     old: OutboundRequest,

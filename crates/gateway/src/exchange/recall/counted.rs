@@ -1,4 +1,4 @@
-//! What is put back into a request, as the meter counts it.
+//! Token counts of hidden steps and calls that are put back into a request.
 
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::message::{Message, Part, Role, ToolCall, ToolResult, ToolStatus};
@@ -8,12 +8,12 @@ use super::super::UpstreamAttempt;
 use super::RecallRounds;
 use longhaul_wire::edit::{AnsweredToolCall, Dialect, HiddenCallReplay, PartialToolCall};
 
-/// What putting steps together again adds to a request, in tokens.
+/// Returns the tokens that the replays add to a request.
 pub(in crate::exchange) fn replay_tokens(replays: &[HiddenCallReplay]) -> u64 {
     replays.iter().map(|replay| replay.tokens).sum()
 }
 
-/// A step's output by our count: what the client has of it, and what it has not. In tokens.
+/// The tokens of a step's output by the gateway's count, split into the client's part and the hidden part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::exchange) struct OutputDivision {
     pub(super) shown: u64,
@@ -21,15 +21,17 @@ pub(in crate::exchange) struct OutputDivision {
 }
 
 impl OutputDivision {
-    /// What was reported, of the output only the client's share. Reasoning is the client's.
+    /// Returns the reported usage with only the client's share of the output. All reasoning counts as the client's.
     pub(in crate::exchange) fn shown_of(self, usage: Usage) -> Usage {
+        // The server's count covers the whole output, and only the gateway knows the split. The reported total is
+        // therefore divided in the proportion of the gateway's own counts.
         let said = usage.output_tokens.saturating_sub(usage.reasoning_tokens);
         let hidden = said.saturating_mul(self.hidden) / (self.shown + self.hidden).max(1);
         Usage { output_tokens: usage.output_tokens - hidden, ..usage }
     }
 }
 
-/// Calls as they stand in a step, in tokens.
+/// Returns the tokens of calls inside a step.
 fn call_tokens<'c>(counter: &MessageTokenCounter, calls: impl Iterator<Item = &'c PartialToolCall>) -> u64 {
     let tokens = |call: &PartialToolCall| {
         counter.part(&Part::ToolCall(ToolCall {
@@ -43,7 +45,7 @@ fn call_tokens<'c>(counter: &MessageTokenCounter, calls: impl Iterator<Item = &'
     calls.map(tokens).sum()
 }
 
-/// What a call is answered, as a message of its own, in tokens.
+/// Returns the tokens of a call's result as a message of its own.
 fn result_tokens(counter: &MessageTokenCounter, answered: &AnsweredToolCall) -> u64 {
     let result = ToolResult {
         call_id: answered.call.id.as_str().into(),
@@ -55,12 +57,12 @@ fn result_tokens(counter: &MessageTokenCounter, answered: &AnsweredToolCall) -> 
 }
 
 impl UpstreamAttempt {
-    /// How tokens are counted here.
+    /// Returns the token counter for this upstream's model.
     pub(super) fn counter(&self) -> MessageTokenCounter {
         (self.exchange.inner.parts.counter)(&self.target.origin())
     }
 
-    /// How a step is divided that says a text, calls the client's tools and ours.
+    /// Returns the division of a step's output: its text and the client's calls are shown, `ours` are hidden.
     pub(super) fn division(
         &self,
         text: &str,
@@ -73,7 +75,7 @@ impl UpstreamAttempt {
         OutputDivision { shown: said + call_tokens(&counter, theirs.iter()), hidden }
     }
 
-    /// What a step's hidden calls and the steps before it add to the client's copy of it, in tokens.
+    /// Returns the tokens that hidden calls and the steps before them add to the client's copy of a step.
     pub(super) fn added_tokens(&self, hidden: &[(usize, AnsweredToolCall)], rounds: &RecallRounds) -> u64 {
         let counter = self.counter();
         let calls = call_tokens(&counter, hidden.iter().map(|(_, answered)| &answered.call));
@@ -81,7 +83,7 @@ impl UpstreamAttempt {
         calls + results + self.round_tokens(&counter, rounds)
     }
 
-    /// Steps that the client was not shown, in tokens. What the client has of their words is part of its own copy.
+    /// Returns the tokens of hidden steps, without the text that the client's own copy contains.
     fn round_tokens(&self, counter: &MessageTokenCounter, rounds: &RecallRounds) -> u64 {
         let unread = || rounds.items.iter().map(|item| counter.text(item)).sum();
         let messages = |items: &[String]| self.neutral_items(items).ok();
@@ -91,7 +93,8 @@ impl UpstreamAttempt {
         tokens.saturating_sub(shown.iter().map(|message| self.shown_tokens(counter, message)).sum())
     }
 
-    /// What of a step's message the client has too, in tokens: its text, and its reasoning where clients send that back.
+    /// Returns the tokens of the parts that the client has, too: text, and reasoning if the dialect's clients send
+    /// reasoning back.
     fn shown_tokens(&self, counter: &MessageTokenCounter, message: &Message) -> u64 {
         let sends_reasoning = self.exchange.wire.dialect() != Dialect::Chat;
         let is_shown = |part: &&Part| match part {

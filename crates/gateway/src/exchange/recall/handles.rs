@@ -1,15 +1,16 @@
-//! Handles that mean the same in every request. The log of a conversation counts its own edits too, and where they stand
-//! in it depends on when they were made; a handle counts what the client has sent, and nothing else.
+//! Stable recall handles. The conversation's log counts its own edits as positions, and their places depend on the time
+//! of each edit. A handle for the model therefore counts only the client's items.
 
 use longhaul_core::history::CLEARED;
 use longhaul_core::ids::{LogHandle, LogRange, Seq};
 use longhaul_core::truncate::MARKER;
 
-/// What stands between two of them.
+/// The text between two handles.
 const OR: &str = " or ";
 
-/// What stands before the first handle of a text of ours: whatever else has one is somebody else's words. Numbers are
-/// left out. The last of each kind is what earlier versions wrote: clients and the memo of prefixes still have it.
+/// The texts that precede the first handle in a text of the gateway, without digits. Handles behind any other text
+/// belong to somebody else. The last text of each kind was written by earlier versions; clients and the memo of
+/// prefixes still have it.
 const BEGINNINGS: [&str; 4] = [
     "[SUMMARY] of  earlier messages: ",
     "[SUMMARY] of  earlier messages; the tool `recall` with handle ",
@@ -17,7 +18,7 @@ const BEGINNINGS: [&str; 4] = [
     "[ earlier messages were removed here to make room. The tool `recall` with handle ",
 ];
 
-/// The same behind [`CLEARED`].
+/// The texts that precede a handle behind [`CLEARED`] and the truncation marker.
 const BEHIND_CLEARED: [&str; 2] = [" ", " The tool `recall` with handle "];
 
 fn is_ours(beginning: &str) -> bool {
@@ -28,7 +29,7 @@ fn is_ours(beginning: &str) -> bool {
             .any(|first| beginning.strip_prefix(first).is_some_and(|more| BEHIND_CLEARED.contains(&more)))
 }
 
-/// A text of ours with the handles moved that it names itself. What it quotes stays as it is, handles too.
+/// Returns a text of the gateway with its own handles mapped by `to`. Quoted text keeps its handles.
 pub(in crate::exchange) fn moved(text: &str, to: impl Fn(Seq) -> Seq) -> String {
     let Some(at) = text.find(START).filter(|at| is_ours(&text[..*at])) else { return text.to_owned() };
     let (before, mut rest) = text.split_at(at);
@@ -51,7 +52,7 @@ pub(in crate::exchange) fn moved(text: &str, to: impl Fn(Seq) -> Seq) -> String 
     all
 }
 
-/// How a handle begins.
+/// The prefix of a handle.
 const START: &str = "lh:";
 
 fn is_of_handle(char: char) -> bool {

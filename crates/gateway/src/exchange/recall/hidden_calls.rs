@@ -1,4 +1,5 @@
-//! Steps of the model's of which a client was shown only some of the calls, until its next requests bring them back.
+//! The model's steps of which a client was shown only some calls, kept until the client's next requests bring the steps
+//! back.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,16 +8,16 @@ use super::super::cache::ConversationScope;
 use super::super::conversation::ItemDigest;
 use longhaul_wire::edit::HiddenCallReplay;
 
-/// What all of it may have, in bytes.
+/// The memory of all entries together, in bytes.
 const MAX_BYTES: usize = 32 << 20;
 
-/// Steps at most.
+/// The maximum number of steps.
 const MAX_STEPS: usize = 10_000;
 
-/// Names what was said before a step, to whom.
+/// A hash of the scope and the conversation before a step.
 type HiddenCallKey = [u8; 32];
 
-/// The steps that are kept, the newest.
+/// The store of the newest partly hidden steps.
 #[derive(Default)]
 pub(crate) struct HiddenToolCalls(Mutex<HiddenCallEntries>);
 
@@ -32,7 +33,7 @@ impl HiddenToolCalls {
         self.known().steps.is_empty()
     }
 
-    /// The step that follows what `before` names, as the one that begins with item `at`.
+    /// Returns the step that follows the prefix named `before`, placed at item `at`.
     pub(in crate::exchange) fn find(
         &self,
         scope: &ConversationScope,

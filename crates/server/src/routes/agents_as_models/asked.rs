@@ -1,32 +1,32 @@
-//! What a client asks of an agent: its newest words, and the history that it believes in.
+//! The request of a client to an agent: the newest message, and the client's copy of the history.
 
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
 use serde_json::{Map, Value, json};
 
 use crate::routes::ui_stream::media;
 
-/// A request, whatever its dialect.
+/// A parsed request, independent of its dialect.
 #[derive(Debug, Default)]
 pub(super) struct ParsedAgentRequest {
     pub(super) stream: bool,
-    /// Whether usage is asked for in the stream (Chat Completions).
+    /// Set if the stream is to contain usage (Chat Completions).
     pub(super) include_usage: bool,
-    /// The answer that this goes on from (Responses).
+    /// The name of the answer that this request continues (Responses).
     pub(super) previous: Option<String>,
-    /// Everything before the newest words.
+    /// The messages before the newest one.
     pub(super) history: Vec<HistoryMessage>,
-    /// The newest words, as parts of our own API.
+    /// The newest message, as parts of the server's own API.
     pub(super) newest: Vec<Value>,
-    /// What of the request means nothing to an agent.
+    /// The fields that mean nothing to an agent.
     pub(super) ignored: Vec<String>,
 }
 
-/// Who said something.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HistorySpeaker {
     User,
     Model,
-    /// A tool, or a model that calls one.
+    /// A tool, or a model message with tool calls.
     Tool,
 }
 
@@ -34,16 +34,16 @@ pub(super) enum HistorySpeaker {
 #[derive(Debug)]
 pub(super) struct HistoryMessage {
     pub(super) by: HistorySpeaker,
-    /// As parts of our own API.
+    /// The parts in the form of the server's own API.
     pub(super) parts: Vec<Value>,
-    /// As Chat Completions has it.
+    /// The message in the form of Chat Completions.
     message: Value,
 }
 
-/// Reads a request.
+/// Parses a request.
 ///
 /// # Errors
-/// [`GatewayError`] with the field that an agent cannot do justice to.
+/// [`GatewayError`] naming the field that an agent cannot honour.
 pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, GatewayError> {
     let body: Map<String, Value> = serde_json::from_slice(body).map_err(|error| {
         GatewayError::new(GatewayErrorKind::Invalid, format!("the request is no JSON object: {error}"))
@@ -95,13 +95,13 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, 
 }
 
 impl ParsedAgentRequest {
-    /// The history as an import reads it.
+    /// Returns the history in the form that an import reads.
     pub(super) fn history_json(&self) -> Vec<u8> {
         let messages: Vec<&Value> = self.history.iter().map(|spoken| &spoken.message).collect();
         json!({ "messages": messages }).to_string().into_bytes()
     }
 
-    /// What the conversation began with.
+    /// Returns the first message of the conversation.
     pub(super) fn beginning(&self) -> &[Value] {
         let first = self.history.iter().find(|spoken| spoken.by == HistorySpeaker::User);
         first.map_or(self.newest.as_slice(), |spoken| spoken.parts.as_slice())
@@ -121,7 +121,7 @@ impl HistoryMessage {
     }
 }
 
-/// What would make another answer, and an agent does not do.
+/// Refuses fields that would change the answer and that an agent does not support.
 fn refuse(body: &Map<String, Value>) -> Result<(), GatewayError> {
     let of = |name: &str| body.get(name).unwrap_or(&Value::Null);
     let has_form = |form: &Value| !form["type"].is_null() && form["type"] != "text";
@@ -148,7 +148,7 @@ fn refuse(body: &Map<String, Value>) -> Result<(), GatewayError> {
     }
 }
 
-/// The fields that are left out.
+/// Returns the fields that are ignored.
 fn ignored(body: &Map<String, Value>, list: &str) -> Vec<String> {
     let read = ["model", "stream", "stream_options", "previous_response_id", "n", list];
     let is_default = |name: &str, value: &Value| match name {
@@ -220,7 +220,7 @@ fn content(by: HistorySpeaker, item: &Value, place: &str) -> Result<Vec<HistoryM
     Ok(spoken)
 }
 
-/// A block of content as a part of our own API; `None` for what nobody reads.
+/// Returns a content block as a part of the server's own API; `None` for reasoning, which agents do not read.
 fn part(block: &Value, place: &str) -> Result<Option<Value>, GatewayError> {
     let kind = block["type"].as_str().unwrap_or_default();
     Ok(match kind {

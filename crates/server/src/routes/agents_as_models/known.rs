@@ -1,4 +1,5 @@
-//! Which session a history is: each turn of a conversation has a name made of all that was said up to it.
+//! The index that finds the session of a client's history. Each turn of a conversation is named by a hash of everything
+//! up to it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -10,34 +11,34 @@ use serde_json::Value;
 
 use super::asked::{HistoryMessage, HistorySpeaker};
 
-/// Turns that are remembered, at most. The logs know the others.
+/// The maximum number of remembered turns. The logs contain the others.
 const MOST_TURNS: usize = 20_000;
 
-/// Keys of requests that are remembered, at most.
+/// The maximum number of remembered request keys.
 const MOST_KEYS: usize = 1_000;
 
-/// Names a conversation up to the end of a turn.
+/// The name of a conversation up to the end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ConversationPrefix([u8; 32]);
 
-/// Where a turn stands.
+/// The position of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TurnPosition {
     pub(super) session: String,
-    /// The position at which its message was taken.
+    /// The position at which the turn's message was taken.
     pub(super) taken: Seq,
 }
 
 impl ConversationPrefix {
-    /// Before anything was said to that agent.
+    /// Returns the name of an empty conversation with an agent.
     pub(super) fn of(agent: &str) -> Self {
         Self(*blake3::hash(format!("agent as model\0{agent}").as_bytes()).as_bytes())
     }
 
-    /// After one more turn.
+    /// Returns the name after one more turn.
     pub(super) fn after(self, user: &str, answer: &str) -> Self {
         let mut hasher = blake3::Hasher::new();
-        // What stands between the steps of an answer is ours, and clients trim.
+        // Whitespace is ignored: the server adds a gap between steps, and clients trim texts.
         let answer: String = answer.split_whitespace().collect();
         for part in [self.0.as_slice(), user.trim().as_bytes(), answer.as_bytes()] {
             hasher.update(&(part.len() as u64).to_le_bytes());
@@ -47,13 +48,13 @@ impl ConversationPrefix {
     }
 }
 
-/// What a conversation's sessions have in their names.
+/// Returns the common prefix of the names of a conversation's sessions.
 pub(super) fn root(agent: &str, beginning: &[Value]) -> String {
     let hash = blake3::hash(format!("{agent}\0{}", user_text(beginning).trim()).as_bytes());
     format!("v{}", &hash.to_hex()[..20])
 }
 
-/// What a user said, as it is compared.
+/// Returns a user's message in the form in which messages are compared.
 pub(super) fn user_text(parts: &[Value]) -> String {
     let texts = parts.iter().map(|part| match part["text"].as_str() {
         Some(text) => text.to_owned(),
@@ -66,7 +67,7 @@ pub(super) fn user_text(parts: &[Value]) -> String {
     texts.collect()
 }
 
-/// The name of a whole history, as far as it is made of turns: a user's words and the answer.
+/// Returns the name of a whole history; `None` if it does not consist of turns, each a user's message and an answer.
 pub(super) fn of_history(agent: &str, history: &[HistoryMessage]) -> Option<ConversationPrefix> {
     let (mut prefix, mut user, mut answer) = (ConversationPrefix::of(agent), String::new(), None::<String>);
     for spoken in history {
@@ -84,7 +85,7 @@ pub(super) fn of_history(agent: &str, history: &[HistoryMessage]) -> Option<Conv
     answer.map(|said| prefix.after(&user, &said))
 }
 
-/// The turns of a log, each with the position at which its message was taken.
+/// Returns the turns of a log, each with the position at which its message was taken.
 pub(super) fn of_log(agent: &str, events: &[Event]) -> Vec<(ConversationPrefix, Seq)> {
     let mut turns = Vec::new();
     let mut open: Option<(Seq, String, String)> = None;
@@ -117,7 +118,7 @@ fn of_part(part: &Part) -> String {
     }
 }
 
-/// The conversations that are known by what was said in them.
+/// An index of conversations by their content.
 #[derive(Default)]
 pub(crate) struct ConversationIndex(Mutex<ConversationIndexState>);
 
@@ -125,7 +126,7 @@ pub(crate) struct ConversationIndex(Mutex<ConversationIndexState>);
 struct ConversationIndexState {
     places: BTreeMap<ConversationPrefix, TurnPosition>,
     oldest: VecDeque<ConversationPrefix>,
-    /// The newest turn of each session; `None` while somebody goes on from it.
+    /// The newest turn of each session; `None` while a request continues from it.
     heads: BTreeMap<String, Option<ConversationPrefix>>,
     keys: VecDeque<(String, String)>,
 }
@@ -135,22 +136,23 @@ impl ConversationIndex {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a turn stands.
+    /// Returns the position of a turn.
     pub(super) fn place(&self, prefix: ConversationPrefix) -> Option<TurnPosition> {
         self.known().places.get(&prefix).cloned()
     }
 
-    /// Returns whether it is known which turn of a session is the newest, or that somebody goes on from it.
+    /// Returns whether the newest turn of a session is known, or a request is continuing from it.
     pub(super) fn knows_head(&self, session: &str) -> bool {
         self.known().heads.contains_key(session)
     }
 
-    /// The newest turn of a session is no longer known: another node has it.
+    /// Forgets the newest turn of a session, because another node has the session.
     pub(super) fn forget_head(&self, session: &str) {
         self.known().heads.remove(session);
     }
 
-    /// Where a turn stands, and whether whoever asks is the first to go on from it: the session is theirs then.
+    /// Returns the position of a turn, and whether the caller is the first to continue from it. If so, the session is
+    /// the caller's.
     pub(super) fn take(&self, prefix: ConversationPrefix) -> Option<(TurnPosition, bool)> {
         let mut known = self.known();
         let place = known.places.get(&prefix)?.clone();
@@ -162,14 +164,14 @@ impl ConversationIndex {
         Some((place, is_first))
     }
 
-    /// The newest turn of a session.
+    /// Records the newest turn of a session.
     pub(super) fn note(&self, prefix: ConversationPrefix, place: TurnPosition) {
         let mut known = self.known();
         known.heads.insert(place.session.clone(), Some(prefix));
         known.remember(prefix, place);
     }
 
-    /// All turns of a session's log.
+    /// Records all turns of a session's log.
     pub(super) fn learn(&self, session: &str, turns: Vec<(ConversationPrefix, Seq)>) {
         let mut known = self.known();
         let newest = turns.last().map(|(prefix, _)| *prefix);
@@ -179,12 +181,12 @@ impl ConversationIndex {
         }
     }
 
-    /// The session in which a request with that key was answered.
+    /// Returns the session in which a request with that key was answered.
     pub(super) fn repeated(&self, key: &str) -> Option<String> {
         self.known().keys.iter().find(|(known, _)| known == key).map(|(_, session)| session.clone())
     }
 
-    /// A request with that key is answered in that session.
+    /// Records the session in which a request with that key is answered.
     pub(super) fn keyed(&self, key: String, session: String) {
         let mut known = self.known();
         known.keys.retain(|(other, _)| *other != key);

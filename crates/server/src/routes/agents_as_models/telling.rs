@@ -1,4 +1,4 @@
-//! The answer of an agent, told as one of a model: its steps are one text, its tools are not seen.
+//! An agent's answer in the form of a model's answer: its steps become one text, and its tools are hidden.
 
 use std::pin::pin;
 
@@ -24,30 +24,30 @@ use crate::ui_protocol::{
     UiTurnRequest, acts,
 };
 
-/// Events of the log's end that are looked at.
+/// The number of events at the end of the log that are examined.
 const TAIL: usize = 500;
 
-/// What stands between the texts of two steps.
+/// The separator between the texts of two steps.
 const GAP: &str = "\n\n";
 
-/// What tools that ask are told.
+/// The reason that a tool gets when it needs an approval.
 const NOBODY: &str = "Nobody can be asked here.";
 
-/// Something for the client.
+/// An event for the client.
 pub(super) enum AgentAnswerEvent {
-    /// The answer begins: the message that it is to.
+    /// The answer begins. The string names the message that it answers.
     Begins(String),
     Event(ModelEvent),
     Failed(GatewayError),
 }
 
-/// What a turn is remembered by: everything before it, and what the user says in it.
+/// The identity of a turn: everything before it, and the user's message.
 pub(super) struct TurnFingerprint {
     pub(super) before: ConversationPrefix,
     pub(super) user: String,
 }
 
-/// Tells an answer, to its end, also when nobody listens any more.
+/// A task that follows an answer to its end, even if the client has left.
 pub(super) struct AgentAnswerTask {
     pub(super) app: AppState,
     pub(super) session: Session,
@@ -89,7 +89,7 @@ impl AgentAnswerTask {
         self.send(last).await;
     }
 
-    /// One stretch of the answer, up to where it ends or somebody is asked.
+    /// Follows one stretch of the answer, up to its end or to a request for approval.
     async fn forward_events(&self, turn: UiAnswerSubscription, said: &mut AnswerAccumulator) -> UiStreamEnd {
         let mut heard = pin!(acts(turn));
         while let Some(acts) = heard.next().await {
@@ -115,7 +115,8 @@ impl AgentAnswerTask {
         }
     }
 
-    /// Who has left is told nothing, and the server's end waits for nobody who does not read.
+    /// Sends an event to the client. A client that has left gets nothing, and one that does not read cannot delay the
+    /// shutdown.
     async fn send(&self, told: AgentAnswerEvent) {
         tokio::select! {
             biased;
@@ -141,7 +142,7 @@ impl AgentAnswerTask {
         .await
     }
 
-    /// The whole answer. Its turn is known from now on.
+    /// Returns the complete answer, and records its turn in the index.
     async fn answer(&self, run: &Value, said: &AnswerAccumulator) -> Result<ModelAnswer, ApiProblem> {
         let events = self.app.runtime().store().tail(self.session.id(), TAIL).await?;
         if let Some(TurnFingerprint { before, user }) = &self.turned {
@@ -182,7 +183,7 @@ fn is_taken(event: &Event, message: &str) -> bool {
     }
 }
 
-/// As clients meter it: the input of the last call of the model, and all that was written.
+/// Returns the usage as clients measure it: the input of the last model call, and the output of all calls.
 fn usage(run: &Value, events: &[Event]) -> Usage {
     let of_run = |key: &str| run["usage"][key].as_u64().unwrap_or_default();
     let newest = events.iter().rev().find_map(|event| match &event.body {
@@ -199,7 +200,7 @@ fn usage(run: &Value, events: &[Event]) -> Usage {
     }
 }
 
-/// What became of a run, for the client.
+/// Returns the error of a failed run for the client.
 fn failed(code: &str, message: String) -> GatewayError {
     let kinds = [
         (ErrorCode::RateLimitExceeded, GatewayErrorKind::RateLimit),
@@ -220,7 +221,7 @@ fn failed(code: &str, message: String) -> GatewayError {
     GatewayError::new(kind, message)
 }
 
-/// The position at which the newest message of a session was taken.
+/// Returns the position at which the newest message of a session was taken.
 ///
 /// # Errors
 /// The store's.
