@@ -19,13 +19,13 @@ use crate::trust::ConnectionTrust;
 /// The shortest and the longest wait before a call is repeated.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(400));
 
-/// How long a connection may take to go back into its pool.
+/// The maximum time that a connection may take to return to its pool.
 const RETURN_WITHIN: Duration = Duration::from_secs(2);
 
 /// Something to ask of the database.
 #[async_trait]
 pub(crate) trait PostgresOperation: Send + Sync {
-    /// What the caller learns.
+    /// The type of the caller's answer.
     type Answer: Send;
 
     /// Asks once. `again` says that it was asked before, and that the answer may have been lost.
@@ -42,7 +42,7 @@ pub(crate) struct PostgresDatabase {
     trust: ConnectionTrust,
 }
 
-/// When to repeat a call, and when to give up.
+/// The state that decides whether a failed call is repeated or given up.
 pub(crate) struct PostgresRetryState {
     until: Instant,
     /// After a restart every pooled connection is dead: each may be found so once, at no cost.
@@ -144,7 +144,7 @@ impl PostgresDatabase {
 /// lives, for as long as it likes; one that does not answer would keep its place for ever.
 struct PostgresPooledConnection {
     connection: Option<PoolConnection<Postgres>>,
-    /// Whether what was asked of it is answered.
+    /// `true` if every statement on the connection is answered.
     is_idle: bool,
 }
 

@@ -43,7 +43,7 @@ impl PostgresEncodedEvents {
         Ok(Self { bodies, times, checksums, change, hashes, sizes, places })
     }
 
-    /// How many.
+    /// Returns the number of events.
     pub(crate) fn count(&self) -> i64 {
         to_db(self.bodies.len() as u64)
     }

@@ -42,7 +42,7 @@ struct PostgresWriteNumbers {
     lost: Vec<i64>,
 }
 
-/// Where a write takes place, and what it expects.
+/// The target of a write, and the state that the write expects there.
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresWriteContext {
     pub(crate) id: SessionId,
@@ -57,11 +57,11 @@ pub(crate) struct PostgresWriteContext {
     pub(crate) lost: Vec<i64>,
 }
 
-/// What the session row says when a write did nothing.
+/// The state of the session row after a write that did nothing.
 pub(crate) enum PostgresWriteStatus {
     /// Somebody else has the session.
     Void,
-    /// As it was before.
+    /// The row is unchanged.
     Before,
     /// The write was done, and this is where the log ends since.
     Done { last_seq: i64 },
@@ -70,10 +70,10 @@ pub(crate) enum PostgresWriteStatus {
 /// A write under a lease.
 #[async_trait]
 pub(crate) trait PostgresLeasedWrite: Send + Sync {
-    /// What the caller learns.
+    /// The type of the caller's answer.
     type Answer: Send;
 
-    /// Whether it sets the new number.
+    /// `true` if the write sets the new number.
     const COUNTS: bool = true;
 
     /// Writes once. See [`PostgresOperation::make`].

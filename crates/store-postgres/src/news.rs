@@ -1,4 +1,4 @@
-//! What nodes tell each other: where logs end, whose queue or signals changed, what was deleted.
+//! The news between nodes: ends of logs, changed queues or signals, deleted sessions.
 //!
 //! News is gathered and sent as one `NOTIFY` at a time, over a connection of its own and never in the transaction that
 //! it is about: commits with a notification wait for each other in the whole database. Nothing depends on it. Each node
@@ -23,7 +23,7 @@ use crate::calls::node::{PostgresMissedNewsQuery as Look, PostgresNotifyCommand}
 use crate::held::PostgresLeaseTable;
 use crate::text::from_db;
 
-/// How long to wait after news could not be sent or heard.
+/// The pause after news could not be sent or heard.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The news of a node: what it has to tell, and whom it tells what it hears.
@@ -48,7 +48,7 @@ struct PostgresSessionIndex {
 #[derive(Debug)]
 struct PostgresTrackedSession {
     id: SessionId,
-    /// How much others did for the owner, as far as it was told.
+    /// The number of changes that others made for the owner, as far as the news says.
     mail: Option<i64>,
 }
 

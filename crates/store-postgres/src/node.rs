@@ -1,4 +1,5 @@
-//! This process as a node: it joins, renews its lease, stops by itself when it cannot, and joins again.
+//! The cluster membership of this process: it joins, renews its lease, stops by itself when it cannot, and
+//! joins again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +17,10 @@ use crate::held::PostgresLeaseTable;
 use crate::options::PostgresOptions;
 use crate::trust::ConnectionTrust;
 
-/// How long to wait after the database could not be reached.
+/// The pause after the database could not be reached.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// This process among the nodes.
+/// The membership of this process in the cluster.
 pub(crate) struct ClusterMembership {
     database: PostgresDatabase,
     options: PostgresOptions,
@@ -35,7 +36,7 @@ pub(crate) struct ClusterMembership {
 /// By this process's own clock.
 #[derive(Clone, Copy, Debug)]
 struct MembershipTimes {
-    /// When the newest renewal that succeeded was sent.
+    /// The time at which the newest successful renewal was sent.
     renewed: Instant,
     /// Before then, sessions of others are left alone: their owners may only be waiting for the database, as this node
     /// did.

@@ -27,7 +27,7 @@ use crate::open::{PostgresConnections, open};
 use crate::options::PostgresOptions;
 use crate::trust::ConnectionTrust;
 
-/// How long one attempt to tell or find news waits for an answer.
+/// The maximum time that one attempt to send or read news waits for an answer.
 const NEWS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Sessions in a PostgreSQL database that any number of processes share. Each is a node.

@@ -1,7 +1,8 @@
-//! Which connections may still lead somewhere.
+//! The connections that may still reach the database.
 //!
-//! Whoever stands between a node and its database may forget connections without a word to either end: what is asked
-//! over such a one is never answered. So a node that was cut off and has come back uses none that it had before.
+//! A device between a node and its database may drop connections without a word to either end. A query over a
+//! dropped connection is never answered. So a node that was cut off and has come back uses no earlier
+//! connection.
 
 use std::future::pending;
 use std::time::{Duration, Instant};

@@ -1,24 +1,24 @@
-//! What SQLite's errors mean for a caller, and for the store itself.
+//! The meaning of SQLite's errors for a caller, and for the store itself.
 
 use longhaul_store::StoreError;
 
-/// Why a write came to nothing.
+/// The reason that a write failed.
 #[derive(Debug)]
 pub(crate) enum SqliteWriteError {
-    /// It was refused before it changed anything; its neighbours in the transaction are not concerned.
+    /// The write was refused before it changed anything. Its neighbours in the transaction are not concerned.
     Refused(StoreError),
     /// The database failed; the transaction is lost.
     Database(sqlx::Error),
 }
 
-/// What a database error means for later writes.
+/// The consequence of a database error for later writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SqliteErrorSeverity {
     /// This write failed; others need not.
     Passing,
     /// There is no room on the disk: writes fail until there is.
     Full,
-    /// What the disk holds is unknown: nothing may be written any more.
+    /// The content of the disk is unknown: nothing may be written any more.
     Fatal,
 }
 
@@ -54,7 +54,7 @@ const SQLITE_FULL: i32 = 13;
 const SQLITE_CANTOPEN: i32 = 14;
 const SQLITE_NOTADB: i32 = 26;
 
-/// What an error while writing means.
+/// Returns the consequence of an error that occurred while writing.
 pub(crate) fn severity(error: &sqlx::Error) -> SqliteErrorSeverity {
     match error {
         sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => SqliteErrorSeverity::Fatal,

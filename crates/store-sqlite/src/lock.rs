@@ -10,7 +10,7 @@ use longhaul_store::StoreError;
 /// The file's name. It holds the process id of whoever has the folder.
 const FILE_NAME: &str = "longhaul.lock";
 
-/// How long a start waits for an earlier owner that is just leaving.
+/// The time that a start waits for an earlier owner that is just leaving.
 const GRACE: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(10);
 
@@ -99,7 +99,7 @@ pub(crate) fn regular(known: &Metadata) -> io::Result<()> {
     known.is_file().then_some(()).ok_or_else(odd)
 }
 
-/// It may be another file by now: no link is followed, no pipe waited for.
+/// Sets open flags for a path that may lead to another file by now: follow no link, wait for no pipe.
 #[cfg(unix)]
 fn flagged(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;

@@ -38,7 +38,7 @@ pub(crate) const BUFFERED_ROWS: usize = 256;
 /// Room for every number of events that one statement of the writer can insert, twice, and the rest.
 const CACHED_STATEMENTS: usize = 256;
 
-/// What a folder gives when it is opened.
+/// The connections of a folder that was opened for writing.
 pub(crate) struct SqliteConnections {
     pub(crate) lock: ExclusiveFolderLock,
     pub(crate) writer: SqliteConnection,

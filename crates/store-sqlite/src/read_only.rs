@@ -14,7 +14,7 @@ use crate::open::{
     BUFFERED_ROWS, FILE_NAME, READERS, check_files, check_version, named, newer, newest_schema,
 };
 
-/// What a folder gives when it is only read.
+/// The connections of a folder that is only read.
 pub(crate) struct SqliteReadConnections {
     pub(crate) readers: SqlitePool,
     /// Nobody may begin to write while the file is read without its log.

@@ -157,7 +157,7 @@ impl SqliteReader {
         Ok(rows.into_iter().map(|row| BlobRef { hash: row.hash, bytes: from_db(row.bytes) }).collect())
     }
 
-    /// What is remembered under `keys`: place and body of each that is known, in order.
+    /// Returns the known entries of `keys`, in order: the index of the key, and the body.
     pub(crate) async fn remembered(
         &self,
         keys: &[PrefixCacheKey],

@@ -37,13 +37,13 @@ const BATCH_BYTES: usize = 8 << 20;
 /// Requests that wait before whoever sends another one has to wait for room.
 const WAITING_REQUESTS: usize = 1024;
 
-/// What a probe writes, in bytes.
+/// The number of bytes that a probe writes.
 const PROBE_BYTES: usize = 16 << 10;
 
 /// Something to write.
 #[async_trait]
 pub(crate) trait SqliteWriteOperation: Send + Sync + 'static {
-    /// What the caller learns.
+    /// The type of the caller's answer.
     type Answer: Send + 'static;
 
     /// Writes it, or refuses before anything is changed. Repeated if the transaction fails.
@@ -64,7 +64,7 @@ pub(crate) struct SqliteWriter {
     failure: Arc<LastWriteError>,
 }
 
-/// Why the newest write failed, if it did and the next may too.
+/// The error of the newest write, if that write failed in a way that the next may not.
 #[derive(Debug, Default)]
 struct LastWriteError(Mutex<Option<StoreError>>);
 
@@ -194,7 +194,7 @@ impl<W: SqliteWriteOperation> SqliteWriteRequest for PendingSqliteWrite<W> {
     }
 }
 
-/// What the task works with.
+/// The state of the writer task.
 struct SqliteWriterTask {
     db: SqliteConnection,
     watchers: Arc<SessionWatchers>,

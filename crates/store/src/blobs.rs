@@ -46,12 +46,12 @@ const LARGE_BYTES: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     objects: Arc<dyn ObjectStore>,
-    /// Where they are, if they are files.
+    /// The folder of the blobs, if they are files.
     folder: Option<Arc<Path>>,
     max_bytes: u64,
 }
 
-/// Why a blob could not be stored or read.
+/// The reason that a blob could not be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlobError {
     /// No blob has this hash.
@@ -68,7 +68,7 @@ pub enum BlobError {
     /// The text is not a BLAKE3 hash: 64 lower-case hexadecimal digits.
     #[error("not a blob hash: {0:?}")]
     BadHash(String),
-    /// What is stored is not what was put in.
+    /// The stored bytes differ from the bytes that were put in.
     #[error("blob {0} is damaged")]
     Damaged(String),
     /// The range does not lie inside the content.
@@ -214,7 +214,7 @@ impl BlobStore {
         self.get_by_hash(&blob.hash).await
     }
 
-    /// As [`BlobStore::get`], where only the hash is known.
+    /// Returns a blob by its hash alone. Otherwise like [`BlobStore::get`].
     ///
     /// # Errors
     /// As [`BlobStore::get`].
@@ -283,7 +283,7 @@ fn storage(hash: &str, error: &object_store::Error) -> BlobError {
     }
 }
 
-/// Why the blobs cannot be reached, and what to do about it.
+/// Returns the reason that the blobs cannot be reached, and the remedy.
 fn reason(error: &object_store::Error) -> String {
     let said = error.to_string();
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));

@@ -1,8 +1,8 @@
-//! What can go wrong, by what the caller can do about it.
+//! The errors of a store, by what the caller can do about them.
 
 use longhaul_core::ids::{Seq, SessionId};
 
-/// Why the store refused.
+/// The reason that the store refused a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// No such session, or no such waiting message.
@@ -19,13 +19,13 @@ pub enum StoreError {
     Elsewhere {
         /// The session.
         session: SessionId,
-        /// Where that node is reached, if it said.
+        /// The address of that node, if the node announced one.
         address: Option<String>,
     },
     /// The session is in use.
     #[error("session {0} is in use")]
     Busy(SessionId),
-    /// As many messages wait as may.
+    /// The queue already holds its maximum number of messages. The field is that number.
     #[error("the queue is full: {0} messages wait")]
     QueueFull(usize),
     /// Another process has the data folder.
@@ -33,7 +33,7 @@ pub enum StoreError {
     Locked {
         /// The folder.
         folder: String,
-        /// Which process, if it said.
+        /// The process that holds the store, if the process left its name.
         by: Option<String>,
     },
     /// A node that lives has another token than this one: the node, by its address if it said.
@@ -53,7 +53,7 @@ pub enum StoreError {
         session: SessionId,
         /// The event's position.
         seq: Seq,
-        /// What is wrong with it.
+        /// A description of the fault.
         why: String,
     },
     /// The disk or the database failed. After a failed fsync every later write fails too.

@@ -53,7 +53,7 @@ pub use crate::transfer::{SessionCopy, SessionTransfer};
 pub use crate::upkeep::{MaintenanceLock, SharedUpkeep, StoreMaintenance};
 pub use crate::watchers::{PendingWatch, SessionWatchers};
 
-/// Where sessions live. Object-safe; one instance serves all sessions of a process.
+/// The store of sessions. Object-safe; one instance serves all sessions of a process.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Creates a session whose log holds `events` (never empty; the first is `SessionStarted`).
@@ -114,7 +114,8 @@ pub trait Store: Send + Sync {
     /// As [`Store::read`].
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError>;
 
-    /// As [`Store::read`], without the events that are damaged. `limit` counts positions, damaged ones among them.
+    /// Reads events like [`Store::read`], but leaves out damaged ones. `limit` counts positions, damaged ones
+    /// included.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::Storage`].

@@ -31,7 +31,7 @@ use crate::StoreError;
 /// - there are never more entries, nor more bytes in them, than its [`PrefixCacheLimits`] say.
 #[async_trait]
 pub trait PrefixCache: Send + Sync {
-    /// What is remembered under the first of `keys` that is known: callers give the longest prefix first.
+    /// Returns the entry of the first known key in `keys`. Callers give the longest prefix first.
     ///
     /// # Errors
     /// [`StoreError::Storage`]. An entry that cannot be read counts as unknown.
@@ -62,9 +62,9 @@ pub trait PrefixCache: Send + Sync {
 /// A hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixCacheHit {
-    /// Which of the keys.
+    /// The index in `keys` of the key that was found.
     pub index: usize,
-    /// What was decided for that prefix, in order.
+    /// The edits that were decided for that prefix, in order.
     pub edits: Vec<ViewEdit>,
 }
 
@@ -72,7 +72,7 @@ pub struct PrefixCacheHit {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrefixCacheKey([u8; 32]);
 
-/// What two conversations must share before one may use what was decided for the other.
+/// The properties that two conversations must share before one may use the other's decisions.
 #[derive(Clone, Copy, Debug)]
 pub struct PrefixCacheScope<'a> {
     /// Hash of the credential that the caller showed: nobody meets another's summary.

@@ -40,23 +40,23 @@ impl fmt::Display for BootId {
 /// A node that lives: its lease has not run out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNode {
-    /// Which life of it.
+    /// The process lifetime of the node.
     pub boot_id: BootId,
-    /// Where other nodes reach it, as `HOST:PORT`, if it said.
+    /// The address for other nodes, as `HOST:PORT`, if the node announced one.
     pub address: Option<String>,
-    /// When it joined, by the clock of the database.
+    /// The time at which the node joined, by the clock of the database.
     pub since: Millis,
-    /// How many sessions it has.
+    /// The number of sessions that the node owns.
     pub sessions: usize,
 }
 
-/// How this process stands towards the others.
+/// The status of this process in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeStatus {
-    /// It is a node and may write.
+    /// The process is a node and may write.
     Joined(BootId),
-    /// It could not renew its lease in time. Everything under the leases it held is over: runs, tools, calls of
-    /// models. It will join again under another name.
+    /// The process could not renew its lease in time. Everything under its leases is over: runs, tools and
+    /// model calls. The process will join again under another name.
     Fenced,
     /// The store was closed.
     Left,
@@ -67,14 +67,14 @@ pub enum NodeStatus {
 pub struct SessionSignal {
     /// Counts signals; those of one session in the order they came.
     pub no: u64,
-    /// What it says, in the runtime's own form.
+    /// The content, in the runtime's own form.
     pub body: String,
 }
 
-/// What a store gives beside [`Store`](crate::Store) when several processes share it. Object-safe.
+/// The operations of a store that several processes share, beside [`Store`](crate::Store). Object-safe.
 #[async_trait]
 pub trait ClusterStore: Send + Sync {
-    /// How this process stands, and every later change.
+    /// Returns a receiver of this process's status and of every later change.
     fn standing(&self) -> watch::Receiver<NodeStatus>;
 
     /// The nodes that live, this one included, the oldest first.
@@ -98,8 +98,8 @@ pub trait ClusterStore: Send + Sync {
     /// [`StoreError::Storage`].
     async fn orphans(&self, limit: usize, waiting: bool) -> Result<Vec<SessionId>, StoreError>;
 
-    /// How long until another node is gone if it does not renew its lease: of all of them, the first. None where this
-    /// process is alone, or leaves the sessions of others alone.
+    /// Returns the time until the first other node is gone if no other node renews its lease. Returns `None`
+    /// if this process is alone, or leaves the sessions of others alone.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -111,7 +111,7 @@ pub trait ClusterStore: Send + Sync {
     /// [`StoreError::NotFound`].
     async fn signal(&self, id: &SessionId, body: String) -> Result<(), StoreError>;
 
-    /// What waits for the session's owner, oldest first. It keeps waiting.
+    /// Returns the signals that wait for the session's owner, oldest first. The signals keep waiting.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].

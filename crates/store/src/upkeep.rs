@@ -1,4 +1,4 @@
-//! What is done for a store from time to time: sessions that are kept for so long go, and blobs that nobody names.
+//! Periodic maintenance of a store: expired sessions and blobs that no event names are deleted.
 
 use std::any::Any;
 use std::fmt;
@@ -9,7 +9,7 @@ use longhaul_core::ids::{Millis, SessionId};
 
 use crate::{ReferencedBlobs, StoreError};
 
-/// What a store gives beside [`Store`](crate::Store) for its upkeep. Object-safe.
+/// The maintenance operations of a store, beside [`Store`](crate::Store). Object-safe.
 #[async_trait]
 pub trait StoreMaintenance: Send + Sync {
     /// All blobs that a log names, or a message that waits, as they are at one moment.

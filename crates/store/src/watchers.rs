@@ -1,4 +1,4 @@
-//! Who waits for new events: one channel per watched session, for back-ends to share.
+//! The subscribers to new events: one channel per watched session, for back-ends to share.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

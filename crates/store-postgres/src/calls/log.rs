@@ -20,7 +20,8 @@ pub(crate) struct PostgresEventAppend {
     settles: Vec<String>,
 }
 
-/// What the statement says: where the log ended before, if anything was done; how many of the entries waited.
+/// The statement's row: the earlier end of the log if the statement did anything, and the number of waiting
+/// entries.
 struct PostgresAppendRow {
     before: Option<i64>,
     waiting: i64,

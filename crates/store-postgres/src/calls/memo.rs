@@ -1,4 +1,4 @@
-//! What is remembered for prefixes of conversations, and what gives way.
+//! Reads and writes entries of the prefix cache, and evicts the least recently used.
 
 use async_trait::async_trait;
 use longhaul_store::{PrefixCacheKey, PrefixCacheLimits};
@@ -8,7 +8,7 @@ use crate::call::PostgresOperation;
 use crate::error::PostgresOperationError;
 use crate::text::{count_from_db, limit_to_db};
 
-/// What is remembered under keys: place and body of each that is known, in order.
+/// The query for the entries of keys. Its rows are the index and the body of each known key, in order.
 pub(crate) struct PostgresPrefixCacheQuery {
     pub(crate) keys: Vec<Vec<u8>>,
 }

@@ -201,7 +201,7 @@ impl PostgresOperation for PostgresOwnerQuery {
 /// [`ClusterStore::orphans`](longhaul_store::Nodes::orphans).
 pub(crate) struct PostgresOrphansQuery {
     pub(crate) limit: usize,
-    /// Whether messages count that wait since a cancel or a crash.
+    /// `true` if messages count that wait since a cancel or a crash.
     pub(crate) waiting: bool,
     /// So that nodes that ask at the same time do not begin with the same one.
     pub(crate) seed: i64,
@@ -261,7 +261,8 @@ impl PostgresOperation for PostgresNextLeaseEndQuery {
     }
 }
 
-/// Whether the database started less than `ttl` ago: then nodes that live may not have come back to it yet.
+/// The query that asks whether the database started less than `ttl` ago. Nodes that live may then not have
+/// returned to it yet.
 pub(crate) struct PostgresRecentStartQuery {
     pub(crate) ttl: Duration,
 }
@@ -281,12 +282,13 @@ impl PostgresOperation for PostgresRecentStartQuery {
     }
 }
 
-/// Where the logs of sessions end, and how much others did for their owners: for a node that may have missed news.
+/// The query for the ends of logs and the counts of mail for their owners, for a node that may have missed
+/// news.
 pub(crate) struct PostgresMissedNewsQuery {
     pub(crate) sessions: Vec<i64>,
 }
 
-/// What is new in one session.
+/// The newest state of one session.
 pub(crate) struct PostgresSessionHeadRow {
     pub(crate) no: i64,
     pub(crate) last_seq: i64,

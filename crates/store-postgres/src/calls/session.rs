@@ -29,7 +29,7 @@ impl PostgresSessionCreation {
         Ok(Self { id: new.id.clone(), title, at: new.at, events, made_by: call_name() })
     }
 
-    /// What will be known of the session.
+    /// Returns the record that the new session will have.
     pub(crate) fn record(&self) -> SessionRecord {
         SessionRecord {
             id: self.id.clone(),

@@ -1,4 +1,4 @@
-//! What is named, and which sessions may go.
+//! The queries for blobs that events name and for sessions that may be deleted.
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;

@@ -54,7 +54,8 @@ pub(super) fn pack(sender: &str, items: impl Iterator<Item = PostgresNotificatio
     payloads
 }
 
-/// Who sent a payload, and what it says. What cannot be read is left out: a newer version may say more.
+/// Returns the sender and the notifications of a payload. Unreadable notifications are left out: a newer
+/// version may say more.
 pub(super) fn unpack(payload: &str) -> (&str, impl Iterator<Item = PostgresNotification>) {
     let mut words = payload.split(' ');
     (words.next().unwrap_or_default(), words.filter_map(PostgresNotification::read))

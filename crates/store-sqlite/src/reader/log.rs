@@ -9,7 +9,7 @@ use super::{SqliteReader, not_found};
 use crate::error::store_error;
 use crate::key::{event_id, from_db, last_event_id, limit_to_db, seq_of};
 
-/// How many events come in one row, unless they are large.
+/// The maximum number of events in one row, unless they are large.
 const ROW_EVENTS: i64 = 64;
 
 /// Events whose bodies come to more bytes than this come one by one.
@@ -21,7 +21,7 @@ const BETWEEN: u8 = 0x1e;
 /// Stands for the checksum of an event that has none.
 const NO_CHECKSUM: &str = "-";
 
-/// Where a log is, and how far it goes.
+/// The key of a session's log and the extent of its positions.
 struct SqliteLogExtent {
     no: i64,
     last_seq: i64,

@@ -39,7 +39,7 @@ struct SqliteEventInsert {
     body: Arc<str>,
 }
 
-/// What became of a session's row.
+/// The change of a session's row in this transaction.
 struct SqliteSessionUpdate {
     last_seq: Seq,
     at: Millis,
@@ -47,7 +47,7 @@ struct SqliteSessionUpdate {
     parked: Option<bool>,
 }
 
-/// What to tell watchers after the commit.
+/// The notices that watchers receive after the commit.
 #[derive(Debug, Default)]
 pub(crate) struct SqliteCommitNotices {
     pub(crate) grown: Vec<(SessionId, Seq)>,
@@ -228,7 +228,7 @@ pub(crate) struct SqliteLeaseTable {
     held: HashMap<SessionId, SqliteLeasedSession>,
     /// The answers that stream.
     pub(super) steps: SqliteChunkCounts,
-    /// What the entries that this transaction changed were before, in order.
+    /// The earlier values of the entries that this transaction changed, in order.
     before: Vec<(SessionId, Option<SqliteLeasedSession>)>,
 }
 

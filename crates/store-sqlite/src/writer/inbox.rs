@@ -38,7 +38,7 @@ impl SqliteEnqueue {
         })
     }
 
-    /// What was accepted under the same key before.
+    /// Returns the receipt of the message that was accepted under the same key before.
     async fn known(&self, db: &mut SqliteConnection, no: i64) -> Result<Option<EnqueueReceipt>, sqlx::Error> {
         let Some(key) = &self.client_key else { return Ok(None) };
         let first = sqlx::query!(

@@ -28,7 +28,7 @@ impl SqliteSessionCreation {
         Ok(Self { id: new.id.clone(), title, at: new.at, events })
     }
 
-    /// What will be known of the session.
+    /// Returns the record that the new session will have.
     pub(crate) fn record(&self) -> SessionRecord {
         SessionRecord {
             id: self.id.clone(),

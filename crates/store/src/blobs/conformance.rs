@@ -1,4 +1,4 @@
-//! What every place for blobs promises, as checks that any place runs.
+//! The promises of every blob store, as checks that any implementation runs.
 #![expect(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Which blobs a stored event names.
+//! Collects the blobs that a stored event names.
 
 use std::collections::HashSet;
 

@@ -31,7 +31,7 @@ pub(super) const RENEWED: Duration = Duration::from_secs(60 * 60);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReferencedBlobs(HashSet<[u8; 32]>);
 
-/// What a sweep has done.
+/// The result of one sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlobSweepReport {
     /// Blobs that nobody names, and that will go if nobody does for another day.
@@ -40,7 +40,7 @@ pub struct BlobSweepReport {
     pub brought_back: u64,
     /// Blobs that are gone.
     pub removed: u64,
-    /// How large those were together.
+    /// The total size of the removed blobs, in bytes.
     pub removed_bytes: u64,
 }
 
@@ -130,7 +130,7 @@ impl BlobStore {
         Ok((count, bytes))
     }
 
-    /// What is set aside under that hash, which is in its place again.
+    /// Returns the blob that is set aside under the hash, and tries to restore it to its place.
     ///
     /// # Errors
     /// [`BlobError::NotFound`]; [`BlobError::Storage`].

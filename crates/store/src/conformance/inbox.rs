@@ -31,7 +31,7 @@ pub async fn queued_messages_have_positions(store: SharedStore) {
     assert_eq!(setup.enqueue("d", None).await, accepted("d", 3, false));
 }
 
-/// The same key again answers with the first message, wherever it is by now.
+/// A repeated key is answered with the first message, wherever that message is by now.
 pub async fn a_repeated_key_adds_nothing(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for (id, key) in [("a", "ka"), ("b", "kb"), ("c", "kc")] {
@@ -104,7 +104,8 @@ pub async fn waiting_messages_can_be_edited(store: SharedStore) {
     assert!(not_found(&setup.store.edit_queued(&setup.id, &"never".into(), parts, None).await));
 }
 
-/// What a client sent along waits with its message, also when others change; an edit says whether it stays.
+/// A message's metadata waits with the message, also while others change. An edit says whether the metadata
+/// stays.
 pub async fn metadata_waits_with_its_message(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for (id, with) in [("a", true), ("b", false), ("c", true)] {
@@ -198,7 +199,7 @@ pub async fn all_messages_are_taken_or_none(store: SharedStore) {
     assert_eq!(setup.waiting().await, []);
 }
 
-/// When a message is taken and removed at the same time, one of the two happens.
+/// A message that is taken and removed at the same time is either taken or removed, never both.
 pub async fn taking_and_removing_race_to_one_end(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;

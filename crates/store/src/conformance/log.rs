@@ -53,7 +53,7 @@ pub async fn events_come_back_as_they_went_in(store: SharedStore) {
     assert_eq!(stored, [Event { seq: 2, at: NOW, format: FORMAT, body }]);
 }
 
-/// What a client sent along is stored with its message, and with those that one message is made of.
+/// A message's metadata is stored with the message, also when several messages become one.
 pub async fn metadata_is_stored_with_its_message(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -89,7 +89,7 @@ pub async fn large_bodies_are_kept(store: SharedStore) {
     assert_eq!(setup.log().await, [started(), note("before"), large, note("after")]);
 }
 
-/// When a queue entry cannot be taken, nothing else of the call happens either.
+/// An append with a queue entry that cannot be taken changes nothing at all.
 pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;

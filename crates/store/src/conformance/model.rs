@@ -56,7 +56,8 @@ fn event(kind: u8) -> EventBody {
 pub struct StoreUnderTest<'s> {
     store: &'s dyn Store,
     leases: Vec<Lease>,
-    /// How often each number of a session's queue entries was accepted and settled: ids are never given again.
+    /// The number of times that each queue entry of a session was accepted and settled. Queue ids are never
+    /// reused.
     generations: HashMap<(SessionId, u8), (u32, bool)>,
 }
 
@@ -69,7 +70,7 @@ impl<'s> StoreUnderTest<'s> {
         Self { store, leases: Vec::new(), generations: HashMap::new() }
     }
 
-    /// What it answers when it is asked `op` at the time `at`.
+    /// Returns the model's answer to the operation `op` at the time `at`.
     pub async fn act(&mut self, op: &StoreOperation, at: u64) -> Answer {
         self.try_act(op, at).await.map_err(|error| std::mem::discriminant(&error))
     }

@@ -1,4 +1,4 @@
-//! What may go, and what is named.
+//! Checks of maintenance: sessions that may be deleted, and blobs that events name.
 
 use std::sync::Arc;
 

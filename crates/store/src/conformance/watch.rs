@@ -71,7 +71,7 @@ pub async fn a_watch_misses_nothing(store: SharedStore) {
     writer.await.unwrap();
 }
 
-/// When the session is deleted, its watches end.
+/// A session's watches end when the session is deleted.
 pub async fn a_watch_ends_with_its_session(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let mut watch = setup.store.watch(&setup.id).await.unwrap();
@@ -79,7 +79,7 @@ pub async fn a_watch_ends_with_its_session(store: SharedStore) {
     assert!(ends(&mut watch).await);
 }
 
-/// When the store is closed, all watches end.
+/// All watches end when the store is closed.
 pub async fn a_watch_ends_with_the_store(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let mut watch = setup.store.watch(&setup.id).await.unwrap();

@@ -1,4 +1,4 @@
-//! What every memo promises, as tests that any back-end runs.
+//! The promises of every prefix cache, as tests that any back-end runs.
 //!
 //! A back-end writes `longhaul_store::memo_conformance!(make);` in a test module, where
 //! `async fn make(limits: MemoLimits) -> (Arc<dyn PrefixCache>, Guard)` gives a new empty memo and whatever must outlive it.
@@ -73,7 +73,7 @@ async fn put(memo: &Arc<dyn PrefixCache>, number: u32, why: &str) {
     memo.put(key(number), &[edit(why)]).await.unwrap();
 }
 
-/// What is known of a prefix, in words.
+/// Describes the cache's entry for a prefix in words.
 async fn known(memo: &Arc<dyn PrefixCache>, number: u32) -> Option<String> {
     let found = memo.find(&[key(number)]).await.unwrap()?;
     assert_eq!(found.index, 0);
@@ -161,7 +161,7 @@ pub async fn bytes_are_bounded_too(memo: Arc<dyn PrefixCache>) {
     assert_eq!((known(&memo, 3).await, known(&memo, 4).await), (None, None));
 }
 
-/// What is larger than the memo pushes out nothing, not even what it should replace.
+/// An entry larger than the cache evicts nothing, not even the entry that it should replace.
 pub async fn what_is_too_large_changes_nothing(memo: Arc<dyn PrefixCache>) {
     put(&memo, 1, "small").await;
     put(&memo, 2, "other").await;

@@ -1,6 +1,6 @@
-//! How much a memo keeps.
+//! The limits of a prefix cache.
 
-/// How much is remembered at most.
+/// The maximum amount that a prefix cache remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixCacheLimits {
     /// Entries.
