@@ -18,7 +18,7 @@ mod query;
 pub use items::{VerbatimItem, items};
 use query::ViewBeforeAnswer;
 
-/// What a call of the recall tool costs the model to write, in tokens.
+/// The number of tokens that the model writes for one call of the recall tool.
 pub const RECALL_OUTPUT_TOKENS: u64 = 60;
 
 /// Results of one recall.
@@ -27,14 +27,14 @@ pub const RECALL_HITS: usize = 5;
 /// Words of one query at most.
 pub const QUERY_WORDS: usize = 12;
 
-/// What was used later in one recording, and where it stands. The same for all policies.
+/// The items that were used later in one recording, and the entries that hold them. Equal for all policies.
 #[derive(Debug)]
 pub(crate) struct NeedIndex {
     /// All messages, to be searched.
     index: SearchIndex,
     /// For each entry what it needs of earlier ones; empty for all but answers.
     needs: Vec<Vec<NeededItem>>,
-    /// What is needed by any answer: the entries that hold it, oldest first.
+    /// The lists of entries that hold an item, oldest first, for the items of all answers.
     holders: Vec<Vec<usize>>,
     /// Entries by the name of their text, the first of equals.
     by_id: HashMap<u64, usize>,
@@ -46,17 +46,17 @@ pub(crate) struct NeedIndex {
 #[derive(Clone, Debug)]
 pub(crate) struct NeededItem {
     pub(crate) text: Arc<str>,
-    /// Which of the study's lists of holders is its own, and how many of them are earlier.
+    /// The index of the item's list of holders, and the number of holders that are earlier than the answer.
     holders: (usize, usize),
 }
 
-/// How the needs of one answer fare.
+/// The result of the needs of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerNeedResult {
     pub(crate) in_view: u64,
     pub(crate) recalled: u64,
     pub(crate) lost: u64,
-    /// What the recall returned, if there was one.
+    /// The text that the recall returned, if there was a recall.
     pub(crate) recall: Option<String>,
 }
 
@@ -102,17 +102,18 @@ impl NeedIndex {
         &self.holders[list][..earlier]
     }
 
-    /// What the answer `at` needs.
+    /// Returns the items that the answer `at` needs.
     pub(crate) fn needs(&self, at: usize) -> &[NeededItem] {
         &self.needs[at]
     }
 }
 
-/// Which entries hold which runs of letters and digits: where an item can be at all.
+/// An index from each run of letters and digits to the entries that hold it. It narrows the search for an
+/// item.
 #[derive(Default)]
 struct WordIndex {
     entries: HashMap<Box<str>, Vec<usize>>,
-    /// Which list of `found` an item has, and up to which entry it was looked for.
+    /// The index in `found` of each item's list, and the entry up to which the item was looked for.
     known: HashMap<String, (usize, usize)>,
     found: Vec<Vec<usize>>,
 }
@@ -192,7 +193,7 @@ pub(crate) fn look_up(
     found
 }
 
-/// What the tool answers; messages that are in view as they were weigh less, as the tool has it.
+/// Returns the answer of the recall tool. Messages that are unchanged in view weigh less, as in the tool.
 fn recall(
     recording: &SessionRecording,
     next: usize,

@@ -24,7 +24,7 @@ pub(crate) mod pass;
 pub struct PlannerPolicy {
     name: String,
     policy: plan::CompactionPolicy,
-    /// Where its options are from.
+    /// The source of the options, for the report.
     options: String,
     log: PolicyLog,
     /// Entries of the recording that the log has.
@@ -55,9 +55,9 @@ pub(crate) struct PolicyLog {
     pub(crate) steps: u64,
     pub(crate) fixed_tokens: u64,
     pub(crate) ahead: Option<pass::PendingSummaryDraft>,
-    /// Who writes summaries.
+    /// The model that writes summaries.
     pub(crate) summariser: ScriptedSummariser,
-    /// What the summariser has answered since the last compaction.
+    /// The summariser's answers since the last compaction.
     pub(crate) answers: Vec<String>,
     /// The edits of the view so far, oldest first.
     pub(crate) edits: Vec<pass::CommittedEdit>,
@@ -113,7 +113,7 @@ impl PlannerPolicy {
         }
     }
 
-    /// What the report says of its options, for example `the options of longhaul.yml`.
+    /// Sets the report's words for the source of the options, for example `the options of longhaul.yml`.
     #[must_use]
     pub fn with_options_of(self, options: impl Into<String>) -> Self {
         Self { options: options.into(), ..self }

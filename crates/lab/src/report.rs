@@ -28,7 +28,7 @@ use verdict::{GoalResult, PolicyVerdict};
 pub const NOT_COUNTERFACTUAL: &str = "A replay is not counterfactual: the recorded answers stay what they \
     were, although an agent that had seen less, or something else, might have done something else.";
 
-/// What a report is about, besides its outcomes.
+/// The subject of a report, besides its outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportHeader {
@@ -38,13 +38,13 @@ pub struct ReportHeader {
     pub version: String,
     /// Other facts of its making.
     pub generated_by: Vec<ReportFact>,
-    /// What the replay takes for granted, a sentence each.
+    /// The assumptions of the replay, a sentence each.
     pub assumptions: Vec<String>,
     /// The policies in the order of tables.
     pub policies: Vec<PolicyFacts>,
     /// The price tables; the first one leads.
     pub prices: Vec<PriceTable>,
-    /// Where the prices come from, a line each.
+    /// The sources of the prices, a line each.
     pub price_sources: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct ReportHeader {
 pub struct ReportFact {
     /// Of what.
     pub name: String,
-    /// Which.
+    /// The value of the parameter.
     pub value: String,
 }
 
@@ -62,15 +62,15 @@ pub struct ReportFact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyFacts {
-    /// Its name, as in the outcomes.
+    /// The name, as in the outcomes.
     pub name: String,
-    /// What it is compared as.
+    /// The role in the comparison.
     pub role: PolicyRole,
-    /// Its rules and numbers with their sources, a line each.
+    /// The rules and numbers with their sources, a line each.
     pub sources: Vec<String>,
 }
 
-/// What a policy is compared as.
+/// The role of a policy in the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PolicyRole {
@@ -85,7 +85,7 @@ pub enum PolicyRole {
 }
 
 impl PolicyRole {
-    /// As it stands in tables and in class names.
+    /// Returns the role's name in tables and in class names.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Subject => "subject",
@@ -142,7 +142,7 @@ impl ReplayReport {
         verdict::headline(&self.header, &self.goals, &self.cells())
     }
 
-    /// What follows for each price table, in sentences.
+    /// Returns the verdict for each price table, in sentences.
     pub fn verdicts(&self) -> &[PolicyVerdict] {
         &self.verdicts
     }
@@ -163,7 +163,7 @@ impl ReplayReport {
 }
 
 impl ReportHeader {
-    /// What a policy is compared as.
+    /// Returns the role of a policy in the comparison.
     pub fn role(&self, policy: &str) -> PolicyRole {
         self.policies.iter().find(|it| it.name == policy).map_or(PolicyRole::Peer, |it| it.role)
     }

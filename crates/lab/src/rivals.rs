@@ -1,4 +1,4 @@
-//! What other agents and libraries do about a full window, as far as their source says.
+//! Models of other agents and libraries when their window is full, as far as their source says.
 //!
 //! Each model keeps its own view of a recording, counts in its peer's way, acts at its peer's trigger and leaves what its
 //! peer leaves. Constants are applied as the peer's code applies them, also where that makes them useless in a small
@@ -91,7 +91,7 @@ impl<'a> RivalContext<'a> {
         &self.now.budget
     }
 
-    /// What the provider reported for the last call: its input and its answer.
+    /// Returns the tokens that the provider reported for the last call: its input and its answer.
     fn reported(&self) -> u64 {
         self.now.last_input + self.now.last_output
     }
@@ -112,7 +112,7 @@ impl<'a> RivalContext<'a> {
         newest.is_some_and(|entry| entry.kind == LogEntryKind::Typed)
     }
 
-    /// Where the user messages begin that nobody has answered yet: the pending prompt.
+    /// Returns the start of the user messages that nobody has answered yet: the pending prompt.
     fn prompt_start(&self) -> usize {
         let entries = &self.recording.entries[..self.next];
         entries.iter().rposition(|entry| entry.message.role != Role::User).map_or(0, |at| at + 1)
@@ -138,12 +138,12 @@ impl<'a> RivalContext<'a> {
         RivalSummary { recorded: recorded_summary(&text, Role::User, counter), call }
     }
 
-    /// What the model of a summary is shown of `items`: cleared results have nothing to say.
+    /// Returns the texts of `items` that the model of a summary is shown. Cleared results have no text.
     fn texts(&self, items: &'a [RivalViewItem]) -> Vec<Cow<'a, RecordedMessage>> {
         items.iter().filter_map(|item| item.recorded(self.recording)).map(Cow::Borrowed).collect()
     }
 
-    /// The same with every tool result cut to its first `max_chars`.
+    /// Returns the same texts as `texts`, with every tool result cut to its first `max_chars`.
     fn cut_texts(
         &self,
         items: &'a [RivalViewItem],

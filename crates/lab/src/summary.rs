@@ -1,4 +1,4 @@
-//! What stands in for a model's summary, the same for every policy.
+//! The stand-in for a model's summary, equal for every policy.
 //!
 //! A replay has no model. Where a policy asks one for a summary, [`stand_in_summary`] takes verbatim lines of what that
 //! model would have been shown: an honest summary, neither clever nor careless, equal for equal input. How long it is
@@ -15,8 +15,8 @@ use crate::recording::RecordedMessage;
 #[cfg(test)]
 mod tests;
 
-/// How long a summary is where nobody limits it, in tokens. An assumption: the two summaries that pi wrote of 175,004 and
-/// 185,014 tokens (recorded session in badlogic/pi-mono, December 2025) have 1,101 and 953.
+/// The length of a summary without a limit, in tokens. This is an assumption: the two summaries that pi wrote
+/// of 175,004 and 185,014 tokens (recorded session in badlogic/pi-mono, December 2025) have 1,101 and 953.
 pub const TYPICAL_TOKENS: u64 = 1_000;
 
 /// Nobody writes a summary as long as what it stands for: at most this part of it. An assumption.
@@ -28,10 +28,10 @@ const LEAST_TOKENS: u64 = 64;
 /// Lines are taken up to this length, in characters.
 const LINE_CHARS: usize = 400;
 
-/// How messages that are earlier summaries are named.
+/// The id of messages that are earlier summaries.
 const ID: &str = "stand-in-summary";
 
-/// What makes a line of a user a constraint.
+/// The words that make a line of a user a constraint.
 const CONSTRAINT_MARKS: [&str; 14] = [
     "must",
     "never",
@@ -49,7 +49,7 @@ const CONSTRAINT_MARKS: [&str; 14] = [
     "need to",
 ];
 
-/// What makes a line of the model a decision.
+/// The words that make a line of the model a decision.
 const DECISION_MARKS: [&str; 10] = [
     "decide",
     "decision",
@@ -63,14 +63,14 @@ const DECISION_MARKS: [&str; 10] = [
     "rather than",
 ];
 
-/// What makes a line of a tool's output an error line.
+/// The words that make a line of a tool's output an error line.
 const ERROR_MARKS: [&str; 6] = ["error", "panicked", "exception", "traceback", "failed", "fatal"];
 
 /// The sections, in the order in which they are written.
 const TITLES: [&str; 6] = ["Goal", "Constraints", "Files", "Errors", "Decisions", "State"];
 
-/// How long a summary of `covered_tokens` is, in tokens: [`TYPICAL_TOKENS`], never more than `limit_tokens` and never more
-/// than a quarter of what it stands for.
+/// Returns the length of a summary of `covered_tokens`, in tokens: [`TYPICAL_TOKENS`], but never more than
+/// `limit_tokens`, and never more than a quarter of the covered tokens.
 pub fn length_tokens(covered_tokens: u64, limit_tokens: Option<u64>) -> u64 {
     let room = limit_tokens.unwrap_or(u64::MAX).min(TYPICAL_TOKENS);
     room.min((covered_tokens / LEAST_RATIO).max(LEAST_TOKENS))
@@ -178,7 +178,8 @@ impl SummarySections {
         }
     }
 
-    /// Its sections go on where the newer ones end; what is in none of them is state.
+    /// Reads an earlier summary: each of its sections continues before the newer one. Lines in no section are
+    /// state.
     fn read_summary(&mut self, text: &str) {
         let mut lines: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
         let mut section = STATE;

@@ -1,4 +1,4 @@
-//! What an agent uses by its exact letters.
+//! The items that an agent uses by their exact letters.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ const LONGEST: usize = 200;
 /// A path, an identifier, a number or an error line, letter for letter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VerbatimItem {
-    /// Its letters.
+    /// The letters of the item.
     pub text: String,
-    /// What it is: `paths`, `identifiers`, `numbers`, `errorLines`.
+    /// The class of the item: `paths`, `identifiers`, `numbers`, `errorLines`.
     pub class: &'static str,
 }
 

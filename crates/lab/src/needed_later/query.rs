@@ -1,4 +1,4 @@
-//! What the agent had before it answered, and the queries that can be made of it.
+//! The text that the agent had before an answer, and the recall queries that can be made of it.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
@@ -16,7 +16,7 @@ pub(super) struct ViewBeforeAnswer<'a> {
     next: usize,
     /// Of entries with the same text only the first says whether they are shown.
     shown: Vec<bool>,
-    /// What is shown and is no message as it was: summaries, notes, what is left of a message.
+    /// The shown texts that are no unchanged message: summaries, notes, remains of a message.
     others: Vec<&'a str>,
     /// Their words.
     other_words: OnceCell<HashSet<String>>,

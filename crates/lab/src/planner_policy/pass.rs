@@ -1,5 +1,5 @@
-//! What a run does about its window around a step: the only place here that knows how plans are asked for and carried
-//! out. It goes the way of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
+//! The steps of a run around its window. No other module here asks for plans and carries them out. The order
+//! is the one of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EventBody, ViewEdit, ViewOperation};
@@ -18,10 +18,11 @@ use crate::replay::ReplayOptions;
 use crate::score::{ScriptedSummariser, SummaryTask};
 use crate::summary::{length_tokens, recorded_summary, stand_in_summary};
 
-/// How often one step is planned for at most: as in a run, again only if the first plan was of no use.
+/// The maximum number of plans for one step. As in a run, a second plan is made only if the first was of no
+/// use.
 const MOST_PLANS: usize = 3;
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Default)]
 pub(crate) struct WindowPassResult {
     pub(crate) side_calls: Vec<SideCall>,
@@ -56,17 +57,18 @@ impl CommittedEdit {
 struct SummaryAnswers {
     calls: Vec<SideCall>,
     texts: Vec<String>,
-    /// Whether every request was answered with something that the draft takes.
+    /// `true` if every request was answered with something that the draft takes.
     is_complete: bool,
 }
 
 /// A summary that is written while work goes on.
 pub(crate) struct PendingSummaryDraft {
     draft: Box<SummaryDraft>,
-    /// When it is done, if times are known; else it is done by the step after the next.
+    /// The time at which the summary is done, if times are known. Otherwise the step after the next finds it
+    /// done.
     ready_at: Option<Millis>,
     ready_step: u64,
-    /// Whether it will never be done.
+    /// `true` if the summary will never be done.
     void: bool,
     /// The edit whose extract stands in its place until it is done.
     stand_in: Option<EditId>,

@@ -28,7 +28,7 @@ pub fn named(name: &str) -> Option<PriceTable> {
     all().into_iter().find(|prices| prices.name == name)
 }
 
-/// Where the numbers come from: one line for each table, its name first.
+/// Returns the sources of the numbers: one line for each table, its name first.
 pub fn sources() -> Vec<String> {
     [
         "anthropic-sonnet = Claude Sonnet 5, cache of 5 minutes: 2.00 in, 2.50 written, 0.20 read, 10.00 out; \

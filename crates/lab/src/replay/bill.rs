@@ -1,4 +1,4 @@
-//! What is billed for model calls.
+//! The bill for model calls.
 
 use crate::outcome::BilledTokens;
 use crate::price::PriceTable;

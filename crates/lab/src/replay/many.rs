@@ -16,7 +16,7 @@ const THREADS: usize = 2;
 /// Makes a policy anew: each replay has its own.
 pub type MakePolicy = Arc<dyn Fn() -> Box<dyn ContextPolicy> + Send + Sync>;
 
-/// How large a window is.
+/// The size of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayWindow {
     /// So many tokens.
@@ -45,7 +45,7 @@ impl ReplayWindow {
 /// One replay.
 #[derive(Clone)]
 pub struct ReplayCase<'a> {
-    /// What happened.
+    /// The recorded session.
     pub recording: &'a SessionRecording,
     /// Under what.
     pub policy: MakePolicy,

@@ -1,4 +1,4 @@
-//! What every replay takes for granted, in words.
+//! The assumptions of every replay, in words.
 
 use crate::needed_later::{QUERY_WORDS, RECALL_HITS, RECALL_OUTPUT_TOKENS};
 use crate::replay::ReplayOptions;

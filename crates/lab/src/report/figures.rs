@@ -1,6 +1,6 @@
 //! Figures as people read them.
 
-/// What stands where there is no figure.
+/// The placeholder for a figure that does not exist.
 pub(super) const NONE: &str = "–";
 
 /// `52.1K` for 52,100.

@@ -51,7 +51,7 @@ pub(super) fn page_head(subject: &str, out: &mut MarkupWriter) {
     out.element("style", &[], |out| out.own(STYLE));
 }
 
-/// As a content security policy names it.
+/// Returns the hash of a text in the form of a content security policy.
 fn hash_of(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
@@ -399,7 +399,7 @@ fn footer(report: &ReplayReport, out: &mut MarkupWriter) {
     });
 }
 
-/// How a window is named, with the tokens where it was chosen as a share.
+/// Returns the name of a window, with its tokens if the window was chosen as a share.
 fn window_of(cell: &ComparisonCell<'_>) -> String {
     match WindowChoice::of(cell.any()) {
         WindowChoice::PercentOfPeak(percent) => format!("{percent}\u{a0}% {}", tokens(cell.any().window)),

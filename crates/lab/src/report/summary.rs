@@ -10,11 +10,11 @@ use serde::Serialize;
 use super::{PolicyRole, ReportHeader};
 use crate::outcome::{NeedCounts, ReplayOutcome};
 
-/// How a window was chosen.
+/// The way in which a window was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WindowChoice {
-    /// As a share of the recording's peak, in percent.
+    /// A share of the recording's peak, in percent.
     PercentOfPeak(u32),
     /// In tokens.
     Tokens(u64),
@@ -49,7 +49,7 @@ impl<'a> ComparisonCell<'a> {
         Self { outcomes, baseline, subject, peers }
     }
 
-    /// What all of it has in common is read from here.
+    /// Returns one outcome, from which the properties common to all are read.
     pub fn any(&self) -> &'a ReplayOutcome {
         self.outcomes[0]
     }
@@ -130,7 +130,7 @@ fn index_of<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
     })
 }
 
-/// What medians are taken over.
+/// The scope over which medians are taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordingScope {
@@ -340,7 +340,8 @@ pub fn share(part: u64, needs: &NeedCounts) -> Option<f64> {
     (total > 0).then(|| part as f64 / total as f64)
 }
 
-/// Which has a larger part of what was needed later in view, exactly. Where nothing was needed all is in view.
+/// Compares by the exact part of later-needed items that is in view. If nothing was needed, all of it counts
+/// as in view.
 pub fn compare_in_view(one: &NeedCounts, other: &NeedCounts) -> Ordering {
     let fraction = |needs: &NeedCounts| match total(needs) {
         0 => (1, 1),

@@ -69,7 +69,7 @@ fn scope(scope: &RecordingScope) -> String {
     }
 }
 
-/// What the columns mean.
+/// The explanation of the columns.
 const LEGEND: &str = "cost: US dollars; append-only: the same in percent of never leaving anything out. Of the identifiers, \
     paths, numbers and error lines that the agent used and earlier messages held: needed in view (a), what it would have had \
     before it; recall (b), what one search of the session would have found besides; lost, neither (in a session `recall` \
@@ -286,7 +286,7 @@ fn pad(text: &str, columns: usize) -> String {
     shown
 }
 
-/// How a window is named in tables.
+/// Returns the name of a window in tables.
 pub(super) fn window_name(window: Option<WindowChoice>) -> String {
     match window {
         None => "all".to_owned(),

@@ -1,5 +1,5 @@
-//! What follows from the outcomes, in figures and in words: whether the policy under test beats every peer, where
-//! not and why, and how far the goals are met.
+//! The conclusions from the outcomes, in figures and in words: whether the policy under test beats every
+//! peer, where not and why, and how far the goals are met.
 
 mod headline;
 
@@ -16,21 +16,21 @@ use crate::outcome::ReplayOutcome;
 
 pub use headline::headline;
 
-/// How the policy under test stands beside a peer on one recording in one window.
+/// The standing of the policy under test beside a peer, on one recording in one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RivalStanding {
-    /// It costs less and has as much of what was needed later in view, or more.
+    /// The policy costs less and has as much of the later-needed items in view, or more.
     Ahead,
-    /// It costs the same and has the same in view.
+    /// The policy costs the same and has the same in view.
     Same,
-    /// It is not ahead, but more of the peer's requests are larger than the window.
+    /// The policy is not ahead, but more of the peer's requests are larger than the window.
     PeerDoesNotFit,
-    /// It costs less and has less in view.
+    /// The policy costs less and has less in view.
     SeesLess,
-    /// It has more in view and costs as much or more.
+    /// The policy has more in view and costs as much or more.
     Dearer,
-    /// It costs as much or more and has no more in view.
+    /// The policy costs as much or more and has no more in view.
     Behind,
     /// More of its own requests are larger than the window.
     DoesNotFit,
@@ -48,7 +48,7 @@ impl RivalStanding {
         Self::DoesNotFit,
     ];
 
-    /// How `ours` stands beside `theirs`.
+    /// Returns the standing of `ours` beside `theirs`.
     pub fn of(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> Self {
         let sees = compare_in_view(&ours.needs, &theirs.needs);
         let costs = compare_costs(ours.cost, theirs.cost);
@@ -91,11 +91,11 @@ pub struct PolicyVerdict {
     pub prices: String,
     /// Over which recordings.
     pub scope: RecordingScope,
-    /// Whether it is ahead of every peer everywhere.
+    /// `true` if the policy is ahead of every peer everywhere.
     pub beats_all: bool,
     /// Recordings times windows times peers.
     pub comparisons: usize,
-    /// How many of them it wins.
+    /// The number of comparisons that the policy wins.
     pub ahead: usize,
     /// In words.
     pub sentence: String,
@@ -113,7 +113,7 @@ pub struct RivalScore {
     pub peer: String,
     /// Recordings times windows.
     pub comparisons: usize,
-    /// How many there are of each standing, in the order of [`RivalStanding::ALL`].
+    /// The number of comparisons with each standing, in the order of [`RivalStanding::ALL`].
     pub counts: Vec<usize>,
     /// The median of the costs as shares of the peer's.
     pub cost_of_peer: Option<f64>,
@@ -133,7 +133,7 @@ pub struct ComparisonException {
     pub window_percent: Option<u32>,
     /// The peer.
     pub peer: String,
-    /// How it stands.
+    /// The standing beside the peer.
     pub standing: RivalStanding,
     /// The figures, in words.
     pub why: String,
@@ -254,7 +254,7 @@ fn sessions(cells: &[&ComparisonCell<'_>]) -> String {
     counted(recordings.len(), kind)
 }
 
-/// What the headline is taken over.
+/// Describes the data that the headline is taken over.
 pub fn basis(cells: &[ComparisonCell<'_>]) -> String {
     let (Some(first), Some(scope)) = (cells.first(), summary::wholes(cells).into_iter().next()) else {
         return "Nothing was replayed.".to_owned();
@@ -320,7 +320,7 @@ fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     words
 }
 
-/// What the policy under test is meant to reach.
+/// The goals of the policy under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PolicyGoal {
@@ -391,7 +391,7 @@ impl PolicyGoal {
     }
 }
 
-/// How far a goal is met.
+/// The degree to which a goal is met.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GoalResult {
@@ -403,15 +403,15 @@ pub struct GoalResult {
     pub goal: PolicyGoal,
     /// The limit.
     pub limit: f64,
-    /// Whether the limit is the most allowed, or the least.
+    /// `true` if the limit is a maximum, `false` if it is a minimum.
     pub at_most: bool,
     /// The median; `None` if nothing can be measured.
     pub measured: Option<f64>,
-    /// Whether the median meets the goal.
+    /// `true` if the median meets the goal.
     pub met: Option<bool>,
     /// Recordings times windows that can be measured.
     pub cells: usize,
-    /// How many of them meet it by themselves.
+    /// The number of cells that meet the goal by themselves.
     pub cells_met: usize,
 }
 

@@ -15,7 +15,7 @@ const TRIGGER_SHARE: f64 = 0.8;
 const ORDER_TOKENS: u64 = 700;
 /// Refused requests are answered by at most so many compactions in a row.
 const RECOVERIES: u32 = 2;
-/// How much of the tool results is left out of a compaction's prompt that is refused, in percent.
+/// The shares of tool results that are left out after each refusal of a compaction's prompt, in percent.
 const REMOVED_PERCENT: [usize; 5] = [0, 10, 20, 50, 100];
 /// So many of the oldest calls are described at a time.
 const BATCH: usize = 10;
@@ -24,7 +24,7 @@ const DESCRIBE_ORDER_TOKENS: u64 = 130;
 const DESCRIPTION_CHARS: usize = 120;
 /// Longer results go into a file, in characters.
 const OUTPUT_CHARS: usize = 200_000;
-/// What it says after a summary, in as many tokens as goose has for it.
+/// The message after a summary, with as many tokens as goose's own.
 const IN_CHAT: &str = "The message before this one sums up an earlier part of the session, which is gone \
     because it no longer fits. You remember nothing else of it. Rely on the summary; if the user asks for \
     something that is not in it, say so and ask instead of guessing. Go on with the session.";
@@ -184,12 +184,12 @@ impl ContextPolicy for GoosePolicy {
     }
 }
 
-/// How many calls before the current turn stay as they are.
+/// Returns the number of calls before the current turn that stay unchanged.
 fn cutoff(window: u64) -> usize {
     (3 * (window as f64 * TRIGGER_SHARE) as usize / 20_000).clamp(10, 500)
 }
 
-/// What an honest sentence about a message with calls has: the tools and the start of their arguments.
+/// Returns an honest sentence about a message with calls: the tools and the start of their arguments.
 fn description(entry: &RecordedMessage) -> String {
     let calls = entry.message.tool_calls().map(|call| {
         let arguments: String = call.arguments.chars().take(DESCRIPTION_CHARS).collect();

@@ -7,7 +7,7 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// Its estimate adds this to each message, in tokens.
+/// The number of tokens that langchain's estimate adds to each message.
 const MESSAGE_TOKENS: u64 = 3;
 const TRIGGER_SHARE: f64 = 0.8;
 const KEPT_MESSAGES: usize = 20;
@@ -44,7 +44,8 @@ impl LangChainSummarization {
         approximate(&self.thread.items) >= trigger || moment.reported() >= trigger
     }
 
-    /// Where the messages begin that stay: 20 from the end, or the message with the calls if that is a result.
+    /// Returns the start of the messages that stay: 20 from the end, or the message with the calls if that is
+    /// a result.
     fn cutoff(&self) -> usize {
         let mut at = self.thread.items.len().saturating_sub(KEPT_MESSAGES);
         while at > 0 && self.thread.items[at].role == Role::Tool {

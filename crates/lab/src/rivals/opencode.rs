@@ -15,13 +15,13 @@ const OUTPUT_TOKEN_MAX: u64 = 32_000;
 /// The verbatim tail: a quarter of the usable room within these bounds.
 const TAIL_MIN_TOKENS: u64 = 2_000;
 const TAIL_MAX_TOKENS: u64 = 15_000;
-/// What the summariser sees of a result.
+/// The maximum number of characters of a result that the summariser sees.
 const TRANSCRIPT_CHARS: usize = 2_000;
 /// The order with its template.
 const ORDER_TOKENS: u64 = 450;
 const PRUNE_PROTECT_TOKENS: u64 = 40_000;
 const PRUNE_MINIMUM_TOKENS: u64 = 20_000;
-/// Its result is never pruned.
+/// The tool whose result is never pruned.
 const PROTECTED_TOOL: &str = "skill";
 const CLEARED: &str = "[Old tool result content cleared]";
 const QUESTION: &str = "What did we do so far?";
@@ -38,7 +38,7 @@ pub struct OpenCodePolicy {
 }
 
 impl OpenCodePolicy {
-    /// As configured by default: without pruning.
+    /// Creates the model with opencode's default configuration: without pruning.
     pub fn new() -> Self {
         Self { thread: RivalView::default(), prunes: false }
     }
@@ -190,7 +190,7 @@ fn tail_budget(usable: u64) -> u64 {
     (usable / 4).clamp(TAIL_MIN_TOKENS, TAIL_MAX_TOKENS)
 }
 
-/// Where the tail begins; the end if there is none.
+/// Returns the start of the tail; the end if there is no tail.
 fn tail_start(items: &[RivalViewItem], budget: u64) -> usize {
     let size = |items: &[RivalViewItem]| items.iter().map(|item| chars_by_four(item.text())).sum::<u64>();
     let mut turns: Vec<usize> =

@@ -1,4 +1,4 @@
-//! What a peer keeps of the conversation.
+//! The part of a conversation that a peer keeps.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct RivalViewItem {
     pub(super) origin: RivalItemOrigin,
 }
 
-/// Where a message of the view comes from.
+/// The origin of a message in the view.
 #[derive(Clone)]
 pub(super) enum RivalItemOrigin {
     /// The recording, with its index.
@@ -76,7 +76,7 @@ impl RivalView {
         self.items.splice(range, new);
     }
 
-    /// Where the results begin that came after the newest answer.
+    /// Returns the start of the results that followed the newest answer.
     pub(super) fn after_answer(&self) -> usize {
         self.items.iter().rposition(|item| item.role == Role::Assistant).map_or(0, |at| at + 1)
     }
@@ -129,7 +129,7 @@ impl RivalViewItem {
         }
     }
 
-    /// Its index in the recording, cleared or not.
+    /// Returns the message's index in the recording, cleared or not.
     pub(super) fn entry(&self) -> Option<usize> {
         match self.origin {
             RivalItemOrigin::Entry(at) | RivalItemOrigin::Shortened(at, _) | RivalItemOrigin::Cleared(at) => {
@@ -139,7 +139,7 @@ impl RivalViewItem {
         }
     }
 
-    /// What it says; nothing if it was cleared.
+    /// Returns the recorded message, or nothing if it was cleared.
     pub(super) fn recorded<'a>(&'a self, recording: &'a SessionRecording) -> Option<&'a RecordedMessage> {
         match &self.origin {
             RivalItemOrigin::Entry(at) => recording.entries.get(*at),
@@ -172,7 +172,7 @@ impl RivalViewItem {
         self.role == Role::User && !self.is_summary()
     }
 
-    /// How many tools it calls.
+    /// Returns the number of tools that the message calls.
     pub(super) fn calls(&self, recording: &SessionRecording) -> usize {
         self.entry().map_or(0, |at| recording.entries[at].message.tool_calls().count())
     }
@@ -221,7 +221,8 @@ fn said(role: Role, text: &str, counter: &MessageTokenCounter) -> RecordedMessag
     }
 }
 
-/// What stays of a text of more than `max_chars`: `head_chars` from its start, the rest of the room from its end.
+/// Returns the remains of a text of more than `max_chars`: `head_chars` from its start, the rest from its
+/// end.
 pub(super) fn ends(
     text: &str,
     max_chars: usize,

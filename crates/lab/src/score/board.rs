@@ -16,7 +16,7 @@ use crate::report;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreRow {
-    /// What is measured.
+    /// The measured quantity.
     pub measure: String,
     /// In which case.
     pub case: String,
@@ -24,7 +24,7 @@ pub struct ScoreRow {
     pub figure: String,
     /// The goal, if there is one.
     pub goal: Option<String>,
-    /// Whether it is met.
+    /// `true` if the goal is met.
     pub is_met: Option<bool>,
 }
 
@@ -40,7 +40,7 @@ pub struct ScoreReport {
     pub rows: Vec<ScoreRow>,
 }
 
-/// Why the public measures cannot be made.
+/// The reason that the public measures cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {
@@ -315,7 +315,7 @@ impl ScoreReport {
     }
 }
 
-/// What became of the facts of one class that left the view.
+/// Describes the state of the facts of one class that left the view.
 fn survived(tally: &RetentionTally) -> String {
     let total = tally.total().max(1) as f64;
     let share = |count: u64| count as f64 * 100.0 / total;

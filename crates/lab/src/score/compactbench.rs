@@ -97,7 +97,7 @@ struct GroundTruth {
     forbidden_behaviors: Vec<String>,
 }
 
-/// What is left of the cases.
+/// The part of the cases that is left after compaction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactBenchScore {
@@ -228,7 +228,8 @@ fn rendered(template: &str, values: &BTreeMap<&str, &'static str>) -> String {
         .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), value))
 }
 
-/// What must stand in the view for a statement: its words as the transcript has them, else the values it is made of.
+/// Returns the texts that must be in the view for a statement: its words as in the transcript, else its
+/// values.
 fn needles(statement: &str, values: &BTreeMap<&str, &'static str>, transcript: &str) -> Vec<String> {
     let whole = normalised(&rendered(statement, values));
     // A statement may have a name of its own, as in `approach: …`.

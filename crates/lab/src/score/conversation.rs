@@ -21,7 +21,7 @@ use crate::recording::text_of;
 pub struct ChatTurn {
     /// `user` or `assistant`.
     pub role: Role,
-    /// What was said.
+    /// The text of the message.
     #[serde(rename = "content")]
     pub text: Arc<str>,
 }

@@ -53,7 +53,7 @@ pub struct EvidenceRecall {
     pub at_20: f64,
 }
 
-/// What a search found.
+/// The result of the searches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LocomoScore {

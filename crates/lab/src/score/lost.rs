@@ -26,12 +26,12 @@ struct LostInCompactionFact {
     keywords: Vec<String>,
     message_start: usize,
     message_end: usize,
-    /// Whether it had gone into a summary before the chat begins.
+    /// `true` if a summary contained the fact before the chat begins.
     #[serde(default)]
     compacted: bool,
 }
 
-/// What is left of the facts.
+/// The part of the facts that is left.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LostInCompactionScore {

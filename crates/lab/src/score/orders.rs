@@ -22,13 +22,13 @@ const LAST_QUESTION: &str = "Thanks. Where were we?";
 /// Our own orders, one a line, as `language<TAB>order`.
 const OWN_ORDERS: &str = include_str!("data/orders.tsv");
 
-/// Where the order stands in the chat.
+/// The position of the order in the chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OrderPosition {
-    /// It is the second message.
+    /// The order is the second message.
     SecondMessage,
-    /// It follows so much of the chat's tokens, in percent.
+    /// The order follows this share of the chat's tokens, in percent.
     Percent(u8),
 }
 
@@ -47,28 +47,28 @@ impl OrderPosition {
 pub struct OrderCase {
     /// The strategy.
     pub strategy: &'static str,
-    /// Who writes summaries.
+    /// The model that writes summaries.
     pub summariser: ScriptedSummariser,
     /// Length of the chat, in tokens.
     pub chat_tokens: u64,
-    /// Where the order stands.
+    /// The position of the order.
     pub position: OrderPosition,
     /// Compactions at least: the chat goes on until there were so many. The first is asked for if the chat is too short
     /// for one.
     pub rounds: usize,
 }
 
-/// What became of the orders in one case.
+/// The state of the orders in one case at the end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderScore {
     /// The strategy.
     pub strategy: &'static str,
-    /// Who wrote summaries.
+    /// The model that wrote summaries.
     pub summariser: String,
     /// Length of the chat, in tokens.
     pub chat_tokens: u64,
-    /// Where the order stood.
+    /// The position of the order.
     pub position: OrderPosition,
     /// Compactions at least.
     pub rounds: usize,

@@ -40,7 +40,7 @@ const WORDS: [&str; 24] = [
     "valley", "willow", "zephyr",
 ];
 
-/// What a policy made of the job.
+/// The result of a policy on the job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingJobScore {

@@ -18,27 +18,27 @@ pub struct ReceiptsFolder {
     folder: PathBuf,
 }
 
-/// Why a file of the public data cannot be used.
+/// The reason that a file of the public data cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", path.display())]
 pub struct ReceiptsError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The kind of the fault.
     pub kind: ReceiptsErrorKind,
 }
 
-/// What is wrong with a file of the public data.
+/// The fault of a file of the public data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiptsErrorKind {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Io(#[from] std::io::Error),
-    /// It is no JSON of the expected shape.
+    /// The file is no JSON of the expected shape.
     #[error("it has another shape than expected: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is no YAML of the expected shape.
+    /// The file is no YAML of the expected shape.
     #[error("it has another shape than expected: {0}")]
     Yaml(String),
 }

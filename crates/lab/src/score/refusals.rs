@@ -62,7 +62,7 @@ const NO_SUMMARIES: [(&str, &str); 23] = [
     ("promise", "I will write the summary in my next message, please give me a moment to read everything."),
 ];
 
-/// What became of the answers.
+/// The result of the answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusalScore {
@@ -178,7 +178,7 @@ fn headed(task: &SummaryTask<'_>, tokens: u64, titles: [&str; 3], bullet: &str) 
     written(&sentences, titles, bullet)
 }
 
-/// What the assistant named, in German sentences.
+/// Returns a German summary with the names from the assistant's sentences, under `titles`.
 fn german(task: &SummaryTask<'_>, titles: [&str; 3]) -> String {
     let names = |sentence: String| -> Option<String> {
         let words = sentence.split_whitespace().skip(1);

@@ -1,4 +1,4 @@
-//! Whether the summaries that a model writes are the ones that a session goes on with.
+//! Measures whether a session continues with the summaries that a model writes.
 
 use longhaul_core::history::HistoryFoldError;
 use serde::Serialize;
@@ -14,7 +14,7 @@ const WINDOW_TOKENS: u64 = 32_000;
 /// Length of the chat, in tokens.
 const CHAT_TOKENS: u64 = 190_000;
 
-/// What became of a model's summaries in one chat.
+/// The fate of a model's summaries in one chat.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SummariesScore {

@@ -1,4 +1,4 @@
-//! Who answers the requests for summaries in a measure.
+//! The models that answer the requests for summaries in a measure.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub enum ScriptedSummariser {
     StandIn,
     /// No summariser: the planner makes extracts.
     Extract,
-    /// The same answer to every request.
+    /// A fixed answer to every request.
     Fixed(Arc<str>),
     /// A plausible summary, with headings, made of what the assistant said: no order of the user is in it.
     OrderBlind,
@@ -36,7 +36,7 @@ pub struct SummaryTask<'a> {
     pub order: String,
     /// The longest answer that is allowed, in tokens.
     pub limit_tokens: u64,
-    /// Whether a pruning agent is asked, which answers in JSON.
+    /// `true` if the request is a pruning agent's, which answers in JSON.
     pub is_pruning: bool,
     pub(crate) counter: &'a MessageTokenCounter,
 }

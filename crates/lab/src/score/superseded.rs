@@ -11,7 +11,7 @@ const WINDOW_TOKENS: u64 = 32_000;
 /// Length of the chat around the two messages, in tokens.
 const CHAT_TOKENS: u64 = 60_000;
 
-/// Where the two messages stand, in percent of the chat.
+/// The positions of the two messages, in percent of the chat.
 const PLACES_PERCENT: [u64; 2] = [15, 55];
 
 /// Pairs, one a line, as `old<TAB>new`.
@@ -24,7 +24,7 @@ const MARKS: [&str; 9] =
 /// Titles under which the order of statements says which of them holds.
 const ORDER_TITLES: [&str; 3] = ["later words win", "newest wins", "newer wins"];
 
-/// What became of the pairs.
+/// The result of the pairs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SupersededScore {

@@ -54,7 +54,7 @@ fn caption(
     out.leaf("span", &[], &format!("{share}{shortened}"));
 }
 
-/// What all charts of a cell have in common.
+/// The axes that all charts of a cell share.
 struct ContextChartAxes {
     x: ChartScale,
     y: ChartScale,

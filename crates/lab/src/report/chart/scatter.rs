@@ -22,7 +22,7 @@ const LINE: f64 = 13.0;
 pub(in crate::report) struct ScatterPoint {
     policy: String,
     role: PolicyRole,
-    /// Its place among the policies: which mark it has.
+    /// The index among the policies, which selects the mark.
     index: usize,
     /// Quartiles of the cost as a share of the baseline's.
     cost: [f64; 3],
@@ -30,7 +30,7 @@ pub(in crate::report) struct ScatterPoint {
     in_view: [f64; 3],
     /// Median of (a) + (b).
     at_hand: f64,
-    /// Whether all requests fit the window, in most replays.
+    /// `true` if all requests fit the window in most replays.
     fits: bool,
 }
 
@@ -58,7 +58,7 @@ pub(in crate::report) fn points(
     header.policies.iter().enumerate().filter_map(point).collect()
 }
 
-/// What the charts of all price tables have in common: the largest cost and the least recall.
+/// The extent that the charts of all price tables share: the largest cost and the least recall.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::report) struct ScatterExtent {
     cost: f64,

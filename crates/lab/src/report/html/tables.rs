@@ -38,7 +38,7 @@ pub(in crate::report) fn table(
     );
 }
 
-/// Whose work a session is.
+/// Returns the origin of a session: an agent or a program.
 pub(super) fn origin(synthetic: bool) -> &'static str {
     if synthetic { "SYNTHETIC" } else { "recorded" }
 }
@@ -297,7 +297,8 @@ fn outcome_row(
     });
 }
 
-/// Where the facts of removed messages are, by class, over the recordings of agents at the first price table.
+/// Appends a table of where the facts of removed messages are, by class. It covers the recordings of agents
+/// at the first price table.
 pub(super) fn survival(report: &ReplayReport, out: &mut MarkupWriter) {
     paragraph(
         out,

@@ -1,4 +1,4 @@
-//! What stands in the files of a reading job: code, logs and prose around one line that matters.
+//! The contents of the files of a reading job: code, logs and prose around one line that matters.
 
 use super::SeededRng;
 
