@@ -23,9 +23,9 @@ pub(crate) struct ResolvedConfig {
     pub(crate) config: AgentConfig,
     /// The file, if there is one.
     pub(crate) file: Option<PathBuf>,
-    /// Whether somebody said where the model is.
+    /// `true` if a person or file named the model server.
     pub(crate) names_a_server: bool,
-    /// Whether somebody said which model.
+    /// `true` if a person or file named the model.
     pub(crate) names_a_model: bool,
     /// The keys at which the person's own file holds against one that was found in a folder.
     pub(crate) held: Vec<String>,
@@ -188,8 +188,8 @@ fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt
     Ok(SystemPrompt::Text(prompt))
 }
 
-/// What is wrong with a trigger that no request can get under, if it is one: `fixed_tokens` of system prompt and tools
-/// are in all of them.
+/// Returns a description of a trigger that no request can get under, if there is one. `fixed_tokens` of
+/// system prompt and tools are in every request.
 pub(crate) fn misplaced_trigger(loaded: &ResolvedConfig, fixed_tokens: u64) -> Option<String> {
     let Some(TriggerConfig::Tokens(tokens)) = loaded.config.context.compression.trigger else { return None };
     if tokens > fixed_tokens {

@@ -40,17 +40,17 @@ use crate::term::style::TextPainter;
 use crate::term::{out, text};
 use crate::{agent_file, data, hosted_providers, model_discovery};
 
-/// How long a read from the terminal that nobody waits for any more may hold up the end.
+/// The maximum time that an abandoned read from the terminal may delay the exit.
 const LEAVE_AFTER: Duration = Duration::from_millis(100);
 
-/// Which log lines are wanted.
+/// The environment variable that selects log lines.
 const LOG_VARIABLE: &str = "LONGHAUL_LOG";
 
 /// Log lines that are printed where nobody asks for others. What these libraries warn of is told the other side in an
 /// answer as well.
 const QUIETLY: &str = "warn,rmcp=off,agent_client_protocol=off";
 
-/// What is told at the level `info` with every start and means nothing, unless somebody asks for just that.
+/// A filter for lines that sqlx logs at `info` on every start and that tell an operator nothing.
 const ALWAYS_QUIETLY: &str = "sqlx::postgres::notice=warn";
 
 /// Said where the server says that its model takes no tools.
@@ -89,7 +89,7 @@ fn meant(command: Option<CliCommand>, bare: ServeArgs) -> Outcome<CliCommand> {
     }
 }
 
-/// How a command is called that could do its work in another data folder as well.
+/// Returns the name of a command that could do its work in another data folder as well. Empty for the others.
 fn name_of(command: &CliCommand) -> &'static str {
     match command {
         CliCommand::Chat(_) => "chat",
@@ -163,7 +163,7 @@ fn explain(failure: &CommandError) -> ExitCode {
     failure.status()
 }
 
-/// What a command needs the agent for.
+/// The reason that a command needs the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AgentRequirement {
     /// To call the model: there must be one.
@@ -198,7 +198,7 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
     Ok(Runtime::new(agent, data.store, data.blobs))
 }
 
-/// What to know if nobody says how large the model's window is, in a line.
+/// Returns a one-line note if nobody says how large the model's window is.
 async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<String>> {
     let agent = runtime.agent();
     if agent.limits.window.is_some() {

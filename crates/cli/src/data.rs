@@ -34,13 +34,13 @@ const LOOKING: Duration = Duration::from_millis(100);
 pub(crate) struct DataStores {
     /// The sessions.
     pub(crate) store: SharedStore,
-    /// What the gateway remembers of conversations that are nobody's sessions.
+    /// The gateway's memory of conversations that belong to no session.
     pub(crate) memo: Arc<dyn PrefixCache>,
     /// Their images, files and long outputs.
     pub(crate) blobs: BlobStore,
     /// The other processes on the store, if it is a shared one.
     pub(crate) nodes: Option<SharedNodes>,
-    /// What may go, if somebody looks after that.
+    /// The maintenance of the store, if this process does it.
     pub(crate) upkeep: Option<SharedUpkeep>,
 }
 
@@ -152,7 +152,7 @@ fn refused(place: &CliEnvironment, error: StoreError) -> CommandError {
     }
 }
 
-/// This command in a data folder of its own.
+/// Returns this command line with a data folder of its own.
 fn beside(place: &CliEnvironment) -> String {
     format!("longhaul --data-dir DIR {}", place.command_name).trim_end().to_owned()
 }

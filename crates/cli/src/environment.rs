@@ -1,4 +1,4 @@
-//! Where the command was called: the only reader of the environment, the home folder and the current folder.
+//! The environment of the command: the only reader of variables, the home folder and the current folder.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -18,9 +18,9 @@ pub(crate) const AGENT_FILE: &str = "longhaul.yml";
 pub(crate) struct CliEnvironment {
     /// The folder the agent works in.
     pub(crate) workspace: PathBuf,
-    /// Where sessions are kept.
+    /// The folder of the sessions.
     pub(crate) data_dir: PathBuf,
-    /// The same as named on the command line.
+    /// The folder of the sessions, if the command line names one.
     pub(crate) named_data_dir: Option<PathBuf>,
     /// The folder the agent works in as named on the command line.
     pub(crate) named_workspace: Option<PathBuf>,
@@ -28,34 +28,34 @@ pub(crate) struct CliEnvironment {
     pub(crate) named_config: Option<PathBuf>,
     /// The person's own configuration folder.
     pub(crate) config_dir: Option<PathBuf>,
-    /// Where an agent file is looked for otherwise, in this order.
+    /// The other places where an agent file is looked for, in this order.
     pub(crate) usual_configs: Vec<PathBuf>,
     /// The person's home folder.
     pub(crate) home: Option<PathBuf>,
-    /// Where scratch folders are made.
+    /// The folder for scratch folders.
     pub(crate) scratch: PathBuf,
     /// The environment, as it was at the start.
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// The command that was called, where another one of it could be called beside it; else empty.
     pub(crate) command_name: &'static str,
-    /// What the command line says over the agent file.
+    /// The settings of the command line that override the agent file.
     pub(crate) overrides: CommandLineOverrides,
-    /// What is at the other end.
+    /// The kinds of the standard streams.
     pub(crate) terminal: StandardStreams,
 }
 
-/// What the command line says over the agent file.
+/// The settings of the command line that override the agent file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommandLineOverrides {
-    /// Who serves the model.
+    /// The provider of the model.
     pub(crate) provider: Option<String>,
     /// The model.
     pub(crate) model: Option<String>,
-    /// Where it is.
+    /// The base URL of the server.
     pub(crate) base_url: Option<String>,
 }
 
-/// What is at the other end of the three standard streams.
+/// The kinds of the three standard streams: a terminal, or something else.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StandardStreams {
     /// A person types.
@@ -64,9 +64,9 @@ pub(crate) struct StandardStreams {
     pub(crate) output: bool,
     /// A person reads standard error.
     pub(crate) messages: bool,
-    /// Whether colours are welcome, where a person reads.
+    /// `true` if colours are welcome, where a person reads.
     pub(crate) colour: bool,
-    /// Whether the cursor can be moved.
+    /// `true` if the cursor can be moved.
     pub(crate) cursor: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Why a command ended early: one message for a person, and the exit status.
+//! The reason that a command ended early: one message for a person, and the exit status.
 
 use std::any::Any;
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
-/// What a command gives.
+/// The result of a command.
 pub(crate) type Outcome<T = ExitCode> = Result<T, CommandError>;
 
 /// Done, and done as asked.
@@ -14,7 +14,7 @@ pub(crate) const DONE: ExitCode = ExitCode::SUCCESS;
 /// The exit status of something cancelled.
 pub(crate) const CANCELLED: u8 = 130;
 
-/// Why a command ended early.
+/// The reason that a command ended early.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     status: u8,
@@ -43,7 +43,7 @@ impl CommandError {
         self.is_untrusted
     }
 
-    /// What went wrong; empty if nobody is left to read it.
+    /// Returns the error message; empty if nobody is left to read it.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

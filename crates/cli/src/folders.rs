@@ -1,4 +1,4 @@
-//! Which folder a session was begun in: a session that goes on elsewhere is told so.
+//! The folder in which each session was begun. A session that continues elsewhere is told so.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};

@@ -10,7 +10,8 @@ impl CliEnvironment {
         line(&self.kept(), words)
     }
 
-    /// The same for a command that talks to the model: in the folder, and with the model, that were named.
+    /// Returns the command line for a command that talks to the model, with the folder and the model that
+    /// were named.
     pub(crate) fn talking(&self, words: &str) -> String {
         let overrides = &self.overrides;
         let said = |option, value: &Option<String>| value.clone().map(|value| (option, value));

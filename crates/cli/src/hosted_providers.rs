@@ -16,8 +16,9 @@ use crate::model_discovery::{self, ServerProbeResult};
 use crate::model_facts::dollars;
 use crate::term::text::visible;
 
-/// What a million tokens of output cost of a model in the middle of its maker's list, in US dollars. In the catalogue
-/// of November 2026 the large ones of Anthropic, OpenAI and Google are above it, the small ones below.
+/// The output price of a model in the middle of its maker's list, in US dollars a million tokens. In the
+/// catalogue of November 2026 the large ones of Anthropic, OpenAI and Google are above it, the small ones
+/// below.
 const MIDDLE: RangeInclusive<f64> = 3.0..=15.0;
 
 /// The model that a key of the environment opens: the one that was named, else the first of [`known`] that its
@@ -44,8 +45,8 @@ pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option
     Some(model)
 }
 
-/// What was chosen because of a key, in words; `None` if somebody said where the model is, or a server of this machine
-/// answers.
+/// Describes the choice of a model that a key in the environment made possible. Returns `None` if somebody
+/// named the server, or a server of this machine answers.
 pub(crate) fn said(completed: &ResolvedConfig) -> Option<String> {
     let model = &completed.config.model;
     let is_found = !completed.names_a_server && model.provider.kind().is_some_and(Kind::is_hosted);
@@ -53,7 +54,7 @@ pub(crate) fn said(completed: &ResolvedConfig) -> Option<String> {
     Some(format!("{} at {} ({variable} is set)", visible(&model.name), visible(&model.base_url)))
 }
 
-/// What the model that was chosen costs by its maker's list, and how another is named.
+/// Describes the list price of the chosen model, and the way to name another.
 pub(crate) fn terms(completed: &ResolvedConfig) -> String {
     let model = &completed.config.model;
     let rates = catalog::prices(&model.name, &model.base_url).map(|prices| prices.at(0));
@@ -82,7 +83,7 @@ fn find(place: &CliEnvironment, model: Option<&str>) -> Option<(Kind, &'static s
     })
 }
 
-/// Who makes a provider's models, as the catalogue calls it.
+/// Returns the maker of a provider's models, by the catalogue's name.
 fn maker(kind: Kind) -> &'static str {
     match kind {
         Kind::Gemini => "google",

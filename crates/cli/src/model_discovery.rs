@@ -16,10 +16,10 @@ use crate::term::text::visible;
 use crate::term::wrap::wrapped;
 use crate::{assemble, hosted_providers, trust};
 
-/// How long a server of this machine may take to say that it is there.
+/// The maximum time that a server of this machine may take to answer.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How long a server that was named may take to list its models.
+/// The maximum time that a named server may take to list its models.
 const NAMED_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The usual ports, and whose they are.
@@ -29,11 +29,11 @@ pub(crate) const USUAL: [(u16, &str); 4] =
 /// A server that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LocalModelServer {
-    /// Whose port it is.
+    /// The usual owner of the port.
     pub(crate) usual_owner: &'static str,
-    /// Where its API begins.
+    /// The base URL of the API.
     pub(crate) base_url: String,
-    /// Its models, as it lists them.
+    /// The models that the server lists.
     pub(crate) models: Vec<String>,
 }
 
@@ -73,16 +73,16 @@ fn listed(answer: &Value) -> Option<Vec<String>> {
     Some(names.map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned()).collect())
 }
 
-/// What a server that was named says.
+/// The answer of a named server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerProbeResult {
-    /// Its models.
+    /// The models of the server.
     Models(Vec<String>),
     /// Something else than a list of models: the HTTP status.
     Other(u16),
     /// Nothing.
     Silent,
-    /// It is its provider's own, and was not asked: the key is missing.
+    /// The server is its provider's own, and was not asked: the key is missing.
     Unasked,
 }
 

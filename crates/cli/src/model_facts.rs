@@ -1,5 +1,5 @@
-//! What is known of one model, and who says each of it: the user, the server, an overflow error, the catalogue, in
-//! this order.
+//! The known facts about one model with their sources: the user, the server, an overflow error, the
+//! catalogue, in this order.
 
 use longhaul::calibration::CalibrationStore;
 use longhaul::config::AgentConfig;
@@ -14,7 +14,7 @@ use crate::failure::Outcome;
 /// One model's facts, in layers.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelFacts {
-    /// Its name, as its server calls it.
+    /// The model's name, in its server's words.
     pub(crate) name: String,
     declared: DeclaredLimits,
     said: Limits,
@@ -23,7 +23,7 @@ pub(crate) struct ModelFacts {
     known: Limits,
     declared_prices: Option<ListPrices>,
     known_prices: Option<ListPrices>,
-    /// Its entry in the catalogue.
+    /// The model's entry in the catalogue.
     pub(crate) entry: Option<&'static CatalogModel>,
 }
 
@@ -79,7 +79,7 @@ impl ModelFacts {
         self.of(self.declared.max_output, |limits| limits.max_output)
     }
 
-    /// What it takes and does, by name; those of which nobody says anything are left out.
+    /// Returns the abilities of the model, by name. Unknown ones are left out.
     pub(crate) fn abilities(&self) -> Vec<(&'static str, SourcedValue<bool>)> {
         let Self { declared, .. } = self;
         let all = [
@@ -91,12 +91,12 @@ impl ModelFacts {
         all.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
     }
 
-    /// How much of its own reasoning it is shown again.
+    /// Returns how much of its own reasoning the model is shown again.
     pub(crate) fn reasoning(&self) -> Option<SourcedValue<ReasoningScope>> {
         self.of(self.declared.reasoning, |limits| limits.reasoning)
     }
 
-    /// What its calls cost.
+    /// Returns the prices of the model's calls.
     pub(crate) fn prices(&self) -> Option<SourcedValue<ListPrices>> {
         let declared =
             self.declared_prices.map(|value| SourcedValue { value, source: LimitSource::Declared });
@@ -111,7 +111,7 @@ impl ModelFacts {
     }
 }
 
-/// As the configuration writes it.
+/// Returns the configuration's word for a reasoning scope.
 pub(crate) fn retention(kept: ReasoningScope) -> &'static str {
     match kept {
         ReasoningScope::Never => "never",

@@ -1,5 +1,5 @@
-//! What a compaction took out of the view. A message counts at the first that took it; what stood there in the place of
-//! others is told apart. So the messages of all add up.
+//! The messages that a compaction removed from the view. A message counts at the first compaction that
+//! removed it. Summaries of earlier compactions are counted apart. So the messages of all compactions add up.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use longhaul_core::ids::LogRange;
 
 use crate::term::human::count;
 
-/// What a compaction took.
+/// The messages that a compaction removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemovedMessages {
     /// Messages that were shown until then.
@@ -26,7 +26,7 @@ impl RemovedMessages {
         Self { messages, ..Self::default() }
     }
 
-    /// As far as an edit alone tells.
+    /// Returns the counts that an edit alone gives.
     pub(crate) fn of_edit(edit: &ViewEdit) -> Self {
         let replaced =
             edit.ops.iter().filter(|op| matches!(op, ViewOperation::Replace { .. })).count() as u64;
@@ -75,7 +75,7 @@ impl RemovedMessages {
     }
 }
 
-/// What goes away for its own sake: a result that is cleared stays a message.
+/// Returns the ranges that are removed. A cleared result stays a message.
 fn ranges(ops: &[ViewOperation]) -> Vec<LogRange> {
     ops.iter()
         .filter(|op| !matches!(op, ViewOperation::Placeholder { .. }))

@@ -1,4 +1,4 @@
-//! What several tests begin with.
+//! The fixtures that several tests share.
 
 use longhaul_core::event::{EditKind, EditReason, ViewEdit};
 

@@ -1,4 +1,4 @@
-//! Which session somebody means: `last`, an id, or as much of its start as makes it unique.
+//! Finds the session that a person means: `last`, an id, or as much of its start as makes it unique.
 
 use longhaul_store::{SessionRecord, SharedStore};
 
@@ -48,7 +48,7 @@ fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> O
     }
 }
 
-/// How much of the ids must be shown to tell them apart.
+/// Returns the length of id prefixes that tells the sessions apart.
 pub(crate) fn shown_length(records: &[SessionRecord]) -> usize {
     let mut ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
     ids.sort_unstable();

@@ -1,4 +1,4 @@
-//! Whether an edit of the view could be undone now: a notice offers no undo that would be refused.
+//! Checks whether an edit of the view could be undone now. A notice offers no undo that would be refused.
 
 use std::collections::BTreeMap;
 

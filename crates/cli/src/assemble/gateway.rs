@@ -82,7 +82,8 @@ pub(crate) async fn gateway(
     Gateway::new(settings, parts).map(Some).map_err(|error| CommandError::usage(error.to_string()))
 }
 
-/// The same with the strategy `pruning-agent` where the file names its model and no strategy.
+/// Returns the configuration with the strategy `pruning-agent` if the file names that strategy's model and no
+/// strategy.
 fn shortening(config: &AgentConfig) -> AgentConfig {
     let mut config = config.clone();
     if config.context.pruning_agent_alone {
@@ -107,7 +108,7 @@ impl PreCompactHook for GatewayCompactHook {
     }
 }
 
-/// What sessions have learned of windows.
+/// The window sizes that sessions have learned.
 struct CalibrationWindows(CalibrationStore);
 
 impl LearnedWindows for CalibrationWindows {

@@ -5,7 +5,7 @@ use longhaul::config::{AgentConfig, AgentSource, ModelConfig};
 use super::{gateway::as_model, key_variable};
 use crate::environment::CliEnvironment;
 
-/// What to know of each, in a line.
+/// Returns one line for each key that is configured and not set.
 pub(crate) fn unset_keys(place: &CliEnvironment, config: &AgentConfig) -> Vec<String> {
     let own = ("model".to_owned(), config.model.clone());
     let agents = config.agents.iter().filter_map(|(name, agent)| match agent {

@@ -7,7 +7,7 @@ use longhaul::config::{AgentConfig, SystemPrompt};
 use longhaul::workspace::{PathAccess, Workspace, WorkspaceError};
 use longhaul_core::estimate::MessageTokenCounter;
 
-/// What a workspace tells every agent.
+/// The file with a workspace's notes to every agent.
 const NOTES: &str = "AGENTS.md";
 
 /// The most of it that is read, in bytes.

@@ -1,4 +1,4 @@
-//! How runs go, as configured: limits, retries, and which tools may run.
+//! The configured rules of runs: limits, retries, and the tools that may run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use longhaul_core::run::{ArgumentRule, ArgumentRules, RunRecovery, ToolApproval}
 use super::ToolApprovalMode;
 use super::policy::policy;
 
-/// Why a tool does not run where nobody can be asked.
+/// The reason that a tool does not run if nobody can be asked.
 const NOBODY: &str = "it needs a person's approval and nobody can be asked here; the person can run this with --yes, \
                       or allow the tool under approvals.rules in longhaul.yml";
 

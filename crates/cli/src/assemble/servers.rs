@@ -10,7 +10,7 @@ use longhaul::workspace::Workspace;
 
 use crate::failure::{CommandError, Outcome};
 
-/// What a server that cannot be started means.
+/// The consequence of an MCP server that cannot be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum McpFailurePolicy {
     /// The agent does not start, unless the server is optional.

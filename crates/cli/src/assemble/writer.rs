@@ -1,4 +1,4 @@
-//! Who writes summaries, as configured.
+//! The configured model that writes summaries.
 
 use longhaul::agent::SummaryModel;
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig, StrategyKind, SummaryWriter};
@@ -10,8 +10,8 @@ use super::{listed, provider};
 use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
 
-/// What the planner is told of the writer, and the writer itself, if it is another model. Asks its server for its
-/// limits.
+/// Returns the planner's facts about the summary writer, and the writer itself if it is another model. Asks
+/// its server for its limits.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.

@@ -42,7 +42,7 @@ use crate::tui::{TerminalProfile, TerminalScreen};
 use super::AgentRequirement;
 use console::LineConsole;
 
-/// How a person at a terminal sees it.
+/// The presentation of the chat at a terminal.
 enum ChatFrontend {
     /// Line by line.
     Lines(LineConsole),
@@ -67,7 +67,7 @@ impl ChatFrontend {
     }
 }
 
-/// Where the chat goes from here.
+/// The next step after a part of the chat has ended.
 enum ChatTransition {
     /// Out.
     Leave(ExitCode),
@@ -79,17 +79,17 @@ enum ChatTransition {
 struct ChatSwitch {
     session: Option<SessionId>,
     model: Option<String>,
-    /// What to say there.
+    /// The note to show at the start of that session.
     note: Option<String>,
 }
 
-/// What every part of a chat needs.
+/// The dependencies of every part of a chat.
 struct ChatContext<'a> {
     runtime: &'a Runtime,
     session: Session,
     place: &'a CliEnvironment,
     style: TextPainter,
-    /// Whether the session has no title yet.
+    /// `true` if the session has no title yet.
     untitled: bool,
 }
 
@@ -179,7 +179,7 @@ async fn converse(
 }
 
 impl ChatContext<'_> {
-    /// Which agent this is, and `note`; where a session goes on, what was said last.
+    /// Returns the opening lines: the agent, and `note`. A continued session also shows its last message.
     async fn opening(&self, record: Option<&SessionRecord>, note: Option<String>) -> Outcome<String> {
         let model = self.runtime.agent().provider.origin().model;
         let name = self.style.bold("longhaul");

@@ -69,11 +69,11 @@ fn asks_a_model(config: &AgentConfig, strategy: Option<&str>) -> bool {
 /// A compaction on request.
 pub(super) struct ManualCompaction {
     pub(super) outcome: CompactionOutcome,
-    /// Why the summary that was asked for is not in it.
+    /// The reason that the requested summary is missing.
     failed: Option<String>,
-    /// Whether a model wrote any of it.
+    /// `true` if a model wrote any of the summary.
     pub(super) is_by_model: bool,
-    /// Whether it is an extract because extracts are what is configured.
+    /// `true` if the summary is an extract because extracts are configured.
     is_extract: bool,
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn make(
 }
 
 impl ManualCompaction {
-    /// What to say where there were instructions, and nobody to read them.
+    /// Returns a warning if there were instructions and no model that reads them.
     pub(super) fn unheard(&self) -> Option<&'static str> {
         match (self.is_by_model, self.is_extract) {
             (true, _) => None,
@@ -210,7 +210,7 @@ fn named(policy: &CompactionPolicy, name: Option<&str>) -> Outcome<Option<Arc<dy
     name.map(find).transpose()
 }
 
-/// What came in the place of a summary that failed.
+/// Describes the replacement of a summary that failed.
 fn instead(edit: &ViewEdit, why: &str) -> String {
     let what = match edit.kind {
         EditKind::Compaction if !only_leaves_out(&edit.strategy) => "an extract stands in its place",
@@ -219,14 +219,14 @@ fn instead(edit: &ViewEdit, why: &str) -> String {
     format!("no summary: {}; {what}", visible(why))
 }
 
-/// What can be said of a compaction that was made.
+/// The texts about a finished compaction.
 struct CompactionReport<'a> {
     edit: &'a ViewEdit,
-    /// What went, in words.
+    /// The removed messages, in words.
     gone: String,
     /// The meter's totals, before and after: what `context` shows.
     totals: (u64, u64),
-    /// What did not go as it was asked for, a line each.
+    /// The deviations from the request, a line each.
     notes: &'a [String],
     survival: Option<&'a RetentionReport>,
     undo: String,
@@ -259,7 +259,7 @@ async fn preview(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// What a compaction would do, in words.
+/// Describes the effect of a compaction that was not made.
 pub(super) fn previewed(
     run: &Run,
     strategy: Option<Arc<dyn CompactionStrategy>>,
@@ -285,7 +285,7 @@ pub(super) fn previewed(
     format!("{}{unheard}{for_good}", described(&preview, &asked, policy.writer, Some(run.history())))
 }
 
-/// That a compaction could not be undone, if it could not: what is shown now has more tokens than there is room for.
+/// Returns a warning if the compaction could not be undone because the present view exceeds the room.
 fn for_good(run: &Run) -> Option<String> {
     let (tokens, usable) = (run.meter().bound(), run.budget().usable);
     (tokens > usable).then(|| {
@@ -349,7 +349,7 @@ fn described(
     text
 }
 
-/// What an edit of a session took away.
+/// Describes the messages that an edit of a session removed.
 pub(super) fn gone(edit: &ViewEdit, run: &Run) -> String {
     match edit.kind {
         EditKind::Prune => count(edit.ops.len() as u64, "old tool result"),
@@ -360,7 +360,7 @@ pub(super) fn gone(edit: &ViewEdit, run: &Run) -> String {
     }
 }
 
-/// What an edit that nobody has made would take away.
+/// Describes the messages that a planned edit would remove.
 fn would_go(edit: &ViewEdit, history: Option<&History>) -> String {
     match (edit.kind, history) {
         (EditKind::Prune, _) => count(edit.ops.len() as u64, "old tool result"),
@@ -375,7 +375,7 @@ fn is_cleared(op: &ViewOperation) -> bool {
     matches!(op, ViewOperation::Placeholder { .. })
 }
 
-/// What is cleared beside what goes, if anything is.
+/// Describes the tool results that are cleared besides the removed messages, if there are any.
 fn clears(results: u64) -> String {
     match results {
         0 => String::new(),
@@ -393,7 +393,7 @@ const CLASSES: [(&str, &str); 6] = [
     ("numbers", "numbers"),
 ];
 
-/// How the facts fared, a row for each class that has some; nothing if there are none.
+/// Describes the retention of the facts, a row for each class that has some. Empty if there are none.
 fn report(survival: &RetentionReport, of: &str) -> String {
     let tally = |class: &str| survival.classes.get(class).copied().filter(|tally| tally.total() > 0);
     let rows: String =
@@ -413,7 +413,7 @@ fn row(name: &str, tally: RetentionTally) -> String {
     format!("{name:<16}{verbatim:>10}{by_model:>26}{by_user:>20}{lost:>6}\n")
 }
 
-/// What would be written, and by whom.
+/// Describes the summary that would be written, and its writer.
 fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
     let limit = short(draft.limit_tokens());
     let what = match draft.strategy() {
@@ -449,7 +449,7 @@ fn sizes(before: u64, after: u64, bound: &str) -> String {
     format!("tokens      {} → {}{bound}\n", short(before), short(after))
 }
 
-/// Where it can be had back: `recall` takes each of these.
+/// Lists the handles with which `recall` returns the removed messages.
 fn listed(handles: &[LogHandle]) -> String {
     const SHOWN: usize = 6;
     let mut names: Vec<String> = handles.iter().take(SHOWN).map(LogHandle::to_string).collect();

@@ -98,7 +98,7 @@ fn some_of(models: &[String]) -> String {
     named.join(", ")
 }
 
-/// Whether somebody said where the model is.
+/// The result of asking the configured model server.
 enum ServerDiagnosis {
     /// Nobody did, or it needs no server.
     Unnamed,
@@ -133,14 +133,14 @@ fn is_scripted(model: &ModelConfig) -> bool {
     model.provider == ProviderKind::Scripted
 }
 
-/// What is used where there is no model: the server makes do with the demo's.
+/// The note on the model that is used if there is none: the server makes do with the demo's.
 const NO_MODEL: &str =
     "the demo's scripted model, on the page (longhaul, longhaul serve); there is none for run and chat";
 
 /// A provider of others was named, and none of its models.
 const NO_NAME: &str = "nothing: no model is named (--model NAME)";
 
-/// What `run`, `chat` and `serve` would talk to, found as they find it; else why there is nothing.
+/// Finds the model for `run`, `chat` and `serve` as those commands do, else the reason that there is none.
 async fn used(
     place: &CliEnvironment,
     loaded: Result<&ResolvedConfig, &CommandError>,
@@ -158,7 +158,7 @@ async fn used(
     completed.map_err(|_| if loaded.names_a_server { NO_NAME } else { NO_MODEL })
 }
 
-/// The same in lines.
+/// Describes that model in lines.
 async fn would_use(
     place: &CliEnvironment,
     used: &Result<ResolvedConfig, &'static str>,

@@ -58,7 +58,8 @@ pub(super) async fn session(place: &CliEnvironment, meant: &str) -> Outcome<(Run
     with_agent(place, loaded, data, meant).await
 }
 
-/// The same in a folder that is this process's: for what changes a session, but asks no model.
+/// Opens the session in a folder that this process claims, for commands that change a session but ask no
+/// model.
 ///
 /// # Errors
 /// As [`data::open`]; no session, or several, are meant.

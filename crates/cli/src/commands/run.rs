@@ -33,10 +33,10 @@ use crate::undo_check;
 
 use super::AgentRequirement;
 
-/// How long what was answered until an interrupt may take to be looked up.
+/// The maximum time to look up the answer after an interrupt.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
-/// How long standard input may be silent before that is said.
+/// The time that standard input may be silent before a hint is printed.
 const QUIET: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(args: RunArgs, place: &CliEnvironment) -> Outcome {
@@ -175,7 +175,7 @@ async fn follow(
 /// Prints one of three ways.
 struct RunPrinter {
     json: bool,
-    /// Whether a person reads standard output: then everything goes there.
+    /// `true` if a person reads standard output. Then everything is printed there.
     person: bool,
     style: TextPainter,
     transcript: TranscriptRenderer,
@@ -241,7 +241,7 @@ impl RunPrinter {
         Ok(if settled.end == Some(RunEnd::Stop) { DONE } else { ExitCode::FAILURE })
     }
 
-    /// What was answered goes to standard output however the run ended; a person has seen it already.
+    /// Prints the answer to standard output, however the run ended. A person has seen it already.
     async fn answer(&self, session: &Session) -> Outcome<()> {
         if self.json || self.person {
             return Ok(());

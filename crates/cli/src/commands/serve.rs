@@ -164,7 +164,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// What to do about a model whose window nobody states.
+/// Returns the remedy for a model whose window nobody states.
 fn assumed(model: &str) -> String {
     let (model, tokens) = (text::one_line(model), grouped(ASSUMED_WINDOW));
     format!(
@@ -202,7 +202,7 @@ struct ServerResources {
     upkeep: Option<SharedUpkeep>,
 }
 
-/// Which model answers.
+/// The model that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ServedModelChoice {
     /// The one that was named, or one of a server on this machine.
@@ -302,7 +302,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     near
 }
 
-/// Why nobody can listen there, and where one could.
+/// Returns the reason that nobody can listen at an address, and an address that works.
 async fn unusable(
     place: &CliEnvironment,
     args: &ServeArgs,
@@ -338,7 +338,7 @@ async fn free_port(addr: SocketAddr) -> u16 {
     0
 }
 
-/// What the server is told of this machine.
+/// The facts about this machine that the server needs.
 #[derive(Debug)]
 struct LocalServerEnvironment {
     is_demo: bool,

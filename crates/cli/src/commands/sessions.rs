@@ -96,7 +96,7 @@ async fn list(data: &DataStores, place: &CliEnvironment, json: bool, limit: usiz
     Ok(())
 }
 
-/// How many of all sessions are listed, and how the rest is seen; nothing if there is none.
+/// Says how many of all sessions are listed, and how the others can be seen. Empty if all are listed.
 pub(super) fn left_out(shown: usize, all: usize, more: &str) -> String {
     match shown < all {
         true => {
@@ -151,7 +151,8 @@ async fn show(data: &DataStores, place: &CliEnvironment, meant: &str) -> Outcome
     Ok(out::data(&conversation(&events, 0, &undo_check::of_log(&events), transcript))?)
 }
 
-/// What was said from the event at `from` on, as it was printed then; of each edit, whether it can be undone now.
+/// Returns the conversation from the event at `from` on, as it was printed at the time. Each edit says
+/// whether it can be undone now.
 pub(super) fn conversation(
     events: &[Event],
     from: usize,
@@ -172,7 +173,7 @@ pub(super) fn conversation(
     transcript.output()
 }
 
-/// Where an export goes.
+/// The target of an export.
 pub(super) struct ExportTarget {
     file: Option<PathBuf>,
     markdown: bool,

@@ -30,7 +30,7 @@ const COMPLETE: &str = "backup-complete";
 
 /// A place with sessions.
 struct TransferEndpoint {
-    /// As it is called.
+    /// The name of the place in messages.
     name: String,
     sessions: Arc<dyn SessionTransfer>,
     store: SharedStore,
@@ -68,19 +68,19 @@ impl SessionTransferState {
     }
 }
 
-/// What may be done at a place.
+/// The permitted access to a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EndpointAccess {
     Read,
     Write,
 }
 
-/// What was carried.
+/// The report of a transfer.
 #[derive(Default)]
 struct TransferReport {
     from: String,
     to: String,
-    /// How far each session had come.
+    /// The state of each session in the transfer.
     reached: BTreeMap<SessionId, SessionTransferState>,
     sessions: u64,
     known: u64,
@@ -88,10 +88,10 @@ struct TransferReport {
     blobs: u64,
 }
 
-/// How far a session has come.
+/// The state of a session at a place.
 struct SessionTransferState {
     last_seq: u64,
-    /// What waits, and is in no log yet.
+    /// The messages that wait and are in no log yet.
     waiting: Vec<InboxEntryCopy>,
 }
 
@@ -303,12 +303,12 @@ fn tell(carried: &TransferReport) -> Outcome {
     Ok(DONE)
 }
 
-/// What becomes of a session that is there already and is another one.
+/// The treatment of a session whose name the target already has for another session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TransferConflictPolicy {
-    /// It stays, and that is an error.
+    /// The target's session stays, and that is an error.
     Kept,
-    /// It gives way: the place is this backup's own.
+    /// The target's session is replaced: the place is this backup's own.
     Renewed,
 }
 
@@ -365,7 +365,7 @@ async fn carry_one(
     Ok(())
 }
 
-/// That content cannot be read, and where a database's may be.
+/// Returns the error that a blob cannot be read, with the place where a database's blobs may be.
 fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandError {
     match (error, &from.nodes) {
         (BlobError::NotFound(hash), Some(_)) => CommandError::usage(format!(
@@ -382,7 +382,7 @@ fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandE
     }
 }
 
-/// That a session of the same name is there already, what became of the two, and what can be done.
+/// Returns the error that a session of the same name is there already, with the state of both and the remedy.
 fn another(
     from: &TransferEndpoint,
     to: &TransferEndpoint,

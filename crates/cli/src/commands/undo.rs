@@ -31,12 +31,12 @@ pub(super) struct EditUndoReport {
 }
 
 impl EditUndoReport {
-    /// What that did.
+    /// Describes the effect of the undo.
     pub(super) fn words(&self) -> String {
         format!("undone {} · {} · the model sees the original again", self.edit, self.sizes())
     }
 
-    /// How full the window was, and how full it is.
+    /// Describes the fill of the window before and after.
     pub(super) fn sizes(&self) -> String {
         format!("{} → {} tokens", short(self.before), short(self.after))
     }
@@ -60,7 +60,7 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Edi
     Ok(EditUndoReport { edit, before, after })
 }
 
-/// What has to be undone before an edit, in that order.
+/// Returns the edits that have to be undone before an edit, in that order.
 fn built_on(history: &History, edit: &EditId) -> Vec<EditId> {
     let mut history = history.clone();
     let mut first = Vec::new();

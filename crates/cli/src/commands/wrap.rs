@@ -28,10 +28,10 @@ use crate::failure::{CommandError, DONE, Outcome};
 use crate::server_address::ServerRecord;
 use crate::term::out;
 
-/// How long the gateway may take to list its models.
+/// The maximum time that the gateway may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How the models begin that are agents: they are behind the token everywhere.
+/// The prefix of models that are agents. They need the token everywhere.
 const AGENT: &str = "agent/";
 
 /// The gateway, as a client needs to know it.
@@ -182,7 +182,7 @@ fn named_model(loaded: &ResolvedConfig) -> Option<String> {
     }
 }
 
-/// What a gateway says when it is asked for its models.
+/// The gateway's reply to the request for its models.
 enum GatewayModelsReply {
     First(String),
     Nothing,
@@ -209,7 +209,7 @@ async fn ask(door: &GatewayAccess) -> GatewayModelsReply {
         .map_or(GatewayModelsReply::Nothing, |first| GatewayModelsReply::First(first.to_owned()))
 }
 
-/// What to type, and what to write where.
+/// Describes the command to type, and the settings to write.
 fn shown(
     client: &WrapClient,
     setup: &WrapClientSetup,

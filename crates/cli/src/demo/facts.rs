@@ -1,4 +1,4 @@
-//! What is asked at the end: lines of files that were seen only before the first compaction.
+//! The demo's final questions: lines of files that were seen only before the first compaction.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use longhaul_core::history::{LogEntry, LogEntryKind};
 use longhaul_core::message::{Message, Part};
 use longhaul_core::run::Run;
 
-/// How many lines are asked for.
+/// The number of lines that are asked for.
 pub(super) const QUESTIONS: usize = 3;
 
 const ASK: &str = "Early on you read a line that begins: «";
@@ -17,7 +17,7 @@ const ASK: &str = "Early on you read a line that begins: «";
 pub(super) struct DemoFact {
     /// The whole line, without its number.
     pub(super) line: String,
-    /// Its first half.
+    /// The first half of the line.
     pub(super) half: String,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn is_in_view(run: &Run, fact: &DemoFact) -> bool {
     run.history().view().iter().any(|item| text_of(&item.message).contains(&fact.line))
 }
 
-/// What can be read of a message, tool results included.
+/// Returns the readable text of a message, tool results included.
 pub(super) fn text_of(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {

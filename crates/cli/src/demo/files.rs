@@ -1,4 +1,4 @@
-//! Which files the demo reads.
+//! The files that the demo reads.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What the demo prints: the conversation as in a chat, the meter after every step, and a line on what was shown.
+//! The output of the demo: the conversation as in a chat, the meter after every step, and a closing line.
 
 use std::future::Future;
 use std::path::Path;

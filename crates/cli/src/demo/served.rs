@@ -141,7 +141,7 @@ fn closing(request: &ModelRequest, files: &[String]) -> String {
     }
 }
 
-/// How many of the files the request speaks of.
+/// Returns the number of files that the request mentions.
 fn read_of(request: &ModelRequest, files: &[String]) -> usize {
     files.iter().filter(|file| is_read(request, file)).count()
 }

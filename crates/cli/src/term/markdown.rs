@@ -11,17 +11,17 @@ const MARKED_CHARS: usize = 400;
 pub(crate) enum MarkdownSpan {
     /// Text in an ink.
     Text(String, TextStyle),
-    /// What follows of this line hangs so many columns deeper where it is broken.
+    /// The rest of this line hangs so many columns deeper where it is broken.
     Hang(usize),
     /// The end of a line.
     End,
 }
 
-/// What has come and is not finished.
+/// The received text whose form is not decided yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MarkdownFormatter {
     held: String,
-    /// Whether the kind of the line is known: what is held is words of it.
+    /// `true` if the kind of the line is known: then the held text is words of it.
     is_within: bool,
     ink: TextStyle,
     /// The last character that was given on, in this line.
@@ -173,7 +173,7 @@ fn code(line: &str, out: &mut Vec<MarkdownSpan>) {
     out.push(MarkdownSpan::Text(format!("  {line}"), TextStyle::DIM));
 }
 
-/// What stands at the beginning of a text.
+/// The mark at the beginning of a text.
 enum InlineMark {
     /// No mark.
     None,
@@ -227,7 +227,7 @@ fn marked(rest: &str, before: Option<char>, is_whole: bool) -> InlineMark {
     InlineMark::Text { length, text: inner[..end].to_owned(), ink }
 }
 
-/// Where what a mark encloses ends.
+/// Returns the end of the text that a mark encloses.
 fn closing(inner: &str, mark: &str) -> Option<usize> {
     let sign = mark.chars().next()?;
     inner.match_indices(mark).map(|(at, _)| at).find(|at| {

@@ -8,7 +8,7 @@ use longhaul::context::ContextReport;
 use super::human::{percent, short};
 use super::style::TextPainter;
 
-/// What the meter shows. Tokens.
+/// The figures of the meter, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ContextMeterBar {
     total: u64,

@@ -46,7 +46,7 @@ pub(crate) fn rows(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() { data(&fitting(text, width())) } else { data(text) }
 }
 
-/// The same as messages.
+/// Prints text to the stream of messages.
 pub(crate) fn told(text: &str) {
     if io::stderr().is_terminal() { message(&fitting(text, width())) } else { message(text) }
 }

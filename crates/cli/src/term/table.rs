@@ -13,16 +13,16 @@ use super::text::visible;
 /// Columns of a label. A row of figures fits a terminal of 45 columns.
 const LABEL: usize = 20;
 
-/// What the table says beside the report.
+/// The facts of the planner that the table shows beside the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlannerSummary {
-    /// Where the planner acts, in tokens as it counts: with the error of an estimate on top.
+    /// The planner's trigger, in tokens by its own count: with the error of an estimate on top.
     trigger: u64,
     /// Compactions that are not undone.
     compactions: u64,
-    /// Where it would act if the window had room for that.
+    /// The trigger that the configuration asks for, if the window had room for it.
     asked: u64,
-    /// Whether it never acts.
+    /// `true` if the planner never acts.
     is_off: bool,
 }
 

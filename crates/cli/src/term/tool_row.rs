@@ -9,13 +9,13 @@ use super::style::TextPainter;
 use super::text::{fit, fit_end, one_line, visible, width};
 use super::ui_event::{ToolCallInfo, ToolResultInfo};
 
-/// Where outcomes stand, if the line before them allows.
+/// The column of outcomes, if the text before them allows.
 const OUTCOME_COLUMN: usize = 36;
 
 /// Lines of a failed call that are shown.
 const SHOWN_LINES: usize = 4;
 
-/// What stands in place of a reason where a person gave none.
+/// The placeholder for a reason that a person did not give.
 const NO_REASON: &str = "a person said no";
 
 /// Columns of the reason of a denial.
@@ -51,7 +51,7 @@ pub(crate) fn running(call: &ToolCallInfo, elapsed: Duration, columns: usize, st
     format!("  {} {label}{gap}{}", style.accent("▸"), style.dim(&elapsed)).trim_end().to_owned()
 }
 
-/// What is called, and the space between it and the outcome.
+/// Returns the call's text, and the space between it and the outcome.
 fn placed(call: &ToolCallInfo, outcome: &str, columns: usize) -> (String, String) {
     let room = columns.saturating_sub(4 + 2 + width(outcome)).max(12);
     let label = label(call, room);
@@ -82,7 +82,7 @@ pub(crate) fn row(
     row
 }
 
-/// How it ended, in a few words.
+/// Returns the outcome of the call in a few words.
 fn outcome(call: &ToolCallInfo, ended: &ToolResultInfo) -> String {
     let last = ended.text.trim_end().lines().next_back().unwrap_or_default().trim();
     let bracketed = last.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or_default();
@@ -116,7 +116,7 @@ fn outcome(call: &ToolCallInfo, ended: &ToolResultInfo) -> String {
     }
 }
 
-/// Why a call was not run.
+/// Returns the reason that a call was not run.
 fn reason(text: &str) -> &str {
     let rest = text.strip_prefix("[Not run: ").unwrap_or_default().trim_end();
     rest.strip_suffix(']').unwrap_or(rest)

@@ -21,7 +21,7 @@ const INDENT: usize = 7;
 /// Lines of a person's message shown; pasted files are longer.
 const SAID_LINES: usize = 12;
 
-/// Where it is printed: what a reader can do next differs.
+/// The target of the output. A reader's possible next steps depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TranscriptTarget {
     /// In a chat: there are commands.
@@ -30,10 +30,10 @@ pub(crate) enum TranscriptTarget {
     Shell,
 }
 
-/// How an answer comes that was paused.
+/// The source of a paused answer's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PausedAnswerSource {
-    /// As it was written.
+    /// The text was streamed as it was written.
     Streamed,
     /// Piece by piece, from the log.
     Stored,
@@ -47,22 +47,22 @@ pub(crate) struct TranscriptRenderer {
     columns: usize,
     /// Columns that a row of the runtime's may take before it is broken; `None`: as all others.
     row_columns: Option<usize>,
-    /// Whether the reason of an edit is told.
+    /// `true` if the reason of an edit is printed.
     has_reasons: bool,
     calls: HashMap<String, (ToolCallInfo, Option<Millis>)>,
     wrap: Option<WordWrapper>,
-    /// What is known of the form of the answer that comes in, where it is shown in one.
+    /// The Markdown state of the streaming answer, where Markdown is shown.
     markdown: Option<MarkdownFormatter>,
     dequeued: bool,
     begun: bool,
     retried: String,
     /// Rows that wait until the line of an answer that comes in is full.
     held: String,
-    /// Whether more of an answer has come since the last beat.
+    /// `true` if more of an answer has arrived since the last beat.
     moved: bool,
-    /// How an answer that goes on has come so far.
+    /// The source of the text so far of an answer that continues.
     pieces: Option<PausedAnswerSource>,
-    /// Whether no summary came of the compaction that goes on.
+    /// `true` if the current compaction got no summary.
     is_failed: bool,
     out: String,
 }
@@ -116,7 +116,7 @@ impl TranscriptRenderer {
         }
     }
 
-    /// What is to be printed since the last time. It may end in the middle of a line.
+    /// Returns the text to print since the last call. It may end in the middle of a line.
     pub(crate) fn output(&mut self) -> String {
         std::mem::take(&mut self.out)
     }
@@ -325,7 +325,7 @@ impl TranscriptRenderer {
         self.shrunk(&format!("compacted {}", shrunk.gone.words()), &how, shrunk);
     }
 
-    /// What was done, how, and what can be done about it: in a row, or in as many as it takes.
+    /// Prints an edit, its reason and the way to undo it, in as many rows as needed.
     fn shrunk(&mut self, what: &str, how: &str, shrunk: &ViewEditInfo) {
         let sizes = format!("{} → {}", short(shrunk.before_tokens), short(shrunk.after_tokens));
         let how = (!how.is_empty()).then(|| visible(how));
@@ -437,7 +437,7 @@ impl TranscriptRenderer {
     }
 }
 
-/// Why a run failed. Codes that say little to a person are told in words.
+/// Describes the failure of a run. Codes that say little to a person are put into words.
 fn failed(code: &str, message: &str) -> String {
     match code {
         "interrupted" => "Longhaul was stopped while it worked, and the answer was interrupted".to_owned(),

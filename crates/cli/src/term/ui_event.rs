@@ -1,4 +1,4 @@
-//! What is worth showing, from either side: announcements while it happens, stored events afterwards.
+//! The events worth showing, from either source: announcements while they happen, stored events afterwards.
 
 use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
@@ -92,7 +92,7 @@ pub(crate) struct ToolResultInfo {
     pub(crate) truncated: Option<(u64, u64)>,
 }
 
-/// Whether an edit of the view can be undone.
+/// The possibility to undo an edit of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UndoOption {
     /// Nobody has looked: nothing is offered.
@@ -112,15 +112,15 @@ pub(crate) enum UndoOption {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewEditInfo {
     pub(crate) id: String,
-    /// Which strategy did it: not always the configured one.
+    /// The strategy that made the edit: not always the configured one.
     pub(crate) strategy: String,
     /// Messages and what stood for earlier ones, or tool results.
     pub(crate) gone: RemovedMessages,
     pub(crate) before_tokens: u64,
     pub(crate) after_tokens: u64,
-    /// Whether extracts stand where a model would have written.
+    /// `true` if extracts stand where a model would have written.
     pub(crate) is_extract: bool,
-    /// Whether the newest message is shown by its beginning and its end.
+    /// `true` if the newest message is shown by its beginning and its end.
     pub(crate) is_message_cut: bool,
     pub(crate) undo: UndoOption,
     /// The choice, in words.
@@ -149,7 +149,7 @@ impl UiEvent {
     }
 }
 
-/// What an announcement tells.
+/// Returns the event in an announcement, if it has one to show.
 pub(crate) fn of_announcement(announcement: &ApiEvent) -> Option<UiEvent> {
     let text = |key: &str| announcement.text(key).to_owned();
     let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
@@ -239,7 +239,7 @@ pub(crate) fn reason(why: &str) -> &str {
     if is_count { rest } else { why }
 }
 
-/// What made an edit necessary, and the choice.
+/// Returns the cause of an edit, and the choice of strategy.
 pub(crate) fn why(edit: &ViewEdit) -> String {
     let cause = match edit.reason {
         EditReason::TokenLimit => format!("the trigger was reached, {} tokens", short(edit.trigger_tokens)),
@@ -306,7 +306,7 @@ fn run_ended(announcement: &ApiEvent) -> RunEndInfo {
     }
 }
 
-/// What a stored event tells.
+/// Returns the events in a stored event.
 pub(crate) fn of_event(event: &Event) -> Vec<UiEvent> {
     match &event.body {
         EventBody::MessagesTaken { message, .. } => {
@@ -392,7 +392,7 @@ fn spoken(parts: &[Part]) -> String {
     parts.iter().filter_map(Part::as_text).collect()
 }
 
-/// The same, with media named where they stand.
+/// Returns the readable text of parts, with media named at their positions.
 pub(crate) fn readable(parts: &[Part]) -> String {
     let pieces = parts.iter().map(|part| match part {
         Part::Text(text) => text.text.clone(),

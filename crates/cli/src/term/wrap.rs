@@ -12,13 +12,13 @@ pub(crate) struct WordWrapper {
     column: usize,
     spaces: usize,
     word: Vec<(char, TextStyle)>,
-    /// Whether the current line of the text itself has a word already.
+    /// `true` if the current line of the source text has a word already.
     has_word: bool,
     /// Columns by which the rest of the text's own line hangs deeper where it is broken.
     hang: usize,
-    /// Whether the current line is the rest of a broken one.
+    /// `true` if the current line is the rest of a broken one.
     is_rest: bool,
-    /// What the terminal writes with now.
+    /// The style that the terminal writes with now.
     ink: TextStyle,
 }
 
@@ -49,7 +49,7 @@ impl WordWrapper {
         self.push_in(text, TextStyle::default(), out);
     }
 
-    /// Where the current line of the text is broken, the rest of it hangs deeper.
+    /// Sets the indent of the rest of the current line, for the case that it is broken.
     pub(crate) fn hang(&mut self, columns: usize) {
         self.hang = columns.min(self.width.saturating_sub(self.indent) / 2);
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::environment::CliEnvironment;
 use crate::term::text::char_width;
 
-/// Which characters the terminal shows.
+/// The set of characters that the terminal shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum GlyphSet {
     /// All.
@@ -16,7 +16,7 @@ pub(crate) enum GlyphSet {
 }
 
 impl GlyphSet {
-    /// What the locale says. One that says nothing is no reason to do without.
+    /// Returns the glyph set that the locale allows. A locale that says nothing is no reason for ASCII.
     pub(crate) fn of(place: &CliEnvironment) -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| place.variable(name));
         let speaks = |locale: &str| {

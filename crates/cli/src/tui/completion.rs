@@ -1,4 +1,4 @@
-//! What may stand behind a slash, while it is being typed.
+//! The completion of slash commands while they are typed.
 
 /// A command: how it is typed, and what it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl SlashCommandHelp {
 pub(crate) struct CommandCompletion {
     commands: Vec<SlashCommandHelp>,
     chosen: usize,
-    /// What somebody did not want completed.
+    /// The text whose completion the person declined.
     declined: Option<String>,
 }
 

@@ -113,7 +113,7 @@ impl InputEditor {
         }
     }
 
-    /// How a cluster of the text is shown.
+    /// Returns the displayed form of a cluster of the text.
     pub(crate) fn shown<'a>(&self, cluster: &'a str) -> Cow<'a, str> {
         match cluster.chars().next() {
             Some('\t') => Cow::Borrowed("    "),

@@ -1,6 +1,6 @@
-//! What was entered before, and comes back with the up key.
+//! The earlier inputs, which the up key brings back.
 
-/// How much is remembered.
+/// The maximum number of remembered inputs.
 const KEPT: usize = 200;
 
 /// Entries, the oldest first, and where somebody stands among them.

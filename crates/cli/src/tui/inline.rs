@@ -20,11 +20,11 @@ use super::paint::codes;
 const BEGIN: &str = "\u{1b}[?2026h\u{1b}[?25l";
 const END: &str = "\u{1b}[?2026l";
 
-/// This row and all below it are cleared. From the second column on: where all of the screen is cleared from its
-/// first cell, tmux puts what stood there into the scrollback.
+/// The escape codes that clear this row and all below. They clear from the second column on: if all of the
+/// screen is cleared from its first cell, tmux puts the old content into the scrollback.
 const CLEAR: &str = "\r\u{1b}[2K\u{1b}[C\u{1b}[J\r";
 
-/// What is written to.
+/// The output of the live rows.
 pub(crate) trait TerminalWrite: Write {
     /// The columns that it has now.
     fn columns(&self) -> u16;
@@ -38,20 +38,20 @@ pub(crate) struct InlineBackend<W: TerminalWrite> {
     reflows: bool,
     /// Columns of the terminal, and live rows.
     size: Size,
-    /// What the live rows shall show.
+    /// The live rows that the terminal shall show.
     wanted: Buffer,
     /// Rows that the terminal shows otherwise.
     stale: Vec<bool>,
     /// Columns of each row that the terminal shows.
     drawn: Vec<u16>,
-    /// Where the terminal's cursor is.
+    /// The position of the terminal's cursor.
     at: Position,
-    /// Where it shall be, if it is to be seen.
+    /// The position that the cursor shall have, if it is to be seen.
     cursor: Option<Position>,
     is_cursor_moved: bool,
     /// Text that goes above.
     above: String,
-    /// Whether the live rows must be made anew.
+    /// `true` if the live rows must be made anew.
     is_lost: bool,
 }
 
@@ -127,7 +127,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         self.drawn = vec![0];
     }
 
-    /// What goes above, and room for the live rows.
+    /// Writes the text above, and makes room for the live rows.
     fn make_room(&mut self, frame: &mut String) {
         self.go_home(frame);
         frame.push_str(&self.above);

@@ -1,4 +1,4 @@
-//! What a key means.
+//! The meaning of keys.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -74,8 +74,8 @@ pub(crate) fn is_paste(batch: &[Event]) -> bool {
     batch.len() > TYPED_AT_ONCE && batch.iter().all(|event| letter(event).is_some())
 }
 
-/// What came at once, as actions. Letters with a line end between them are a paste that the terminal did not mark:
-/// nobody types so fast, and its line ends send nothing.
+/// Returns the actions of key events that arrived together. Letters with a line end between them are a paste
+/// that the terminal did not mark: nobody types so fast, and its line ends send nothing.
 pub(crate) fn actions(batch: &[Event]) -> Vec<KeyAction> {
     let mut done = Vec::new();
     for run in batch.chunk_by(|a, b| letter(a).is_some() == letter(b).is_some()) {
@@ -93,7 +93,7 @@ pub(crate) fn actions(batch: &[Event]) -> Vec<KeyAction> {
     done
 }
 
-/// What a key writes, if it does no more than that.
+/// Returns the character that a key writes, if it does no more than that.
 fn letter(event: &Event) -> Option<char> {
     match KeyAction::of(&event.as_key_press_event()?)? {
         KeyAction::Insert(c) => Some(c),
@@ -103,7 +103,7 @@ fn letter(event: &Event) -> Option<char> {
     }
 }
 
-/// As the shells have it.
+/// Returns the action of a control key, as the shells have it.
 fn of_control(c: char) -> Option<KeyAction> {
     Some(match c {
         'a' => KeyAction::Start,

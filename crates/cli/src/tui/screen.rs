@@ -37,19 +37,19 @@ const GAP: Duration = Duration::from_millis(25);
 /// A stop takes effect within this time.
 const STOPPING: Duration = Duration::from_millis(50);
 
-/// What a terminal is taken for whose size nobody knows.
+/// The size that is assumed for a terminal of unknown size.
 const USUAL: (usize, usize) = (80, 24);
 
-/// Whether a terminal is taken, and whether keys are named there.
+/// `true` while this process has taken the terminal. `KEYS_NAMED` says whether keys are named there.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static KEYS_NAMED: AtomicBool = AtomicBool::new(false);
 
-/// Where the last words of other threads go while it is.
+/// The receiver of other threads' last words while the terminal is taken.
 static LAST_WORDS: Mutex<Option<UnboundedSender<ScreenInput>>> = Mutex::new(None);
 
 static PANICS: Once = Once::new();
 
-/// What comes from outside.
+/// An input from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScreenInput {
     /// A key, or a paste.

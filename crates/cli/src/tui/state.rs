@@ -1,5 +1,5 @@
-//! What the interface knows: what was said, what goes on, what is typed. Keys and happenings go in; rows and
-//! wishes come out. It knows no session, no clock and no terminal.
+//! The state of the interface: the transcript, the activity, the typed text. Keys and events enter; rows and
+//! commands leave. The state knows no session, no clock and no terminal.
 
 use longhaul_core::ids::Millis;
 
@@ -18,10 +18,10 @@ use super::editor::InputEditor;
 use super::history::InputHistory;
 use super::keys::KeyAction;
 
-/// How long a second Ctrl-C counts as the second. Milliseconds.
+/// The maximum time between two presses of Ctrl-C that count as a double press, in milliseconds.
 const TWICE: Millis = 2_000;
 
-/// How long a hint stays. Milliseconds.
+/// The time that a hint stays, in milliseconds.
 const HINT: Millis = 4_000;
 
 /// The widest line that is comfortable to read, in columns.
@@ -33,7 +33,7 @@ const INDENT: usize = 7;
 /// The narrowest that is drawn for.
 const NARROWEST: usize = 16;
 
-/// What a key asks of whoever holds the session.
+/// A key's command for the owner of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UiCommand {
     /// A message, a command or an answer was entered.
@@ -55,7 +55,7 @@ pub(crate) enum UiCommand {
 pub(crate) struct QueuedMessageRow {
     pub(crate) id: String,
     pub(crate) text: String,
-    /// Whether it is text and nothing else: it can be edited here.
+    /// `true` if the message is text and nothing else. Such a message can be edited here.
     pub(crate) is_text: bool,
 }
 
@@ -63,14 +63,14 @@ pub(crate) struct QueuedMessageRow {
 #[derive(Clone, Debug)]
 struct ApprovalPrompt {
     tool: String,
-    /// What was being written when it came.
+    /// The draft that was being written when the question came.
     draft: InputEditor,
 }
 
 /// The interface.
 #[derive(Debug)]
 pub(crate) struct UiState {
-    /// What was said.
+    /// The transcript of the conversation.
     pub(crate) transcript: TranscriptRenderer,
     /// The meter.
     pub(crate) meter: ContextMeterBar,
@@ -156,7 +156,7 @@ impl UiState {
         broken(line, hanging, self.columns - 1)
     }
 
-    /// What is left, the unfinished line too.
+    /// Returns the remaining text, the unfinished line too.
     pub(crate) fn rest(&mut self) -> String {
         let mut rest = self.finished();
         rest.push_str(&std::mem::take(&mut self.tail));
@@ -179,7 +179,7 @@ impl UiState {
         self.transcript.take(happening, now);
     }
 
-    /// Whether a run goes on.
+    /// Sets whether a run is active.
     pub(crate) fn set_busy(&mut self, is_busy: bool, works: bool) {
         self.is_busy = is_busy;
         if !is_busy && !works {
@@ -187,7 +187,7 @@ impl UiState {
         }
     }
 
-    /// What waits. A message that was taken while somebody changed it is a new one.
+    /// Sets the waiting messages. A message that was taken while somebody changed it becomes a new one.
     pub(crate) fn set_queue(&mut self, queue: Vec<QueuedMessageRow>, now: Millis) {
         self.queue = queue;
         let is_gone = |id: &String| self.queue.iter().all(|waiting| waiting.id != *id);
@@ -222,7 +222,7 @@ impl UiState {
         self.queue.iter().position(|waiting| waiting.id == *id).map(|at| at + 1)
     }
 
-    /// What was entered in earlier times.
+    /// Adds an input of an earlier chat to the history.
     pub(crate) fn remember(&mut self, text: &str) {
         self.history.remember(text);
     }
@@ -237,7 +237,7 @@ impl UiState {
         self.hint.as_ref().filter(|(_, until)| now < *until).map(|(text, _)| text.as_str())
     }
 
-    /// What may be completed: nothing but the start of a text of one word.
+    /// Returns the text that may be completed: the start of a text of one word, and nothing else.
     pub(super) fn typed(&self) -> &str {
         self.editor.folded()
     }

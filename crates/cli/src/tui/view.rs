@@ -24,7 +24,7 @@ const ROOMY: usize = 16;
 /// Columns of a message that waits.
 const CHIP: usize = 28;
 
-/// Where the commands' descriptions stand.
+/// The column of the commands' descriptions.
 const USAGE: usize = 18;
 
 /// The live rows, ready to be drawn.
@@ -35,7 +35,7 @@ pub(crate) struct LiveRows {
 }
 
 impl LiveRows {
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u16 {
         u16::try_from(self.lines.len()).unwrap_or(u16::MAX)
     }
@@ -100,7 +100,7 @@ impl UiState {
         rows
     }
 
-    /// What waits, numbered, as much as there is room for.
+    /// Returns the waiting messages, numbered, as many as there is room for.
     fn chips(&self) -> Option<Line<'static>> {
         let mut used = width("  queued");
         let mut row = format!("  {}", self.style.dim("queued"));
@@ -124,7 +124,7 @@ impl UiState {
         self.line(&self.activity.line(&self.meter, waits, self.width(), self.style, now))
     }
 
-    /// What stands before the input.
+    /// Returns the mark before the input.
     fn mark(&self) -> String {
         match (self.asked(), self.changing()) {
             (Some(tool), _) => format!("{}? y/n/a › ", fit(&one_line(tool), self.columns / 3)),

@@ -29,7 +29,7 @@ pub(super) struct EditorToolCall {
     output: String,
 }
 
-/// What a file held before a call changed it.
+/// The content of a file before a call changed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum PriorFileContent {
     /// Nobody looked, or it could not be read.
@@ -37,7 +37,7 @@ pub(super) enum PriorFileContent {
     Unknown,
     /// There was none.
     Nothing,
-    /// This.
+    /// The file held this text.
     Text(String),
 }
 
@@ -54,7 +54,7 @@ impl EditorToolCall {
         matches!(tool, "edit" | "write").then(|| arguments["path"].as_str()).flatten()
     }
 
-    /// As it is first shown.
+    /// Returns the call as the editor first shows it.
     pub(super) fn announced(&self) -> ToolCall {
         ToolCall::new(self.id.clone(), self.title())
             .name(self.tool.clone())
@@ -65,7 +65,7 @@ impl EditorToolCall {
             .raw_input(self.arguments.clone())
     }
 
-    /// As a person is asked about it.
+    /// Returns the call as the editor asks a person about it.
     pub(super) fn asked(&self) -> ToolCallUpdate {
         let fields = ToolCallUpdateFields::new()
             .title(self.title())
@@ -95,7 +95,7 @@ impl EditorToolCall {
         self.update(ToolCallUpdateFields::new().content(content))
     }
 
-    /// How it ended, and with what.
+    /// Returns the end of the call: its status and its content.
     pub(super) fn ended(&self, done: bool, shown: Vec<ContentBlock>, raw: Value) -> ToolCallUpdate {
         let status = if done { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
         let mut content = if done { self.changes() } else { Vec::new() };
@@ -145,7 +145,8 @@ impl EditorToolCall {
         }
     }
 
-    /// Where it works. A path that leads out of the workspace is not opened by the tool, and by no editor either.
+    /// Returns the paths that the call works on. A path that leads out of the workspace is left out: the tool
+    /// does not open it, and no editor should.
     fn locations(&self) -> Vec<ToolCallLocation> {
         let Some(path) = self.text("path").and_then(|path| inside(&self.root, path)) else {
             return Vec::new();
@@ -160,7 +161,8 @@ impl EditorToolCall {
         vec![ToolCallLocation::new(path).line(line)]
     }
 
-    /// What it changes, or would run. Of a file that it replaces, only where it is known what was there.
+    /// Returns the changes that the call makes, or the command that it would run. A replaced file is shown
+    /// only if its earlier content is known.
     fn changes(&self) -> Vec<ToolCallContent> {
         if let Some(command) = self.text("command").filter(|_| self.tool == "bash") {
             return whole_command(command);

@@ -1,4 +1,4 @@
-//! What an editor asks for, beside prompts: sessions, in their workspaces.
+//! The requests of an editor beside prompts: sessions, in their workspaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(super) struct EditorConnection {
     made: Mutex<BTreeSet<String>>,
 }
 
-/// Which session to open, and where.
+/// The session to open, and its folder.
 pub(super) struct OpenSessionRequest {
     pub(super) id: SessionId,
     pub(super) cwd: PathBuf,
@@ -52,7 +52,7 @@ impl EditorConnection {
         Self { rooms: WorkspaceRegistry::over(place, asking).await, shows, talks, made }
     }
 
-    /// What this agent can do, once it is known what the editor can show.
+    /// Returns this agent's capabilities, and stores the editor's.
     pub(super) async fn initialize(&self, request: InitializeRequest) -> InitializeResponse {
         let session = request.client_capabilities.session.as_ref();
         let shows = EditorCapabilities {

@@ -65,7 +65,7 @@ impl EditorSession {
         self.follower.lock().await.tell_again(to).await
     }
 
-    /// What an editor wants to know of a session that it has just opened.
+    /// Sends the facts that an editor needs about a session that it has just opened.
     pub(super) async fn greet(&self, to: &Connection) {
         let follower = self.follower.lock().await;
         follower.send(to, offered());

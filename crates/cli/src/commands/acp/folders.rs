@@ -1,4 +1,5 @@
-//! Which folder each session of an editor works in: the log does not say, and editors list sessions by it.
+//! The working folder of each session of an editor. The log does not have it, and editors list sessions by
+//! it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use longhaul_core::ids::SessionId;
 use serde::{Deserialize, Serialize};
 
-/// Its name in the data folder. A line for each session; the last one of a session counts.
+/// The file's name in the data folder. It has a line for each session; the last line of a session counts.
 const FILE: &str = "acp-folders.jsonl";
 
 /// The folders of the sessions.

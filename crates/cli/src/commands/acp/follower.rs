@@ -1,4 +1,5 @@
-//! Who watches a session and tells the editor: in order, each thing once, also after falling behind.
+//! The task that follows a session and informs the editor: in order, each event once, also after it fell
+//! behind.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -105,7 +106,7 @@ impl SessionFollower {
         }
     }
 
-    /// What was missed and is durable is in the log.
+    /// Reads missed events from the log, which has all that are durable.
     async fn catch_up(&mut self, to: &Connection) {
         if let Err(error) = self.tell_missed(to).await {
             tracing::warn!("the editor was not told everything: {}", error.message);
@@ -175,7 +176,7 @@ impl SessionFollower {
         beside
     }
 
-    /// What a compaction shows in the place of what went.
+    /// Returns the text that a compaction shows in place of the removed messages.
     async fn summary(&self, edit: &str) -> Option<String> {
         let edit = edit.to_owned();
         let look = move |run: &Run| {
@@ -248,7 +249,7 @@ fn options() -> Vec<PermissionOption> {
     ]
 }
 
-/// What an answer means. Only a clear yes is one.
+/// Returns the decision in an editor's answer. Only a clear yes approves.
 fn decision(answer: Result<RequestPermissionResponse, Error>) -> (bool, Option<String>) {
     match answer.map(|answer| answer.outcome) {
         Ok(RequestPermissionOutcome::Selected(chosen)) if &*chosen.option_id.0 == ALLOW => (true, None),
@@ -271,7 +272,8 @@ fn read_before(workspace: &Workspace, path: &str) -> PriorFileContent {
     }
 }
 
-/// What a session has cost so far in dollars, at the prices of its model now; `None` if nobody says what it costs.
+/// Returns the cost of a session so far in dollars, at the prices of its present model. Returns `None` if
+/// nobody says the prices.
 pub(super) async fn cost(session: &Session) -> Option<f64> {
     let look = |run: &Run| {
         let prices = run.settings().policy.prices?;

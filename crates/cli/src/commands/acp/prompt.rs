@@ -1,4 +1,4 @@
-//! What an editor sends as a prompt, as parts of a message; and parts of a message as an editor shows them.
+//! The conversion between an editor's prompt and the parts of a message, in both directions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use reqwest::Url;
 use crate::failure::{CommandError, Outcome};
 use crate::term::human::grouped;
 
-/// What an editor gave, before anything is stored.
+/// A part of an editor's prompt, before anything is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PromptPart {
     Text(String),
@@ -74,7 +74,7 @@ fn decoded(data: &str) -> Result<Vec<u8>, String> {
     STANDARD.decode(data.trim()).map_err(|error| format!("the data is not base64: {error}"))
 }
 
-/// What came as text is text, whatever it is called.
+/// Returns a text media type for content that came as text, whatever its declared type.
 fn as_text(media_type: String) -> String {
     let blob = BlobRef { hash: String::new(), bytes: 0 };
     let media = MediaPart { blob, media_type, name: None, width: None, height: None };

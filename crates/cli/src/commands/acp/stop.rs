@@ -1,4 +1,4 @@
-//! Why a turn ended, in the protocol's words, and errors as an editor shows them.
+//! The reason that a turn ended, in the protocol's words, and errors as an editor shows them.
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{self, SessionId, StopReason};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::failure::CommandError;
 
-/// How a run ended. What has no word of its own is an error with one.
+/// Returns the stop reason of a run. An end that the protocol has no word for is an error with a message.
 pub(super) fn reason(settled: &RunOutcome) -> Result<StopReason, Error> {
     match settled.end {
         Some(RunEnd::Stop) | None => Ok(StopReason::EndTurn),
@@ -26,7 +26,7 @@ pub(super) fn reason(settled: &RunOutcome) -> Result<StopReason, Error> {
     }
 }
 
-/// What is said of an end that its word alone does not explain.
+/// Returns an explanation for an end that its stop reason alone does not explain.
 pub(super) fn remark(settled: &RunOutcome) -> Option<&'static str> {
     match settled.end? {
         RunEnd::MaxSteps => Some("The step limit (run.maxSteps) is reached. Send a message to go on."),

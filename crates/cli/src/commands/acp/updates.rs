@@ -1,4 +1,5 @@
-//! What happens in a session, as the updates an editor is sent. Pure: what must be looked up comes beside it.
+//! Translates events of a session into updates for an editor. Pure: facts that must be looked up come as
+//! arguments.
 
 mod edits;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use crate::term::human::grouped;
 use super::call::{EditorToolCall, PriorFileContent};
 use super::prompt::{Contents, shown, text_block};
 
-/// Whether it happens now, or has happened and is told again.
+/// The mode of delivery: an event as it happens, or a replay of an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpdateDelivery {
     /// The editor shows what its user typed by itself, and the meter moves.
@@ -30,7 +31,7 @@ pub(super) enum UpdateDelivery {
     Again,
 }
 
-/// What an editor has said it can show, beyond what every editor can.
+/// The editor's announced abilities, beyond those that every editor has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EditorCapabilities {
     /// Compactions, as rows of their own.
@@ -39,14 +40,14 @@ pub(super) struct EditorCapabilities {
     pub(super) notices: bool,
 }
 
-/// What an announcement alone does not say.
+/// The facts for updates that an announcement alone does not have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpdateDetails {
-    /// What the session has cost so far, in dollars.
+    /// The cost of the session so far, in dollars.
     pub(super) cost: Option<f64>,
     /// The summary that a compaction shows.
     pub(super) summary: Option<String>,
-    /// What the file that a call changes holds before.
+    /// The earlier content of the file that a call changes.
     pub(super) before: PriorFileContent,
     /// The contents of media.
     pub(super) contents: Contents,
@@ -63,7 +64,8 @@ pub(super) struct EditorUpdateTranslator {
     edits: edits::CompactionUpdates,
 }
 
-/// How much of a message was sent, and how much of it is in pieces that are stored. Characters, by voice.
+/// The number of characters of a message that were sent, and the number that are in stored pieces, by kind of
+/// text.
 #[derive(Clone, Copy, Debug, Default)]
 struct MessageSendProgress {
     text: TextSendProgress,
@@ -104,7 +106,7 @@ impl EditorUpdateTranslator {
         }
     }
 
-    /// What an editor is sent of an announcement.
+    /// Returns the updates that an editor is sent for an announcement.
     pub(super) fn take(&mut self, told: &ApiEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
         match told.name {
             "llm:chunk" => self.chunk(told),
@@ -193,7 +195,7 @@ impl EditorUpdateTranslator {
         }
     }
 
-    /// What of a message was not sent while it was streamed: all of it, if it is told again.
+    /// Returns the part of a message that was not streamed: all of it in a replay.
     fn answered(&mut self, told: &ApiEvent, parts: &[Part]) -> Vec<SessionUpdate> {
         let own = told.text("messageId");
         let id = Some(told.text("continues")).filter(|begun| !begun.is_empty()).unwrap_or(own).to_owned();
@@ -249,7 +251,7 @@ fn usage(told: &ApiEvent, beside: &UpdateDetails) -> SessionUpdate {
     usage_of(number("total"), number("window"), beside.cost)
 }
 
-/// How much of the window is used, and what the session has cost.
+/// Returns the update with the used part of the window and the cost of the session.
 pub(super) fn usage_of(total: u64, window: u64, cost: Option<f64>) -> SessionUpdate {
     let cost = cost.map(|dollars| Cost::new(dollars, "USD"));
     SessionUpdate::UsageUpdate(UsageUpdate::new(total, window).cost(cost))
@@ -273,7 +275,7 @@ fn chunk(block: ContentBlock, id: &str) -> ContentChunk {
     ContentChunk::new(block).message_id(MessageId::new(id))
 }
 
-/// What stands behind the first `chars` characters.
+/// Returns the text after its first `chars` characters.
 fn behind(text: &str, chars: u64) -> &str {
     let chars = usize::try_from(chars).unwrap_or(usize::MAX);
     text.char_indices().nth(chars).map_or("", |(at, _)| &text[at..])

@@ -27,7 +27,7 @@ use crate::{agent_file, data, hosted_providers, model_discovery};
 use super::folders::SessionFolderIndex;
 use super::shared_store::SharedStoreHandle;
 
-/// How long one call of a server that the editor names may take: as long as one of the agent file.
+/// The maximum time of one call of a server that the editor names, equal to that of the agent file's servers.
 const CALL: Duration = Duration::from_secs(120);
 
 /// The MCP servers that an editor names for a session.
@@ -100,7 +100,7 @@ impl WorkspaceRegistry {
         Ok(WorkspaceRuntime { folder: folder.to_owned(), runtime, servers })
     }
 
-    /// As if the command had been called in that folder.
+    /// Returns the environment as if the command had been called in that folder.
     fn place_in(&self, folder: &Path) -> CliEnvironment {
         let own = self.place.config_dir.as_ref().map(|own| own.join(AGENT_FILE));
         CliEnvironment {

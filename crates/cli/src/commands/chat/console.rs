@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::failure::{CommandError, Outcome};
 use crate::term::{log, out, text};
 
-/// What a person does.
+/// An action of the person at the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ConsoleInput {
     /// Enter.
@@ -61,7 +61,7 @@ impl LineConsole {
         self.typed.recv().await.unwrap_or(ConsoleInput::End)
     }
 
-    /// What a person did already and nobody has looked at.
+    /// Returns the input that arrives within `time`, or `None`.
     pub(super) async fn next_within(&mut self, time: std::time::Duration) -> Option<ConsoleInput> {
         tokio::time::timeout(time, self.next()).await.ok()
     }

@@ -30,7 +30,7 @@ use super::slash::{ChatCommand, ChatCommandResult};
 use super::status::ActivityTracker;
 use super::{ChatContext, ChatTransition, texts};
 
-/// How long a second Ctrl-C counts as the second.
+/// The maximum time between two presses of Ctrl-C that count as a double press.
 const TWICE: Duration = Duration::from_secs(2);
 
 struct LineChat<'a, 'b> {

@@ -8,14 +8,14 @@ use super::console::{ConsoleInput, LineConsole};
 /// Lines of a paste come within this time.
 const GAP: Duration = Duration::from_millis(25);
 
-/// What was pasted, or typed so far, and not sent yet.
+/// The pasted or typed lines that were not sent yet.
 #[derive(Debug, Default)]
 pub(super) struct PasteBuffer {
     lines: Vec<String>,
     goes_on: bool,
 }
 
-/// What a typed line has become.
+/// The result of a typed line.
 pub(super) enum LineInputResult {
     /// A message or a command.
     Text(String),
@@ -31,7 +31,7 @@ impl PasteBuffer {
         self.lines.is_empty()
     }
 
-    /// How many lines wait.
+    /// Returns the number of lines that wait.
     pub(super) fn len(&self) -> usize {
         self.lines.len()
     }

@@ -96,10 +96,10 @@ async fn command(
     Ok(None)
 }
 
-/// What is needed while something goes on.
+/// The state of a plain chat during one turn.
 struct PlainChatTurn<'a> {
     session: Session,
-    /// Whether a person reads it as it comes.
+    /// `true` if a person reads the answer while it streams.
     is_seen: bool,
     watch: &'a mut EventReceiver,
     transcript: &'a mut TranscriptRenderer,

@@ -137,7 +137,7 @@ impl ScreenChat<'_, '_> {
         self.screen.draw(&finished, &self.state.view(now_ms()))
     }
 
-    /// What is left goes above.
+    /// Prints the remaining rows above the live rows.
     fn finish(&mut self) -> std::io::Result<()> {
         let rest = self.state.rest();
         self.screen.draw(&rest, &self.state.view(now_ms()))
@@ -298,7 +298,7 @@ impl ScreenChat<'_, '_> {
         Ok(())
     }
 
-    /// What a person said here before comes back with the up key.
+    /// Loads the person's earlier messages into the history of the up key.
     async fn remember(&mut self) -> Outcome<()> {
         for event in self.talk.runtime.log(self.talk.session.id()).await? {
             if let EventBody::MessagesTaken { message, .. } = &event.body {

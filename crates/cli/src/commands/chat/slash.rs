@@ -1,4 +1,4 @@
-//! What can be typed behind a slash.
+//! The slash commands of the chat.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ const LISTED: usize = 15;
 /// Passages that are found.
 const RECALLED: usize = 5;
 
-/// Where the commands' descriptions stand.
+/// The column of the commands' descriptions.
 const HELP_COLUMN: usize = 24;
 
 const HELP: &str = "\
@@ -93,7 +93,7 @@ pub(super) enum QueueCommand {
     Clear,
 }
 
-/// What a command gives.
+/// The result of a command.
 pub(super) enum ChatCommandResult {
     /// Text to print.
     Text(String),

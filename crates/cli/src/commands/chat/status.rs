@@ -21,7 +21,7 @@ const LABEL: usize = 48;
 /// From this many columns on there is room.
 const ROOMY: usize = 72;
 
-/// What is going on.
+/// The current activity of the session.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityTracker {
     doing: ActivityKind,
@@ -30,7 +30,7 @@ pub(crate) struct ActivityTracker {
     running: Vec<(ToolCallInfo, Millis)>,
     /// Messages that wait.
     pub(crate) queued: usize,
-    /// Whether running tools have rows of their own.
+    /// `true` if running tools have rows of their own.
     tools_apart: bool,
 }
 

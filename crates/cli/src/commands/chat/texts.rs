@@ -1,4 +1,4 @@
-//! What the chat says in either of its ways at a terminal.
+//! The chat's messages, equal in both of its presentations.
 
 /// To whoever answers otherwise.
 pub(crate) const ANSWER: &str = "y, n or a, then Enter; n with words tells the model why not";

@@ -18,7 +18,7 @@ use crate::term::text::visible;
 const LOOK: &str = r#"case $1 in */*) at=$1 ;; *) at=$(command -v -- "$1") || exit 3 ;; esac
 case $at in */*) [ -e "$at" ] || exit 3; : < "$at" || exit 4 ;; esac"#;
 
-/// How long that may take.
+/// The maximum time of that look-up.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// A line for each, label and fact. None is run.

@@ -1,4 +1,4 @@
-//! What the agent's commands and MCP programs may do on this machine.
+//! The permissions of the agent's commands and MCP programs on this machine.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is asked for by name: policies, windows, price tables.
+//! The selection by name: policies, windows, price tables.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::hint::quoted;
 /// The strategy that the report is about.
 const SUBJECT: &str = "adaptive";
 
-/// What costs are measured by.
+/// The policy that costs are compared with.
 const BASELINE: &str = "append-only";
 
-/// What is replayed.
+/// The selected policies, windows and prices of a replay.
 #[derive(Clone)]
 pub(super) struct ReplaySelection {
     pub(super) policies: Vec<String>,
@@ -62,7 +62,8 @@ impl ConfiguredStrategy {
         Some(Self { strategy: compression.strategy.as_str(), policy, file })
     }
 
-    /// Which of the policies has the options of the file, in a sentence; `None` if none of them has.
+    /// Names the policies that have the options of the file, in a sentence. Returns `None` if none of them
+    /// has.
     pub(super) fn said(&self, policies: &[String]) -> Option<String> {
         let is_replayed = policies.iter().any(|name| name == self.strategy);
         is_replayed.then(|| format!("{} acts with the options of {}.", self.strategy, self.file))

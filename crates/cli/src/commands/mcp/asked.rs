@@ -64,7 +64,7 @@ pub(super) fn described(tool: &McpToolSpec) -> Tool {
     Tool::new(tool.name, tool.description, schema).with_title(tool.title).with_annotations(annotations)
 }
 
-/// What a call asks for.
+/// The request in a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum McpToolRequest {
     Recall(McpRecallArgs),
@@ -105,7 +105,7 @@ pub(super) struct McpSearchArgs {
     pub(super) limit: Option<usize>,
 }
 
-/// What is wrong with a call.
+/// The fault of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum McpRequestError {
     /// There is no such tool.

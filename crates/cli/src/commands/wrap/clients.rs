@@ -1,4 +1,4 @@
-//! What each client needs. The ways were tried with the versions that are named.
+//! The settings that each client needs. They were tried with the named versions.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::{GatewayAccess, quoted};
 use crate::failure::{CommandError, Outcome};
 use longhaul::config::nearest;
 
-/// What clients are told of the window where they must be told one: behind the gateway there is no end to it.
+/// The window size for clients that must have one. Behind the gateway the window has no end.
 const WINDOW: u64 = 1_000_000;
 
 /// And of the longest answer.
@@ -21,26 +21,26 @@ const TOKEN: &str = "LONGHAUL_TOKEN";
 /// A client.
 pub(super) struct WrapClient {
     pub(super) name: &'static str,
-    /// What it is, in a line.
+    /// A description of the client, in a line.
     pub(super) about: &'static str,
-    /// What is started; `None` for libraries.
+    /// The program that is started; `None` for libraries.
     pub(super) program: Option<&'static str>,
     pub(super) setup: fn(&GatewayAccess) -> Outcome<WrapClientSetup>,
 }
 
-/// How one is pointed at the gateway.
+/// The settings that point a client at the gateway.
 #[derive(Debug, Default)]
 pub(super) struct WrapClientSetup {
     pub(super) environment: Vec<(&'static str, EnvironmentValue)>,
     pub(super) arguments: Vec<String>,
     /// Arguments that stand for the files where they are not written.
     pub(super) arguments_by_run: Vec<String>,
-    /// The same in the environment.
+    /// Environment variables that replace the files where the files are not written.
     pub(super) only_by_run: Vec<(&'static str, EnvironmentValue)>,
     /// Lines to type beside.
     pub(super) lines: Vec<String>,
     pub(super) files: Vec<ClientSettingsFile>,
-    /// Why `--run` cannot do it.
+    /// The reason that `--run` cannot set the client up.
     pub(super) not_by_run: Option<&'static str>,
 }
 

@@ -27,19 +27,19 @@ pub(super) struct ClientFileChanges {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ClientFileRecord {
     path: PathBuf,
-    /// As it was; `None` if there was none.
+    /// The copy of the original file; `None` if there was no file.
     copy: Option<PathBuf>,
-    /// What was written, by its hash.
+    /// The hash of the written content.
     hash: String,
     /// The keys that were set, of a JSON file: they can be taken out of one that its client has changed since.
     #[serde(default)]
     keys: Option<Value>,
 }
 
-/// How a file is put back.
+/// The way in which a file is restored.
 enum FileRestoration {
     AsItWas,
-    /// It was changed since: this is it without what was written.
+    /// The file was changed since. This is its content without the written settings.
     Without(String),
 }
 
@@ -68,7 +68,7 @@ impl ClientFileRecord {
 #[derive(Debug)]
 pub(super) struct FileChangePlan {
     pub(super) path: PathBuf,
-    /// What is set, for people.
+    /// The settings, for people.
     pub(super) shown: String,
     old: Option<String>,
     new: String,
@@ -81,7 +81,7 @@ impl ClientFileChanges {
         Self { record: folder.join(format!("{client}.json")), folder }
     }
 
-    /// What would be written; `None` if the file says it already.
+    /// Returns the change that would be written. Returns `None` if the file has the settings already.
     ///
     /// # Errors
     /// The file cannot be read, or is not what it should be.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
 
-/// What is set in a file.
+/// The settings that are written to a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SettingsFileChange {
     /// These keys of a JSON object; groups are merged.
@@ -17,7 +17,7 @@ pub(super) enum SettingsFileChange {
 }
 
 impl SettingsFileChange {
-    /// It alone, as a person would write it.
+    /// Returns the settings alone, as a person would write them.
     pub(super) fn shown(&self) -> String {
         self.applied("").unwrap_or_default()
     }
