@@ -45,8 +45,8 @@ pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// By class: 08 connection; 57P0x shutting down, crashed, starting; 25P03 idle in a transaction; 53300 too many
-/// connections.
+/// Reports whether a code ends the connection. By class: 08 connection; 57P0x shutting down, crashed,
+/// starting; 25P03 idle in a transaction; 53300 too many connections.
 fn ends_connection(code: &str) -> bool {
     code.starts_with("08") || code.starts_with("57P") || matches!(code, "25P03" | "53300")
 }
@@ -57,7 +57,7 @@ fn passes(code: &str) -> bool {
     ends_connection(code) || matches!(code, "40001" | "40P01" | "55P03")
 }
 
-/// The error as a caller sees it.
+/// Converts the error for a caller.
 pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
     if matches!(error, sqlx::Error::PoolClosed) {
         return StoreError::Closed;

@@ -34,11 +34,11 @@ pub(crate) struct PostgresLeasedSession {
 struct PostgresWriteNumbers {
     /// The number that the session row has.
     writes: i64,
-    /// Never used before.
+    /// The next number, which was never used before.
     next: i64,
-    /// The write that was begun and not ended: which number the row has is not known.
+    /// The number of the write that was begun and not ended. Until it ends, the number of the row is unknown.
     under_way: Option<i64>,
-    /// Writes whose answer nobody got. Whether they were done is not known, only that they will not be done any more.
+    /// Writes whose answers were lost. They may have been done before, but will not be done any more.
     lost: Vec<i64>,
 }
 
@@ -53,13 +53,13 @@ pub(crate) struct PostgresWriteContext {
     pub(crate) old: i64,
     /// The number that it gets.
     pub(crate) new: i64,
-    /// Numbers of earlier writes whose answer nobody got.
+    /// Numbers of earlier writes whose answers were lost.
     pub(crate) lost: Vec<i64>,
 }
 
 /// The state of the session row after a write that did nothing.
 pub(crate) enum PostgresWriteStatus {
-    /// Somebody else has the session.
+    /// Another node has the session.
     Void,
     /// The row is unchanged.
     Before,
@@ -221,7 +221,7 @@ pub(crate) struct PostgresLeaseTable {
 }
 
 impl PostgresLeaseTable {
-    /// The session, if `lease` may be the valid one.
+    /// Returns the session, if `lease` may be the valid one.
     ///
     /// # Errors
     /// [`StoreError::Fenced`].
@@ -231,7 +231,7 @@ impl PostgresLeaseTable {
         held.ok_or_else(|| StoreError::Fenced(lease.session_id.clone()))
     }
 
-    /// Keeps a claim, unless a later one came first.
+    /// Stores a claim, unless a later one was stored first.
     pub(crate) fn keep(&self, held: PostgresLeasedSession) -> Lease {
         let lease = Lease { session_id: held.id.clone(), epoch: from_db(held.epoch) };
         let mut all = self.lock();

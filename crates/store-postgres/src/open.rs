@@ -39,15 +39,16 @@ const MIGRATION_TIMEOUT: &str = "120s";
 
 /// The connections of a node.
 pub(crate) struct PostgresConnections {
-    /// For reading and writing.
+    /// The pool for reading and writing.
     pub(crate) work: PgPool,
-    /// For taking sessions: what a dead node had must not wait behind everything that goes on here.
+    /// The pool for claims of sessions. The sessions of a dead node must not wait behind everything else on
+    /// this node.
     pub(crate) claims: PgPool,
-    /// For the lease: never busy with anything else.
+    /// The pool for the lease: never busy with anything else.
     pub(crate) lease: PgPool,
-    /// For sending news, and for looking whether some were missed.
+    /// The pool for sending news, and for looking for missed news.
     pub(crate) news: PgPool,
-    /// For hearing news.
+    /// The pool for hearing news.
     pub(crate) ear: PgPool,
     /// The notification channel of this database and schema.
     pub(crate) channel: String,
@@ -154,7 +155,7 @@ async fn check(db: &mut PgConnection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// One node at a time, under an advisory lock; the others wait for it.
+/// Migrates the database on one node at a time, under an advisory lock. The other nodes wait for the lock.
 async fn migrate(connect: PgConnectOptions) -> Result<(), StoreError> {
     let patient = [("statement_timeout", MIGRATION_TIMEOUT), ("lock_timeout", MIGRATION_TIMEOUT)];
     let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(connect.options(patient));

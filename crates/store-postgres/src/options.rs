@@ -7,8 +7,8 @@ use std::time::Duration;
 pub struct PostgresOptions {
     /// The address for other nodes, as `HOST:PORT`.
     pub address: Option<String>,
-    /// A digest of the token that all nodes have, if it is known. A node with another one than those that live is not let
-    /// in.
+    /// The digest of the token that all nodes have, if it is known. A node with another token than the living
+    /// ones is refused.
     pub token_digest: Option<String>,
     /// Connections for reading and writing, at most. Two more take sessions, four serve the lease and the news.
     pub connections: u32,
@@ -48,7 +48,7 @@ impl Default for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The defaults, with an address where other nodes reach this one.
+    /// Returns the defaults, with an address for other nodes.
     pub fn at(address: impl Into<String>) -> Self {
         Self { address: Some(address.into()), ..Self::default() }
     }

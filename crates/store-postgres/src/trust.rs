@@ -14,7 +14,7 @@ use tokio::sync::watch;
 pub(crate) struct ConnectionTrust(watch::Sender<Option<Instant>>);
 
 impl ConnectionTrust {
-    /// From now on, what was opened before `moment` is not used any more.
+    /// Distrusts all connections that were opened before `moment`.
     pub(crate) fn only_since(&self, moment: Instant) {
         self.0.send_replace(Some(moment));
     }
@@ -24,7 +24,7 @@ impl ConnectionTrust {
         self.0.borrow().is_none_or(|since| since.elapsed() >= age)
     }
 
-    /// Done when what is open now is not to be used any more.
+    /// Waits until the present connections are no longer trusted.
     pub(crate) async fn ends(&self) {
         if self.0.subscribe().changed().await.is_err() {
             pending().await

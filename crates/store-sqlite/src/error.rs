@@ -23,7 +23,7 @@ pub(crate) enum SqliteErrorSeverity {
 }
 
 impl SqliteWriteError {
-    /// A refusal that is nobody's mistake.
+    /// Creates a refusal that no caller caused.
     pub(crate) fn storage(why: impl Into<String>) -> Self {
         Self::Refused(StoreError::Storage(why.into()))
     }
@@ -62,7 +62,7 @@ pub(crate) fn severity(error: &sqlx::Error) -> SqliteErrorSeverity {
     }
 }
 
-/// Extended result codes have the primary one in their lowest byte.
+/// Returns the consequence of a result code. Extended result codes have the primary one in their lowest byte.
 fn severity_of_code(code: i32) -> SqliteErrorSeverity {
     match code & 0xff {
         SQLITE_IOERR | SQLITE_CORRUPT | SQLITE_NOTADB => SqliteErrorSeverity::Fatal,
@@ -71,7 +71,7 @@ fn severity_of_code(code: i32) -> SqliteErrorSeverity {
     }
 }
 
-/// The error as a caller sees it.
+/// Converts the error for a caller.
 pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
     if matches!(error, sqlx::Error::PoolClosed) {
         return StoreError::Closed;

@@ -1,4 +1,4 @@
-//! One process per data folder.
+//! The lock that gives a data folder to one process.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use longhaul_store::StoreError;
 
-/// The file's name. It holds the process id of whoever has the folder.
+/// The file's name. The file holds the process id of the folder's owner.
 const FILE_NAME: &str = "longhaul.lock";
 
 /// The time that a start waits for an earlier owner that is just leaving.
@@ -29,7 +29,7 @@ pub(crate) fn keep_free(folder: &Path) -> Option<SharedFolderLock> {
     }
 }
 
-/// A lock that readers share; `None` if there is no file to lock.
+/// Takes a lock that readers share. Returns `None` if there is no file to lock.
 fn shared(folder: &Path) -> Option<Result<File, TryLockError>> {
     let path = folder.join(FILE_NAME);
     check(&path).ok()?;
@@ -37,7 +37,7 @@ fn shared(folder: &Path) -> Option<Result<File, TryLockError>> {
     Some(file.try_lock_shared().map(|()| file))
 }
 
-/// Nobody takes the folder until this is dropped.
+/// A shared lock. No process can take the folder until the lock is dropped.
 #[derive(Debug)]
 pub(crate) struct SharedFolderLock {
     _file: Option<File>,

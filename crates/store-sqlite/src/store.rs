@@ -44,7 +44,7 @@ pub struct SqliteStore {
     watchers: Arc<SessionWatchers>,
     /// The reason that the folder is only read although it was opened for writing.
     unwritable: Option<StoreError>,
-    /// Held by some that only read.
+    /// The lock that some read-only stores hold.
     _free: Option<SharedFolderLock>,
 }
 

@@ -5,7 +5,7 @@ use longhaul_core::ids::{Seq, SessionId};
 /// The reason that the store refused a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// No such session, or no such waiting message.
+    /// There is no such session, or no such waiting message.
     #[error("no such {0}")]
     NotFound(String),
     /// The id is taken, or a queue entry was taken or removed in between.
@@ -36,13 +36,14 @@ pub enum StoreError {
         /// The process that holds the store, if the process left its name.
         by: Option<String>,
     },
-    /// A node that lives has another token than this one: the node, by its address if it said.
+    /// A living node has another token than this one. The field is the node, by its address if the node
+    /// announced one.
     #[error(
         "a node that lives on this database ({0}) has another token: all are started with the same --token-file. To \
          change it, end all nodes first; one that was killed counts as alive for 10 s"
     )]
     OtherToken(String),
-    /// Something stored cannot be read.
+    /// Stored data cannot be read.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),
     /// One event of a log is damaged or missing. The others can be read: see

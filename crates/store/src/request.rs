@@ -22,6 +22,6 @@ pub struct IdempotentRequest {
     pub since: Seq,
     /// `true` if the key was seen before.
     pub repeated: bool,
-    /// The answer to the request. `None` if there was none, or if nobody knows.
+    /// The answer to the request. `None` if there was none, or if it was lost.
     pub answer: Option<String>,
 }

@@ -38,7 +38,7 @@ pub struct SessionRecord {
     pub parked: bool,
 }
 
-/// The right to append to one session's log, until somebody else claims it.
+/// The right to append to one session's log, until another process claims it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The session.
@@ -56,7 +56,7 @@ pub struct LogAppend {
     pub events: Vec<EventBody>,
     /// Queue entries that these events take into the conversation.
     pub takes: Vec<QueueId>,
-    /// Steps (by their id as text) whose streamed chunks these events make superfluous.
+    /// The ids, as text, of the steps whose streamed chunks these events make superfluous.
     pub settles: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ impl ViewChangeKind {
 /// Counts over all sessions of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
-    /// All sessions.
+    /// The number of all sessions.
     pub sessions: u64,
     /// Sessions that wait for a person after repeated failures.
     pub parked: u64,

@@ -33,7 +33,7 @@ pub struct SessionCopy {
     pub events: Vec<EventCopy>,
     /// Every message ever accepted, oldest first.
     pub inbox: Vec<InboxEntryCopy>,
-    /// The requests that are known, by their keys.
+    /// The recorded requests, by their keys.
     pub requests: Vec<IdempotentRequestCopy>,
     /// Pieces of answers that still stream: step by step as they began, each in order.
     pub chunks: Vec<AnswerChunk>,
@@ -90,7 +90,7 @@ pub struct IdempotentRequestCopy {
     pub key: String,
     /// The content of the request.
     pub what: String,
-    /// The newest position of the log when it came.
+    /// The newest position of the log at the arrival of the request.
     pub since: Seq,
     /// The time at which the request arrived.
     pub at: Millis,
@@ -110,19 +110,21 @@ pub struct PrefixCacheEntryCopy {
 /// A store that whole sessions can be read from and written to. Object-safe.
 #[async_trait]
 pub trait SessionTransfer: Send + Sync {
-    /// All sessions, in the order they were created: written in that order, they are listed alike in the other store.
+    /// Returns all sessions in the order of their creation. Written in that order, they are listed alike in
+    /// the other store.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn created(&self) -> Result<Vec<SessionId>, StoreError>;
 
-    /// A session as it is at one moment.
+    /// Returns a copy of a session at one moment.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn export(&self, id: &SessionId) -> Result<SessionCopy, StoreError>;
 
-    /// Stores a session, all of it or nothing. Nobody has it afterwards; leases of the other store are void here.
+    /// Stores a session, all of it or nothing. The session has no owner afterwards; leases of the other store
+    /// are void here.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if the id is taken; [`StoreError::Corrupt`] if the log is not whole.
@@ -134,7 +136,8 @@ pub trait SessionTransfer: Send + Sync {
     /// [`StoreError::Storage`].
     async fn export_memo(&self) -> Result<Vec<PrefixCacheEntryCopy>, StoreError>;
 
-    /// Remembers `entries` as the most recently used, in their order, in place of what was known under their keys.
+    /// Stores `entries` as the most recently used, in their order. They replace earlier entries under their
+    /// keys.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -202,8 +205,8 @@ impl SessionCopy {
         digest.0.finalize()
     }
 
-    /// Returns whether the other says the same. Leases are no part of that: whoever opens a session to read it
-    /// takes one.
+    /// Reports whether two copies are equal apart from their leases. Even a reader takes a lease when it
+    /// opens a session.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.digest() == Self { epoch: self.epoch, ..other.clone() }.digest()
     }

@@ -39,8 +39,9 @@ impl PostgresEventAppend {
         })
     }
 
-    /// All of it in one statement, so that the session's row is never locked while this node is waited for. Entries of
-    /// the queue are locked before the session; whoever else locks both does it under the session's lock alone.
+    /// Appends in one statement, so that the session's row is never locked while this node is waited for.
+    /// Entries of the queue are locked before the session. Other code that locks both does so under the
+    /// session's lock alone.
     async fn append(
         &self,
         db: &mut PgConnection,

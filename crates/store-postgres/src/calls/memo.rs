@@ -60,7 +60,7 @@ impl PostgresOperation for PostgresPrefixCacheInsert {
     }
 }
 
-/// Of several nodes one writes at a time: otherwise each would leave room for the others' entries.
+/// Locks the cache for one writing node: otherwise each would leave room for the others' entries.
 pub(crate) async fn lock(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!(r#"SELECT pg_advisory_xact_lock('memo'::regclass::oid::bigint) AS "locked: ()""#)
         .fetch_one(db)

@@ -1,4 +1,4 @@
-//! The nodes: who is there, whose a session is, and which sessions nobody has.
+//! The nodes: the living ones, the owners of sessions, and the sessions without an owner.
 
 use std::time::Duration;
 
@@ -203,7 +203,7 @@ pub(crate) struct PostgresOrphansQuery {
     pub(crate) limit: usize,
     /// `true` if messages count that wait since a cancel or a crash.
     pub(crate) waiting: bool,
-    /// So that nodes that ask at the same time do not begin with the same one.
+    /// The seed of the order, so that nodes that ask at the same time do not begin with the same session.
     pub(crate) seed: i64,
 }
 
@@ -315,7 +315,7 @@ impl PostgresOperation for PostgresMissedNewsQuery {
     }
 }
 
-/// Tells the other nodes.
+/// The command that notifies the other nodes.
 pub(crate) struct PostgresNotifyCommand {
     pub(crate) channel: String,
     pub(crate) payload: String,

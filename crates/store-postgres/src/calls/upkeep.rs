@@ -70,7 +70,8 @@ impl PostgresOperation for PostgresIdleSessionsQuery {
     }
 }
 
-/// [`StoreMaintenance::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest); answers with the number of what is gone.
+/// [`StoreMaintenance::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest). Returns the number of the
+/// deleted session.
 pub(crate) struct PostgresIdleSessionDeletion {
     pub(crate) id: SessionId,
     pub(crate) before: Millis,

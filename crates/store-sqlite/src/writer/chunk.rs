@@ -107,7 +107,7 @@ impl SqliteWriteOperation for SqliteChunkInsert {
     }
 }
 
-/// Reads which steps there are, unless that is known.
+/// Reads the steps that have chunks, unless they are known.
 async fn know_steps(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
     if !batch.leases.steps.known {
         batch.flush().await?;

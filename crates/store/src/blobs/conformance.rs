@@ -66,7 +66,7 @@ async fn takes_the_same_from_many(blobs: &BlobStore) {
     assert_eq!(blobs.get(&stored[0]).await.unwrap(), "the same");
 }
 
-/// Late enough for everything that is stored now to count as forgotten.
+/// Returns a time at which everything stored now counts as forgotten.
 fn later() -> SystemTime {
     SystemTime::now() + UNTOUCHED + Duration::from_secs(60)
 }

@@ -22,7 +22,7 @@ async fn ends(watch: &mut Receiver<Seq>) -> bool {
     timeout(PATIENCE, watch.changed()).await.unwrap().is_err()
 }
 
-/// A watch knows the newest position at once.
+/// A watch has the newest position at once.
 pub async fn a_watch_starts_at_the_newest(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -33,7 +33,7 @@ pub async fn a_watch_starts_at_the_newest(store: SharedStore) {
     assert!(!watch.has_changed().unwrap());
 }
 
-/// Every append is seen by all who watch; what is announced can be read.
+/// All watchers see every append. An announced event can be read.
 pub async fn a_watch_sees_the_newest(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;

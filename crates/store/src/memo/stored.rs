@@ -45,7 +45,7 @@ pub struct DatabasePrefixCache<S> {
 }
 
 impl<S: PrefixCacheRows> DatabasePrefixCache<S> {
-    /// The memo in `store`. What is beyond `limits` gives way at the next [`PrefixCache::put`].
+    /// Creates the cache in `store`. Entries beyond `limits` are evicted at the next [`PrefixCache::put`].
     pub fn new(store: Arc<S>, limits: PrefixCacheLimits) -> Self {
         Self { store, limits, found: Mutex::default() }
     }

@@ -48,7 +48,7 @@ impl MemoryInbox {
         Some(&entry.message.id)
     }
 
-    /// From 1; 0 for a message that waits no more.
+    /// Returns the position from 1, or 0 for a message that no longer waits.
     fn position(&self, id: &QueueId) -> usize {
         self.waiting().position(|message| message.id == *id).map_or(0, |index| index + 1)
     }

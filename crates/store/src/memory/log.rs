@@ -1,4 +1,4 @@
-//! One session in memory.
+//! The log of one session in memory.
 
 use std::collections::{HashMap, HashSet};
 
