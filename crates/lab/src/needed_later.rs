@@ -30,19 +30,19 @@ pub const QUERY_WORDS: usize = 12;
 /// The items that were used later in one recording, and the entries that hold them. Equal for all policies.
 #[derive(Debug)]
 pub(crate) struct NeedIndex {
-    /// All messages, to be searched.
+    /// The search index over all messages.
     index: SearchIndex,
-    /// For each entry what it needs of earlier ones; empty for all but answers.
+    /// The items of earlier entries that each entry needs. Empty for all but answers.
     needs: Vec<Vec<NeededItem>>,
     /// The lists of entries that hold an item, oldest first, for the items of all answers.
     holders: Vec<Vec<usize>>,
     /// Entries by the name of their text, the first of equals.
     by_id: HashMap<u64, usize>,
-    /// For each entry the first with the same text.
+    /// For each entry, the first entry with the same text.
     first: Vec<usize>,
 }
 
-/// Something that an answer uses and earlier messages hold.
+/// An item that an answer uses and earlier messages hold.
 #[derive(Clone, Debug)]
 pub(crate) struct NeededItem {
     pub(crate) text: Arc<str>,
@@ -86,17 +86,17 @@ impl NeedIndex {
         study
     }
 
-    /// The entry whose text has that name.
+    /// Returns the entry whose text has that name.
     pub(crate) fn entry_of(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
-    /// The first entry with the same text.
+    /// Returns the first entry with the same text.
     fn first_of(&self, at: usize) -> usize {
         self.first[at]
     }
 
-    /// Earlier entries that hold what is needed, oldest first.
+    /// Returns the earlier entries that hold the needed item, oldest first.
     fn holders(&self, need: &NeededItem) -> &[usize] {
         let (list, earlier) = need.holders;
         &self.holders[list][..earlier]
@@ -129,7 +129,7 @@ impl WordIndex {
         }
     }
 
-    /// The list of the entries that hold an item, and how many of it are there so far.
+    /// Returns the list of the entries that hold an item, and how many of it are there so far.
     fn holders(
         &mut self,
         item: &VerbatimItem,

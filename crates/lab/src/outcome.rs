@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use longhaul_core::retention_report::RetentionTally;
 use serde::Serialize;
 
-/// One row: a recording under a policy, in a window, at prices.
+/// The outcome of one replay: a recording under a policy, in a window, at prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayOutcome {

@@ -29,7 +29,7 @@ pub struct PlannerPolicy {
     log: PolicyLog,
     /// Entries of the recording that the log has.
     fed: usize,
-    /// Model calls for summaries that were written while work went on, since the last request.
+    /// The model calls for background summaries since the last request.
     made_ahead: Vec<SideCall>,
     /// Items of the view as they were sent last.
     sent: Vec<Sent>,
@@ -100,7 +100,7 @@ fn origin() -> ModelOrigin {
 }
 
 impl PlannerPolicy {
-    /// A policy of that name in tables.
+    /// Creates a policy with a name for tables.
     pub fn new(name: impl Into<String>, policy: plan::CompactionPolicy) -> Self {
         Self {
             name: name.into(),
@@ -119,7 +119,7 @@ impl PlannerPolicy {
         Self { options: options.into(), ..self }
     }
 
-    /// The strategy of that name with the options it has by default.
+    /// Returns the strategy of a name with its default options.
     pub fn by_name(strategy: &str) -> Option<Self> {
         pass::usual_policy(strategy).map(|policy| Self::new(strategy, policy))
     }
@@ -174,7 +174,7 @@ impl PlannerPolicy {
         self.made_ahead.extend(calls);
     }
 
-    /// The view, every item with the name it had when it was sent before.
+    /// Returns the view. Every item keeps the id of its earlier requests.
     fn view(&mut self) -> Vec<ViewSegment> {
         let view = self.log.history.view();
         let is_same = |(range, message, _): &Sent, item: &ViewItem| {

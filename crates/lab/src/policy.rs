@@ -21,8 +21,8 @@ pub trait ContextPolicy {
         false
     }
 
-    /// The request before the entry `next` (always an assistant message) of `recording`: entries `0..next` have
-    /// happened. Called once for each assistant message, in order.
+    /// Returns the request before the entry `next` (always an assistant message) of `recording`: entries
+    /// `0..next` have happened. Called once for each assistant message, in order.
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest;
 }
 
@@ -87,12 +87,12 @@ pub struct PolicyEdit {
     pub before_tokens: u64,
     /// Tokens of the whole request after.
     pub after_tokens: u64,
-    /// In words.
+    /// The reason, in words.
     pub why: String,
 }
 
 impl ViewSegment {
-    /// A segment of that text.
+    /// Creates a segment with a text.
     pub fn new(text: impl Into<Arc<str>>, tokens: u64) -> Self {
         let text = text.into();
         let hash = blake3::hash(text.as_bytes());

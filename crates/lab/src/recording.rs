@@ -18,11 +18,11 @@ pub struct SessionRecording {
     pub name: String,
     /// The group of sessions from one source, within which the recording is compared.
     pub group: String,
-    /// Made by a program, not recorded from an agent's work.
+    /// `true` if a program made the recording, instead of an agent's work.
     pub synthetic: bool,
     /// Tokens of system prompt and tools in every request.
     pub fixed_tokens: u64,
-    /// The text of system prompt and tools, if it is known: what stands there is always in view.
+    /// The text of system prompt and tools, if it is known. This text is always in view.
     pub fixed_text: Arc<str>,
     /// The log it was read from, without what the agent was shown of it: edits of the view are left out.
     pub events: Vec<Event>,
@@ -30,7 +30,7 @@ pub struct SessionRecording {
     pub entries: Vec<RecordedMessage>,
     /// The counter that produced the token counts.
     pub counter: MessageTokenCounter,
-    /// For each entry the name of its text: the [`ViewSegment::id`] of the message as it was.
+    /// For each entry the id of its text: the [`ViewSegment::id`] of the unchanged message.
     ids: Vec<u64>,
     study: OnceLock<Arc<NeedIndex>>,
 }
@@ -49,7 +49,7 @@ pub struct RecordedMessage {
     /// The tokens of the message in a request. 0 if it is never sent, like an answer that was lost on the
     /// way.
     pub tokens: u64,
-    /// All its text: what was said, calls with their arguments, results.
+    /// The whole text of the message: words, calls with their arguments, results.
     pub text: Arc<str>,
 }
 
@@ -83,19 +83,19 @@ impl SessionRecording {
         })
     }
 
-    /// With the text of system prompt and tools.
+    /// Sets the text of system prompt and tools.
     #[must_use]
     pub fn with_fixed_text(self, text: impl Into<Arc<str>>) -> Self {
         Self { fixed_text: text.into(), study: OnceLock::new(), ..self }
     }
 
-    /// Labelled as made by a program.
+    /// Labels the recording as made by a program.
     #[must_use]
     pub fn made_by_program(self) -> Self {
         Self { synthetic: true, ..self }
     }
 
-    /// The model calls: indices of the assistant messages, in order.
+    /// Returns the model calls: indices of the assistant messages, in order.
     pub fn answers(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.entries.len()).filter(|at| matches!(self.entries[*at].kind, LogEntryKind::Assistant(_)))
     }
@@ -112,13 +112,13 @@ impl SessionRecording {
         self.fixed_tokens + self.counter.framing().reply
     }
 
-    /// The largest request if nothing is ever left out, in tokens.
+    /// Returns the largest request if nothing is ever left out, in tokens.
     pub fn peak_tokens(&self) -> u64 {
         let last = self.answers().last().unwrap_or(0);
         self.overhead_tokens() + self.entries[..last].iter().map(|entry| entry.tokens).sum::<u64>()
     }
 
-    /// The entry as it was, ready to be sent; `None` if it never is.
+    /// Returns the unchanged entry, ready to be sent. Returns `None` if it is never sent.
     pub fn segment(&self, at: usize) -> Option<ViewSegment> {
         let entry = &self.entries[at];
         let segment = ViewSegment { id: self.ids[at], tokens: entry.tokens, text: entry.text.clone() };
@@ -192,8 +192,8 @@ fn piece_tokens(history: &History, piece: &LogEntry, whole: &ViewItem) -> u64 {
     whole.tokens.saturating_sub(before)
 }
 
-/// A message as text: what was said, calls with their arguments, results. Arguments stand without JSON's escapes,
-/// one field a line, so that the same words are the same wherever they stand.
+/// Returns a message as text: words, calls with their arguments, results. Arguments have no JSON escapes and
+/// one field a line, so that equal words are equal everywhere.
 pub fn text_of(message: &Message) -> String {
     let mut text = String::new();
     message.parts.iter().for_each(|part| push(&mut text, part));

@@ -40,7 +40,8 @@ pub struct ReplayOptions {
 }
 
 impl Default for ReplayOptions {
-    /// Round figures of a hosted model: 2,000 tokens a second read, 60 written, half a second for each call.
+    /// Returns round figures of a hosted model: 2,000 tokens a second read, 60 written, half a second for
+    /// each call.
     fn default() -> Self {
         Self {
             answers_are_cached: true,
@@ -156,7 +157,7 @@ impl<'a> PolicyReplay<'a> {
         (self.sent, self.last_input, self.last_output) = (sent, input, output);
     }
 
-    /// Segments of a request by name and tokens: what is the same every time comes first.
+    /// Returns the segments of a request by id and tokens. The part that never changes is first.
     fn sent_of(&self, request: &PolicyRequest) -> Vec<(u64, u64)> {
         let fixed = (FIXED_ID, self.recording.overhead_tokens());
         let view = request.view.iter().map(|segment| (segment.id, segment.tokens));
@@ -208,8 +209,8 @@ impl<'a> PolicyReplay<'a> {
         found.recall
     }
 
-    /// A recall is a call of its own: the model asks instead of answering, and the request comes again with what was
-    /// found. Then the recorded answer follows.
+    /// Bills the request. A recall is a call of its own: the model asks instead of answering, and the request
+    /// is sent again with the found text. Then the recorded answer follows.
     fn pay(
         &mut self,
         sent: &[(u64, u64)],
@@ -232,7 +233,7 @@ impl<'a> PolicyReplay<'a> {
         self.bill.request(read, input - read, input, output);
     }
 
-    /// The call and its result, as they stand in the request of this step.
+    /// Returns the tokens of the call and its result in the request of this step.
     fn recall_tokens(&self, text: &str) -> u64 {
         let framing = self.recording.counter.framing();
         needed_later::RECALL_OUTPUT_TOKENS

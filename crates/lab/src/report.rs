@@ -1,4 +1,4 @@
-//! The lab report: what came of a replay, as a text table, as JSON and as one page that needs nothing else.
+//! The lab report: the outcomes of a replay, as a text table, as JSON and as one self-contained page.
 //!
 //! [`ReplayReport::new`] derives everything from the outcomes: medians, goals, and whether the policy under test beats
 //! every peer. The three forms only say it.
@@ -24,7 +24,7 @@ use crate::price::PriceTable;
 use summary::{ComparisonCell, PolicySummary};
 use verdict::{GoalResult, PolicyVerdict};
 
-/// Stands in every form of the report.
+/// The notice in every form of the report.
 pub const NOT_COUNTERFACTUAL: &str = "A replay is not counterfactual: the recorded answers stay what they \
     were, although an agent that had seen less, or something else, might have done something else.";
 
@@ -52,7 +52,7 @@ pub struct ReportHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportFact {
-    /// Of what.
+    /// The name of the parameter.
     pub name: String,
     /// The value of the parameter.
     pub value: String,
@@ -78,7 +78,7 @@ pub enum PolicyRole {
     Subject,
     /// Another policy of ours.
     Ours,
-    /// Nothing ever leaves the view: what costs are measured by.
+    /// The policy that removes nothing, with which costs are compared.
     Baseline,
     /// A model of another program.
     Peer,
@@ -119,12 +119,12 @@ impl ReplayReport {
         Self { header, outcomes, summaries, goals, verdicts }
     }
 
-    /// The tables for a terminal of so many columns, at least 80.
+    /// Returns the tables for a terminal of so many columns, at least 80.
     pub fn text(&self, columns: usize) -> String {
         table::text(self, columns)
     }
 
-    /// Everything, indented; see `json` for the shape.
+    /// Returns everything as indented JSON; see `json` for the shape.
     ///
     /// # Errors
     /// None that is known: the shape is plain data.
@@ -132,12 +132,12 @@ impl ReplayReport {
         json::text(self)
     }
 
-    /// One page that loads nothing.
+    /// Returns one page that loads nothing.
     pub fn html(&self) -> String {
         html::page(self)
     }
 
-    /// The result in one sentence.
+    /// Returns the result in one sentence.
     pub fn headline(&self) -> String {
         verdict::headline(&self.header, &self.goals, &self.cells())
     }
@@ -147,7 +147,7 @@ impl ReplayReport {
         &self.verdicts
     }
 
-    /// The goals and how far they are met.
+    /// Returns the goals and how far they are met.
     pub fn goals(&self) -> &[GoalResult] {
         &self.goals
     }
@@ -168,7 +168,7 @@ impl ReportHeader {
         self.policies.iter().find(|it| it.name == policy).map_or(PolicyRole::Peer, |it| it.role)
     }
 
-    /// The policy under test, if it was replayed.
+    /// Returns the policy under test, if it was replayed.
     pub fn subject(&self) -> Option<&str> {
         self.with_role(PolicyRole::Subject).next()
     }

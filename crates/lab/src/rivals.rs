@@ -46,7 +46,7 @@ use crate::recording::{RecordedMessage, SessionRecording};
 use crate::summary::{length_tokens, recorded_summary, stand_in_summary};
 use thread::{RivalView, RivalViewItem};
 
-/// All peers, new for one replay.
+/// Returns all peers, new for one replay.
 pub fn all() -> Vec<Box<dyn ContextPolicy>> {
     vec![
         Box::new(AppendOnlyPolicy::default()),
@@ -63,12 +63,12 @@ pub fn all() -> Vec<Box<dyn ContextPolicy>> {
     ]
 }
 
-/// The peer of that name, new for one replay.
+/// Returns the peer of a name, new for one replay.
 pub fn named(name: &str) -> Option<Box<dyn ContextPolicy>> {
     all().into_iter().find(|policy| policy.name() == name)
 }
 
-/// One call of [`ContextPolicy::request`]: what there is to decide on.
+/// The facts for one call of [`ContextPolicy::request`].
 #[derive(Clone, Copy)]
 struct RivalContext<'a> {
     recording: &'a SessionRecording,
@@ -118,7 +118,7 @@ impl<'a> RivalContext<'a> {
         entries.iter().rposition(|entry| entry.message.role != Role::User).map_or(0, |at| at + 1)
     }
 
-    /// A summary of `texts`, asked for in a request of its own: nothing of it is cached.
+    /// Makes a summary of `texts` in a request of its own: nothing of it is cached.
     fn summarise(
         &self,
         texts: &[Cow<'_, RecordedMessage>],
@@ -172,7 +172,7 @@ impl<'a> RivalContext<'a> {
     }
 }
 
-/// A request as this view makes it.
+/// Returns a request as this view makes it.
 fn request(thread: &RivalView, side_calls: Vec<SideCall>, edit: Option<PolicyEdit>) -> PolicyRequest {
     PolicyRequest { view: thread.view(), side_calls, edit }
 }

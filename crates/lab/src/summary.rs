@@ -19,7 +19,8 @@ mod tests;
 /// of 175,004 and 185,014 tokens (recorded session in badlogic/pi-mono, December 2025) have 1,101 and 953.
 pub const TYPICAL_TOKENS: u64 = 1_000;
 
-/// Nobody writes a summary as long as what it stands for: at most this part of it. An assumption.
+/// The largest summary is its source divided by this number. An assumption: no model writes a summary as long
+/// as its source.
 const LEAST_RATIO: u64 = 4;
 
 /// A summary has at least this many tokens, however short the conversation. An assumption.
@@ -76,7 +77,7 @@ pub fn length_tokens(covered_tokens: u64, limit_tokens: Option<u64>) -> u64 {
     room.min((covered_tokens / LEAST_RATIO).max(LEAST_TOKENS))
 }
 
-/// A summary as a message of the conversation: a later summary carries its lines on.
+/// Returns a summary as a message of the conversation. A later summary continues its lines.
 pub fn recorded_summary(text: &str, role: Role, counter: &MessageTokenCounter) -> RecordedMessage {
     let message = Message { id: ID.into(), role, parts: vec![Part::text(text)], origin: None };
     let tokens = counter.message(&message);
@@ -90,7 +91,7 @@ pub fn recorded_summary(text: &str, role: Role, counter: &MessageTokenCounter) -
     }
 }
 
-/// The stand-in for a model's summary of `texts`, oldest first, in at most `limit_tokens`.
+/// Returns the stand-in for a model's summary of `texts`, oldest first, in at most `limit_tokens`.
 ///
 /// Goal, constraints, files, errors, decisions and the last state, each in lines of the conversation itself. The sections
 /// take turns, the newest line first, until the room is used up; so of long conversations old details go first.
@@ -118,7 +119,8 @@ pub fn stand_in_summary(
     within(chosen, limit_tokens, counter)
 }
 
-/// The counts of pieces do not always add up: drops lines until the whole text fits.
+/// Drops lines until the whole text fits. The counts of pieces do not always add up to the count of the
+/// whole.
 fn within(mut chosen: Vec<Vec<&str>>, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
     loop {
         let text = written(&chosen);
@@ -244,7 +246,7 @@ fn has_any(line: &str, marks: &[&str]) -> bool {
     marks.iter().any(|mark| lower.contains(mark))
 }
 
-/// String arguments that look like paths.
+/// Returns string arguments that look like paths.
 fn paths(arguments: &str) -> Vec<String> {
     let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(arguments) else { return Vec::new() };
     let texts = fields.values().filter_map(serde_json::Value::as_str);

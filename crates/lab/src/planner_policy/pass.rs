@@ -61,7 +61,7 @@ struct SummaryAnswers {
     is_complete: bool,
 }
 
-/// A summary that is written while work goes on.
+/// A background summary that is being written.
 pub(crate) struct PendingSummaryDraft {
     draft: Box<SummaryDraft>,
     /// The time at which the summary is done, if times are known. Otherwise the step after the next finds it
@@ -70,7 +70,7 @@ pub(crate) struct PendingSummaryDraft {
     ready_step: u64,
     /// `true` if the summary will never be done.
     void: bool,
-    /// The edit whose extract stands in its place until it is done.
+    /// The edit with the fallback extract that is shown until the summary is done.
     stand_in: Option<EditId>,
 }
 
@@ -88,7 +88,7 @@ impl PendingSummaryDraft {
     }
 }
 
-/// The strategy of that name, everything else as it is by default.
+/// Returns the default policy with the strategy of a name.
 pub(crate) fn usual_policy(strategy: &str) -> Option<plan::CompactionPolicy> {
     strategy::by_name(strategy).map(plan::CompactionPolicy::new)
 }
@@ -195,7 +195,7 @@ fn commit(log: &mut PolicyLog, edit: ViewEdit, passed: &mut WindowPassResult) {
     log.add(EventBody::ViewEdited(Box::new(edit)));
 }
 
-/// The edit that puts a summary in the place of its extract, once it is done.
+/// Returns the edit that replaces an extract by its summary, once the summary is done.
 fn swapped(log: &PolicyLog, policy: &plan::CompactionPolicy, now: &PolicyInput) -> Option<ViewEdit> {
     let ahead = log.ahead.as_ref().filter(|ahead| ahead.is_ready(log))?;
     let stand_in = ahead.stand_in.as_ref()?;
@@ -235,7 +235,7 @@ pub(crate) fn look_ahead(
     calls
 }
 
-/// The draft with the summary that stands in for a model's, or without a model's, or nothing.
+/// Returns the draft's edit: with the stand-in's summary, or without a model's, or nothing.
 fn summarised(
     log: &mut PolicyLog,
     policy: &plan::CompactionPolicy,
@@ -299,7 +299,7 @@ fn answer_requests(
     SummaryAnswers { calls, texts, is_complete: draft.is_written() }
 }
 
-/// The stand-in's summary of what the model would have been shown of what goes.
+/// Returns the stand-in's summary of the removed messages, as far as the model would have been shown them.
 fn summary_text(
     log: &PolicyLog,
     draft: &SummaryDraft,
@@ -313,8 +313,8 @@ fn summary_text(
     stand_in_summary(&texts, length_tokens(covered, Some(request.max_output_tokens)), counter)
 }
 
-/// The messages that a summary is about and that its writer is shown: for a request of its own those whose text it has,
-/// and the summary of what came before if it has that.
+/// Returns the messages that a summary is about and that its writer is shown. For a request of its own these
+/// are the messages whose text it has, and the earlier summary if it has one.
 fn material(
     log: &PolicyLog,
     draft: &SummaryDraft,
@@ -334,7 +334,7 @@ fn material(
     so_far.into_iter().chain(gone).collect()
 }
 
-/// The messages that a pruning agent is asked about, if this request is for one.
+/// Returns the messages that a pruning agent is asked about, if this request is for one.
 fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value>> {
     let text = request.messages.last()?.text();
     let start = text.find("{\"conversation\":")?;
@@ -342,7 +342,8 @@ fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value
     asked.get("conversation")?.as_array().cloned()
 }
 
-/// An honest pruning agent: what people typed stays, the rest is in the stand-in's summary.
+/// Returns the answer of an honest pruning agent: people's messages stay, the rest is in the stand-in's
+/// summary.
 fn pruned_text(log: &PolicyLog, conversation: &[serde_json::Value], limit_tokens: u64) -> String {
     let (counter, view) = (log.history.counter(), log.history.view());
     let indices = conversation.iter().filter_map(|message| message["index"].as_u64());
@@ -356,7 +357,7 @@ fn pruned_text(log: &PolicyLog, conversation: &[serde_json::Value], limit_tokens
     serde_json::json!({ "prunedConversation": kept, "summary": summary }).to_string()
 }
 
-/// Enough of a message's text to tell whether a transcript has it.
+/// Returns enough of a message's text to tell whether a transcript has the message.
 fn start_of(message: &Message) -> &str {
     const BYTES: usize = 60;
     let texts = message.parts.iter().flat_map(|part| match part {

@@ -19,13 +19,14 @@ pub struct PromptCacheModel {
 }
 
 impl PromptCacheModel {
-    /// An empty cache with the rules of those prices.
+    /// Creates an empty cache with the rules of a price table.
     pub fn new(prices: &PriceTable) -> Self {
         let (minimum_tokens, life_ms) = (prices.cache_minimum_tokens, prices.cache_life_ms);
         Self { held: Vec::new(), used_at: None, minimum_tokens, life_ms }
     }
 
-    /// Returns whether it holds something at that time. Where times are not known, calls follow each other at once.
+    /// Reports whether the cache holds something at a time. If times are not known, calls follow each other
+    /// at once.
     pub fn is_warm(&self, at: Option<Millis>) -> bool {
         let age = at.zip(self.used_at).map_or(0, |(at, used)| at.saturating_sub(used));
         !self.held.is_empty() && self.life_ms > 0 && age <= self.life_ms

@@ -16,7 +16,7 @@ use super::{NOT_COUNTERFACTUAL, PolicyRole, ReplayReport};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Sessions whose charts are drawn besides the first.
+/// The number of sessions whose charts are drawn besides the first.
 const MORE_SESSIONS: usize = 11;
 
 pub(super) fn page(report: &ReplayReport) -> String {
@@ -35,7 +35,7 @@ pub(super) fn page(report: &ReplayReport) -> String {
     out.into_string()
 }
 
-/// The head of a page about `subject`.
+/// Appends the head of a page about `subject`.
 pub(super) fn page_head(subject: &str, out: &mut MarkupWriter) {
     let policy = format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
@@ -176,7 +176,7 @@ fn goal(result: &GoalResult, out: &mut MarkupWriter) {
     });
 }
 
-/// The first price table, the others folded.
+/// Appends the first price table, and the others folded.
 fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
     let subject = report.header.subject().unwrap_or_default();
     paragraph(
@@ -199,7 +199,7 @@ fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
     }
 }
 
-/// A row for each peer; standings that never occur have no column.
+/// Appends a row for each peer. Standings that never occur have no column.
 fn scores(verdicts: &[&PolicyVerdict], out: &mut MarkupWriter) {
     let occurs = |index: usize| verdicts.iter().flat_map(|it| &it.peers).any(|peer| peer.counts[index] > 0);
     let columns: Vec<usize> = (0..RivalStanding::ALL.len()).filter(|it| *it == 0 || occurs(*it)).collect();
@@ -224,7 +224,7 @@ fn scores(verdicts: &[&PolicyVerdict], out: &mut MarkupWriter) {
     });
 }
 
-/// The largest sessions at the first price table, each in the middle one of its windows.
+/// Appends the largest sessions at the first price table, each in the middle one of its windows.
 fn contexts(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     let shown = chosen(cells);
     section(out, "Context size per call", |out| {

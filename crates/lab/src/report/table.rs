@@ -107,7 +107,7 @@ fn conclusion(report: &ReplayReport, out: &mut ReportTextWriter) {
     }
 }
 
-/// A row for each price table and kind or group of sessions, a column for each goal.
+/// Appends a row for each price table and kind or group of sessions, and a column for each goal.
 fn goals(report: &ReplayReport, out: &mut ReportTextWriter) {
     if report.goals.is_empty() {
         return;
@@ -160,7 +160,7 @@ impl ReportTextWriter {
         self.text.push('\n');
     }
 
-    /// A heading and the heads of the columns.
+    /// Appends a heading and the heads of the columns.
     fn heading(&mut self, title: &str) {
         if !self.text.is_empty() {
             self.line("");
@@ -206,7 +206,7 @@ impl ReportTextWriter {
         self.line(&line);
     }
 
-    /// Text in lines of the width, all but the first indented.
+    /// Appends text in lines of the width, all but the first indented.
     fn paragraph(&mut self, text: &str, indent: usize) {
         // A figure and its sign stay together.
         let (text, mut line) = (visible(text).replace(" %", "\u{a0}%"), String::new());
@@ -260,12 +260,12 @@ pub(super) fn recalled(share: Option<f64>) -> String {
     share.map_or_else(|| NONE.to_owned(), |it| format!("+{}", percent(it)))
 }
 
-/// A name in a sentence.
+/// Returns the form of a name in a sentence.
 fn named(name: &str) -> String {
     fit(&visible(name), 40)
 }
 
-/// A text of at most so many columns, its end as `…` if it is longer.
+/// Returns a text of at most `columns` columns. The end of a longer one is `…`.
 fn fit(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

@@ -32,12 +32,12 @@ pub enum RivalStanding {
     Dearer,
     /// The policy costs as much or more and has no more in view.
     Behind,
-    /// More of its own requests are larger than the window.
+    /// More of the policy's own requests than of the peer's are larger than the window.
     DoesNotFit,
 }
 
 impl RivalStanding {
-    /// All, from good to bad.
+    /// All standings, from good to bad.
     pub const ALL: [Self; 7] = [
         Self::Ahead,
         Self::Same,
@@ -63,7 +63,7 @@ impl RivalStanding {
         }
     }
 
-    /// In a few words, as the head of a column.
+    /// Returns the standing in a few words, as the head of a column.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ahead => "ahead",
@@ -97,7 +97,7 @@ pub struct PolicyVerdict {
     pub comparisons: usize,
     /// The number of comparisons that the policy wins.
     pub ahead: usize,
-    /// In words.
+    /// The verdict, in words.
     pub sentence: String,
     /// Beside each peer.
     pub peers: Vec<RivalScore>,
@@ -139,8 +139,8 @@ pub struct ComparisonException {
     pub why: String,
 }
 
-/// The verdict at each price table, over recordings of agents and over those made by a program. None without the
-/// policy under test.
+/// Returns the verdict at each price table, over recordings of agents and over those made by a program. None
+/// without the policy under test.
 pub fn verdicts(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<PolicyVerdict> {
     let held = |prices: &str, scope: &RecordingScope| -> Vec<&ComparisonCell<'_>> {
         let fits =
@@ -229,7 +229,7 @@ fn sentence(subject: &str, verdict: &PolicyVerdict, cells: &[&ComparisonCell<'_>
     )
 }
 
-/// A standing as the end of a sentence about the policy under test.
+/// Returns a standing as the end of a sentence about the policy under test.
 fn said(standing: RivalStanding) -> &'static str {
     match standing {
         RivalStanding::Ahead => "it is ahead",
@@ -244,7 +244,7 @@ fn said(standing: RivalStanding) -> &'static str {
     }
 }
 
-/// `17 recorded sessions`.
+/// Counts sessions in words: `17 recorded sessions`.
 fn sessions(cells: &[&ComparisonCell<'_>]) -> String {
     let mut recordings: Vec<_> =
         cells.iter().map(|it| (&it.any().group, &it.any().recording, it.any().synthetic)).collect();
@@ -267,7 +267,7 @@ pub fn basis(cells: &[ComparisonCell<'_>]) -> String {
     format!("Medians over {}, at {prices} prices.{apart}", extent(&held))
 }
 
-/// `17 recorded sessions in windows of 25 %, 50 % and 75 % of each one's peak`.
+/// Describes the extent: `17 recorded sessions in windows of 25 %, 50 % and 75 % of each one's peak`.
 fn extent(cells: &[&ComparisonCell<'_>]) -> String {
     let windows = summary::windows(cells);
     let said = windows.iter().map(|window| match window {
@@ -293,7 +293,7 @@ fn exception(ours: &ReplayOutcome, theirs: &ReplayOutcome, standing: RivalStandi
     }
 }
 
-/// The figures of both and those that make the difference.
+/// Returns the figures of both and those that make the difference.
 fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     let pair = |ours: String, theirs: String| format!("{ours} against {theirs}");
     let percentage = |share: Option<f64>| share.map_or_else(|| "nothing needed".to_owned(), percent_said);
@@ -335,10 +335,10 @@ pub enum PolicyGoal {
 }
 
 impl PolicyGoal {
-    /// All.
+    /// All goals.
     pub const ALL: [Self; 4] = [Self::CostOfBaseline, Self::CostOfBestPeer, Self::AtHand, Self::PrefixHits];
 
-    /// In words.
+    /// Returns the goal in words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CostOfBaseline => "cost of append-only's",
@@ -348,7 +348,7 @@ impl PolicyGoal {
         }
     }
 
-    /// In a few words, as the head of a column.
+    /// Returns the goal in a few words, as the head of a column.
     pub fn head(self) -> &'static str {
         match self {
             Self::CostOfBaseline => "of append-only",
@@ -358,13 +358,13 @@ impl PolicyGoal {
         }
     }
 
-    /// `≤ 60 %`.
+    /// Returns the limit in words: `≤ 60 %`.
     pub fn said_limit(self) -> String {
         let (limit, at_most) = self.limit();
         format!("{} {:.0} %", if at_most { '≤' } else { '≥' }, limit * 100.0)
     }
 
-    /// The limit, and whether less is better.
+    /// Returns the limit, and whether less is better.
     pub fn limit(self) -> (f64, bool) {
         match self {
             Self::CostOfBaseline => (0.6, true),
@@ -415,8 +415,8 @@ pub struct GoalResult {
     pub cells_met: usize,
 }
 
-/// Every goal at every price table, over all sessions and over each group if there are several. None without the policy
-/// under test.
+/// Returns every goal at every price table, over all sessions and over each group if there are several.
+/// Returns none without the policy under test.
 pub fn goals(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<GoalResult> {
     if header.subject().is_none() {
         return Vec::new();

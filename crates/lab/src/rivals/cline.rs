@@ -18,7 +18,7 @@ const SUMMARY_TOKENS: u64 = 4_096;
 const TRANSCRIPT_CHARS: usize = 2_000;
 /// The system line and the order.
 const ORDER_TOKENS: u64 = 350;
-/// A result is cut in its middle to this when it comes in.
+/// The number of characters to which an arriving result is cut in its middle.
 const OUTPUT_CHARS: usize = 48_000;
 const CHARS_PER_TOKEN: u64 = 3;
 

@@ -11,14 +11,14 @@ use crate::recording::SessionRecording;
 const USER_MESSAGE_TOKENS: u64 = 20_000;
 /// The order for the summary.
 const ORDER_TOKENS: u64 = 90;
-/// A result is cut in its middle to this when it comes in.
+/// The size to which an arriving result is cut in its middle.
 const OUTPUT_CHARS: usize = 10_000;
 /// Introduces the summary, in as many tokens as codex has for it.
 const LEAD: &str = "A model worked on this problem before you and left the summary below of how far it came. \
     The state of the tools it used is still there for you. Build on what was done and do not do it a second \
     time; use the summary, written by the other model, to help with your own analysis:";
 
-/// codex: at nine tenths of the window everything but the user's own messages goes into a summary.
+/// codex: at nine tenths of the window a summary replaces everything but the user's own messages.
 ///
 /// In small windows the kept user messages alone can fill the window; then it compacts before every request and still
 /// overflows.
@@ -34,7 +34,7 @@ impl CodexPolicy {
         moment.budget().window * 9 / 10
     }
 
-    /// The last reported usage and an estimate of what came after the last answer.
+    /// Returns the last reported usage plus an estimate of everything after the last answer.
     fn used(&self, moment: &RivalContext<'_>) -> u64 {
         let new = &self.thread.items[self.thread.after_answer()..];
         let estimate: u64 = new.iter().map(|item| bytes_by_four(item.text())).sum();
@@ -56,8 +56,8 @@ impl CodexPolicy {
         Some((summary.call, moment.compaction(before, &self.thread, why)?))
     }
 
-    /// The newest messages that the request for the summary has room for: when it is refused the oldest go first, calls
-    /// with their results.
+    /// Returns the newest messages for which the summary request has room. After a refusal the oldest are
+    /// dropped first, calls with their results.
     fn fitting(&self, window: u64) -> Option<&[RivalViewItem]> {
         let items = &self.thread.items;
         let mut tokens = self.thread.tokens() + ORDER_TOKENS;

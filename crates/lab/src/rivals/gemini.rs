@@ -96,7 +96,7 @@ impl GeminiCliPolicy {
         moment.clearing(before, &self.thread, why).filter(|edit| edit.after_tokens < edit.before_tokens)
     }
 
-    /// The history with results cut that are beyond the newest 50,000 tokens of them.
+    /// Returns the history in which results beyond the newest 50,000 tokens of results are cut.
     fn with_cut_results(&self, moment: &RivalContext<'_>, end: usize) -> Vec<RivalViewItem> {
         let (mut used, max_chars) = (0, self.output_chars(moment));
         let mut items: Vec<RivalViewItem> = self.thread.items[..end].to_vec();
@@ -114,7 +114,8 @@ impl GeminiCliPolicy {
         items
     }
 
-    /// Summary, answer and what is kept; and the two calls: one writes the summary, one checks it on the same prefix.
+    /// Returns the view of summary, answer and kept messages, and the two calls: one writes the summary, one
+    /// checks it on the same prefix.
     fn compressed(
         &self,
         moment: &RivalContext<'_>,
@@ -279,7 +280,7 @@ fn masked(item: &RivalViewItem, tool: &str) -> String {
     )
 }
 
-/// Ten lines of each end.
+/// Returns ten lines of each end.
 fn line_ends(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.split('\n').collect();
     let omitted = lines.len().checked_sub(20).filter(|omitted| *omitted > 0)?;

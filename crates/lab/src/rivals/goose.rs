@@ -17,9 +17,9 @@ const ORDER_TOKENS: u64 = 700;
 const RECOVERIES: u32 = 2;
 /// The shares of tool results that are left out after each refusal of a compaction's prompt, in percent.
 const REMOVED_PERCENT: [usize; 5] = [0, 10, 20, 50, 100];
-/// So many of the oldest calls are described at a time.
+/// The number of the oldest calls that are described at a time.
 const BATCH: usize = 10;
-/// The order to describe a call, and the sentence that comes of it.
+/// The tokens of the order to describe a call, with the resulting sentence.
 const DESCRIBE_ORDER_TOKENS: u64 = 130;
 const DESCRIPTION_CHARS: usize = 120;
 /// Longer results go into a file, in characters.
@@ -45,7 +45,7 @@ pub struct GoosePolicy {
 }
 
 impl GoosePolicy {
-    /// Everything goes into the summary; results from the middle are left out until its prompt fits.
+    /// Compacts the whole view into a summary. Results from the middle are left out until its prompt fits.
     fn compact(&mut self, moment: &RivalContext<'_>, why: &str) -> Option<(SideCall, PolicyEdit)> {
         let before = moment.total(&self.thread);
         let counter = &moment.recording.counter;
@@ -70,7 +70,8 @@ impl GoosePolicy {
         Some((summary.call, moment.compaction(before, &self.thread, why.to_owned())?))
     }
 
-    /// The oldest calls that are described next, if there are enough: messages of the model with their results.
+    /// Returns the oldest calls that are described next, if there are enough: messages of the model with
+    /// their results.
     fn oldest_calls(&self, moment: &RivalContext<'_>) -> Vec<usize> {
         let recording = moment.recording;
         let calls = |item: &RivalViewItem| item.calls(recording);
@@ -112,7 +113,7 @@ impl GoosePolicy {
         moment.clearing(before, &self.thread, why).filter(|_| !described.is_empty())
     }
 
-    /// One call for each pair; nobody waits.
+    /// Returns one call for each pair; nobody waits for them.
     fn description_calls(&self, moment: &RivalContext<'_>) -> Vec<SideCall> {
         let counter = &moment.recording.counter;
         let cost = |entry: &usize| {

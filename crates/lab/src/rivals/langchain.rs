@@ -155,7 +155,7 @@ fn approximate(items: &[RivalViewItem]) -> u64 {
     items.iter().map(|item| (item.chars() + role(item)).div_ceil(4) + MESSAGE_TOKENS).sum()
 }
 
-/// The newest messages within 4,000 tokens, from the first user message among them on.
+/// Returns the newest messages within 4,000 tokens, from the first user message among them on.
 fn newest_from_prompt(items: &[RivalViewItem]) -> &[RivalViewItem] {
     let mut start = items.len();
     while start > 0 && approximate(&items[start - 1..]) <= SUMMARISED_TOKENS {

@@ -30,13 +30,13 @@ pub(super) struct RivalViewItem {
 pub(super) enum RivalItemOrigin {
     /// The recording, with its index.
     Entry(usize),
-    /// The recording, shortened when it came in.
+    /// A message of the recording, shortened on arrival.
     Shortened(usize, Arc<RecordedMessage>),
     /// A tool result of the recording whose content was cleared.
     Cleared(usize),
     /// A summary.
     Summary(Arc<RecordedMessage>),
-    /// Something that the peer itself says.
+    /// A message of the peer's own.
     Note(Arc<RecordedMessage>),
 }
 
@@ -91,20 +91,20 @@ impl RivalViewItem {
         }
     }
 
-    /// A tool result whose content is `placeholder` now.
+    /// Returns a tool result whose content is now `placeholder`.
     pub(super) fn cleared(&self, recording: &SessionRecording, placeholder: &str) -> Option<Self> {
         let at = self.entry()?;
         let entry = with_result(&recording.entries[at], placeholder, &recording.counter);
         Some(Self { origin: RivalItemOrigin::Cleared(at), ..Self::shortened(at, entry) })
     }
 
-    /// A tool result of which only `text` is left.
+    /// Returns a tool result of which only `text` is left.
     pub(super) fn cut(&self, recording: &SessionRecording, text: &str) -> Option<Self> {
         let at = self.entry()?;
         Some(Self::shortened(at, with_result(&recording.entries[at], text, &recording.counter)))
     }
 
-    /// A summary, introduced by the peer's words around it: `frame` makes the whole message of its text.
+    /// Returns a summary in the peer's own words: `frame` makes the whole message from the summary's text.
     pub(super) fn summary(
         recorded: RecordedMessage,
         role: Role,
@@ -119,7 +119,7 @@ impl RivalViewItem {
         }
     }
 
-    /// Something that the peer itself says.
+    /// Returns a message of the peer's own.
     pub(super) fn note(text: &str, role: Role, counter: &MessageTokenCounter) -> Self {
         let message = said(role, text, counter);
         Self {
@@ -150,7 +150,7 @@ impl RivalViewItem {
         }
     }
 
-    /// The tool, if it is a result that still has its content.
+    /// Returns the tool, if the message is a result that still has its content.
     pub(super) fn tool<'a>(&self, recording: &'a SessionRecording) -> Option<&'a str> {
         match (&self.origin, &recording.entries.get(self.entry()?)?.kind) {
             (RivalItemOrigin::Cleared(_), _) => None,
@@ -167,7 +167,7 @@ impl RivalViewItem {
         matches!(self.origin, RivalItemOrigin::Cleared(_))
     }
 
-    /// A message of a person, or of the peer in a person's place; no summary.
+    /// Reports whether the message is a person's, or the peer's in a person's place, and no summary.
     pub(super) fn is_user(&self) -> bool {
         self.role == Role::User && !self.is_summary()
     }
@@ -186,7 +186,7 @@ impl RivalViewItem {
     }
 }
 
-/// A recorded tool result with another content.
+/// Returns a recorded tool result with another content.
 pub(super) fn with_result(
     entry: &RecordedMessage,
     content: &str,
@@ -207,7 +207,7 @@ pub(super) fn with_result(
     RecordedMessage { message: message.into(), tokens, text: content.into(), ..entry.clone() }
 }
 
-/// Something that was said and not recorded.
+/// Returns a message that was not recorded.
 fn said(role: Role, text: &str, counter: &MessageTokenCounter) -> RecordedMessage {
     let message = Message { id: "said".into(), role, parts: vec![Part::text(text)], origin: None };
     let tokens = counter.message(&message);

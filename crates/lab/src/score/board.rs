@@ -12,13 +12,13 @@ use super::{
 use crate::outcome::ReplayOutcome;
 use crate::report;
 
-/// One figure beside its goal.
+/// A row with one figure beside its goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreRow {
     /// The measured quantity.
     pub measure: String,
-    /// In which case.
+    /// The case of the measure.
     pub case: String,
     /// The figure, with its unit.
     pub figure: String,
@@ -28,7 +28,7 @@ pub struct ScoreRow {
     pub is_met: Option<bool>,
 }
 
-/// All figures of one run.
+/// The figures of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreReport {

@@ -1,4 +1,4 @@
-//! CompactBench's practice templates: whether decisions and prohibitions stand in the view after much other chat.
+//! CompactBench's practice templates: are decisions and prohibitions in the view after much other chat?
 //!
 //! A template is rendered with names of our own, the same every time. Its distractors are filler, and 60,000 tokens of
 //! filler follow.
@@ -105,9 +105,9 @@ pub struct CompactBenchScore {
     pub cases: usize,
     /// Locked decisions and forbidden behaviours.
     pub statements: usize,
-    /// Those that stand in the view.
+    /// The number of statements in the view.
     pub in_view: usize,
-    /// Those that do not, with their case.
+    /// The statements that are not in the view, with their case.
     pub missing: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ pub fn measure(
 }
 
 impl CaseTemplate {
-    /// The values of its variables: no two of one kind are equal.
+    /// Returns the values of the template's variables: no two of one kind are equal.
     fn values(&self, seed: usize) -> BTreeMap<&str, &'static str> {
         let mut used: BTreeMap<&str, usize> = BTreeMap::new();
         let value = |variable: &TemplateVariable| {

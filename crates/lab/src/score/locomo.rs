@@ -59,7 +59,7 @@ pub struct EvidenceRecall {
 pub struct LocomoScore {
     /// Over all questions.
     pub all: EvidenceRecall,
-    /// By category of the data: 1 several hops, 2 time, 3 inference, 4 one hop, 5 adversarial.
+    /// The recall by category of the data: 1 several hops, 2 time, 3 inference, 4 one hop, 5 adversarial.
     pub by_category: BTreeMap<u8, EvidenceRecall>,
 }
 

@@ -1,4 +1,4 @@
-//! Standing orders that the user gives once, and whether they stand in the view after compactions.
+//! Standing orders that the user gives once: are they in the view after compactions?
 //!
 //! The public ones are COMPINT's side constraints (arXiv 2608.11242). Thirty others in six languages are our own. The
 //! order is one message of the user in a long chat about other things.
@@ -42,7 +42,7 @@ impl OrderPosition {
     }
 }
 
-/// One way to give the orders.
+/// A case: one way to give the orders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderCase {
     /// The strategy.
@@ -53,8 +53,8 @@ pub struct OrderCase {
     pub chat_tokens: u64,
     /// The position of the order.
     pub position: OrderPosition,
-    /// Compactions at least: the chat goes on until there were so many. The first is asked for if the chat is too short
-    /// for one.
+    /// The minimum number of compactions: the chat continues until there were so many. The first is requested
+    /// if the chat is too short for one.
     pub rounds: usize,
 }
 
@@ -72,7 +72,7 @@ pub struct OrderScore {
     pub position: OrderPosition,
     /// Compactions at least.
     pub rounds: usize,
-    /// Orders that stand verbatim in the view.
+    /// The number of orders that are verbatim in the view.
     pub kept: usize,
     /// Orders that were given, each in a chat of its own.
     pub orders: usize,
@@ -80,7 +80,7 @@ pub struct OrderScore {
     pub missing: Vec<usize>,
     /// Lines under titles that promise rules, in all views.
     pub listed: usize,
-    /// Those of them that are the order.
+    /// The number of those entries that are the order.
     pub listed_orders: usize,
     /// Views that were larger than a request may be.
     pub overflows: usize,
@@ -115,7 +115,7 @@ pub fn all_cases(rounds: usize) -> Vec<OrderCase> {
     cases
 }
 
-/// Returns the cases that stand for all others where time is short: two lengths for each pair, and five rounds.
+/// Returns a sample of cases for quick runs: two lengths for each pair, and five rounds.
 pub fn sample_cases() -> Vec<OrderCase> {
     let mut cases = Vec::new();
     for (strategy, summariser) in strategies() {

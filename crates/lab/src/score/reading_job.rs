@@ -77,7 +77,7 @@ pub(super) fn prices() -> PriceTable {
     }
 }
 
-/// A policy whose requests are looked at on their way.
+/// A policy that observes the requests of another.
 struct PolicyObserver {
     policy: Box<dyn ContextPolicy>,
     whole: HashSet<usize>,
@@ -116,7 +116,7 @@ impl ContextPolicy for PolicyObserver {
     }
 }
 
-/// The entry of a file's content: a task, then a call and a result for each file.
+/// Returns the entry of a file's content: a task, then a call and a result for each file.
 fn result_entry(file: usize) -> usize {
     2 + 2 * file
 }
@@ -138,7 +138,7 @@ fn path(file: usize) -> String {
     format!("notes/{}_{file:02}.txt", WORDS[file % WORDS.len()])
 }
 
-/// Of 2,000 to 8,000 tokens, with the needle somewhere in it.
+/// Returns a content of 2,000 to 8,000 tokens, with the needle somewhere in it.
 fn content(file: usize) -> String {
     const TOKENS_OF_LINE: usize = 12;
     let lines = (2_000 + file * 2_711 % 6_000) / TOKENS_OF_LINE;

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use super::ChatTurn;
 
-/// A folder with the public data: `compint.json`, `filler.json.gz`, `lost_d80_C1.json.gz`, `locomo.json.gz` and
-/// `compactbench/*.yaml`. Sources stand inside the files.
+/// A folder with the public data: `compint.json`, `filler.json.gz`, `lost_d80_C1.json.gz`, `locomo.json.gz`
+/// and `compactbench/*.yaml`. The files name their sources.
 #[derive(Clone, Debug)]
 pub struct ReceiptsFolder {
     folder: PathBuf,
@@ -59,7 +59,7 @@ struct FillerChat {
 }
 
 impl ReceiptsFolder {
-    /// The public data in that folder. Nothing is read yet.
+    /// Opens a folder of public data. Nothing is read yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }

@@ -68,13 +68,13 @@ const NO_SUMMARIES: [(&str, &str); 23] = [
 pub struct RefusalScore {
     /// Answers that are no summary.
     pub no_summaries: usize,
-    /// Those of them that no committed compaction has.
+    /// The number of refusals that no committed compaction contains.
     pub refused: usize,
     /// Names of those that were used all the same.
     pub let_through: Vec<String>,
     /// Good summaries.
     pub good_summaries: usize,
-    /// Those of them that were used.
+    /// The number of good summaries that were used.
     pub accepted: usize,
     /// Names of those that were refused.
     pub turned_away: Vec<String>,
@@ -156,7 +156,7 @@ pub(super) fn shows_answer(shown: &str, answer: &str) -> bool {
 /// A way to write a good summary.
 type WriteSummary = fn(&SummaryTask<'_>) -> String;
 
-/// Good summaries of varied form: each is made of what the assistant said.
+/// Good summaries of varied form. Each is made of the assistant's messages.
 const GOOD_SUMMARIES: [(&str, WriteSummary); 10] = [
     ("headings and lists", |task| headed(task, 500, ["Goal:", "Done:", "State:"], "- ")),
     ("short", |task| headed(task, 160, ["Goal:", "State:", "Next steps:"], "- ")),

@@ -20,9 +20,9 @@ const CHAT_TOKENS: u64 = 190_000;
 pub struct SummariesScore {
     /// Compactions in all.
     pub compactions: usize,
-    /// Those before which a summary was written.
+    /// The number of compactions before which a summary was written.
     pub written: usize,
-    /// Those of them that show that summary.
+    /// The number of those compactions that show that summary.
     pub used: usize,
     /// Compactions after one with a summary that show neither it nor a newer one.
     pub dropped: usize,
@@ -44,7 +44,8 @@ pub fn measure(filler: &[ChatTurn], strategy: &str) -> Option<SummariesScore> {
     Some(score_of(&committed))
 }
 
-/// Runs the reading job in a window of so many tokens with the usual stand-in; `None` if there is no such strategy.
+/// Runs the reading job in a window of so many tokens with the usual stand-in. Returns `None` if there is no
+/// such strategy.
 ///
 /// # Errors
 /// [`HistoryFoldError`] as [`reading_job::recording`].

@@ -19,7 +19,7 @@ pub enum ScriptedSummariser {
     Extract,
     /// A fixed answer to every request.
     Fixed(Arc<str>),
-    /// A plausible summary, with headings, made of what the assistant said: no order of the user is in it.
+    /// A plausible summary with headings, made of the assistant's messages. It contains no order of the user.
     OrderBlind,
     /// An answer made by a function.
     Written(fn(&SummaryTask<'_>) -> String),
@@ -58,7 +58,7 @@ impl fmt::Debug for ScriptedSummariser {
 }
 
 impl ScriptedSummariser {
-    /// A summariser that refuses every request.
+    /// Creates a summariser that refuses every request.
     pub fn refusing() -> Self {
         Self::Fixed(REFUSAL.into())
     }
@@ -110,7 +110,7 @@ impl SummaryTask<'_> {
     }
 }
 
-/// The first sentence that names something: it has a capital within, or a digit.
+/// Returns the first sentence that names something: it has a capital within, or a digit.
 fn telling_sentence(text: &str) -> Option<String> {
     const SHORTEST_CHARS: usize = 40;
     const LONGEST_CHARS: usize = 240;

@@ -30,13 +30,14 @@ const ORDER_TITLES: [&str; 3] = ["later words win", "newest wins", "newer wins"]
 pub struct SupersededScore {
     /// Pairs of an old and a new statement, each in a chat of its own.
     pub pairs: usize,
-    /// Pairs of which the new statement stands in the view.
+    /// The number of pairs whose new statement is in the view.
     pub newest_kept: usize,
-    /// Pairs of which the old statement stands in the view.
+    /// The number of pairs whose old statement is in the view.
     pub old_kept: usize,
-    /// Pairs of which the old statement stands on a line that does not say it was replaced.
+    /// The number of pairs whose old statement is on a line without a note that it was replaced.
     pub old_unmarked: usize,
-    /// Those of them that do not stand before the new statement under a title that says that later words win.
+    /// The number of those pairs whose old statement is not before the new one under a title that says that
+    /// later words win.
     pub old_misleading: usize,
     /// New statements that are not in the view.
     pub missing: Vec<String>,
@@ -96,7 +97,7 @@ fn is_marked(line: &str, statement: &str) -> bool {
     MARKS.iter().any(|mark| rest.contains(mark))
 }
 
-/// Returns whether the new statement follows below, in a section whose title says that later words win.
+/// Reports whether the new statement follows below, in a section whose title says that later words win.
 fn is_followed(view: &str, at: usize, new: &str) -> bool {
     let is_title = |line: &&str| {
         let bare = line.trim().trim_matches('*');

@@ -60,7 +60,7 @@ fn answer(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
     script.say(said);
 }
 
-/// People take their time: often longer than a cache lives.
+/// Appends a task. People take their time: often longer than a cache lives.
 fn task(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
     script.wait(20, 900);
     let task = *script.rng.pick(&TASKS);

@@ -43,13 +43,13 @@ pub struct ReadingOutcome {
     pub requests: usize,
     /// Requests that read the rest of a file that was cut.
     pub rereads: usize,
-    /// Lines that matter and stand verbatim in the final request.
+    /// The number of lines that matter and are verbatim in the final request.
     pub needles_visible: usize,
-    /// Lines that matter and stand in the final request or behind a handle that it names.
+    /// The number of lines that matter and are in the final request or behind a handle that it names.
     pub needles_reachable: usize,
-    /// Files whose first showing was cut.
+    /// The number of files whose first showing was cut.
     pub files_cut: usize,
-    /// Files whose text was never shown completely, not even in pieces.
+    /// The number of files whose text was never shown completely, not even in pieces.
     pub files_incomplete: usize,
     /// Requests in which a result after the newest assistant message is a placeholder without content.
     pub placeholders: usize,
@@ -79,12 +79,12 @@ pub struct ReadingFile {
 /// A reading job of so many files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadingJob {
-    /// In the order in which they are read.
+    /// The files in the order in which they are read.
     pub files: Vec<ReadingFile>,
 }
 
 impl ReadingJob {
-    /// A job of `count` files of 2,000 to 8,000 tokens.
+    /// Creates a job of `count` files of 2,000 to 8,000 tokens.
     pub fn new(seed: u64, count: usize) -> Self {
         let mut rng = SeededRng::new(seed);
         let files = (0..count).map(|at| file(&mut rng, at)).collect();

@@ -34,7 +34,7 @@ pub(in crate::report) struct ScatterPoint {
     fits: bool,
 }
 
-/// The policies over all recordings of a scope.
+/// Returns the policies over all recordings of a scope.
 pub(in crate::report) fn points(
     header: &ReportHeader,
     cells: &[ComparisonCell<'_>],
@@ -106,7 +106,7 @@ pub(in crate::report) fn draw(
     });
 }
 
-/// The indices of the points on the frontier: only what a server would have taken is on it.
+/// Returns the indices of the points on the frontier. Points that a server would have refused are not on it.
 fn fitting_frontier(points: &[ScatterPoint]) -> Vec<usize> {
     let fitting: Vec<usize> = (0..points.len()).filter(|it| points[*it].fits).collect();
     let medians: Vec<(f64, f64)> =
@@ -155,7 +155,7 @@ impl ScatterAxes {
         label(out, "axis end", (RIGHT, HEIGHT - 8.0), "cost, % of append-only · ← better");
     }
 
-    /// Along the frontier one pays more before one gains.
+    /// Returns the steps of the frontier: along it one pays more before one gains.
     fn steps(&self, frontier: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let mut course = Vec::new();
         let mut before: Option<(f64, f64)> = None;
@@ -170,7 +170,7 @@ impl ScatterAxes {
         course
     }
 
-    /// The middle half of the sessions.
+    /// Appends the middle half of the sessions.
     fn spread(&self, out: &mut MarkupWriter, point: &ScatterPoint) {
         let class = format!("spread {}", point.role.as_str());
         let (x, y) = self.at((point.cost[1], point.in_view[1]));
@@ -295,7 +295,7 @@ impl ChartRect {
     }
 }
 
-/// The nearest free place for a label of that width: beside the mark, else in lines above and below it.
+/// Returns the nearest free place for a label of a width: beside the mark, else in lines above and below it.
 fn free_place((x, y): (f64, f64), width: f64, taken: &[ChartRect]) -> ChartRect {
     let at = |left: f64, top: f64| ChartRect { left, right: left + width, top, bottom: top + LINE };
     let rows = (0..24).flat_map(|row| {

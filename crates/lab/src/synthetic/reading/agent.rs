@@ -31,7 +31,7 @@ const MOST_REREADS: usize = 3;
 /// The number of the agent's requests that pass while a background summary is written.
 const SUMMARY_STEPS: usize = 2;
 
-/// A bound on the requests of a job: one that needs more has gone wrong.
+/// The maximum number of requests of a job: a job that needs more has gone wrong.
 const MOST_REQUESTS: usize = 1_000;
 
 /// Milliseconds between two requests.
@@ -306,7 +306,8 @@ impl<'a> ReadingAgent<'a> {
         ToolResult { call_id: call.call_id.clone(), status: ToolStatus::Completed, content, truncated }
     }
 
-    /// The stand-in writes it of what the request shows; beside the work it takes a while.
+    /// Writes the stand-in's summary of the messages that the request shows. A background summary takes a
+    /// while.
     fn summarise(&mut self, task: u64, ahead: bool, request: &SummaryRequest) {
         let counter = MessageTokenCounter::default();
         let shown: Vec<RecordedMessage> =
