@@ -48,7 +48,7 @@ pub(crate) use telemetry::telemetry;
 pub(crate) enum ToolApprovalMode {
     /// A person is asked.
     Person,
-    /// Nobody is there: it is denied.
+    /// Nobody can be asked: the call is denied.
     Nobody,
     /// The call was allowed beforehand.
     Allowed,
@@ -206,7 +206,7 @@ fn of_limits(listed: &ModelLimits) -> DeclaredLimits {
     }
 }
 
-/// The waits of the server at `base_url`.
+/// Returns the waits of the server at `base_url`.
 fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
     let usual = HttpTimeouts::of_server(base_url);
     match first_byte {
@@ -245,7 +245,8 @@ fn provider(
     })
 }
 
-/// The address that was probably meant by one without `http://`. One that may hold a secret is not repeated.
+/// Returns the address that was probably meant by one without `http://`. An address that may hold a secret is
+/// not repeated.
 fn meant(base_url: &str, kind: Kind) -> Option<String> {
     let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     if base_url.contains("://")
@@ -262,8 +263,8 @@ fn meant(base_url: &str, kind: Kind) -> Option<String> {
     Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// The variable that the key is taken from, if it is set: the one that the configuration names, or a usual one of
-/// the provider for its own server.
+/// Returns the variable that holds the key, if the variable is set: the one that the configuration names, or
+/// a usual one of the provider for its own server.
 pub(crate) fn key_variable<'a>(place: &CliEnvironment, model: &'a ModelConfig) -> Option<&'a str> {
     let usual = model.provider.kind().map(|kind| kind.key_variables(&model.base_url)).unwrap_or_default();
     let names = model.api_key_env.as_deref().into_iter().chain(usual.iter().copied());

@@ -1,4 +1,4 @@
-//! One module for each command, and the one place that prints why a command ended early.
+//! One module for each command. Only this module prints the reason that a command ended early.
 
 pub(crate) mod acp;
 pub(crate) mod chat;
@@ -46,14 +46,14 @@ const LEAVE_AFTER: Duration = Duration::from_millis(100);
 /// The environment variable that selects log lines.
 const LOG_VARIABLE: &str = "LONGHAUL_LOG";
 
-/// Log lines that are printed where nobody asks for others. What these libraries warn of is told the other side in an
-/// answer as well.
+/// The default filter of log lines. The warnings of these libraries are already in an answer to the other
+/// side.
 const QUIETLY: &str = "warn,rmcp=off,agent_client_protocol=off";
 
 /// A filter for lines that sqlx logs at `info` on every start and that tell an operator nothing.
 const ALWAYS_QUIETLY: &str = "sqlx::postgres::notice=warn";
 
-/// Said where the server says that its model takes no tools.
+/// The warning that the server's model takes no tools.
 pub(crate) const NO_TOOLS: &str =
     "the server says that this model takes no tools: it can talk, but not read, write or run anything";
 
@@ -74,7 +74,7 @@ pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
     done.unwrap_or_else(|failure| explain(&failure))
 }
 
-/// The command; without one the server, as it is then.
+/// Returns the command; without a command the server.
 ///
 /// # Errors
 /// Usage: options of the server before a command.
@@ -151,7 +151,7 @@ fn log_to_stderr(place: &CliEnvironment) {
     }
 }
 
-/// Returns whether somebody asked for log lines.
+/// Reports whether the person asked for log lines.
 fn wants_log(place: &CliEnvironment) -> bool {
     place.variable(LOG_VARIABLE).is_some()
 }
@@ -166,9 +166,9 @@ fn explain(failure: &CommandError) -> ExitCode {
 /// The reason that a command needs the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AgentRequirement {
-    /// To call the model: there must be one.
+    /// The command calls the model: there must be one.
     Model(ToolApprovalMode),
-    /// To look at a session as the model would see it: a server that is not there is no obstacle.
+    /// The command looks at a session as the model would see it. An unreachable server is no obstacle.
     View,
 }
 
@@ -218,7 +218,7 @@ async fn find(place: &CliEnvironment, runtime: &Runtime, meant: &str) -> Outcome
     Ok(runtime.open(&record.id).await?)
 }
 
-/// The style of standard output.
+/// Returns the style of standard output.
 fn style(place: &CliEnvironment) -> TextPainter {
     TextPainter::new(place.terminal.colour_output())
 }

@@ -262,7 +262,7 @@ impl ScriptedDemoModel {
     }
 }
 
-/// The folder's name for people.
+/// Returns the folder's name for people.
 fn shown(folder: &Path) -> String {
     folder
         .file_name()

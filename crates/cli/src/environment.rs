@@ -13,7 +13,7 @@ use crate::failure::{CommandError, Outcome};
 /// The agent file's name.
 pub(crate) const AGENT_FILE: &str = "longhaul.yml";
 
-/// Everything the surroundings decide.
+/// The environment of a command: everything that its surroundings decide.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CliEnvironment {
     /// The folder the agent works in.
@@ -109,23 +109,23 @@ impl CliEnvironment {
         })
     }
 
-    /// A variable of the environment, if it is set, not empty and text.
+    /// Returns a variable of the environment, if it is set, not empty and text.
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(key, _)| key == OsStr::new(name));
         found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// The person's own agent file, whether it is there or not.
+    /// Returns the person's own agent file, whether it exists or not.
     pub(crate) fn own_config(&self) -> Option<PathBuf> {
         self.config_dir.as_ref().map(|folder| folder.join(AGENT_FILE))
     }
 
-    /// Returns whether a file lies outside the person's own configuration: it may be somebody else's.
+    /// Reports whether a file lies outside the person's own configuration: another person may have made it.
     pub(crate) fn is_here(&self, file: &Path) -> bool {
         self.config_dir.as_deref().is_none_or(|own| !file.starts_with(own))
     }
 
-    /// A path for people: `~` for the home folder.
+    /// Returns a path for people: `~` for the home folder.
     pub(crate) fn shown(&self, path: &Path) -> String {
         let home = self.home.as_deref().filter(|home| home.parent().is_some());
         match home.and_then(|home| path.strip_prefix(home).ok()) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::environment::CliEnvironment;
 
 impl CliEnvironment {
-    /// `longhaul WORDS` under the data folder and the agent file that were named.
+    /// Returns `longhaul WORDS` under the data folder and the agent file that were named.
     pub(crate) fn command(&self, words: &str) -> String {
         line(&self.kept(), words)
     }
@@ -38,7 +38,7 @@ fn path(option: &'static str, named: &Option<PathBuf>) -> Option<(&'static str, 
     named.as_ref().map(|path| (option, path.display().to_string()))
 }
 
-/// A word as a shell takes it.
+/// Returns a word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,%=+:@".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

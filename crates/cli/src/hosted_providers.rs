@@ -1,5 +1,5 @@
-//! Providers whose key is in the environment: used where nobody said where the model is and no server of this machine
-//! answers.
+//! Hosted providers whose key is in the environment. They are used if nobody named a server and no server of
+//! this machine answers.
 //!
 //! Whoever set the key for something else pays for what is chosen here: neither the largest model nor the smallest.
 
@@ -21,8 +21,8 @@ use crate::term::text::visible;
 /// below.
 const MIDDLE: RangeInclusive<f64> = 3.0..=15.0;
 
-/// The model that a key of the environment opens: the one that was named, else the first of [`known`] that its
-/// provider lists. `None` if no key is set that would open one.
+/// Returns the model that a key of the environment opens: the one that was named, else the first of [`known`]
+/// that its provider lists. Returns `None` if no key is set that would open one.
 pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option<ModelConfig> {
     let (kind, variable) = find(place, named)?;
     let mut model = ModelConfig {
@@ -65,14 +65,15 @@ pub(crate) fn terms(completed: &ResolvedConfig) -> String {
     format!("{price}; --model NAME names another")
 }
 
-/// Says so in the log: nobody named it, and it costs money.
+/// Warns in the log about the chosen model: nobody named it, and it costs money.
 pub(crate) fn tell(completed: &ResolvedConfig) {
     if let Some(said) = said(completed) {
         tracing::warn!("nobody named a model; used is {said}, {}", terms(completed));
     }
 }
 
-/// A provider whose key is set, that of the model's maker if its maker is known; and the variable that holds the key.
+/// Returns a provider whose key is set, and the variable that holds the key. If the model's maker is known,
+/// the provider is the maker.
 fn find(place: &CliEnvironment, model: Option<&str>) -> Option<(Kind, &'static str)> {
     let maker = model.and_then(catalog::find).map(catalog::CatalogModel::maker);
     let hosted = Kind::ALL.into_iter().filter(|kind| kind.is_hosted());
@@ -91,8 +92,8 @@ fn maker(kind: Kind) -> &'static str {
     }
 }
 
-/// The models of a provider in the catalogue that take tools: those in the middle of its prices first, then the cheaper
-/// ones, then the others; of each the newest first.
+/// Returns the models of a provider in the catalogue that take tools: those in the middle of its prices
+/// first, then the cheaper ones, then the others; of each the newest first.
 fn known(kind: Kind) -> Vec<&'static str> {
     let its = |model: &&catalog::CatalogModel| {
         let takes_tools = model.limits(kind.base_url()).tools.may();
@@ -103,7 +104,8 @@ fn known(kind: Kind) -> Vec<&'static str> {
     known.into_iter().map(catalog::CatalogModel::name).collect()
 }
 
-/// 0 for a model in the middle of the prices, 1 for a cheaper one, 2 for a dearer one or one without a price.
+/// Returns 0 for a model in the middle of the prices, 1 for a cheaper one, 2 for a dearer one or one without
+/// a price.
 fn tier(model: &catalog::CatalogModel, base_url: &str) -> u8 {
     match model.prices(base_url).map(|prices| prices.at(0).output) {
         Some(output) if MIDDLE.contains(&output) => 0,
@@ -112,14 +114,15 @@ fn tier(model: &catalog::CatalogModel, base_url: &str) -> u8 {
     }
 }
 
-/// The numbers in a model's name up to its date: `[5, 5]` of `claude-sonnet-5-5`. A later generation has larger ones.
+/// Returns the numbers in a model's name up to its date: `[5, 5]` of `claude-sonnet-5-5`. A later generation
+/// has larger ones.
 fn version(name: &str) -> Vec<u32> {
     let numbers = name.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     // Dates have more digits: 2024, 0613, 20250929.
     numbers.take_while(|digits| digits.len() < 3).filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// The first of [`known`] that is listed, as it is listed there.
+/// Returns the first of [`known`] that is listed, as it is listed there.
 fn chosen(kind: Kind, listed: &[String]) -> Option<String> {
     let is = |name: &str, known: &str| catalog::find(name).is_some_and(|model| model.name() == known);
     known(kind).into_iter().find_map(|known| {

@@ -1,4 +1,4 @@
-//! Model servers on this machine: which answer, and which one is used when nobody named one.
+//! Model servers on this machine: those that answer, and the one that is used when nobody named one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// The maximum time that a named server may take to list its models.
 const NAMED_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The usual ports, and whose they are.
+/// The usual ports, with their usual owners.
 pub(crate) const USUAL: [(u16, &str); 4] =
     [(1234, "LM Studio"), (8080, "llama.cpp"), (11434, "Ollama"), (8000, "vLLM")];
 
@@ -56,14 +56,14 @@ pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
     shown.await.is_ok_and(|page| page.contains("<title>Longhaul</title>"))
 }
 
-/// The models of a server of this machine; `None` if it does not answer as one.
+/// Returns the models of a server of this machine, or `None` if it does not answer as one.
 async fn models(base_url: &str) -> Option<Vec<String>> {
     let client = Client::builder().timeout(PATIENCE).no_proxy().build().ok()?;
     let response = client.get(Kind::OpenAiCompatible.list_of_models(base_url)).send().await.ok()?;
     listed(&response.error_for_status().ok()?.json().await.ok()?)
 }
 
-/// The names in a list of models; Gemini's has its own shape.
+/// Returns the names in a list of models; Gemini's has its own shape.
 fn listed(answer: &Value) -> Option<Vec<String>> {
     let (models, name) = match answer.get("data") {
         Some(models) => (models, "id"),
@@ -78,9 +78,9 @@ fn listed(answer: &Value) -> Option<Vec<String>> {
 pub(crate) enum ServerProbeResult {
     /// The models of the server.
     Models(Vec<String>),
-    /// Something else than a list of models: the HTTP status.
+    /// Another answer than a list of models: the HTTP status.
     Other(u16),
-    /// Nothing.
+    /// No answer.
     Silent,
     /// The server is its provider's own, and was not asked: the key is missing.
     Unasked,
@@ -134,7 +134,8 @@ pub(crate) async fn complete(place: &CliEnvironment, mut loaded: ResolvedConfig)
     Ok(loaded)
 }
 
-/// Takes what is there where nobody said where the model is: a server of this machine, else a provider whose key is set.
+/// Chooses a model if nobody named a server: of a server of this machine, else of a provider whose key is
+/// set.
 async fn find(place: &CliEnvironment, loaded: &mut ResolvedConfig) -> Outcome<()> {
     let model = &mut loaded.config.model;
     let Some(backend) = probe().await.into_iter().find(|backend| !backend.models.is_empty()) else {

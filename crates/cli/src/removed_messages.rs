@@ -21,7 +21,7 @@ pub(crate) struct RemovedMessages {
 }
 
 impl RemovedMessages {
-    /// So many of the view, when nobody knows what they are.
+    /// Creates a count of removed messages of unknown kind.
     pub(crate) fn some(messages: u64) -> Self {
         Self { messages, ..Self::default() }
     }
@@ -33,7 +33,8 @@ impl RemovedMessages {
         Self::some((edit.original_messages + replaced.max(1)).saturating_sub(edit.compressed_messages))
     }
 
-    /// Of an edit of these operations, made when those of `before` held.
+    /// Returns the messages that these operations removed from a view in which the edits of `before` were
+    /// active.
     pub(crate) fn by(ops: &[ViewOperation], before: &[&ViewEdit], history: &History) -> Self {
         let mine = ranges(ops);
         let taken: Vec<LogRange> = before.iter().flat_map(|edit| ranges(&edit.ops)).collect();
@@ -55,7 +56,7 @@ impl RemovedMessages {
         gone
     }
 
-    /// In words.
+    /// Describes the removed messages in words.
     pub(crate) fn words(&self) -> String {
         let summaries = match self.summaries {
             1 => "1 earlier summary".to_owned(),
@@ -83,13 +84,13 @@ fn ranges(ops: &[ViewOperation]) -> Vec<LogRange> {
         .collect()
 }
 
-/// The edits that hold in a history, but for that one and those after it.
+/// Returns the active edits of a history before that edit.
 pub(crate) fn before<'a>(history: &'a History, edit: Option<&ViewEdit>) -> Vec<&'a ViewEdit> {
     let earlier = history.edits().iter().take_while(|state| edit.is_none_or(|edit| state.edit.id != edit.id));
     earlier.filter(|state| state.active).map(|state| &*state.edit).collect()
 }
 
-/// For every edit of a log, by its name.
+/// Returns the removed messages of every edit of a log, by the edit's id.
 pub(crate) fn of_log(events: &[Event]) -> BTreeMap<String, RemovedMessages> {
     let Ok(history) = History::fold(events) else { return BTreeMap::new() };
     let (mut hold, mut gone): (Vec<&ViewEdit>, _) = (Vec::new(), BTreeMap::new());

@@ -2,7 +2,7 @@
 
 use longhaul_core::event::{EditKind, EditReason, ViewEdit};
 
-/// An edit that changes nothing.
+/// Returns an edit that changes nothing.
 pub(crate) fn edit() -> ViewEdit {
     ViewEdit {
         id: "e1".into(),

@@ -32,7 +32,7 @@ impl ServerRecord {
         Self { process: rustix::process::getpid().as_raw_nonzero().get(), page, token_file, is_ending: false }
     }
 
-    /// The server that has a folder now, if one does. What one that was killed has left is not believed.
+    /// Returns the server that has a folder now, if one does. The record of a killed server is ignored.
     pub(crate) fn find(folder: &Path) -> Option<Self> {
         let found = read(&folder.join(FILE)).filter(|_| SqliteStore::is_in_use(folder))?;
         let process = Pid::from_raw(found.process)?;

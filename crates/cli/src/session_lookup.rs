@@ -5,7 +5,7 @@ use longhaul_store::{SessionRecord, SharedStore};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 
-/// More sessions than anybody has.
+/// A limit above any real number of sessions.
 pub(crate) const ALL: usize = 1_000_000;
 
 /// The least of an id that is shown.

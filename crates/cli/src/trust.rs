@@ -176,7 +176,7 @@ fn tells(telemetry: &TelemetryConfig) -> Option<String> {
     }
 }
 
-/// To whom the gateway of a file passes conversations and keys.
+/// Returns the server to which the gateway of a file passes conversations and keys.
 fn passes_on(
     place: &CliEnvironment,
     gateway: &GatewayConfig,
@@ -246,7 +246,7 @@ fn sends(
     }
 }
 
-/// The address of a file, or that of the provider it names, unless the command line names another.
+/// Returns the address in a file, or that of the provider it names, unless the command line names another.
 fn used_address<'a>(model: &'a ModelConfig, overrides: &CommandLineOverrides) -> Option<&'a str> {
     let named = overrides.provider.as_deref().and_then(ProviderKind::from_name);
     let is_used = overrides.base_url.is_none() && named.is_none_or(|provider| provider == model.provider);
@@ -295,7 +295,7 @@ fn opens(server: &ServerConfig) -> Option<String> {
     host.or_else(origin)
 }
 
-/// Of an address only its server: a password may stand before it.
+/// Returns only the server of an address: a password may be before it.
 fn server_of(url: &str) -> String {
     let url = reqwest::Url::parse(url);
     url.map_or_else(|_| "a collector".to_owned(), |url| url.origin().ascii_serialization())

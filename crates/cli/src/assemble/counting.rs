@@ -51,7 +51,7 @@ pub(super) async fn counts(
     Ok(TokenCounterSetup { counter, counting, calibrations })
 }
 
-/// The counter for texts.
+/// Returns the counter for texts.
 ///
 /// # Errors
 /// Usage, for a `tokenizer.json` that cannot be used.
@@ -75,8 +75,9 @@ fn from_file(file: &Path) -> Outcome<MessageTokenCounter> {
     Ok(MessageTokenCounter::new(Arc::new(CachedCounter::new(tokenizer))))
 }
 
-/// A server on this machine counts before every call: that is near and free. One far away is asked only where there
-/// is no report to build on, and not at all if the model's own tokenizer is at hand.
+/// Returns when the server counts. A server on this machine counts before every call: that is near and free.
+/// A distant one is asked only if there is no report to build on, and not at all if the model's own tokenizer
+/// is at hand.
 fn counting(wanted: &TokenCounter, model: &ModelConfig, counter: &MessageTokenCounter) -> ServerCountPolicy {
     match (wanted, model.provider) {
         (_, ProviderKind::Scripted) => ServerCountPolicy::Never,

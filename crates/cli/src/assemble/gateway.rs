@@ -28,9 +28,9 @@ use super::{declared, key_variable, of_limits, writer};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 
-/// The gateway; `None` if there is no server to stand in front of. It shares with sessions of `agent` what is learned of
-/// windows, and the PreCompact hook. `names_model`: somebody has named the configured model,
-/// so that it is the one of requests that name none.
+/// Builds the gateway. Returns `None` if there is no server for it. The gateway shares learned windows and
+/// the PreCompact hook with sessions of `agent`. `names_model`: a person or file has named the configured
+/// model, so requests without a model get it.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
@@ -125,8 +125,8 @@ impl LearnedWindows for CalibrationWindows {
     }
 }
 
-/// The waits of an upstream. A length of time that was given limits silence within its answers too: there is nobody who
-/// would see it and stop.
+/// Returns the waits of an upstream. A given length of time limits silence within its answers too: nobody
+/// watches the answer who could stop it.
 fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
     let usual = super::timeouts(base_url, first_byte);
     match first_byte {
@@ -139,7 +139,7 @@ fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
     }
 }
 
-/// The server of the configured model; it takes any model's name.
+/// Returns the server of the configured model. It takes any model's name.
 fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOptions> {
     let model = &config.model;
     let kind = model.provider.kind()?;
@@ -190,12 +190,12 @@ fn of(dialect: GatewayDialect) -> Dialect {
     }
 }
 
-/// The variable that an upstream's key is taken from, if it is set.
+/// Returns the variable that holds an upstream's key, if the variable is set.
 pub(crate) fn upstream_key(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<String> {
     key_variable(place, &as_model(listed)).map(str::to_owned)
 }
 
-/// An upstream as the section `model:` would have it.
+/// Returns an upstream in the form of the section `model:`.
 pub(super) fn as_model(listed: &UpstreamConfig) -> ModelConfig {
     ModelConfig {
         provider: listed.provider,

@@ -1,4 +1,4 @@
-//! Variables that the file names for a key and nobody has set.
+//! Variables that the file names for a key and that are not set.
 
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig};
 

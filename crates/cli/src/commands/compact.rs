@@ -36,7 +36,7 @@ pub(crate) async fn run(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// Compacts a session of a data folder that nobody else has open; what that did, in words.
+/// Compacts a session of a data folder that no other process has open. Returns the result in words.
 ///
 /// # Errors
 /// Why nothing was done.
@@ -57,7 +57,7 @@ pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<S
     done
 }
 
-/// Returns whether somebody must be there who writes summaries.
+/// Reports whether a model must be there to write summaries.
 fn asks_a_model(config: &AgentConfig, strategy: Option<&str>) -> bool {
     let compression = &config.context.compression;
     let strategy = strategy.unwrap_or(compression.strategy.as_str());
@@ -77,7 +77,7 @@ pub(super) struct ManualCompaction {
     is_extract: bool,
 }
 
-/// Compacts now, and tells what happens meanwhile.
+/// Compacts now, and prints the events meanwhile.
 pub(super) async fn make(
     session: &Session,
     strategy: Option<Arc<dyn CompactionStrategy>>,
@@ -123,8 +123,8 @@ impl ManualCompaction {
     }
 }
 
-/// The longest instructions, in characters: they go into the request for a summary, whose room is reckoned without
-/// them.
+/// The maximum length of instructions, in characters. They are part of the request for a summary, whose room
+/// is reckoned without them.
 const MAX_INSTRUCTION_CHARS: usize = 4_000;
 
 /// Refuses instructions that are too long.
@@ -201,7 +201,7 @@ async fn compact(
     }
 }
 
-/// The strategy that the command line names, if it names one.
+/// Returns the strategy that the command line names, if it names one.
 fn named(policy: &CompactionPolicy, name: Option<&str>) -> Outcome<Option<Arc<dyn CompactionStrategy>>> {
     let find = |name| {
         let unknown = || CommandError::usage(format!("there is no strategy `{name}`"));
@@ -294,7 +294,7 @@ fn for_good(run: &Run) -> Option<String> {
     })
 }
 
-/// A plan in words. Nothing has happened. The strategy that was asked need not be the one that the plan comes from.
+/// Describes a plan that was not carried out. The plan may come from another strategy than the requested one.
 fn described(
     preview: &CompactionPreview,
     asked: &str,
@@ -431,7 +431,7 @@ fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
     }
 }
 
-/// The size afterwards, and how far that is known.
+/// Returns the size afterwards, and how far it is known.
 fn afterwards(draft: &SummaryDraft) -> (u64, String) {
     let with_summary = draft.floor_tokens() + draft.limit_tokens();
     match draft.strategy() {

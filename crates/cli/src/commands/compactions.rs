@@ -31,7 +31,7 @@ pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcom
     Ok(DONE)
 }
 
-/// Every edit, the oldest first; `undo` is the command that undoes one.
+/// Lists every edit, the oldest first. `undo` is the command that undoes one.
 pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> String {
     let offers = undo_check::of_run(run);
     let (gone, survived) = (removed_messages::of_log(events), survivals(events));

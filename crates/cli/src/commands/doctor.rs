@@ -87,7 +87,7 @@ fn servers(found: &[LocalModelServer], style: TextPainter) -> Vec<String> {
     described.collect()
 }
 
-/// The first models by name, how many there are if they are many.
+/// Lists the first models by name, with their number if they are many.
 fn some_of(models: &[String]) -> String {
     let mut named: Vec<String> = models.iter().take(NAMED).map(|name| visible(name)).collect();
     match models.len() {
@@ -100,9 +100,9 @@ fn some_of(models: &[String]) -> String {
 
 /// The result of asking the configured model server.
 enum ServerDiagnosis {
-    /// Nobody did, or it needs no server.
+    /// No server was named, or none is needed.
     Unnamed,
-    /// And this is what it says.
+    /// A server was named and asked. The field is its answer.
     Named(ServerProbeResult),
 }
 
@@ -116,7 +116,7 @@ impl ServerDiagnosis {
         }
     }
 
-    /// The server that was named, in a line.
+    /// Describes the named server in a line.
     fn named(&self, model: &ModelConfig, style: TextPainter) -> Option<String> {
         let Self::Named(answer) = self else { return None };
         let says = match answer {
@@ -184,7 +184,7 @@ async fn would_use(
     facts
 }
 
-/// A server behind the gateway, in a line. It is not asked.
+/// Describes a server behind the gateway in a line. The server is not asked.
 fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> String {
     let names: Vec<String> = listed.models.iter().map(|model| model.name.clone()).collect();
     let models = if names.is_empty() { "any model".to_owned() } else { some_of(&names) };
@@ -212,7 +212,7 @@ fn key(place: &CliEnvironment, model: &ModelConfig) -> String {
     }
 }
 
-/// The variable that the key of the provider's own server is usually in.
+/// Returns the variable that usually holds the key of the provider's own server.
 fn usual_key(model: &ModelConfig) -> Option<&'static str> {
     model.provider.kind()?.key_variables(&model.base_url).first().copied()
 }

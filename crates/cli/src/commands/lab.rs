@@ -69,7 +69,7 @@ fn configured(place: &CliEnvironment) -> Outcome<Option<ConfiguredStrategy>> {
     Ok(ConfiguredStrategy::of(&loaded.config, file))
 }
 
-/// Off the threads that wait for input and output.
+/// Replays on a thread of its own: the others wait for input and output.
 async fn replayed(
     recordings: Vec<SessionRecording>,
     wanted: &ReplaySelection,
@@ -163,7 +163,7 @@ fn columns() -> usize {
     if std::io::stdout().is_terminal() { out::columns().clamp(80, 140) } else { USUAL_COLUMNS }
 }
 
-/// An earlier report is overwritten, nothing else.
+/// Checks the target. Only an earlier report is overwritten, no other file.
 fn check_target(page: &Path) -> Outcome<()> {
     let is_report = |text: &[u8]| {
         let text = String::from_utf8_lossy(text);

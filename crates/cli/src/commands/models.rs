@@ -58,7 +58,7 @@ async fn served(place: &CliEnvironment, loaded: &ResolvedConfig) -> Vec<String> 
     }
 }
 
-/// The chosen model, then those that are declared, then all others of the server.
+/// Lists the chosen model, then the declared ones, then all others of the server.
 async fn list(
     place: &CliEnvironment,
     loaded: &ResolvedConfig,
@@ -200,7 +200,7 @@ fn sourced(value: impl Into<Value>, source: LimitSource) -> Value {
     json!({ "value": value.into(), "source": source.as_str() })
 }
 
-/// US dollars per million tokens.
+/// Returns prices in US dollars per million tokens.
 fn prices_json(facts: &ModelFacts) -> Option<Value> {
     let prices = facts.prices()?;
     let rates = |rates: longhaul_wire::catalog::TokenRates| json!({ "input": rates.input, "cachedInput": rates.cached, "cacheWrite": rates.write, "output": rates.output });

@@ -92,7 +92,7 @@ async fn in_session(
     }
 }
 
-/// The task: as typed, with what is piped in behind it, or all of standard input.
+/// Returns the task: the typed text followed by piped input, or all of standard input.
 async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> {
     let text = match typed {
         Some(text) if text != "-" && is_piped() => {
@@ -114,13 +114,14 @@ async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> 
     if text.trim().is_empty() { Err(CommandError::usage("the prompt is empty")) } else { Ok(text) }
 }
 
-/// Returns whether somebody has put a pipe or a file there; what a program merely has inherited is neither.
+/// Reports whether a person put a pipe or a file at standard input. An inherited stream of another kind is
+/// neither.
 fn is_piped() -> bool {
     let kind = rustix::fs::fstat(io::stdin()).map(|known| FileType::from_raw_mode(known.st_mode));
     kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::RegularFile))
 }
 
-/// All of standard input. A pipe that nobody writes to is waited for, and that is said.
+/// Reads all of standard input. A hint is printed while a silent pipe is waited for.
 async fn piped() -> Outcome<String> {
     let mut text = String::new();
     let mut input = tokio::io::stdin();
@@ -231,7 +232,7 @@ impl RunPrinter {
         tracing::warn!("{count} events were too fast to be shown; all that is durable is in the session");
     }
 
-    /// The answer as data, a line about the session as a message.
+    /// Prints the answer as data, and a line about the session as a message.
     async fn finish(&mut self, session: &Session, settled: &RunOutcome) -> Outcome {
         self.answer(session).await?;
         if !self.json {
@@ -252,7 +253,7 @@ impl RunPrinter {
         }
     }
 
-    /// Something to know before anything happens.
+    /// Prints a warning before the run begins.
     fn warn(&mut self, text: &str) -> io::Result<()> {
         self.transcript.warning(text);
         if self.json {
@@ -263,7 +264,7 @@ impl RunPrinter {
     }
 }
 
-/// The newest thing the model said to the newest message; empty if it said nothing.
+/// Returns the model's newest answer to the newest message. Empty if there is none.
 async fn answer(session: &Session) -> Outcome<String> {
     let newest = |run: &longhaul_core::run::Run| {
         let history = run.history();

@@ -61,7 +61,8 @@ async fn read(command: SessionsCommand, data: &DataStores, place: &CliEnvironmen
     }
 }
 
-/// Opens the folder only when all is read: what comes by a pipe may be written by a process that has it.
+/// Imports sessions. The folder is opened only when all is read: a process that has the folder may be writing
+/// into the pipe.
 async fn import(place: &CliEnvironment, files: &[PathBuf]) -> Outcome {
     let conversations = import::read_all(files).await;
     if conversations.iter().all(import::ImportFile::has_failed) {
@@ -106,7 +107,7 @@ pub(super) fn left_out(shown: usize, all: usize, more: &str) -> String {
     }
 }
 
-/// One line for each session. A run that is not over goes on only while a process has the folder.
+/// Lists sessions, one a line. An unfinished run can only be running while a process has the folder.
 pub(super) fn listed(records: &[SessionRecord], in_use: bool, style: TextPainter, columns: usize) -> String {
     let shown = session_lookup::shown_length(records);
     let now = now_ms();
@@ -181,7 +182,7 @@ pub(super) struct ExportTarget {
 }
 
 impl ExportTarget {
-    /// `-` and nothing are standard output; a name that ends in `.md` is for people.
+    /// Creates a target. `-` and no name are standard output; a name that ends in `.md` is for people.
     pub(super) fn new(file: Option<PathBuf>, markdown: bool, overwrite: bool) -> Self {
         let file = file.filter(|file| file != Path::new("-"));
         let named =
@@ -275,7 +276,7 @@ pub(super) async fn fork_at(runtime: &Runtime, record: &SessionRecord, seq: Opti
     Ok(runtime.fork(&record.id, seq.unwrap_or(record.last_seq)).await?)
 }
 
-/// A title, if somebody or something gave one: else the first words said.
+/// Returns the session's title, or else the first words of its text.
 pub(super) fn title_of(text: &str) -> String {
     fit(&one_line(text), 60)
 }

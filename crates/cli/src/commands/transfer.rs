@@ -39,7 +39,7 @@ struct TransferEndpoint {
 }
 
 impl TransferEndpoint {
-    /// A place of its kind where nothing is yet, as one is told of it.
+    /// Describes an empty place of this kind, for messages.
     fn empty(&self) -> &'static str {
         match self.nodes {
             Some(_) => "an empty database or schema",
@@ -95,7 +95,7 @@ struct SessionTransferState {
     waiting: Vec<InboxEntryCopy>,
 }
 
-/// From the data folder into a database, or back.
+/// Moves sessions from the data folder into a database, or back.
 pub(crate) async fn migrate(args: MigrateArgs, place: &CliEnvironment) -> Outcome {
     let (from, to) = match (&args.from, &args.to) {
         (None, Some(to)) => (None, Some(to.as_str())),
@@ -159,7 +159,7 @@ async fn carried_whole(from: &TransferEndpoint, to: &TransferEndpoint) -> Outcom
     Ok(carried)
 }
 
-/// Into a folder of its own. One that was interrupted is begun again there.
+/// Backs up into a folder of its own. An interrupted backup is begun again there.
 pub(crate) async fn backup(args: BackupArgs, place: &CliEnvironment) -> Outcome {
     let has_files = std::fs::read_dir(&args.folder).is_ok_and(|mut entries| entries.next().is_some());
     if args.folder.join(COMPLETE).exists() || (has_files && !args.folder.join(BEGUN).exists()) {
@@ -187,7 +187,7 @@ async fn saved(from: &TransferEndpoint, place: &CliEnvironment, into: &Path) -> 
     carried
 }
 
-/// From a folder that `backup` made, to where no other sessions are.
+/// Restores from a folder that `backup` made, to a place without other sessions.
 pub(crate) async fn restore(args: RestoreArgs, place: &CliEnvironment) -> Outcome {
     let name = args.folder.display();
     if args.folder.join(BEGUN).exists() {
@@ -239,7 +239,7 @@ fn check_folder(blobs: Option<&str>) -> Outcome<()> {
     }
 }
 
-/// The database, or without one the data folder.
+/// Opens the database, or without one the data folder.
 async fn depot(
     place: &CliEnvironment,
     db: Option<&str>,
@@ -411,7 +411,7 @@ fn another(
     ))
 }
 
-/// Returns whether something was said at the source while it was carried: then that stayed behind.
+/// Reports whether the source changed during the transfer. The later messages were then left behind.
 async fn went_on(from: &TransferEndpoint, carried: &TransferReport) -> Outcome<bool> {
     let now = from.sessions.created().await?;
     if now.len() != carried.reached.len() {

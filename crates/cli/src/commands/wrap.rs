@@ -54,7 +54,7 @@ impl GatewayAccess {
         format!("{}/v1", self.root)
     }
 
-    /// The key, as a shell reads it.
+    /// Returns the key, as a shell reads it.
     fn key_in_shell(&self) -> String {
         match &self.token_file {
             Some(path) => format!("\"$(cat {})\"", quoted(&path.display().to_string())),
@@ -62,13 +62,13 @@ impl GatewayAccess {
         }
     }
 
-    /// A text for the screen, where no key belongs.
+    /// Returns a text for the screen, where no key belongs.
     fn without_key(&self, text: &str) -> String {
         let key = self.token_file.is_some().then(|| self.key().ok()).flatten().filter(|key| !key.is_empty());
         key.map_or_else(|| text.to_owned(), |key| text.replace(&key, "THE-TOKEN"))
     }
 
-    /// The key itself.
+    /// Returns the key itself.
     ///
     /// # Errors
     /// The token cannot be read.
@@ -337,7 +337,7 @@ fn start(
     CommandError::new(format!("{program} cannot be started: {error}"))
 }
 
-/// A word as a shell reads it.
+/// Returns a word as a shell reads it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

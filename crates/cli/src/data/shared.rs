@@ -21,7 +21,7 @@ pub(crate) struct SharedStoreConfig {
     pub(crate) db: String,
     /// The address of this process for other nodes.
     pub(crate) address: Option<String>,
-    /// The digest of the token that its nodes have. Not known to whoever only carries sessions.
+    /// The digest of the token that the nodes have. A mere transfer of sessions does not know it.
     pub(crate) token_digest: Option<String>,
     /// The place of the blobs, if it is not in this machine's data folder.
     pub(crate) blobs: Option<String>,
@@ -105,7 +105,7 @@ pub(crate) async fn open_whole(
     Err(CommandError::usage("this longhaul was built without PostgreSQL (feature `postgres`)"))
 }
 
-/// The blobs that all nodes share, in a bucket or in a folder.
+/// Opens the blobs that all nodes share, in a bucket or in a folder.
 #[cfg(feature = "postgres")]
 async fn blobs(place: &CliEnvironment, shared: &SharedStoreConfig, max_bytes: u64) -> Outcome<BlobStore> {
     use object_store::aws::AmazonS3Builder;

@@ -22,13 +22,13 @@ pub(super) struct DemoFact {
 }
 
 impl DemoFact {
-    /// The question.
+    /// Returns the question.
     pub(super) fn question(&self) -> String {
         format!("{ASK}{}». Quote the whole line exactly.", self.half)
     }
 }
 
-/// The half line that a question asks for.
+/// Returns the half line that a question asks for.
 pub(super) fn asked_for(question: &str) -> Option<String> {
     let start = question.rfind(ASK)? + ASK.len();
     let end = question[start..].find('»')?;
@@ -67,7 +67,7 @@ fn is_rare(texts: &[String], fact: &DemoFact) -> bool {
     texts.iter().filter(|text| text.contains(&fact.half)).count() == 1
 }
 
-/// A line that makes a good question: a sentence of some length.
+/// Returns a fact for a line that makes a good question: a sentence of some length.
 fn fact(line: &str) -> Option<DemoFact> {
     let words: Vec<&str> = line.split(' ').collect();
     let plain = !line.contains(['«', '»']) && line.is_ascii();
@@ -80,7 +80,7 @@ fn fact(line: &str) -> Option<DemoFact> {
     (spoken.count() >= 3).then(|| DemoFact { line: line.to_owned(), half })
 }
 
-/// A line as it stands in the file: without the number that `read` puts before it.
+/// Returns a line as it is in the file: without the number that `read` puts before it.
 pub(super) fn content(line: &str) -> &str {
     let digits = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
     match digits.strip_prefix(['\t', '→', '|', ':']) {

@@ -93,7 +93,7 @@ fn of_file(path: &str, text: &str) -> String {
     format!("{about} {figures}")
 }
 
-/// The first whole sentence of what stands above everything else: a comment, a title.
+/// Returns the first whole sentence at the top of a file: of a comment, or a title.
 fn opening(lines: &[&str]) -> Option<String> {
     let mut said = String::new();
     for line in lines.iter().take(OPENING_LINES) {
@@ -120,7 +120,7 @@ fn opening(lines: &[&str]) -> Option<String> {
     None
 }
 
-/// Behind the first full stop.
+/// Returns the position behind the first full stop.
 fn ends(text: &str) -> Option<usize> {
     let at = text.find(". ").or_else(|| text.ends_with('.').then(|| text.len() - 1))?;
     Some(at + 1)

@@ -23,17 +23,17 @@ struct LogOutput {
     quiet: bool,
 }
 
-/// From now on log lines are printed there; `None` is standard error again.
+/// Redirects log lines to a writer; `None` is standard error again.
 pub(crate) fn redirect(writer: Option<Box<dyn Write + Send>>) {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).above_input = writer;
 }
 
-/// From now on nothing is printed: a conversation is on the screen, and nobody asked for a log.
+/// Silences the log: a conversation is on the screen, and nobody asked for a log.
 pub(crate) fn hush() {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).quiet = true;
 }
 
-/// One log line.
+/// The writer of log lines.
 #[derive(Debug, Default)]
 pub(crate) struct LogLineWriter;
 

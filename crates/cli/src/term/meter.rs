@@ -33,13 +33,13 @@ impl ContextMeterBar {
         }
     }
 
-    /// One that shows every mark.
+    /// Returns a meter that shows every mark.
     #[cfg(test)]
     pub(crate) fn sample() -> Self {
         tests::METER
     }
 
-    /// The bar and the caption, for `cells` cells.
+    /// Returns the bar and the caption, for `cells` cells.
     pub(crate) fn line(&self, cells: usize, style: TextPainter) -> String {
         if self.window == 0 {
             return String::new();

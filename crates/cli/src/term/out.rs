@@ -1,4 +1,4 @@
-//! The two streams: data goes to standard output, everything else to standard error.
+//! The two output streams: data on standard output, everything else on standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -33,7 +33,7 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a message. Nobody reading it is fine.
+/// Writes a message. A missing reader is no error.
 pub(crate) fn message(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

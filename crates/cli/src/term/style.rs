@@ -45,7 +45,7 @@ pub(crate) struct TextPainter {
 }
 
 impl TextPainter {
-    /// With colours, or without.
+    /// Creates a painter with colours, or without.
     pub(crate) fn new(colour: bool) -> Self {
         Self { colour }
     }
@@ -55,7 +55,7 @@ impl TextPainter {
         self.colour
     }
 
-    /// Beside the point.
+    /// Paints less important text.
     pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
@@ -65,7 +65,7 @@ impl TextPainter {
         self.paint("1", text)
     }
 
-    /// The one accent.
+    /// Paints text in the one accent.
     pub(crate) fn accent(self, text: &str) -> String {
         self.paint("36", text)
     }

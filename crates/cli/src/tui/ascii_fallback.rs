@@ -8,7 +8,7 @@ use crate::term::text::char_width;
 /// The set of characters that the terminal shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum GlyphSet {
-    /// All.
+    /// All characters.
     #[default]
     Unicode,
     /// The first 128.
@@ -26,7 +26,7 @@ impl GlyphSet {
         if locale.is_none_or(speaks) { Self::Unicode } else { Self::Ascii }
     }
 
-    /// The text as the terminal can show it, as wide as it was.
+    /// Returns the text as the terminal can show it, in its old width.
     pub(crate) fn set(self, text: &str) -> Cow<'_, str> {
         if self == Self::Unicode || text.is_ascii() {
             return Cow::Borrowed(text);

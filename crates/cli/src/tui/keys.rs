@@ -2,7 +2,7 @@
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// Something a person does.
+/// An action of the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyAction {
     Insert(char),
@@ -33,7 +33,7 @@ pub(crate) enum KeyAction {
 }
 
 impl KeyAction {
-    /// The action of a key, if it has one.
+    /// Returns the action of a key, if it has one.
     pub(crate) fn of(key: &KeyEvent) -> Option<Self> {
         if key.kind == KeyEventKind::Release {
             return None;
@@ -66,10 +66,11 @@ impl KeyAction {
     }
 }
 
-/// More keys at once than anybody types.
+/// A number of simultaneous keys that nobody types.
 const TYPED_AT_ONCE: usize = 8;
 
-/// Returns whether what came at once looks like the beginning of a paste that the terminal did not mark.
+/// Reports whether events that arrived together look like the beginning of a paste that the terminal did not
+/// mark.
 pub(crate) fn is_paste(batch: &[Event]) -> bool {
     batch.len() > TYPED_AT_ONCE && batch.iter().all(|event| letter(event).is_some())
 }

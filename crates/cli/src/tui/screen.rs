@@ -24,14 +24,14 @@ use super::view::LiveRows;
 /// Pastes are marked.
 const BEGIN: &str = "\u{1b}[?2004h";
 
-/// Shift-Enter is told from Enter.
+/// The code that makes the terminal tell Shift-Enter from Enter.
 const NAME_KEYS: &str = "\u{1b}[>1u";
 
-/// All of it undone, the cursor seen, no paint.
+/// The codes that undo all modes, show the cursor and end all paint.
 const END: &str = "\u{1b}[?2026l\u{1b}[?2004l\u{1b}[?25h\u{1b}[0m";
 const NAME_NO_KEYS: &str = "\u{1b}[<1u";
 
-/// More of a paste comes within this time.
+/// The maximum time between two parts of a paste.
 const GAP: Duration = Duration::from_millis(25);
 
 /// A stop takes effect within this time.
@@ -58,7 +58,7 @@ pub(crate) enum ScreenInput {
     Resized,
     /// A log line.
     Logged(String),
-    /// The terminal is gone.
+    /// The terminal has ended.
     Gone,
 }
 
@@ -108,7 +108,7 @@ impl TerminalScreen {
         Ok(screen)
     }
 
-    /// The next thing that comes from outside.
+    /// Returns the next input from outside.
     pub(crate) async fn next(&mut self) -> ScreenInput {
         self.heard.recv().await.unwrap_or(ScreenInput::Gone)
     }
@@ -125,7 +125,7 @@ impl TerminalScreen {
         Ok(())
     }
 
-    /// The terminal has another size; the one it has now.
+    /// Adopts the terminal's new size, and returns it.
     pub(crate) fn resized(&mut self) -> (usize, usize) {
         let size = size();
         self.terminal.backend_mut().set_columns(u16::try_from(size.0).unwrap_or(u16::MAX));
@@ -137,7 +137,7 @@ impl TerminalScreen {
         self.terminal.backend_mut().forget();
     }
 
-    /// Back to the shell, until it calls.
+    /// Suspends to the shell, until the shell resumes this process.
     ///
     /// # Errors
     /// The terminal's.
@@ -185,7 +185,7 @@ fn take(manners: TerminalProfile) -> io::Result<()> {
     out::data(&format!("{BEGIN}{}", if manners.names_keys { NAME_KEYS } else { "" }))
 }
 
-/// Once; what is not taken is not given back.
+/// Gives the terminal back, once, and only if it was taken.
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let keys = if KEYS_NAMED.load(Ordering::SeqCst) { NAME_NO_KEYS } else { "" };
@@ -194,8 +194,8 @@ fn give_back() {
     }
 }
 
-/// The thread that draws gives the terminal back before it says why it panicked. The others have their last words
-/// put above the live rows.
+/// Installs a panic hook. The drawing thread gives the terminal back before it prints its panic. Other
+/// threads have their last words put above the live rows.
 fn give_back_on_panic() {
     PANICS.call_once(|| {
         let usual = std::panic::take_hook();
@@ -218,7 +218,7 @@ fn give_back_on_panic() {
     });
 }
 
-/// Reads what comes, what comes at once together, until nothing comes any more or nobody listens.
+/// Reads input and joins events that arrive together, until there is no more input or no receiver.
 fn listen(sender: &UnboundedSender<ScreenInput>) {
     while let Ok(first) = read() {
         let mut batch = vec![first];

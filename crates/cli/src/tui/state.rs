@@ -42,11 +42,11 @@ pub(crate) enum UiCommand {
     Change { id: String, text: String },
     /// The run is to end.
     Cancel,
-    /// Out.
+    /// The interface ends.
     Leave,
     /// Back to the shell for a while.
     Suspend,
-    /// Everything is to be drawn again.
+    /// Everything must be drawn again.
     Redraw,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct UiState {
 }
 
 impl UiState {
-    /// Nothing said, in a terminal of this size.
+    /// Creates an empty state, in a terminal of this size.
     pub(crate) fn new(
         style: TextPainter,
         columns: usize,
@@ -124,7 +124,7 @@ impl UiState {
         state
     }
 
-    /// The terminal has this size now.
+    /// Sets the size of the terminal.
     pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
         self.size = (columns, rows);
         (self.columns, self.rows) = (columns.max(NARROWEST), rows.max(2));
@@ -145,7 +145,7 @@ impl UiState {
         lines.lines().map(|line| self.broken(line) + "\n").collect()
     }
 
-    /// A line that was set for a wider terminal, or for none, as this one can show it.
+    /// Breaks a line that was set for a wider terminal, or for none, to fit this one.
     pub(super) fn broken(&self, line: &str) -> String {
         let text = visible(line);
         if width(&text) < self.columns {
@@ -197,7 +197,7 @@ impl UiState {
         }
     }
 
-    /// The tool of the question that is open. What was being written waits until it is answered.
+    /// Sets the tool of the open question. The draft waits until the question is answered.
     pub(crate) fn set_asked(&mut self, tool: Option<&str>) {
         match (tool, self.asked.take()) {
             (Some(tool), Some(asked)) => self.asked = Some(ApprovalPrompt { tool: tool.to_owned(), ..asked }),
@@ -211,12 +211,12 @@ impl UiState {
         }
     }
 
-    /// The tool that waits for an answer.
+    /// Returns the tool that waits for an answer.
     pub(super) fn asked(&self) -> Option<&str> {
         self.asked.as_ref().map(|asked| asked.tool.as_str())
     }
 
-    /// The place in the queue of the message that is being changed.
+    /// Returns the position in the queue of the message that is being changed.
     pub(super) fn changing(&self) -> Option<usize> {
         let id = self.changing.as_ref()?;
         self.queue.iter().position(|waiting| waiting.id == *id).map(|at| at + 1)
@@ -232,7 +232,7 @@ impl UiState {
         self.hint = Some((text.to_owned(), now + HINT));
     }
 
-    /// The hint of the moment.
+    /// Returns the present hint.
     pub(super) fn hinted(&self, now: Millis) -> Option<&str> {
         self.hint.as_ref().filter(|(_, until)| now < *until).map(|(text, _)| text.as_str())
     }
@@ -242,7 +242,7 @@ impl UiState {
         self.editor.folded()
     }
 
-    /// Does what a key means; what remains is a wish.
+    /// Handles a key's action. Returns a command if the owner of the session has to act.
     pub(crate) fn act(&mut self, action: KeyAction, now: Millis) -> Option<UiCommand> {
         match action {
             KeyAction::Enter => return self.enter(now),
@@ -297,7 +297,7 @@ impl UiState {
         }
     }
 
-    /// Among the offers, in the text, in the queue, in the history: whichever is there first.
+    /// Moves up in the first of these that is there: the offers, the text, the queue, the history.
     fn up(&mut self) {
         if self.completion.offers(self.typed()).len() > 1 {
             return self.completion.step(self.editor.folded(), false);
@@ -368,7 +368,8 @@ impl UiState {
         Some(UiCommand::Entered(text))
     }
 
-    /// Once cancels, twice leaves; what is written goes first where nothing is to be cancelled.
+    /// Handles Ctrl-C: the first cancels, the second leaves. If nothing can be cancelled, the draft is
+    /// dropped first.
     fn interrupt(&mut self, now: Millis, again: &str) -> Option<UiCommand> {
         if self.changing.take().is_some() {
             self.editor.set("");

@@ -18,7 +18,7 @@ pub(crate) struct TerminalProfile {
 }
 
 impl TerminalProfile {
-    /// By what the surroundings say.
+    /// Returns the profile that the environment suggests.
     pub(crate) fn of(place: &CliEnvironment) -> Self {
         let term = place.variable("TERM").unwrap_or_default();
         let is = |name: &str| term == name || term.starts_with(&format!("{name}-"));

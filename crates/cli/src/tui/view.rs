@@ -1,4 +1,4 @@
-//! The live rows: the line that comes in, what runs, what waits, the meter, the input, and what helps with it.
+//! The live rows: the streaming line, running tools, waiting messages, the meter, the input, and its help.
 
 use longhaul_core::ids::Millis;
 use ratatui::Frame;
@@ -18,7 +18,7 @@ const TOOLS: usize = 4;
 /// Commands offered at once.
 const OFFERS: usize = 6;
 
-/// From this many rows on there is room for an empty one.
+/// The number of rows from which there is room for an empty one.
 const ROOMY: usize = 16;
 
 /// Columns of a message that waits.
@@ -52,7 +52,7 @@ impl LiveRows {
 }
 
 impl UiState {
-    /// The live rows as they are at `now`.
+    /// Returns the live rows at `now`.
     pub(crate) fn view(&self, now: Millis) -> LiveRows {
         let (input, cursor) = self.input();
         let help = self.help(now);
@@ -79,7 +79,7 @@ impl UiState {
         paint::rows(text, self.columns).into_iter().next().unwrap_or_default()
     }
 
-    /// The line of an answer that is coming in.
+    /// Returns the last line of a streaming answer.
     fn tail(&self) -> Vec<Line<'static>> {
         if self.tail.is_empty() {
             return Vec::new();
@@ -138,7 +138,7 @@ impl UiState {
         self.columns.saturating_sub(width(&self.mark()) + 1).max(2)
     }
 
-    /// The rows of the input, and where in them the cursor is: column and row.
+    /// Returns the rows of the input, and the cursor's column and row in them.
     fn input(&self) -> (Vec<Line<'static>>, (usize, usize)) {
         let mark = self.mark();
         let painted = match self.asked().is_some() || self.changing().is_some() {
@@ -182,7 +182,7 @@ impl UiState {
         }
     }
 
-    /// Below the input: the commands it may become, or a hint.
+    /// Returns the rows below the input: the commands that it may become, or a hint.
     fn help(&self, now: Millis) -> Vec<Line<'static>> {
         let offers = self.completion.offers(self.typed());
         let chosen = self.completion.chosen(self.typed());

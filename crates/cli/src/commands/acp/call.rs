@@ -32,7 +32,7 @@ pub(super) struct EditorToolCall {
 /// The content of a file before a call changed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum PriorFileContent {
-    /// Nobody looked, or it could not be read.
+    /// Nobody looked, or the file could not be read.
     #[default]
     Unknown,
     /// There was none.
@@ -49,7 +49,7 @@ impl EditorToolCall {
         Self { id, tool, arguments, root, before, output: String::new() }
     }
 
-    /// The file that a call changes, as its arguments name it.
+    /// Returns the file that a call changes, as its arguments name it.
     pub(super) fn changed_file<'a>(tool: &str, arguments: &'a Value) -> Option<&'a str> {
         matches!(tool, "edit" | "write").then(|| arguments["path"].as_str()).flatten()
     }
@@ -82,7 +82,7 @@ impl EditorToolCall {
         self.update(ToolCallUpdateFields::new().status(ToolCallStatus::InProgress))
     }
 
-    /// More of its output: the newest part of it is shown, since each update replaces the one before.
+    /// Adds output of the call. The update shows the newest part, since each update replaces the one before.
     pub(super) fn printed(&mut self, text: &str) -> ToolCallUpdate {
         self.output.push_str(text);
         let surplus = self.output.chars().count().saturating_sub(TAIL);
@@ -124,7 +124,7 @@ impl EditorToolCall {
         }
     }
 
-    /// A line of Markdown.
+    /// Returns the title as a line of Markdown.
     fn title(&self) -> String {
         let path = self.text("path");
         let quoted = |text: &str| code(&fit(&one_line(text), TITLE));
@@ -180,7 +180,7 @@ impl EditorToolCall {
         vec![ToolCallContent::from(diff)]
     }
 
-    /// Output of our own tools is no Markdown.
+    /// Sets the output of our own tools, which is no Markdown, as text.
     fn set(&self, text: &str) -> String {
         match self.kind() {
             ToolKind::Other => text.to_owned(),
@@ -189,14 +189,14 @@ impl EditorToolCall {
     }
 }
 
-/// A command that its title does not hold: whoever allows it must see all of it.
+/// Shows a command that its title does not hold: whoever allows the command must see all of it.
 fn whole_command(command: &str) -> Vec<ToolCallContent> {
     let shown = spelled(command);
     let is_title = fit(&one_line(command), TITLE) == command;
     (!is_title).then(|| ToolCallContent::from(text_block(&fenced(&shown)))).into_iter().collect()
 }
 
-/// Text in which nothing hides: what would not show is spelled out.
+/// Returns text in which nothing hides: invisible characters are spelled out.
 fn spelled(text: &str) -> String {
     let is_hidden = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t'))
@@ -207,7 +207,7 @@ fn spelled(text: &str) -> String {
     spelled.collect()
 }
 
-/// A path of the workspace, without going to the disk.
+/// Returns a path of the workspace, without a look at the disk.
 fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     let mut whole = PathBuf::new();
     for component in root.join(path).components() {
@@ -222,7 +222,7 @@ fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     whole.starts_with(root).then_some(whole)
 }
 
-/// Text in a fence longer than any that is in it.
+/// Puts text in a fence longer than any that is in it.
 pub(super) fn fenced(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
@@ -234,7 +234,7 @@ fn code(text: &str) -> String {
     format!("{mark}{pad}{text}{pad}{mark}")
 }
 
-/// Of backticks, wherever they stand.
+/// Returns the length of the longest run of backticks in the text.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

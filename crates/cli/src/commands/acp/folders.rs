@@ -27,7 +27,7 @@ struct SessionFolderRecord {
 }
 
 impl SessionFolderIndex {
-    /// Reads what is known. A line that cannot be read says nothing.
+    /// Reads the file. A line that cannot be read is skipped.
     pub(super) fn load(data_dir: &Path) -> Self {
         let file = data_dir.join(FILE);
         let text = fs::read_to_string(&file).unwrap_or_default();
@@ -36,7 +36,7 @@ impl SessionFolderIndex {
         Self { file, known }
     }
 
-    /// The folder of a session, if an editor ever opened it.
+    /// Returns the folder of a session, if an editor ever opened the session.
     pub(super) fn of(&self, session: &SessionId) -> Option<&PathBuf> {
         self.known.get(session.as_str())
     }

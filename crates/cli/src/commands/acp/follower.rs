@@ -34,7 +34,7 @@ use super::workspace_runtimes::WorkspaceRuntime;
 /// The way to the editor.
 pub(super) type Connection = ConnectionTo<Client>;
 
-/// Files whose old text is shown beside the new one, and media that are shown, are no larger, in bytes.
+/// The maximum size, in bytes, of files whose old text is shown beside the new one, and of shown media.
 const LARGEST_SHOWN: u64 = 4 << 20;
 
 const ALLOW: &str = "allow";
@@ -46,7 +46,7 @@ pub(super) struct SessionFollower {
     room: Arc<WorkspaceRuntime>,
     watch: EventReceiver,
     updates: EditorUpdateTranslator,
-    /// All that events up to this one mean was told.
+    /// The position up to which all events were sent.
     seen: Seq,
     /// Questions that the editor has not answered.
     asked: BTreeMap<String, CancellationToken>,
@@ -71,7 +71,7 @@ impl SessionFollower {
         }
     }
 
-    /// Tells the whole conversation so far.
+    /// Sends the whole conversation so far.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -83,7 +83,7 @@ impl SessionFollower {
         told
     }
 
-    /// Tells what happens until `work` is done, and what had happened by then.
+    /// Sends the events that happen until `work` is done, and those that had happened by then.
     pub(super) async fn follow<T>(&mut self, to: &Connection, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         let done = loop {
@@ -151,13 +151,13 @@ impl SessionFollower {
         }
     }
 
-    /// Sends an update. An editor that has left is told nothing.
+    /// Sends an update, unless the editor has left.
     pub(super) fn send(&self, to: &Connection, update: SessionUpdate) {
         let notification = SessionNotification::new(self.session.id().as_str().to_owned(), update);
         let _ = to.send_notification(notification);
     }
 
-    /// A name for something the agent says beside the model.
+    /// Returns an id for a message of the agent beside the model's.
     pub(super) fn remark_id(&self) -> String {
         format!("remark-{}", self.seen)
     }

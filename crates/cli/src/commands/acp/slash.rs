@@ -45,7 +45,7 @@ impl EditorCommand {
         }
     }
 
-    /// Does it; what is said of it, in Markdown.
+    /// Performs the command, and returns the result in Markdown.
     ///
     /// # Errors
     /// Why it was not done.

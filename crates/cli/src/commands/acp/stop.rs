@@ -36,22 +36,22 @@ pub(super) fn remark(settled: &RunOutcome) -> Option<&'static str> {
     }
 }
 
-/// An error of ours with a sentence for the person.
+/// Creates an internal error with a sentence for the person.
 pub(super) fn internal(message: impl Into<String>) -> Error {
     Error::new(agent_client_protocol::ErrorCode::INTERNAL_ERROR, message)
 }
 
-/// Something in the editor's request is not as it must be.
+/// Creates the error that an editor's request is invalid.
 pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::new(agent_client_protocol::ErrorCode::INVALID_PARAMS, message)
 }
 
-/// An error of a command, whole.
+/// Converts an error of a command, whole.
 pub(super) fn failed(failure: &CommandError) -> Error {
     internal(failure.message())
 }
 
-/// An error of a session.
+/// Converts an error of a session.
 pub(super) fn refused(id: &str, error: &SessionError) -> Error {
     match error {
         SessionError::Store(StoreError::NotFound(_)) => not_found(id),
@@ -59,7 +59,7 @@ pub(super) fn refused(id: &str, error: &SessionError) -> Error {
     }
 }
 
-/// There is no such session.
+/// Creates the error that there is no such session.
 pub(super) fn not_found(id: &str) -> Error {
     schema::Error::session_not_found(SessionId::new(id)).into()
 }

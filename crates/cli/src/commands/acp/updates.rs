@@ -149,7 +149,7 @@ impl EditorUpdateTranslator {
         }
     }
 
-    /// A call as a person is asked about it.
+    /// Returns a call as a person is asked about it.
     pub(super) fn asked(&self, call_id: &str) -> Option<ToolCallUpdate> {
         self.calls.get(call_id).map(EditorToolCall::asked)
     }
@@ -163,7 +163,8 @@ impl EditorUpdateTranslator {
         call.map(|call| SessionUpdate::ToolCallUpdate(update(call))).into_iter().collect()
     }
 
-    /// A piece of the answer in flight. One that does not go on from what was sent waits for the whole message.
+    /// Translates a piece of the answer in flight. A piece that does not continue the sent text waits for the
+    /// whole message.
     fn chunk(&mut self, told: &ApiEvent) -> Vec<SessionUpdate> {
         let (id, content) = (told.text("messageId"), told.text("content"));
         let voice = if told.text("chunkType") == "reasoning" {
@@ -245,7 +246,7 @@ impl EditorUpdateTranslator {
     }
 }
 
-/// The meter, as after each step.
+/// Returns the meter, as after each step.
 fn usage(told: &ApiEvent, beside: &UpdateDetails) -> SessionUpdate {
     let number = |key: &str| told.payload.get(key).and_then(Value::as_u64).unwrap_or_default();
     usage_of(number("total"), number("window"), beside.cost)
@@ -257,12 +258,13 @@ pub(super) fn usage_of(total: u64, window: u64, cost: Option<f64>) -> SessionUpd
     SessionUpdate::UsageUpdate(UsageUpdate::new(total, window).cost(cost))
 }
 
-/// A text of the agent that belongs to no message of the model's.
+/// Creates an update with a text of the agent that belongs to no message of the model's.
 pub(super) fn remark(id: &str, text: &str) -> SessionUpdate {
     SessionUpdate::AgentMessageChunk(chunk(text_block(text), id))
 }
 
-/// Text of the model's; nothing for nothing. The two voices of a message are two messages to an editor.
+/// Creates an update with the model's text, or none for empty text. Text and reasoning of a message are two
+/// messages to an editor.
 fn said(voice: EditorTextKind, id: &str, text: &str) -> Option<SessionUpdate> {
     let block = text_block(text);
     (!text.is_empty()).then(|| match voice {

@@ -46,7 +46,7 @@ struct LineChat<'a, 'b> {
     columns: usize,
 }
 
-/// Talks until the person leaves or goes elsewhere.
+/// Talks until the person leaves or changes the session.
 pub(super) async fn talk(
     talk: &mut ChatContext<'_>,
     console: &mut LineConsole,
@@ -103,7 +103,7 @@ impl LineChat<'_, '_> {
         }
     }
 
-    /// The editor must know first, or it erases rows that are not its own.
+    /// Resizes. The editor must know the new size first, or it erases rows that are not its own.
     async fn resize(&mut self) {
         tokio::time::sleep(SETTLE).await;
         self.columns = out::columns();
@@ -150,7 +150,7 @@ impl LineChat<'_, '_> {
         }
     }
 
-    /// Once cancels, twice leaves; a paste that waits is dropped first.
+    /// Handles Ctrl-C: the first cancels, the second leaves. A waiting paste is dropped first.
     fn interrupt(&mut self) -> Option<ChatTransition> {
         if !self.pasted.is_empty() {
             self.pasted.clear();

@@ -1,5 +1,5 @@
-//! Messages of several lines. Lines that come faster than anybody types are a paste: they become one message,
-//! which is sent when a person presses Enter. A line that ends in a backslash goes on in the next.
+//! Messages of several lines. Lines that arrive faster than a person types are a paste: they become one
+//! message, which is sent when a person presses Enter. A line that ends in a backslash continues in the next.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) enum LineInputResult {
     Text(String),
     /// Lines that wait for Enter.
     Held,
-    /// Something else was typed right behind it.
+    /// Another input followed at once.
     Other(ConsoleInput),
 }
 
@@ -36,7 +36,7 @@ impl PasteBuffer {
         self.lines.len()
     }
 
-    /// Returns whether the newest of them said that it goes on.
+    /// Reports whether the newest line ends in a continuation mark.
     pub(super) fn goes_on(&self) -> bool {
         self.goes_on
     }
@@ -62,7 +62,7 @@ impl PasteBuffer {
         }
     }
 
-    /// Takes lines that came together; the whole message, if that was its end.
+    /// Adds lines that arrived together. Returns the whole message, if they end it.
     fn add(&mut self, mut lines: Vec<String>) -> Option<String> {
         let is_paste = lines.len() > 1;
         self.goes_on = match lines.last_mut() {
@@ -78,7 +78,7 @@ impl PasteBuffer {
     }
 }
 
-/// Returns whether a line says that it goes on. Two backslashes are one that is meant.
+/// Reports whether a line ends in a continuation mark. Two backslashes are one literal backslash.
 pub(crate) fn goes_on(line: &str) -> bool {
     line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }

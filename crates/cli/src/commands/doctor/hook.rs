@@ -21,7 +21,7 @@ case $at in */*) [ -e "$at" ] || exit 3; : < "$at" || exit 4 ;; esac"#;
 /// The maximum time of that look-up.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// A line for each, label and fact. None is run.
+/// Returns a line for each hook, label and fact. No hook is run.
 pub(super) async fn facts(
     place: &CliEnvironment,
     config: &AgentConfig,
@@ -63,7 +63,7 @@ async fn command(place: &CliEnvironment, line: &str, sandbox: &Arc<Sandbox>, sty
     "is there".to_owned()
 }
 
-/// The program and the files of a command line, as far as they are plain words.
+/// Returns the program and the files of a command line, as far as they are plain words.
 fn named(line: &str) -> Vec<&str> {
     let is_plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+".contains(c));
     let words = line.split_whitespace().take_while(is_plain);

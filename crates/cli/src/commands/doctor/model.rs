@@ -7,7 +7,7 @@ use crate::commands::NO_TOOLS;
 use crate::model_facts::{ModelFacts, dollars};
 use crate::term::human::grouped;
 
-/// A line for each, label and fact.
+/// Returns a line for each fact, label and fact.
 pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
     let mut facts = vec![("window", window(model))];
     if let Some(output) = model.max_output() {

@@ -12,7 +12,7 @@ use crate::term::text::visible;
 /// Paths of a list that are named; others are counted.
 const NAMED: usize = 12;
 
-/// A line for each thing, label and fact.
+/// Returns a line for each permission, label and fact.
 pub(super) fn facts(
     place: &CliEnvironment,
     config: &AgentConfig,

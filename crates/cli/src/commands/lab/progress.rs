@@ -35,12 +35,12 @@ fn line(number: usize, all: usize, sessions: usize, policy: &str) -> String {
     format!("replay {number} of {all} · session {session} of {sessions} · {policy}")
 }
 
-/// In place of what stood there.
+/// Prints a line in place of the last one.
 pub(super) fn say(line: &str) {
     out::message(&format!("\r\u{1b}[K{}", fit(line, out::width())));
 }
 
-/// The line is free again.
+/// Clears the line.
 pub(super) fn end() {
     say("");
 }

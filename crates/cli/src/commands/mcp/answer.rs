@@ -40,12 +40,12 @@ pub(super) async fn answer(place: &CliEnvironment, asked: McpToolRequest) -> Out
     }
 }
 
-/// The newest, unless another is meant.
+/// Returns the session that is meant: the newest, unless another is named.
 fn meant(session: Option<&String>) -> &str {
     session.map_or("last", String::as_str)
 }
 
-/// Of which session something is. The original stands alone, byte for byte.
+/// Returns the heading with the session of an answer. The original has none: it is unchanged, byte for byte.
 fn about(record: &SessionRecord) -> String {
     format!("(session {} · {})", record.id, record.title.as_deref().unwrap_or("no title"))
 }

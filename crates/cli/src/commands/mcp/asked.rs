@@ -15,7 +15,7 @@ pub(super) struct McpToolSpec {
     read_only: bool,
 }
 
-/// All tools.
+/// The specifications of all tools.
 pub(super) const TOOLS: &[McpToolSpec] = &[
     McpToolSpec {
         name: "recall",
@@ -53,7 +53,7 @@ pub(super) const TOOLS: &[McpToolSpec] = &[
     },
 ];
 
-/// A tool in the protocol's form.
+/// Returns a tool in the protocol's form.
 pub(super) fn described(tool: &McpToolSpec) -> Tool {
     let schema: JsonObject = serde_json::from_str(tool.schema).unwrap_or_default();
     let annotations = ToolAnnotations::with_title(tool.title)

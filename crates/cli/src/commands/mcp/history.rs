@@ -25,7 +25,7 @@ struct SearchableMessage {
     text: String,
 }
 
-/// The messages that match a query best, in words.
+/// Returns the messages that match a query best, in words.
 ///
 /// # Errors
 /// The data folder cannot be read.

@@ -12,7 +12,7 @@ use longhaul::config::nearest;
 /// The window size for clients that must have one. Behind the gateway the window has no end.
 const WINDOW: u64 = 1_000_000;
 
-/// And of the longest answer.
+/// The maximum answer for clients that must have one.
 const OUTPUT: u64 = 32_000;
 
 /// The variable that holds the token where a client reads it from its environment.
@@ -33,7 +33,7 @@ pub(super) struct WrapClient {
 pub(super) struct WrapClientSetup {
     pub(super) environment: Vec<(&'static str, EnvironmentValue)>,
     pub(super) arguments: Vec<String>,
-    /// Arguments that stand for the files where they are not written.
+    /// Arguments that replace the files where the files are not written.
     pub(super) arguments_by_run: Vec<String>,
     /// Environment variables that replace the files where the files are not written.
     pub(super) only_by_run: Vec<(&'static str, EnvironmentValue)>,
@@ -77,7 +77,7 @@ pub(super) struct ClientSettingsFile {
     pub(super) change: SettingsFileChange,
 }
 
-/// All of them.
+/// All clients.
 const CLIENTS: [WrapClient; 11] = [
     WrapClient { name: "claude", about: "Claude Code (2.1)", program: Some("claude"), setup: claude },
     WrapClient { name: "codex", about: "Codex (0.169)", program: Some("codex"), setup: codex },
@@ -102,7 +102,7 @@ const CLIENTS: [WrapClient; 11] = [
     },
 ];
 
-/// The client by its name.
+/// Returns the client by its name.
 ///
 /// # Errors
 /// Usage, for one that is not known or cannot be pointed here.

@@ -184,7 +184,7 @@ fn remove(path: &Path) -> Outcome<()> {
     }
 }
 
-/// A copy beside the file, under a name that is free.
+/// Writes a copy beside the file, under a free name.
 fn kept(path: &Path, old: &str) -> Outcome<PathBuf> {
     let name = |number: u32| {
         let mut name = path.as_os_str().to_owned();
@@ -203,7 +203,7 @@ fn mode_of(path: &Path) -> u32 {
     fs::metadata(path).map_or(0o600, |known| known.permissions().mode() & 0o777)
 }
 
-/// The file whole or not at all. One that is new is its owner's only: it may hold a key.
+/// Writes the file whole or not at all. A new file is readable for its owner only: it may hold a key.
 fn put(path: &Path, text: &str) -> Outcome<()> {
     put_as(path, text, mode_of(path))
 }
