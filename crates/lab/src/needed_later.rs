@@ -72,6 +72,7 @@ impl NeedIndex {
         let mut places = WordIndex::default();
         let answers: BTreeSet<usize> = recording.answers().collect();
         for (at, entry) in recording.entries.iter().enumerate() {
+            // The entry's own words are read afterwards: only earlier entries can hold what it needs.
             let needs = if answers.contains(&at) { items(&entry.text) } else { BTreeSet::new() };
             let needs = needs.into_iter().filter_map(|item| {
                 let holders = places.holders(&item, recording, at);
@@ -202,6 +203,7 @@ fn recall(
     room_tokens: u64,
 ) -> String {
     let weight = |at: usize| match recording.entries[at].tokens {
+        // An entry that is never sent, like an answer lost in a crash, cannot be recalled.
         0 => 0.0,
         _ if shown.shows(at) => SHOWN_WEIGHT,
         _ => 1.0,

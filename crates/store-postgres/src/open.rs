@@ -70,6 +70,7 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Postgre
         tracing::debug!(%error, "a connection was not closed cleanly");
     }
     let pool = |size| {
+        // The pool's own test has no time limit: a dead connection would block the caller there.
         PgPoolOptions::new().max_connections(size).acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false)
     };
     let trust = ConnectionTrust::default();

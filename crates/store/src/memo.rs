@@ -88,6 +88,7 @@ impl PrefixCacheKey {
     pub fn new(scope: &PrefixCacheScope<'_>, prefix: &[u8; 32]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 memo of view edits");
         for part in [scope.credential, scope.upstream.as_bytes(), scope.policy.as_bytes(), prefix] {
+            // The length before each part keeps the parts apart: no two scopes hash the same bytes.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }

@@ -188,6 +188,7 @@ impl SessionChangePublisher {
     pub fn subscribe(&self) -> SessionChangeReceiver {
         let inbound = Arc::new(SessionChangeQueue::default());
         let mut receivers = lock(&self.receivers);
+        // A receiver that subscribes after the end must not wait for ever.
         inbound.lock().ended = receivers.ended;
         receivers.inbound.push(Arc::downgrade(&inbound));
         SessionChangeReceiver { inbound }

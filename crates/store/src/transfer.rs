@@ -257,6 +257,7 @@ impl SessionCopyHasher {
     }
 
     fn text(&mut self, text: &str) -> &mut Self {
+        // The length keeps neighbouring texts apart: `ab`, `c` must not hash like `a`, `bc`.
         self.number(text.len() as u64);
         self.0.update(text.as_bytes());
         self

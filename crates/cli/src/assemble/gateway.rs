@@ -170,6 +170,7 @@ fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<UpstreamO
     upstream.endpoint.variables = NetworkVariables::from_environment(&place.environment);
     upstream.endpoint.declared = DeclaredLimits { window: listed.window, ..DeclaredLimits::default() };
     if let Some(dialects) = &listed.dialects {
+        // A list in the file is final, so the gateway does not look for other dialects.
         upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();
         upstream.finds_dialects = false;
     }

@@ -60,6 +60,7 @@ fn approvals(
 ) -> BTreeMap<String, ToolApproval> {
     let decided = tools.specs().into_iter().filter_map(|spec| {
         let rules = rules_of(&config.approvals.rules, &spec.name, asking);
+        // The closures of the person's own file are kept apart: no rule of a found file may override them.
         let closures = rules_of(&config.approvals.closures, &spec.name, asking);
         let approval = match (rules.as_slice(), closures.as_slice()) {
             ([], []) => return None,
@@ -83,6 +84,7 @@ fn rules_of(rules: &[ApprovalRule], tool: &str, asking: ToolApprovalMode) -> Vec
             Decision::Deny => ToolApproval::Deny(BY_RULE.to_owned()),
         };
         fitting.push(ArgumentRule { patterns: rule.matching.clone(), approval });
+        // A rule without patterns decides every call, so later rules never apply.
         if rule.matching.is_empty() {
             break;
         }

@@ -106,6 +106,7 @@ fn survivals(events: &[Event]) -> BTreeMap<String, RetentionReport> {
             EventBody::ViewEdited(edit) => Some((edit.id.to_string(), ViewSnapshot::of(&history))),
             _ => None,
         };
+        // A log that does not fold to its end still gives the reports of its beginning.
         if history.apply(event).is_err() {
             break;
         }

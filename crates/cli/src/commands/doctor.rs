@@ -29,6 +29,7 @@ const NAMED: usize = 4;
 pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     let style = super::style(place);
     let (loaded, found) = (agent_file::load(place), model_discovery::probe().await);
+    // Without a readable agent file the other checks run with the defaults.
     let config = loaded.as_ref().map(|loaded| loaded.config.clone()).unwrap_or_default();
     let mut facts = vec![
         ("longhaul", env!("CARGO_PKG_VERSION").to_owned()),
@@ -57,6 +58,7 @@ pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     for (label, fact) in facts {
         out::rows(&format!("{} {fact}\n", style.dim(&format!("{label:<LABEL$}"))))?;
     }
+    // The file's error is printed last: the row of the agent file refers to it.
     loaded.map(|_| DONE)
 }
 

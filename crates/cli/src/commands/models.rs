@@ -76,6 +76,7 @@ async fn list(
         if near && served.contains(name) {
             let mut other = config.clone();
             other.model.name.clone_from(name);
+            // Limits beside `model.name` hold for that model only.
             (other.model.context_window, other.model.max_output_tokens) = (None, None);
             ModelFacts::ask(place, &other).await.map(|(_, facts)| facts)
         } else {

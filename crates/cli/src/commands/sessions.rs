@@ -165,6 +165,7 @@ pub(super) fn conversation(
         for mut happening in ui_event::of_event(event) {
             let is_compaction = matches!(happening, UiEvent::Compacted(_));
             if let Some(edit) = happening.edit() {
+                // For cleared results the event itself has the right numbers.
                 edit.gone = gone.get(&edit.id).filter(|_| is_compaction).copied().unwrap_or(edit.gone);
                 edit.undo = offers.get(&edit.id).cloned().unwrap_or_default();
             }
@@ -199,6 +200,7 @@ impl ExportTarget {
             return Ok(write(&mut BufWriter::new(io::stdout().lock()))?);
         };
         let mut options = OpenOptions::new();
+        // `create_new` checks and creates in one call: no file can appear in between and be overwritten.
         let options = options.write(true).create(true).truncate(self.overwrite).create_new(!self.overwrite);
         let failed =
             |error: io::Error| CommandError::new(format!("{} was not written: {error}", path.display()));

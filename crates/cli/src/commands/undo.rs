@@ -64,6 +64,7 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Edi
 fn built_on(history: &History, edit: &EditId) -> Vec<EditId> {
     let mut history = history.clone();
     let mut first = Vec::new();
+    // Each edit in the way is undone in a copy of the history, which shows the next one.
     while let Err(UndoError::BuiltOn { by, .. }) = history.check_undo(edit) {
         let newest = undo_check::last(&history, by);
         history = history.with(EventBody::ViewRestored { edit_id: newest.clone() });

@@ -347,6 +347,7 @@ pub fn compare_in_view(one: &NeedCounts, other: &NeedCounts) -> Ordering {
         0 => (1, 1),
         total => (u128::from(needs.in_view), u128::from(total)),
     };
+    // Cross-multiplied instead of divided: nearly equal shares must not be ordered by a rounding error.
     let ((a, of_a), (b, of_b)) = (fraction(one), fraction(other));
     (a * of_b).cmp(&(b * of_a))
 }

@@ -54,6 +54,7 @@ impl ClinePolicy {
             total += by_three(items[at].text());
         }
         let prompt = items.iter().rposition(RivalViewItem::is_user).unwrap_or(0);
+        // cline keeps the whole current turn, except the first one of a session.
         if prompt > 0 {
             at = at.min(prompt);
         }

@@ -38,6 +38,7 @@ impl CodexPolicy {
     fn used(&self, moment: &RivalContext<'_>) -> u64 {
         let new = &self.thread.items[self.thread.after_answer()..];
         let estimate: u64 = new.iter().map(|item| bytes_by_four(item.text())).sum();
+        // Before the first report there is no total to add to, so the first request never compacts.
         if moment.now.last_input == 0 { 0 } else { moment.reported() + estimate }
     }
 
@@ -96,6 +97,7 @@ impl ContextPolicy for CodexPolicy {
 
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let moment = RivalContext::new(recording, next, now);
+        // codex checks before a turn without counting the new prompt.
         let end = if moment.turn_begins() { moment.prompt_start() } else { next };
         self.thread.take(recording, end, shorten);
         let acts = self.is_full || self.used(&moment) >= Self::limit(&moment);

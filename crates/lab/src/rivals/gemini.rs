@@ -77,6 +77,8 @@ impl GeminiCliPolicy {
         }
         let before = moment.total(&self.thread);
         let (new, calls) = self.compressed(moment, &cut, split);
+        // gemini-cli pays for a summary that is longer than before, throws it away, and later only cuts
+        // results.
         if new.iter().map(|item| estimate(item.text())).sum::<u64>() > moment.now.last_input {
             self.has_failed = true;
             return (calls, None);
@@ -131,6 +133,7 @@ impl GeminiCliPolicy {
         };
         let summary = moment.summarise(&moment.texts(&shown[..split]), ORDER_TOKENS, None);
         let prefix = summary.call.fresh_tokens;
+        // The check repeats the prefix of the summary request, which the provider may have cached by then.
         let is_cached = prefix >= moment.now.prices.cache_minimum_tokens;
         let check = SideCall {
             cached_tokens: if is_cached { prefix } else { 0 },

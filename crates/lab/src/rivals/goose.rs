@@ -161,6 +161,7 @@ impl ContextPolicy for GoosePolicy {
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let moment = RivalContext::new(recording, next, now);
         self.thread.take(recording, next, shorten);
+        // The descriptions that were requested with the last request are finished by now.
         let mut edit = self.describe(&moment);
         let mut calls = Vec::new();
         let is_full = moment.reported() as f64 > moment.budget().window as f64 * TRIGGER_SHARE;

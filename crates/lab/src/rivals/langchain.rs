@@ -132,6 +132,7 @@ impl ContextPolicy for LangChainToolClearing {
             return request(&self.thread, Vec::new(), None);
         }
         let before = moment.total(&self.thread);
+        // The middleware edits a copy: the conversation itself keeps its results.
         let mut sent = RivalView::default();
         sent.items = self.thread.items.clone();
         let results: Vec<usize> =
@@ -142,6 +143,7 @@ impl ContextPolicy for LangChainToolClearing {
                 sent.items[*at] = item;
             }
         }
+        // The same results are cleared anew in every request. Only newly cleared ones count as an edit.
         let is_more = cleared > std::mem::replace(&mut self.cleared, cleared);
         let why = format!("all but the newest {KEPT_RESULTS} results cleared");
         let edit = is_more.then(|| moment.clearing(before, &sent, why)).flatten();

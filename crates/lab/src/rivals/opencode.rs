@@ -80,6 +80,7 @@ impl OpenCodePolicy {
             if turns < 2 {
                 continue;
             }
+            // Everything older was summarised or cleared by an earlier pass.
             if item.is_summary() || item.is_cleared() {
                 break;
             }

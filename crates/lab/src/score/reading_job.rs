@@ -102,6 +102,7 @@ impl ContextPolicy for PolicyObserver {
         let request = self.policy.request(recording, next, now);
         let shown: HashSet<u64> = request.view.iter().map(|segment| segment.id).collect();
         for file in 0..FILES {
+            // A shortened result has another id, so a known id means that the file is whole.
             if shown.contains(&recording.id(result_entry(file))) {
                 self.whole.insert(file);
             }

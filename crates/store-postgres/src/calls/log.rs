@@ -117,6 +117,7 @@ impl PostgresLeasedWrite for PostgresEventAppend {
         if let Some(before) = outcome.before {
             return Ok(from_db(before + 1));
         }
+        // Nothing was done now. An earlier attempt may have done it, and only its answer was lost.
         match place.look(db).await? {
             PostgresWriteStatus::Done { last_seq } => Ok(from_db(last_seq - self.events.count() + 1)),
             PostgresWriteStatus::Before if outcome.waiting != limit_to_db(self.takes.len()) => {

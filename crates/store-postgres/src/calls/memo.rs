@@ -92,6 +92,7 @@ impl PostgresPrefixCacheInsert {
         if self.found.is_empty() {
             return Ok(());
         }
+        // A key may be noted several times. Its last use counts, hence `max(place)`.
         let found: Vec<Vec<u8>> = self.found.iter().map(|key| key.as_bytes().to_vec()).collect();
         sqlx::query!(
             "UPDATE memo SET used = newest.used + found.place

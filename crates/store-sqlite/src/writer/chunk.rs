@@ -110,6 +110,7 @@ impl SqliteWriteOperation for SqliteChunkInsert {
 /// Reads the steps that have chunks, unless they are known.
 async fn know_steps(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
     if !batch.leases.steps.known {
+        // Staged pieces must be in the table before the table is counted.
         batch.flush().await?;
         batch.leases.steps = SqliteChunkCounts::read(batch.db().await?).await?;
     }

@@ -251,6 +251,7 @@ async fn settle(db: &mut SqliteConnection, no: i64, ids: &str, state: i64) -> Re
     )
     .execute(&mut *db)
     .await?;
+    // Moves the mark below which no message waits. Queries start there and skip the settled messages.
     sqlx::query!(
         "UPDATE session SET settled_messages = coalesce(
              (SELECT min(id) - 1 FROM inbox WHERE id > ?1 << 32 | settled_messages AND id <= ?2 AND state = 0),

@@ -97,6 +97,7 @@ impl SqliteWriteOperation for SqliteSessionDeletion {
             return Err(StoreError::Busy(self.id.clone()).into());
         }
         let no = batch.session_no(&self.id).await?;
+        // Staged rows of this session must be in the tables before they can be deleted.
         batch.flush().await?;
         remove(batch, &self.id, no).await
     }

@@ -55,6 +55,7 @@ impl MemoryInbox {
 
     /// Takes all of `ids` or none.
     pub(super) fn take(&mut self, ids: &[QueueId]) -> Result<(), StoreError> {
+        // All ids are checked before one is settled, so a refusal changes nothing.
         for (index, id) in ids.iter().enumerate() {
             if self.position(id) == 0 || ids[..index].contains(id) {
                 return Err(StoreError::Conflict(format!("queued message {id} does not wait")));

@@ -114,6 +114,7 @@ pub(super) async fn stored(
         parts.push(match given {
             PromptPart::Text(text) => Part::text(text),
             PromptPart::Media { bytes, media_type, name } => {
+                // Checked before the blob is stored: a refused prompt must not leave it behind.
                 check_quota(bytes.len() as u64, runtime, session).await?;
                 let is_image = media_type.starts_with("image/");
                 let size = longhaul::picture::size(&bytes)

@@ -75,6 +75,8 @@ impl WorkspaceRegistry {
                 folder.display()
             )));
         }
+        // The lock is held while the workspace is set up. Otherwise two sessions that open one folder at once
+        // would each start its servers.
         let mut rooms = self.rooms.lock().await;
         let known = rooms.iter().find(|room| room.folder == folder && room.servers == servers);
         if let Some(room) = known {
@@ -157,6 +159,7 @@ impl WorkspaceRegistry {
     /// Cancels what runs anywhere, then closes everything, the store last.
     pub(super) async fn close(&self) {
         let rooms = std::mem::take(&mut *self.rooms.lock().await);
+        // The store is closed last: the runtimes still write while they end.
         join_all(rooms.iter().map(|room| room.runtime.close())).await;
         if let Ok(store) = &self.store {
             store.close().await;

@@ -76,6 +76,7 @@ impl LineChat<'_, '_> {
         let mut interrupts = InterruptSignals::listen()?;
         let mut resized = signal(SignalKind::window_change())?;
         let mut tick = tokio::time::interval(TICK);
+        // Ticks that were missed during slow work are not made up for.
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.show().await;

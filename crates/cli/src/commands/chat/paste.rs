@@ -66,6 +66,7 @@ impl PasteBuffer {
     fn add(&mut self, mut lines: Vec<String>) -> Option<String> {
         let is_paste = lines.len() > 1;
         self.goes_on = match lines.last_mut() {
+            // In a paste a backslash at the end of a line is content, not a continuation mark.
             Some(line) if !is_paste && goes_on(line) => line.pop().is_some(),
             _ => false,
         };

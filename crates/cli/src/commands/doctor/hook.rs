@@ -49,6 +49,7 @@ pub(super) async fn facts(
 
 async fn command(place: &CliEnvironment, line: &str, sandbox: &Arc<Sandbox>, style: TextPainter) -> String {
     for name in named(line) {
+        // Looked at from inside the sandbox, because hooks run there.
         let shown = visible(name);
         match look(place, name, sandbox).await {
             Some(0) => {}
