@@ -127,6 +127,7 @@ impl CliEnvironment {
 
     /// Returns a path for people: `~` for the home folder.
     pub(crate) fn shown(&self, path: &Path) -> String {
+        // A home folder of `/` would turn every path into one below `~`.
         let home = self.home.as_deref().filter(|home| home.parent().is_some());
         match home.and_then(|home| path.strip_prefix(home).ok()) {
             Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
@@ -149,6 +150,7 @@ fn data_dir(globals: &GlobalArgs, here: &Path, base: Option<&impl BaseStrategy>)
 impl StandardStreams {
     fn look() -> Self {
         let cursor = env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty());
+        // An empty value does not count, as no-color.org has it.
         let unwelcome = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             input: std::io::stdin().is_terminal(),

@@ -58,6 +58,7 @@ pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
 
 /// Returns the models of a server of this machine, or `None` if it does not answer as one.
 async fn models(base_url: &str) -> Option<Vec<String>> {
+    // A proxy of the environment must not be asked for addresses of this machine.
     let client = Client::builder().timeout(PATIENCE).no_proxy().build().ok()?;
     let response = client.get(Kind::OpenAiCompatible.list_of_models(base_url)).send().await.ok()?;
     listed(&response.error_for_status().ok()?.json().await.ok()?)

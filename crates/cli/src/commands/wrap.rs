@@ -137,6 +137,7 @@ async fn door(
     let folder = place.data_dir.join(files::FOLDER);
     let named = named_model(loaded);
     let mut door = GatewayAccess { root, model: String::new(), token_file: None, home, folder };
+    // Asked without the token first: only a gateway that wants the token gets it.
     let mut listed = ask(&door).await;
     let is_agent = named.as_deref().is_some_and(|model| model.starts_with(AGENT));
     if config.gateway.auth == GatewayAuth::Token
@@ -318,6 +319,7 @@ fn start(
         return CommandError::usage(why);
     }
     let own = || -> Outcome<()> {
+        // Only our own files are written: `--run` leaves the client's settings alone.
         for file in setup.files.iter().filter(|file| file.path.starts_with(&door.folder)) {
             files::write_own(place, file)?;
         }

@@ -73,6 +73,7 @@ fn of_file(path: &str, text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| line.contains('\t')).map(content).collect();
     let about = match opening(&lines) {
         Some(words) if !words.ends_with('.') => format!("The title of `{path}` is “{words}”."),
+        // The wording varies from file to file, but not from run to run.
         Some(words) if path.len().is_multiple_of(2) => format!("`{path}` says of itself: “{words}”"),
         Some(words) => format!("“{words}” That is `{path}`."),
         None => format!("I have read `{path}`."),

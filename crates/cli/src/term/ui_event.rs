@@ -170,6 +170,7 @@ pub(crate) fn of_announcement(announcement: &ApiEvent) -> Option<UiEvent> {
             UiEvent::Asked { approval_id: text("approvalId"), call: call(announcement) }
         }
         "tool:approval-response" => UiEvent::Decided { approval_id: text("approvalId") },
+        // `undo_check::complete` finds out whether a model writes the summary.
         "context:compacting" => UiEvent::Compacting { is_extract: false },
         "context:compressed" => UiEvent::Compacted(compacted(announcement)),
         "context:pruned" => UiEvent::Cleared(shrunk(announcement, number("prunedCount"))),
@@ -226,6 +227,7 @@ fn ended(announcement: &ApiEvent) -> ToolResultInfo {
 
 fn compacted(announcement: &ApiEvent) -> ViewEditInfo {
     let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    // The summary is one of the messages afterwards, and replaced none of them.
     let gone = (number("originalMessages") + 1).saturating_sub(number("compressedMessages").max(1));
     shrunk(announcement, gone)
 }

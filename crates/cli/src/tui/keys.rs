@@ -58,6 +58,7 @@ impl KeyAction {
             KeyCode::End => Self::End,
             KeyCode::Up => Self::Up,
             KeyCode::Down => Self::Down,
+            // AltGr arrives as Control with Alt. Such a key writes its character.
             KeyCode::Char(c) if control && !alt => return of_control(c.to_ascii_lowercase()),
             KeyCode::Char(c) if alt && !control => return of_alt(c),
             KeyCode::Char(c) => Self::Insert(c),

@@ -75,6 +75,7 @@ struct FrameStdout;
 impl Write for FrameStdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut usual = io::stdout().lock();
+        // Text that was printed line by line must not appear after the frame.
         usual.flush()?;
         Ok(rustix::io::write(&usual, bytes)?)
     }
@@ -99,6 +100,7 @@ impl TerminalScreen {
         let inline = InlineBackend::new(FrameStdout, columns(), manners.glyphs, manners.reflows);
         let terminal = Terminal::new(inline).map_err(unusable)?;
         let (sender, heard) = unbounded_channel();
+        // Installed before the terminal is taken, so that no panic can leave the terminal in raw mode.
         give_back_on_panic();
         take(manners).map_err(unusable)?;
         let screen = Self { terminal, manners, heard };
@@ -145,6 +147,8 @@ impl TerminalScreen {
         self.terminal.backend_mut().erase()?;
         give_back();
         kill_current_process_group(Signal::TSTP)?;
+        // The signal takes effect a moment later. Without the pause the terminal would be taken again before
+        // the stop.
         std::thread::sleep(STOPPING);
         take(self.manners)
     }
@@ -154,6 +158,7 @@ impl Drop for TerminalScreen {
     fn drop(&mut self) {
         log::redirect(None);
         *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // After a panic the terminal has been given back already.
         if TAKEN.load(Ordering::SeqCst) {
             let _ = self.terminal.backend_mut().erase();
         }
@@ -201,6 +206,7 @@ fn give_back_on_panic() {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             let is_ours = std::thread::current().name() == Some("main");
+            // The panicking thread may hold the lock itself.
             let words = LAST_WORDS.try_lock().ok().and_then(|words| words.clone());
             match words.filter(|_| !is_ours) {
                 Some(words) => {

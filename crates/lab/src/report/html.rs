@@ -37,6 +37,7 @@ pub(super) fn page(report: &ReplayReport) -> String {
 
 /// Appends the head of a page about `subject`.
 pub(super) fn page_head(subject: &str, out: &mut MarkupWriter) {
+    // The page is a file that is opened anywhere. Only its own style and script may run, by their hashes.
     let policy = format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
         hash_of(STYLE),
@@ -46,6 +47,7 @@ pub(super) fn page_head(subject: &str, out: &mut MarkupWriter) {
     out.void("meta", &[("http-equiv", "Content-Security-Policy"), ("content", &policy)]);
     out.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
     out.void("meta", &[("name", "color-scheme"), ("content", "light dark")]);
+    // An empty icon keeps the browser from asking a server for one.
     out.void("link", &[("rel", "icon"), ("href", "data:,")]);
     out.leaf("title", &[], &format!("Lab report · {subject}"));
     out.element("style", &[], |out| out.own(STYLE));

@@ -100,6 +100,7 @@ pub fn measure(filler: &[ChatTurn]) -> RefusalScore {
     }
     for (name, write) in GOOD_SUMMARIES {
         score.good_summaries += 1;
+        // The strategy that waits for its summary gives each answer its chance.
         let used = chat(STRATEGIES[0], filler, &ScriptedSummariser::Written(write));
         match used.is_some_and(|chat| has_used_answer(&chat)) {
             true => score.accepted += 1,

@@ -187,6 +187,7 @@ impl EditorUpdateTranslator {
         let parts = parts.unwrap_or_default();
         match (told.text("role"), told.text("source")) {
             ("assistant", _) => self.answered(told, &parts),
+            // In a live session the editor shows its user's prompt by itself.
             ("user", "typed") if self.telling == UpdateDelivery::Again => {
                 let id = told.text("messageId");
                 let blocks = parts.iter().filter_map(|part| shown(part, &beside.contents, &self.root));
@@ -214,6 +215,7 @@ impl EditorUpdateTranslator {
             extent.sent = extent.sent.max(extent.stored);
             made.extend(said(voice, &id, new));
         }
+        // A paused message continues under the same id, so its progress must stay.
         if told.payload.get("paused") != Some(&Value::Bool(true)) {
             self.spoken.remove(&id);
         }

@@ -128,6 +128,7 @@ fn claude(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
         ("ANTHROPIC_BASE_URL", plain(&door.root)),
         ("ANTHROPIC_AUTH_TOKEN", EnvironmentValue::Key),
         ("ANTHROPIC_MODEL", plain(&door.model)),
+        // Side requests would otherwise name a model that the gateway may not have.
         ("ANTHROPIC_SMALL_FAST_MODEL", plain(&door.model)),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", plain("1")),
     ];
@@ -271,6 +272,7 @@ fn mini(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let environment = vec![
         ("OPENAI_API_BASE", plain(door.v1())),
         ("OPENAI_API_KEY", EnvironmentValue::Key),
+        // mini-swe-agent stops at a model whose price it does not know.
         ("MSWEA_COST_TRACKING", plain("ignore_errors")),
     ];
     let arguments = vec!["-m".to_owned(), format!("openai/{}", door.model)];

@@ -124,6 +124,7 @@ struct ScatterAxes {
 impl ScatterAxes {
     fn of(extent: ScatterExtent) -> Self {
         let costs = ticks(0.0, extent.cost, 5);
+        // The scale needs some height, also if every policy had everything in view.
         let shares: Vec<f64> =
             ticks(extent.in_view.min(0.99), 1.0, 5).into_iter().filter(|it| *it <= 1.0 + 1e-9).collect();
         let ends =
@@ -248,6 +249,7 @@ fn labels(out: &mut MarkupWriter, axes: &ScatterAxes, points: &[ScatterPoint]) {
             taken.push(ChartRect::around(x, axes.y.at(point.at_hand), 5.0));
         }
     }
+    // The policy under test is the first to choose a place for its label.
     let mut order: Vec<&ScatterPoint> = points.iter().collect();
     order.sort_by_key(|it| it.role != PolicyRole::Subject);
     for point in order {

@@ -19,6 +19,7 @@ pub(in crate::report) fn table(
     words: usize,
     rows: impl FnOnce(&mut MarkupWriter),
 ) {
+    // A table may be wider than the page. A focusable region can be scrolled with the keyboard.
     out.element(
         "div",
         &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", head[0])],
