@@ -16,16 +16,16 @@ use crate::trust;
 /// The largest agent file, and the largest file of its prompt, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The configuration, and where it comes from.
+/// The configuration and its source.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedConfig {
     /// The configuration, the command line's words in it.
     pub(crate) config: AgentConfig,
     /// The file, if there is one.
     pub(crate) file: Option<PathBuf>,
-    /// Whether somebody said where the model is.
+    /// `true` if a person or file named the model server.
     pub(crate) names_a_server: bool,
-    /// Whether somebody said which model.
+    /// `true` if a person or file named the model.
     pub(crate) names_a_model: bool,
     /// The keys at which the person's own file holds against one that was found in a folder.
     pub(crate) held: Vec<String>,
@@ -83,8 +83,8 @@ fn find(place: &CliEnvironment) -> Outcome<Option<PathBuf>> {
     }
 }
 
-/// The person's own file, whose closures hold over one that was found in a folder. A file that is named on the command
-/// line stands alone.
+/// Returns the person's own file, whose closures override a file that was found in a folder. A file that the
+/// command line names is used alone.
 fn own_beside(place: &CliEnvironment, file: &Path) -> Outcome<Option<UserConfigFile>> {
     match place.named_config.is_none() && place.is_here(file) {
         true => own_file(place),
@@ -100,7 +100,7 @@ fn own_file(place: &CliEnvironment) -> Outcome<Option<UserConfigFile>> {
     UserConfigFile::parse(&text, &shown).map(Some).map_err(|error| CommandError::usage(error.to_string()))
 }
 
-/// The agent files that are used from here: the one that is found or named, and those that it names for its agents.
+/// Returns the agent files in use: the one that is found or named, and those that it names for its agents.
 pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
     let Ok(Some(main)) = find(place) else { return Vec::new() };
     let text = text_of(&main).unwrap_or_default();
@@ -115,7 +115,7 @@ pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
     files
 }
 
-/// The configuration with each of its agents read, wherever it is described.
+/// Returns the configuration with each of its agents read, wherever an agent is described.
 fn with_agents(
     place: &CliEnvironment,
     path: &Path,
@@ -171,7 +171,7 @@ fn read(
     Ok(config)
 }
 
-/// The prompt of a configuration that stands in that file, with that text.
+/// Returns the prompt of a configuration in that file, with that text.
 fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let prompt = config.system_prompt.resolve(|file| {
@@ -188,8 +188,8 @@ fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt
     Ok(SystemPrompt::Text(prompt))
 }
 
-/// What is wrong with a trigger that no request can get under, if it is one: `fixed_tokens` of system prompt and tools
-/// are in all of them.
+/// Returns a description of a trigger that no request can get under, if there is one. `fixed_tokens` of
+/// system prompt and tools are in every request.
 pub(crate) fn misplaced_trigger(loaded: &ResolvedConfig, fixed_tokens: u64) -> Option<String> {
     let Some(TriggerConfig::Tokens(tokens)) = loaded.config.context.compression.trigger else { return None };
     if tokens > fixed_tokens {
@@ -207,13 +207,14 @@ pub(crate) fn misplaced_trigger(loaded: &ResolvedConfig, fixed_tokens: u64) -> O
     ))
 }
 
-/// The line of an agent file that names another behind that key, from 1.
+/// Returns the line, from 1, of an agent file that names another file behind that key.
 fn line_behind(text: &str, key: &str, file: &str) -> Option<usize> {
     let mut lines = text.lines().zip(1..).skip_while(|(line, _)| !line.contains(key));
     lines.find(|(line, _)| line.contains(file)).map(|(_, number)| number)
 }
 
-/// A file's text. What is no file may never end, or never begin: opening a pipe waits for its writer.
+/// Returns a file's text. Other things than files may never end, or never begin: opening a pipe waits for its
+/// writer.
 fn text_of(path: &Path) -> io::Result<String> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no regular file"));

@@ -43,14 +43,14 @@ pub(crate) use policy::{policy, rates};
 pub(crate) use servers::McpFailurePolicy;
 pub(crate) use telemetry::telemetry;
 
-/// What happens to a tool call that a person would be asked about.
+/// The treatment of a tool call that needs a person's approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ToolApprovalMode {
     /// A person is asked.
     Person,
-    /// Nobody is there: it is denied.
+    /// Nobody can be asked: the call is denied.
     Nobody,
-    /// It was allowed beforehand.
+    /// The call was allowed beforehand.
     Allowed,
 }
 
@@ -98,7 +98,8 @@ pub(crate) async fn agent(
     })
 }
 
-/// What the server says of the model: without what is declared, and without the catalogue. And how it is called.
+/// Returns the server's own limits of the model, without declared ones and without the catalogue. The first
+/// value names the model.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
@@ -107,7 +108,7 @@ pub(crate) async fn said(place: &CliEnvironment, model: &ModelConfig) -> Outcome
     Ok((provider.origin(), provider.limits().await))
 }
 
-/// What confines the agent's commands.
+/// Builds the sandbox for the agent's commands.
 ///
 /// # Errors
 /// The scratch folder cannot be made.
@@ -150,7 +151,8 @@ pub(crate) fn say_exposed(place: &CliEnvironment, sandbox: &Sandbox) {
     }
 }
 
-/// What tools never see: the sessions, and the person's own configuration, which may hold keys.
+/// Returns the paths that tools never see: the sessions, and the person's own configuration, which may hold
+/// keys.
 fn protected(place: &CliEnvironment) -> Vec<PathBuf> {
     let own = place.config_dir.iter().filter(|folder| folder.exists());
     own.chain([&place.data_dir]).cloned().collect()
@@ -171,7 +173,7 @@ fn tool_limits(config: &AgentConfig) -> ToolLimits {
     }
 }
 
-/// What a person declared of the model: beside it, or in the list of models.
+/// Returns the limits that a person declared for the model: beside the model, or in the list of models.
 pub(crate) fn declared(config: &AgentConfig) -> DeclaredLimits {
     let listed = listed(config, &config.model.name);
     DeclaredLimits {
@@ -181,12 +183,12 @@ pub(crate) fn declared(config: &AgentConfig) -> DeclaredLimits {
     }
 }
 
-/// What the list of models declares of one.
+/// Returns the limits that the list of models declares for one model.
 pub(crate) fn listed(config: &AgentConfig, model: &str) -> DeclaredLimits {
     declared_from_limits(&config.models.get(model).copied().unwrap_or_default())
 }
 
-/// The same in the words of the providers.
+/// Converts limits of the configuration into the providers' type.
 fn declared_from_limits(listed: &ModelLimits) -> DeclaredLimits {
     let retention = |kept| match kept {
         ReasoningRetention::Never => ReasoningScope::Never,
@@ -204,7 +206,7 @@ fn declared_from_limits(listed: &ModelLimits) -> DeclaredLimits {
     }
 }
 
-/// The waits of the server at `base_url`.
+/// Returns the waits of the server at `base_url`.
 fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
     let usual = HttpTimeouts::for_server(base_url);
     match first_byte {
@@ -244,7 +246,8 @@ fn provider(
     })
 }
 
-/// The address that was probably meant by one without `http://`. One that may hold a secret is not repeated.
+/// Returns the address that was probably meant by one without `http://`. An address that may hold a secret is
+/// not repeated.
 fn suggest_base_url(base_url: &str, kind: Kind) -> Option<String> {
     let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     if base_url.contains("://")
@@ -261,8 +264,8 @@ fn suggest_base_url(base_url: &str, kind: Kind) -> Option<String> {
     Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// The variable that the key is taken from, if it is set: the one that the configuration names, or a usual one of
-/// the provider for its own server.
+/// Returns the variable that holds the key, if the variable is set: the one that the configuration names, or
+/// a usual one of the provider for its own server.
 pub(crate) fn key_variable<'a>(place: &CliEnvironment, model: &'a ModelConfig) -> Option<&'a str> {
     let usual = model.provider.kind().map(|kind| kind.key_variables(&model.base_url)).unwrap_or_default();
     let names = model.api_key_env.as_deref().into_iter().chain(usual.iter().copied());

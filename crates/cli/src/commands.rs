@@ -1,4 +1,4 @@
-//! One module for each command, and the one place that prints why a command ended early.
+//! One module for each command. Only this module prints the reason that a command ended early.
 
 pub(crate) mod acp;
 pub(crate) mod chat;
@@ -40,20 +40,20 @@ use crate::term::style::TextPainter;
 use crate::term::{out, text};
 use crate::{agent_file, data, hosted_providers, model_discovery};
 
-/// How long a read from the terminal that nobody waits for any more may hold up the end.
+/// The maximum time that an abandoned read from the terminal may delay the exit.
 const LEAVE_AFTER: Duration = Duration::from_millis(100);
 
-/// Which log lines are wanted.
+/// The environment variable that selects log lines.
 const LOG_VARIABLE: &str = "LONGHAUL_LOG";
 
-/// Log lines that are printed where nobody asks for others. What these libraries warn of is told the other side in an
-/// answer as well.
+/// The default filter of log lines. The warnings of these libraries are already in an answer to the other
+/// side.
 const QUIETLY: &str = "warn,rmcp=off,agent_client_protocol=off";
 
-/// What is told at the level `info` with every start and means nothing, unless somebody asks for just that.
+/// A filter for lines that sqlx logs at `info` on every start and that tell an operator nothing.
 const ALWAYS_QUIETLY: &str = "sqlx::postgres::notice=warn";
 
-/// Said where the server says that its model takes no tools.
+/// The warning that the server's model takes no tools.
 pub(crate) const NO_TOOLS: &str =
     "the server says that this model takes no tools: it can talk, but not read, write or run anything";
 
@@ -74,7 +74,7 @@ pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
     done.unwrap_or_else(|failure| explain(&failure))
 }
 
-/// The command; without one the server, as it is then.
+/// Returns the command; without a command the server.
 ///
 /// # Errors
 /// Usage: options of the server before a command.
@@ -89,7 +89,7 @@ fn resolve_command(command: Option<CliCommand>, bare: ServeArgs) -> Outcome<CliC
     }
 }
 
-/// How a command is called that could do its work in another data folder as well.
+/// Returns the name of a command that could do its work in another data folder as well. Empty for the others.
 fn name_of(command: &CliCommand) -> &'static str {
     match command {
         CliCommand::Chat(_) => "chat",
@@ -151,7 +151,7 @@ fn log_to_stderr(place: &CliEnvironment) {
     }
 }
 
-/// Returns whether somebody asked for log lines.
+/// Reports whether the person asked for log lines.
 fn wants_log(place: &CliEnvironment) -> bool {
     place.variable(LOG_VARIABLE).is_some()
 }
@@ -163,12 +163,12 @@ fn explain(failure: &CommandError) -> ExitCode {
     failure.status()
 }
 
-/// What a command needs the agent for.
+/// The reason that a command needs the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AgentRequirement {
-    /// To call the model: there must be one.
+    /// The command calls the model: there must be one.
     Model(ToolApprovalMode),
-    /// To look at a session as the model would see it: a server that is not there is no obstacle.
+    /// The command looks at a session as the model would see it. An unreachable server is no obstacle.
     View,
 }
 
@@ -198,7 +198,7 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
     Ok(Runtime::new(agent, data.store, data.blobs))
 }
 
-/// What to know if nobody says how large the model's window is, in a line.
+/// Returns a one-line note if nobody says how large the model's window is.
 async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<String>> {
     let agent = runtime.agent();
     if agent.limits.window.is_some() {
@@ -218,7 +218,7 @@ async fn find(place: &CliEnvironment, runtime: &Runtime, meant: &str) -> Outcome
     Ok(runtime.open(&record.id).await?)
 }
 
-/// The style of standard output.
+/// Returns the style of standard output.
 fn style(place: &CliEnvironment) -> TextPainter {
     TextPainter::new(place.terminal.colour_output())
 }

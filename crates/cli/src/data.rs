@@ -20,27 +20,27 @@ use crate::server_address::ServerRecord;
 use crate::signals::ENDS_WITHIN;
 use crate::term::out;
 
-/// Time that runs have to finish after a server is told to end. The rest of [`ENDS_WITHIN`] is for tools that are
-/// cancelled then, which have 5 s, and for connections and the store.
+/// The time that runs have to finish after the server's end was requested. The rest of [`ENDS_WITHIN`] is for
+/// tools that are cancelled then, which have 5 s, and for connections and the store.
 pub(crate) const DRAINING: Duration = Duration::from_secs(20);
 
 /// Time beyond [`DRAINING`] until the process has ended.
 const GRACE: Duration = ENDS_WITHIN.saturating_sub(DRAINING);
 
-/// Between two looks whether a server that ends has ended.
+/// The interval between two checks whether an ending server has ended.
 const LOOKING: Duration = Duration::from_millis(100);
 
-/// Everything that is kept.
+/// The stores of a data folder or database.
 pub(crate) struct DataStores {
     /// The sessions.
     pub(crate) store: SharedStore,
-    /// What the gateway remembers of conversations that are nobody's sessions.
+    /// The gateway's memory of conversations that belong to no session.
     pub(crate) memo: Arc<dyn PrefixCache>,
     /// Their images, files and long outputs.
     pub(crate) blobs: BlobStore,
     /// The other processes on the store, if it is a shared one.
     pub(crate) nodes: Option<SharedNodes>,
-    /// What may go, if somebody looks after that.
+    /// The maintenance of the store, if this process does it.
     pub(crate) upkeep: Option<SharedUpkeep>,
 }
 
@@ -92,7 +92,8 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
     }
 }
 
-/// Keeps the data folder for a process whose sessions are elsewhere: its settings and its token are there.
+/// Locks the data folder for a process whose sessions are elsewhere. Its settings and its token are in the
+/// folder.
 ///
 /// # Errors
 /// As [`open`].
@@ -152,12 +153,13 @@ fn refused(place: &CliEnvironment, error: StoreError) -> CommandError {
     }
 }
 
-/// This command in a data folder of its own.
+/// Returns this command line with a data folder of its own.
 fn command_with_own_data_dir(place: &CliEnvironment) -> String {
     format!("longhaul --data-dir DIR {}", place.command_name).trim_end().to_owned()
 }
 
-/// Another server would be of no use: the conversations are behind the page of this one.
+/// Returns the error that a server has the folder. A second server would be of no use: the conversations are
+/// behind the page of the first.
 fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &ServerRecord) -> CommandError {
     let other = match place.command_name {
         "" => {
@@ -183,7 +185,7 @@ fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &Ser
     ))
 }
 
-/// Makes the folder, or closes one of ours to others. Somebody else's is not touched.
+/// Makes the folder, or closes one of ours to others. Another user's folder is not touched.
 ///
 /// # Errors
 /// The folder cannot be made or closed; it is somebody else's; it is open and holds other things.

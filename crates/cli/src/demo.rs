@@ -56,30 +56,31 @@ const SECOND: &str = "Good. Go on with the rest of the files, and see with the s
 
 const THIRD: &str = "Look at the last two files again.";
 
-/// What the demo works on.
+/// The options of the demo.
 #[derive(Clone)]
 pub(crate) struct DemoOptions {
     /// The files' folder.
     pub(crate) folder: PathBuf,
-    /// Whether a person has named it. Where there is too little to read in any other, the demo reads files of its own.
+    /// `true` if a person has named the folder. If any other folder has too little to read, the demo reads
+    /// files of its own.
     pub(crate) is_named: bool,
     /// The data folder, out of the tools' reach.
     pub(crate) protected: Vec<PathBuf>,
-    /// Where scratch folders are made.
+    /// The folder for scratch folders.
     pub(crate) scratch: PathBuf,
     /// The window in tokens.
     pub(crate) window: u64,
-    /// How the window is kept in bounds, as configured.
+    /// The configured policy that keeps the window in bounds.
     pub(crate) policy: CompactionPolicy,
-    /// Whether to stream without pauses.
+    /// `true` to stream without pauses.
     pub(crate) fast: bool,
-    /// Whether colours are fine.
+    /// `true` if colours are allowed.
     pub(crate) colour: bool,
-    /// How this program is called for the same data folder.
+    /// The command line that calls this program for the same data folder.
     pub(crate) longhaul: String,
 }
 
-/// How it went.
+/// The outcome of the demo.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DemoOutcome {
     /// Prunes and compactions that happened by themselves.
@@ -101,7 +102,7 @@ impl DemoOutcome {
     }
 }
 
-/// Why the demo could not be played.
+/// The reason that the demo could not be played.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
     /// Too little to read in the folder that was named.
@@ -109,11 +110,11 @@ pub(crate) enum DemoError {
         "the demo needs at least {needed} text files of 1.5 KB or more in {folder}; it found {found}. Give another folder, or none: then it reads files of its own"
     )]
     TooFewFiles {
-        /// Where.
+        /// The folder with too few files.
         folder: String,
-        /// How many there are.
+        /// The number of files found.
         found: usize,
-        /// How many it takes.
+        /// The number of files needed.
         needed: usize,
     },
     /// The session refused.
@@ -221,7 +222,7 @@ async fn recall(session: &Session, screen: &mut DemoPrinter, fact: &DemoFact) ->
     Ok(right)
 }
 
-/// Where no trigger is configured, the window is kept in bounds while there is room to undo it.
+/// Lowers an unconfigured trigger so that the compaction can still be undone.
 pub(crate) fn act_early(policy: &mut CompactionPolicy) {
     policy.trigger.get_or_insert(StrategyTrigger::Share(0.5));
 }
@@ -261,7 +262,7 @@ impl ScriptedDemoModel {
     }
 }
 
-/// The folder's name for people.
+/// Returns the folder's name for people.
 fn shown(folder: &Path) -> String {
     folder
         .file_name()

@@ -1,4 +1,4 @@
-//! Where the command was called: the only reader of the environment, the home folder and the current folder.
+//! The environment of the command: the only reader of variables, the home folder and the current folder.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,14 +13,14 @@ use crate::failure::{CommandError, Outcome};
 /// The agent file's name.
 pub(crate) const AGENT_FILE: &str = "longhaul.yml";
 
-/// Everything the surroundings decide.
+/// The environment of a command: everything that its surroundings decide.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CliEnvironment {
     /// The folder the agent works in.
     pub(crate) workspace: PathBuf,
-    /// Where sessions are kept.
+    /// The folder of the sessions.
     pub(crate) data_dir: PathBuf,
-    /// The same as named on the command line.
+    /// The folder of the sessions, if the command line names one.
     pub(crate) named_data_dir: Option<PathBuf>,
     /// The folder the agent works in as named on the command line.
     pub(crate) named_workspace: Option<PathBuf>,
@@ -28,34 +28,34 @@ pub(crate) struct CliEnvironment {
     pub(crate) named_config: Option<PathBuf>,
     /// The person's own configuration folder.
     pub(crate) config_dir: Option<PathBuf>,
-    /// Where an agent file is looked for otherwise, in this order.
+    /// The other places where an agent file is looked for, in this order.
     pub(crate) usual_configs: Vec<PathBuf>,
     /// The person's home folder.
     pub(crate) home: Option<PathBuf>,
-    /// Where scratch folders are made.
+    /// The folder for scratch folders.
     pub(crate) scratch: PathBuf,
     /// The environment, as it was at the start.
     pub(crate) environment: Vec<(OsString, OsString)>,
     /// The command that was called, where another one of it could be called beside it; else empty.
     pub(crate) command_name: &'static str,
-    /// What the command line says over the agent file.
+    /// The settings of the command line that override the agent file.
     pub(crate) overrides: CommandLineOverrides,
-    /// What is at the other end.
+    /// The kinds of the standard streams.
     pub(crate) terminal: StandardStreams,
 }
 
-/// What the command line says over the agent file.
+/// The settings of the command line that override the agent file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommandLineOverrides {
-    /// Who serves the model.
+    /// The provider of the model.
     pub(crate) provider: Option<String>,
     /// The model.
     pub(crate) model: Option<String>,
-    /// Where it is.
+    /// The base URL of the server.
     pub(crate) base_url: Option<String>,
 }
 
-/// What is at the other end of the three standard streams.
+/// The kinds of the three standard streams: a terminal, or something else.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StandardStreams {
     /// A person types.
@@ -64,9 +64,9 @@ pub(crate) struct StandardStreams {
     pub(crate) output: bool,
     /// A person reads standard error.
     pub(crate) messages: bool,
-    /// Whether colours are welcome, where a person reads.
+    /// `true` if colours are welcome, where a person reads.
     pub(crate) colour: bool,
-    /// Whether the cursor can be moved.
+    /// `true` if the cursor can be moved.
     pub(crate) cursor: bool,
 }
 
@@ -109,24 +109,25 @@ impl CliEnvironment {
         })
     }
 
-    /// A variable of the environment, if it is set, not empty and text.
+    /// Returns a variable of the environment, if it is set, not empty and text.
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(key, _)| key == OsStr::new(name));
         found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// The person's own agent file, whether it is there or not.
+    /// Returns the person's own agent file, whether it exists or not.
     pub(crate) fn own_config(&self) -> Option<PathBuf> {
         self.config_dir.as_ref().map(|folder| folder.join(AGENT_FILE))
     }
 
-    /// Returns whether a file lies outside the person's own configuration: it may be somebody else's.
+    /// Reports whether a file lies outside the person's own configuration: another person may have made it.
     pub(crate) fn is_here(&self, file: &Path) -> bool {
         self.config_dir.as_deref().is_none_or(|own| !file.starts_with(own))
     }
 
-    /// A path for people: `~` for the home folder.
+    /// Returns a path for people: `~` for the home folder.
     pub(crate) fn shown(&self, path: &Path) -> String {
+        // A home folder of `/` would turn every path into one below `~`.
         let home = self.home.as_deref().filter(|home| home.parent().is_some());
         match home.and_then(|home| path.strip_prefix(home).ok()) {
             Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
@@ -149,6 +150,7 @@ fn data_dir(globals: &GlobalArgs, here: &Path, base: Option<&impl BaseStrategy>)
 impl StandardStreams {
     fn look() -> Self {
         let cursor = env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty());
+        // An empty value does not count, as no-color.org has it.
         let unwelcome = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             input: std::io::stdin().is_terminal(),

@@ -1,20 +1,20 @@
-//! Why a command ended early: one message for a person, and the exit status.
+//! The reason that a command ended early: one message for a person, and the exit status.
 
 use std::any::Any;
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;
 
-/// What a command gives.
+/// The result of a command.
 pub(crate) type Outcome<T = ExitCode> = Result<T, CommandError>;
 
-/// Done, and done as asked.
+/// The exit status of success.
 pub(crate) const DONE: ExitCode = ExitCode::SUCCESS;
 
 /// The exit status of something cancelled.
 pub(crate) const CANCELLED: u8 = 130;
 
-/// Why a command ended early.
+/// The reason that a command ended early.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     status: u8,
@@ -23,17 +23,17 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// Something failed: status 1.
+    /// Creates a failure: status 1.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { status: 1, message: message.into(), is_untrusted: false }
     }
 
-    /// The command line or the configuration is wrong: status 2.
+    /// Creates the error that the command line or the configuration is wrong: status 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { status: 2, ..Self::new(message) }
     }
 
-    /// A file asks for trust that it was not given: status 2.
+    /// Creates the error that a file is not trusted: status 2.
     pub(crate) fn untrusted(message: impl Into<String>) -> Self {
         Self { is_untrusted: true, ..Self::usage(message) }
     }
@@ -43,12 +43,12 @@ impl CommandError {
         self.is_untrusted
     }
 
-    /// What went wrong; empty if nobody is left to read it.
+    /// Returns the error message; empty if nobody is left to read it.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// The exit status.
+    /// Returns the exit status.
     pub(crate) fn status(&self) -> ExitCode {
         ExitCode::from(self.status)
     }
@@ -67,7 +67,7 @@ impl<E: Error + 'static> From<E> for CommandError {
     }
 }
 
-/// An error and its causes in one line, without repetition.
+/// Returns an error and its causes in one line, without repetition.
 fn chain(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();

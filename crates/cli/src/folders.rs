@@ -1,4 +1,4 @@
-//! Which folder a session was begun in: a session that goes on elsewhere is told so.
+//! The folder in which each session was begun. A session that continues elsewhere is told so.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -30,7 +30,7 @@ pub(crate) fn record_origin_folder(place: &CliEnvironment, session: &SessionId) 
     }
 }
 
-/// Returns what to say of a session that was begun in another folder than the workspace, if it is known to be so.
+/// Returns a warning if a session is known to have begun in another folder than the workspace.
 pub(crate) fn warning(place: &CliEnvironment, session: &SessionId) -> Option<String> {
     let begun = begun_in(place, session)?;
     let here = whole(&place.workspace);
@@ -51,7 +51,7 @@ fn begun_in(place: &CliEnvironment, session: &SessionId) -> Option<PathBuf> {
     begun.find(|begun| begun.session == session.as_str()).map(|begun| begun.folder)
 }
 
-/// A path without links, so that one folder has one name.
+/// Returns a path without links, so that one folder has one name.
 fn whole(folder: &std::path::Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use crate::environment::CliEnvironment;
 
 impl CliEnvironment {
-    /// `longhaul WORDS` under the data folder and the agent file that were named.
+    /// Returns `longhaul WORDS` under the data folder and the agent file that were named.
     pub(crate) fn command(&self, words: &str) -> String {
         line(&self.kept(), words)
     }
 
-    /// The same for a command that talks to the model: in the folder, and with the model, that were named.
+    /// Returns the command line for a command that talks to the model, with the folder and the model that
+    /// were named.
     pub(crate) fn command_with_model(&self, words: &str) -> String {
         let overrides = &self.overrides;
         let said = |option, value: &Option<String>| value.clone().map(|value| (option, value));
@@ -37,7 +38,7 @@ fn path(option: &'static str, named: &Option<PathBuf>) -> Option<(&'static str, 
     named.as_ref().map(|path| (option, path.display().to_string()))
 }
 
-/// A word as a shell takes it.
+/// Returns a word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,%=+:@".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,5 +1,5 @@
-//! Providers whose key is in the environment: used where nobody said where the model is and no server of this machine
-//! answers.
+//! Hosted providers whose key is in the environment. They are used if nobody named a server and no server of
+//! this machine answers.
 //!
 //! Whoever set the key for something else pays for what is chosen here: neither the largest model nor the smallest.
 
@@ -16,12 +16,13 @@ use crate::model_discovery::{self, ServerProbeResult};
 use crate::model_facts::dollars;
 use crate::term::text::visible;
 
-/// What a million tokens of output cost of a model in the middle of its maker's list, in US dollars. In the catalogue
-/// of November 2026 the large ones of Anthropic, OpenAI and Google are above it, the small ones below.
+/// The output price of a model in the middle of its maker's list, in US dollars a million tokens. In the
+/// catalogue of November 2026 the large ones of Anthropic, OpenAI and Google are above it, the small ones
+/// below.
 const MIDDLE: RangeInclusive<f64> = 3.0..=15.0;
 
-/// The model that a key of the environment opens: the one that was named, else the first of [`known`] that its
-/// provider lists. `None` if no key is set that would open one.
+/// Returns the model that a key of the environment opens: the one that was named, else the first of [`known`]
+/// that its provider lists. Returns `None` if no key is set that would open one.
 pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option<ModelConfig> {
     let (kind, variable) = find(place, named)?;
     let mut model = ModelConfig {
@@ -44,8 +45,8 @@ pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option
     Some(model)
 }
 
-/// What was chosen because of a key, in words; `None` if somebody said where the model is, or a server of this machine
-/// answers.
+/// Describes the choice of a model that a key in the environment made possible. Returns `None` if somebody
+/// named the server, or a server of this machine answers.
 pub(crate) fn said(completed: &ResolvedConfig) -> Option<String> {
     let model = &completed.config.model;
     let is_found = !completed.names_a_server && model.provider.kind().is_some_and(Kind::is_hosted);
@@ -53,7 +54,7 @@ pub(crate) fn said(completed: &ResolvedConfig) -> Option<String> {
     Some(format!("{} at {} ({variable} is set)", visible(&model.name), visible(&model.base_url)))
 }
 
-/// What the model that was chosen costs by its maker's list, and how another is named.
+/// Describes the list price of the chosen model, and the way to name another.
 pub(crate) fn terms(completed: &ResolvedConfig) -> String {
     let model = &completed.config.model;
     let rates = catalog::prices(&model.name, &model.base_url).map(|prices| prices.at(0));
@@ -64,14 +65,15 @@ pub(crate) fn terms(completed: &ResolvedConfig) -> String {
     format!("{price}; --model NAME names another")
 }
 
-/// Says so in the log: nobody named it, and it costs money.
+/// Warns in the log about the chosen model: nobody named it, and it costs money.
 pub(crate) fn log_choice(completed: &ResolvedConfig) {
     if let Some(said) = said(completed) {
         tracing::warn!("nobody named a model; used is {said}, {}", terms(completed));
     }
 }
 
-/// A provider whose key is set, that of the model's maker if its maker is known; and the variable that holds the key.
+/// Returns a provider whose key is set, and the variable that holds the key. If the model's maker is known,
+/// the provider is the maker.
 fn find(place: &CliEnvironment, model: Option<&str>) -> Option<(Kind, &'static str)> {
     let maker = model.and_then(catalog::find).map(catalog::CatalogModel::maker);
     let hosted = Kind::ALL.into_iter().filter(|kind| kind.is_hosted());
@@ -82,7 +84,7 @@ fn find(place: &CliEnvironment, model: Option<&str>) -> Option<(Kind, &'static s
     })
 }
 
-/// Who makes a provider's models, as the catalogue calls it.
+/// Returns the maker of a provider's models, by the catalogue's name.
 fn maker(kind: Kind) -> &'static str {
     match kind {
         Kind::Gemini => "google",
@@ -90,8 +92,8 @@ fn maker(kind: Kind) -> &'static str {
     }
 }
 
-/// The models of a provider in the catalogue that take tools: those in the middle of its prices first, then the cheaper
-/// ones, then the others; of each the newest first.
+/// Returns the models of a provider in the catalogue that take tools: those in the middle of its prices
+/// first, then the cheaper ones, then the others; of each the newest first.
 fn known(kind: Kind) -> Vec<&'static str> {
     let its = |model: &&catalog::CatalogModel| {
         let takes_tools = model.limits(kind.base_url()).tools.may();
@@ -102,7 +104,8 @@ fn known(kind: Kind) -> Vec<&'static str> {
     known.into_iter().map(catalog::CatalogModel::name).collect()
 }
 
-/// 0 for a model in the middle of the prices, 1 for a cheaper one, 2 for a dearer one or one without a price.
+/// Returns 0 for a model in the middle of the prices, 1 for a cheaper one, 2 for a dearer one or one without
+/// a price.
 fn tier(model: &catalog::CatalogModel, base_url: &str) -> u8 {
     match model.prices(base_url).map(|prices| prices.at(0).output) {
         Some(output) if MIDDLE.contains(&output) => 0,
@@ -111,14 +114,15 @@ fn tier(model: &catalog::CatalogModel, base_url: &str) -> u8 {
     }
 }
 
-/// The numbers in a model's name up to its date: `[5, 5]` of `claude-sonnet-5-5`. A later generation has larger ones.
+/// Returns the numbers in a model's name up to its date: `[5, 5]` of `claude-sonnet-5-5`. A later generation
+/// has larger ones.
 fn version(name: &str) -> Vec<u32> {
     let numbers = name.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     // Dates have more digits: 2024, 0613, 20250929.
     numbers.take_while(|digits| digits.len() < 3).filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// The first of [`known`] that is listed, as it is listed there.
+/// Returns the first of [`known`] that is listed, as it is listed there.
 fn choose_listed_model(kind: Kind, listed: &[String]) -> Option<String> {
     let is = |name: &str, known: &str| catalog::find(name).is_some_and(|model| model.name() == known);
     known(kind).into_iter().find_map(|known| {

@@ -1,4 +1,4 @@
-//! Model servers on this machine: which answer, and which one is used when nobody named one.
+//! Model servers on this machine: those that answer, and the one that is used when nobody named one.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,24 +16,24 @@ use crate::term::text::visible;
 use crate::term::wrap::wrapped;
 use crate::{assemble, hosted_providers, trust};
 
-/// How long a server of this machine may take to say that it is there.
+/// The maximum time that a server of this machine may take to answer.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How long a server that was named may take to list its models.
+/// The maximum time that a named server may take to list its models.
 const NAMED_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The usual ports, and whose they are.
+/// The usual ports, with their usual owners.
 pub(crate) const USUAL: [(u16, &str); 4] =
     [(1234, "LM Studio"), (8080, "llama.cpp"), (11434, "Ollama"), (8000, "vLLM")];
 
 /// A server that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LocalModelServer {
-    /// Whose port it is.
+    /// The usual owner of the port.
     pub(crate) usual_owner: &'static str,
-    /// Where its API begins.
+    /// The base URL of the API.
     pub(crate) base_url: String,
-    /// Its models, as it lists them.
+    /// The models that the server lists.
     pub(crate) models: Vec<String>,
 }
 
@@ -56,14 +56,15 @@ pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
     shown.await.is_ok_and(|page| page.contains("<title>Longhaul</title>"))
 }
 
-/// The models of a server of this machine; `None` if it does not answer as one.
+/// Returns the models of a server of this machine, or `None` if it does not answer as one.
 async fn models(base_url: &str) -> Option<Vec<String>> {
+    // A proxy of the environment must not be asked for addresses of this machine.
     let client = Client::builder().timeout(PATIENCE).no_proxy().build().ok()?;
     let response = client.get(Kind::OpenAiCompatible.list_of_models(base_url)).send().await.ok()?;
     listed(&response.error_for_status().ok()?.json().await.ok()?)
 }
 
-/// The names in a list of models; Gemini's has its own shape.
+/// Returns the names in a list of models; Gemini's has its own shape.
 fn listed(answer: &Value) -> Option<Vec<String>> {
     let (models, name) = match answer.get("data") {
         Some(models) => (models, "id"),
@@ -73,16 +74,16 @@ fn listed(answer: &Value) -> Option<Vec<String>> {
     Some(names.map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned()).collect())
 }
 
-/// What a server that was named says.
+/// The answer of a named server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerProbeResult {
-    /// Its models.
+    /// The models of the server.
     Models(Vec<String>),
-    /// Something else than a list of models: the HTTP status.
+    /// Another answer than a list of models: the HTTP status.
     Other(u16),
-    /// Nothing.
+    /// No answer.
     Silent,
-    /// It is its provider's own, and was not asked: the key is missing.
+    /// The server is its provider's own, and was not asked: the key is missing.
     Unasked,
 }
 
@@ -134,7 +135,8 @@ pub(crate) async fn complete(place: &CliEnvironment, mut loaded: ResolvedConfig)
     Ok(loaded)
 }
 
-/// Takes what is there where nobody said where the model is: a server of this machine, else a provider whose key is set.
+/// Chooses a model if nobody named a server: of a server of this machine, else of a provider whose key is
+/// set.
 async fn find(place: &CliEnvironment, loaded: &mut ResolvedConfig) -> Outcome<()> {
     let model = &mut loaded.config.model;
     let Some(backend) = probe().await.into_iter().find(|backend| !backend.models.is_empty()) else {

@@ -1,5 +1,5 @@
-//! What is known of one model, and who says each of it: the user, the server, an overflow error, the catalogue, in
-//! this order.
+//! The known facts about one model with their sources: the user, the server, an overflow error, the
+//! catalogue, in this order.
 
 use longhaul::calibration::CalibrationStore;
 use longhaul::config::AgentConfig;
@@ -11,10 +11,10 @@ use crate::assemble::{self, counting};
 use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
 
-/// One model's facts, in layers.
+/// The facts about one model, in layers.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelFacts {
-    /// Its name, as its server calls it.
+    /// The model's name, in its server's words.
     pub(crate) name: String,
     declared: DeclaredLimits,
     said: Limits,
@@ -23,7 +23,7 @@ pub(crate) struct ModelFacts {
     known: Limits,
     declared_prices: Option<ListPrices>,
     known_prices: Option<ListPrices>,
-    /// Its entry in the catalogue.
+    /// The model's entry in the catalogue.
     pub(crate) entry: Option<&'static CatalogModel>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct SourcedValue<T> {
 }
 
 impl ModelFacts {
-    /// Of the model that a configuration names; asks its server.
+    /// Returns the facts about the model that a configuration names. Asks the model's server.
     ///
     /// # Errors
     /// Usage, for a server that cannot be used.
@@ -47,7 +47,8 @@ impl ModelFacts {
         Ok((origin, facts))
     }
 
-    /// Of another model of its server, without asking; with what was learned of it.
+    /// Returns the facts about another model of the server, without asking the server. Learned facts are
+    /// included.
     pub(crate) fn unasked(config: &AgentConfig, learned: &CalibrationStore, origin: &ModelOrigin) -> Self {
         let base_url = &config.model.base_url;
         Self {
@@ -62,8 +63,8 @@ impl ModelFacts {
         }
     }
 
-    /// The context window in tokens. Where neither the user nor the server says it, what was learned and what the
-    /// catalogue says both bound it, as in the planner.
+    /// Returns the context window in tokens. If neither the user nor the server states it, the learned window
+    /// and the catalogue's both bound it, as in the planner.
     pub(crate) fn window(&self) -> Option<SourcedValue<u64>> {
         let said = self.of(self.declared.window, |limits| limits.window);
         let Some(learned) = self.learned else { return said };
@@ -74,12 +75,12 @@ impl ModelFacts {
         }
     }
 
-    /// The longest answer in tokens.
+    /// Returns the longest answer in tokens.
     pub(crate) fn max_output(&self) -> Option<SourcedValue<u64>> {
         self.of(self.declared.max_output, |limits| limits.max_output)
     }
 
-    /// What it takes and does, by name; those of which nobody says anything are left out.
+    /// Returns the abilities of the model, by name. Unknown ones are left out.
     pub(crate) fn abilities(&self) -> Vec<(&'static str, SourcedValue<bool>)> {
         let Self { declared, .. } = self;
         let all = [
@@ -91,12 +92,12 @@ impl ModelFacts {
         all.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
     }
 
-    /// How much of its own reasoning it is shown again.
+    /// Returns how much of its own reasoning the model is shown again.
     pub(crate) fn reasoning(&self) -> Option<SourcedValue<ReasoningScope>> {
         self.of(self.declared.reasoning, |limits| limits.reasoning)
     }
 
-    /// What its calls cost.
+    /// Returns the prices of the model's calls.
     pub(crate) fn prices(&self) -> Option<SourcedValue<ListPrices>> {
         let declared =
             self.declared_prices.map(|value| SourcedValue { value, source: LimitSource::Declared });
@@ -111,7 +112,7 @@ impl ModelFacts {
     }
 }
 
-/// As the configuration writes it.
+/// Returns the configuration's word for a reasoning scope.
 pub(crate) fn retention(kept: ReasoningScope) -> &'static str {
     match kept {
         ReasoningScope::Never => "never",
@@ -128,7 +129,7 @@ fn can(ability: FeatureSupport) -> Option<bool> {
     }
 }
 
-/// `2.5`, `0.075`, `15`: as many digits as the price has.
+/// Formats a price with all its digits: `2.5`, `0.075`, `15`.
 pub(crate) fn dollars(price: f64) -> String {
     let text = format!("{price:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

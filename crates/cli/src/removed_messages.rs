@@ -1,5 +1,5 @@
-//! What a compaction took out of the view. A message counts at the first that took it; what stood there in the place of
-//! others is told apart. So the messages of all add up.
+//! The messages that a compaction removed from the view. A message counts at the first compaction that
+//! removed it. Summaries of earlier compactions are counted apart. So the messages of all compactions add up.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use longhaul_core::ids::LogRange;
 
 use crate::term::human::count;
 
-/// What a compaction took.
+/// The messages that a compaction removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemovedMessages {
     /// Messages that were shown until then.
@@ -21,12 +21,12 @@ pub(crate) struct RemovedMessages {
 }
 
 impl RemovedMessages {
-    /// So many of the view, when nobody knows what they are.
+    /// Creates a count of removed messages of unknown kind.
     pub(crate) fn from_message_count(messages: u64) -> Self {
         Self { messages, ..Self::default() }
     }
 
-    /// As far as an edit alone tells.
+    /// Returns the counts that an edit alone gives.
     pub(crate) fn of_edit(edit: &ViewEdit) -> Self {
         let replaced =
             edit.ops.iter().filter(|op| matches!(op, ViewOperation::Replace { .. })).count() as u64;
@@ -35,7 +35,8 @@ impl RemovedMessages {
         )
     }
 
-    /// Of an edit of these operations, made when those of `before` held.
+    /// Returns the messages that these operations removed from a view in which the edits of `before` were
+    /// active.
     pub(crate) fn by(ops: &[ViewOperation], before: &[&ViewEdit], history: &History) -> Self {
         let mine = ranges(ops);
         let taken: Vec<LogRange> = before.iter().flat_map(|edit| ranges(&edit.ops)).collect();
@@ -57,7 +58,7 @@ impl RemovedMessages {
         gone
     }
 
-    /// In words.
+    /// Describes the removed messages in words.
     pub(crate) fn words(&self) -> String {
         let summaries = match self.summaries {
             1 => "1 earlier summary".to_owned(),
@@ -77,7 +78,7 @@ impl RemovedMessages {
     }
 }
 
-/// What goes away for its own sake: a result that is cleared stays a message.
+/// Returns the ranges that are removed. A cleared result stays a message.
 fn ranges(ops: &[ViewOperation]) -> Vec<LogRange> {
     ops.iter()
         .filter(|op| !matches!(op, ViewOperation::Placeholder { .. }))
@@ -85,13 +86,13 @@ fn ranges(ops: &[ViewOperation]) -> Vec<LogRange> {
         .collect()
 }
 
-/// The edits that hold in a history, but for that one and those after it.
+/// Returns the active edits of a history before that edit.
 pub(crate) fn before<'a>(history: &'a History, edit: Option<&ViewEdit>) -> Vec<&'a ViewEdit> {
     let earlier = history.edits().iter().take_while(|state| edit.is_none_or(|edit| state.edit.id != edit.id));
     earlier.filter(|state| state.active).map(|state| &*state.edit).collect()
 }
 
-/// For every edit of a log, by its name.
+/// Returns the removed messages of every edit of a log, by the edit's id.
 pub(crate) fn removed_by_edit(events: &[Event]) -> BTreeMap<String, RemovedMessages> {
     let Ok(history) = History::fold(events) else { return BTreeMap::new() };
     let (mut hold, mut gone): (Vec<&ViewEdit>, _) = (Vec::new(), BTreeMap::new());

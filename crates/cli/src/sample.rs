@@ -1,8 +1,8 @@
-//! What several tests begin with.
+//! The fixtures that several tests share.
 
 use longhaul_core::event::{EditKind, EditReason, ViewEdit};
 
-/// An edit that changes nothing.
+/// Returns an edit that changes nothing.
 pub(crate) fn edit() -> ViewEdit {
     ViewEdit {
         id: "e1".into(),

@@ -1,4 +1,4 @@
-//! Where the server of a data folder answers: written down by it, for whoever starts a second program there.
+//! The address of the server of a data folder. The server writes it down for other programs that start there.
 
 use std::fs;
 use std::io;
@@ -15,24 +15,24 @@ const FILE: &str = "serving.json";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ServerRecord {
-    /// Its process.
+    /// The id of the process.
     process: i32,
-    /// Where its page is.
+    /// The address of the page.
     pub(crate) page: String,
     /// The file with the token that other clients bring.
     pub(crate) token_file: PathBuf,
-    /// Whether it ends: it takes nothing new, and what runs may finish.
+    /// `true` if the server is ending: it takes nothing new, and current runs may finish.
     #[serde(default)]
     pub(crate) is_ending: bool,
 }
 
 impl ServerRecord {
-    /// This process.
+    /// Returns the record of this process.
     pub(crate) fn here(page: String, token_file: PathBuf) -> Self {
         Self { process: rustix::process::getpid().as_raw_nonzero().get(), page, token_file, is_ending: false }
     }
 
-    /// The server that has a folder now, if one does. What one that was killed has left is not believed.
+    /// Returns the server that has a folder now, if one does. The record of a killed server is ignored.
     pub(crate) fn find(folder: &Path) -> Option<Self> {
         let found = read(&folder.join(FILE)).filter(|_| SqliteStore::is_in_use(folder))?;
         let process = Pid::from_raw(found.process)?;
@@ -54,7 +54,7 @@ fn read(path: &Path) -> Option<ServerRecord> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// What was written down of a server, as long as it serves.
+/// The guard of a server's record. The file is removed when the guard is dropped.
 pub(crate) struct ServerRecordGuard {
     path: PathBuf,
     serving: ServerRecord,

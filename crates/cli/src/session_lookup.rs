@@ -1,11 +1,11 @@
-//! Which session somebody means: `last`, an id, or as much of its start as makes it unique.
+//! Finds the session that a person means: `last`, an id, or as much of its start as makes it unique.
 
 use longhaul_store::{SessionRecord, SharedStore};
 
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 
-/// More sessions than anybody has.
+/// A limit above any real number of sessions.
 pub(crate) const ALL: usize = 1_000_000;
 
 /// The least of an id that is shown.
@@ -48,7 +48,7 @@ fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> O
     }
 }
 
-/// How much of the ids must be shown to tell them apart.
+/// Returns the length of id prefixes that tells the sessions apart.
 pub(crate) fn shown_length(records: &[SessionRecord]) -> usize {
     let mut ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
     ids.sort_unstable();

@@ -1,4 +1,4 @@
-//! Somebody wants it to end: Ctrl-C, or a polite `kill`.
+//! The requests to end the process: Ctrl-C, or a polite `kill`.
 
 use std::io;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub(crate) struct InterruptSignals {
 }
 
 impl InterruptSignals {
-    /// From now on these signals do not end the process by themselves.
+    /// Starts listening. From now on these signals do not end the process by themselves.
     ///
     /// # Errors
     /// The system's.
@@ -35,7 +35,7 @@ impl InterruptSignals {
         })
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

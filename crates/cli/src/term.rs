@@ -1,4 +1,4 @@
-//! Everything a person sees: figures, rows, the meter, the transcript.
+//! The output for people: figures, rows, the meter, the transcript.
 
 pub(crate) mod exact;
 pub(crate) mod human;

@@ -1,4 +1,4 @@
-//! Whether an agent file that was merely found may do what it asks for.
+//! Decides whether an agent file that was merely found may do what it asks for.
 //!
 //! A file that lies in a folder somebody else made could start programs, send the conversation or a key to a
 //! stranger's server, read any file into the prompt, or let tools run unasked. Such a file is used only after a person
@@ -22,7 +22,7 @@ use crate::environment::{CliEnvironment, CommandLineOverrides};
 use crate::failure::{CommandError, Outcome};
 use crate::term::exact::exact;
 
-/// Where trusted contents are remembered: a line has the content's hash and that of the file's path.
+/// The file of trusted contents: a line has the content's hash and that of the file's path.
 const FILE: &str = "trusted";
 
 /// Remembers a file that a person has named.
@@ -76,8 +76,9 @@ pub(crate) fn check(
     Err(CommandError::untrusted(format!("{file} {what}, and {why}; then name it once: --config {file}")))
 }
 
-/// What a file asks for that a stranger's file must not have. `own` is the person's own file. Sections are taken apart
-/// by name: a new key does not compile until somebody has decided what a stranger's file may do with it.
+/// Returns the demands of a file that a stranger's file must not have. `own` is the person's own file.
+/// Sections are taken apart by name: a new key does not compile until somebody has decided what a stranger's
+/// file may do with it.
 fn describe_trust_request(
     place: &CliEnvironment,
     config: &AgentConfig,
@@ -146,7 +147,7 @@ fn describe_trust_request(
         .or_else(|| sends(place, model, overrides, own))
 }
 
-/// Which limit of commands a file lifts above its default.
+/// Returns the first limit of commands that a file lifts above its default.
 fn describe_raised_limit(sandbox: &SandboxConfig) -> Option<String> {
     // The network is open by default.
     let SandboxConfig { network: _, limits } = sandbox;
@@ -165,7 +166,7 @@ fn describe_raised_limit(sandbox: &SandboxConfig) -> Option<String> {
     Some(format!("raises the limit sandbox.limits.{name} of commands"))
 }
 
-/// Whom a file tells what the agent does.
+/// Returns the telemetry receiver to which a file reports the agent's work.
 fn describe_telemetry_target(telemetry: &TelemetryConfig) -> Option<String> {
     let TelemetryConfig { otlp, content } = telemetry;
     let url = otlp.as_deref()?;
@@ -176,7 +177,7 @@ fn describe_telemetry_target(telemetry: &TelemetryConfig) -> Option<String> {
     }
 }
 
-/// To whom the gateway of a file passes conversations and keys.
+/// Returns the server to which the gateway of a file passes conversations and keys.
 fn passes_on(
     place: &CliEnvironment,
     gateway: &GatewayConfig,
@@ -208,8 +209,9 @@ fn passes_on(
     asked.or_else(|| (*credentials == GatewayCredentials::Forward).then(forwarded))
 }
 
-/// Where a file sends the conversation or a key. A server of this machine is sent the conversation without a question,
-/// unless the person's own file names another, and a key never: whoever listens there may not be the model's server.
+/// Returns the server to which a file sends the conversation or a key. A server of this machine gets the
+/// conversation without a question, unless the person's own file names another. It never gets a key: the
+/// listener there may not be the model's server.
 fn sends(
     place: &CliEnvironment,
     model: &ModelConfig,
@@ -245,15 +247,15 @@ fn sends(
     }
 }
 
-/// The address of a file, or that of the provider it names, unless the command line names another.
+/// Returns the address in a file, or that of the provider it names, unless the command line names another.
 fn used_address<'a>(model: &'a ModelConfig, overrides: &CommandLineOverrides) -> Option<&'a str> {
     let named = overrides.provider.as_deref().and_then(ProviderKind::from_name);
     let is_used = overrides.base_url.is_none() && named.is_none_or(|provider| provider == model.provider);
     (is_used && model.provider != ProviderKind::Scripted).then_some(model.base_url.as_str())
 }
 
-/// What an agent of a file asks for: what the command line says is not said of it. One in a file of its own is looked
-/// at by itself.
+/// Returns the demands of a file's agent, without those of the command line. An agent in a file of its own is
+/// judged by itself.
 fn agent_wants(place: &CliEnvironment, agent: &AgentSource, own: Option<&UserConfigFile>) -> Option<String> {
     match agent {
         AgentSource::Here(config) => {
@@ -273,7 +275,7 @@ fn is_outside_workspace(place: &CliEnvironment, path: &str) -> bool {
     !inside || !lies_in(&place.workspace, path)
 }
 
-/// How a file opens the server to others, or what it has the server do to them.
+/// Returns the settings by which a file opens the server to others, or acts on them.
 fn describe_server_exposure(server: &ServerConfig) -> Option<String> {
     let ServerConfig {
         addr,
@@ -298,13 +300,14 @@ fn describe_server_exposure(server: &ServerConfig) -> Option<String> {
     host.or_else(origin)
 }
 
-/// Of an address only its server: a password may stand before it.
+/// Returns only the server of an address: a password may be before it.
 fn server_of(url: &str) -> String {
     let url = reqwest::Url::parse(url);
     url.map_or_else(|_| "a collector".to_owned(), |url| url.origin().ascii_serialization())
 }
 
-/// As the client will read the address, not as it looks: `http://stranger\@localhost` is a stranger's.
+/// Reports whether a URL leads to this machine, as the client will read the address, not as it looks:
+/// `http://stranger\@localhost` is a stranger's.
 pub(crate) fn is_local(url: &str) -> bool {
     let url = reqwest::Url::parse(url);
     url.is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")))

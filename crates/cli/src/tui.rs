@@ -1,5 +1,5 @@
-//! The terminal as an instrument: finished rows go up into the shell's own scrollback, and below them a few live
-//! rows are redrawn in place: what comes in, what runs, what waits, the meter, the input.
+//! The terminal interface. Finished rows move up into the shell's own scrollback. Below them a few live rows
+//! are redrawn in place: the streaming answer, running tools, waiting messages, the meter, the input.
 //!
 //! [`state`] takes keys and happenings and knows no terminal; [`view`] sets it into rows; [`inline`] is the
 //! ratatui backend that keeps the live rows below the scrollback; [`screen`] owns the terminal.

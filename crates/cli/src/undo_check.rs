@@ -1,4 +1,4 @@
-//! Whether an edit of the view could be undone now: a notice offers no undo that would be refused.
+//! Checks whether an edit of the view could be undone now. A notice offers no undo that would be refused.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use longhaul_core::run::Run;
 use crate::removed_messages::{self, RemovedMessages};
 use crate::term::ui_event::{UiEvent, UndoOption};
 
-/// For every edit of a session, by its name.
+/// The undo option of every edit of a session, by the edit's id.
 pub(crate) type Offers = BTreeMap<String, UndoOption>;
 
-/// Completes the notice of an edit that was just made: which strategy acted, what went, and whether it can be undone; of
-/// one that is being made, whether a model writes it.
+/// Completes the notice of an edit that was just made: its strategy, its removed messages, and whether it can
+/// be undone. For an edit in progress it adds whether a model writes it.
 pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
     if let UiEvent::Compacting { is_extract } = happening {
         let is_nobody = |run: &Run| run.settings().policy.writer == SummaryWriterModel::Nobody;
@@ -44,14 +44,15 @@ pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
     }
 }
 
-/// Of a session as it is now.
+/// Returns the options of a session as it is now.
 pub(crate) fn undo_options_of_run(run: &Run) -> Offers {
     let history = run.history();
     let named = |state: &ViewEditState| (name(state), of(history, state, || fits(run, state)));
     history.edits().iter().map(named).collect()
 }
 
-/// Of a log. The room is that of its newest call; without one nobody knows it, and it is no obstacle.
+/// Returns the options of a log. The room is that of its newest call. Without a call the room is unknown, and
+/// is no obstacle.
 pub(crate) fn undo_options_of_log(events: &[Event]) -> Offers {
     let Ok(history) = History::fold(events) else { return Offers::default() };
     let started = |event: &Event| match &event.body {
@@ -88,7 +89,7 @@ fn of(history: &History, state: &ViewEditState, fits: impl FnOnce() -> bool) -> 
     }
 }
 
-/// The edit that was built on all others of a chain.
+/// Returns the edit that was built on all others of a chain.
 pub(crate) fn last(history: &History, edit: EditId) -> EditId {
     match history.check_undo(&edit) {
         Err(UndoError::BuiltOn { by, .. }) => last(history, by),

@@ -1,4 +1,4 @@
-//! Ends a process that was told to end and does not.
+//! Ends a process that does not end after a request to do so.
 //!
 //! The watchdog is a thread of its own. It hears SIGTERM also where computations keep all other threads busy, or where
 //! one waits for a disk that does not answer. Ending this way loses nothing that was acknowledged: it is a `kill -9`, which
@@ -16,7 +16,7 @@ use crate::term::out;
 /// Time for the last message: the terminal or pipe that reads it may be stuck too.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// From now on the process ends `limit` after it was sent SIGTERM, if it has not done so by itself.
+/// Starts the watchdog. The process ends `limit` after a SIGTERM, if it has not ended by itself.
 ///
 /// # Errors
 /// The system's: no thread, or no signal is to be had.
@@ -68,7 +68,7 @@ fn end(limit: Duration) {
     let _ = kill_process(getpid(), Signal::KILL);
 }
 
-/// The processes that this one has started and that live. None where the system does not say.
+/// Returns the living children of this process. Empty where the system does not list them.
 fn children() -> Vec<Pid> {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
     let lists =
@@ -91,7 +91,7 @@ mod tests {
 
     const IS_BUSY: &str = "LONGHAUL_TEST_IS_BUSY";
 
-    /// No test, but the process that the next one starts: each of its threads is at work that never ends.
+    /// Does endless work on each thread. This is no test, but the process that the next test starts.
     #[test]
     #[expect(clippy::zombie_processes, reason = "that it ends with this process is what is tested")]
     fn busy() {

@@ -18,7 +18,7 @@ mod query;
 pub use items::{VerbatimItem, items};
 use query::ViewBeforeAnswer;
 
-/// What a call of the recall tool costs the model to write, in tokens.
+/// The number of tokens that the model writes for one call of the recall tool.
 pub const RECALL_OUTPUT_TOKENS: u64 = 60;
 
 /// Results of one recall.
@@ -27,36 +27,36 @@ pub const RECALL_HITS: usize = 5;
 /// Words of one query at most.
 pub const QUERY_WORDS: usize = 12;
 
-/// What was used later in one recording, and where it stands. The same for all policies.
+/// The items that were used later in one recording, and the entries that hold them. Equal for all policies.
 #[derive(Debug)]
 pub(crate) struct NeedIndex {
-    /// All messages, to be searched.
+    /// The search index over all messages.
     index: SearchIndex,
-    /// For each entry what it needs of earlier ones; empty for all but answers.
+    /// The items of earlier entries that each entry needs. Empty for all but answers.
     needs: Vec<Vec<NeededItem>>,
-    /// What is needed by any answer: the entries that hold it, oldest first.
+    /// The lists of entries that hold an item, oldest first, for the items of all answers.
     holders: Vec<Vec<usize>>,
     /// Entries by the name of their text, the first of equals.
     by_id: HashMap<u64, usize>,
-    /// For each entry the first with the same text.
+    /// For each entry, the first entry with the same text.
     first: Vec<usize>,
 }
 
-/// Something that an answer uses and earlier messages hold.
+/// An item that an answer uses and earlier messages hold.
 #[derive(Clone, Debug)]
 pub(crate) struct NeededItem {
     pub(crate) text: Arc<str>,
-    /// Which of the study's lists of holders is its own, and how many of them are earlier.
+    /// The index of the item's list of holders, and the number of holders that are earlier than the answer.
     holders: (usize, usize),
 }
 
-/// How the needs of one answer fare.
+/// The result of the needs of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerNeedResult {
     pub(crate) in_view: u64,
     pub(crate) recalled: u64,
     pub(crate) lost: u64,
-    /// What the recall returned, if there was one.
+    /// The text that the recall returned, if there was a recall.
     pub(crate) recall: Option<String>,
 }
 
@@ -72,6 +72,7 @@ impl NeedIndex {
         let mut places = WordIndex::default();
         let answers: BTreeSet<usize> = recording.answers().collect();
         for (at, entry) in recording.entries.iter().enumerate() {
+            // The entry's own words are read afterwards: only earlier entries can hold what it needs.
             let needs = if answers.contains(&at) { items(&entry.text) } else { BTreeSet::new() };
             let needs = needs.into_iter().filter_map(|item| {
                 let holders = places.holders(&item, recording, at);
@@ -86,33 +87,34 @@ impl NeedIndex {
         study
     }
 
-    /// The entry whose text has that name.
+    /// Returns the entry whose text has that name.
     pub(crate) fn entry_of(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
-    /// The first entry with the same text.
+    /// Returns the first entry with the same text.
     fn first_of(&self, at: usize) -> usize {
         self.first[at]
     }
 
-    /// Earlier entries that hold what is needed, oldest first.
+    /// Returns the earlier entries that hold the needed item, oldest first.
     fn holders(&self, need: &NeededItem) -> &[usize] {
         let (list, earlier) = need.holders;
         &self.holders[list][..earlier]
     }
 
-    /// What the answer `at` needs.
+    /// Returns the items that the answer `at` needs.
     pub(crate) fn needs(&self, at: usize) -> &[NeededItem] {
         &self.needs[at]
     }
 }
 
-/// Which entries hold which runs of letters and digits: where an item can be at all.
+/// An index from each run of letters and digits to the entries that hold it. It narrows the search for an
+/// item.
 #[derive(Default)]
 struct WordIndex {
     entries: HashMap<Box<str>, Vec<usize>>,
-    /// Which list of `found` an item has, and up to which entry it was looked for.
+    /// The index in `found` of each item's list, and the entry up to which the item was looked for.
     known: HashMap<String, (usize, usize)>,
     found: Vec<Vec<usize>>,
 }
@@ -128,7 +130,7 @@ impl WordIndex {
         }
     }
 
-    /// The list of the entries that hold an item, and how many of it are there so far.
+    /// Returns the list of the entries that hold an item, and how many of it are there so far.
     fn holders(
         &mut self,
         item: &VerbatimItem,
@@ -192,7 +194,7 @@ pub(crate) fn look_up(
     found
 }
 
-/// What the tool answers; messages that are in view as they were weigh less, as the tool has it.
+/// Returns the answer of the recall tool. Messages that are unchanged in view weigh less, as in the tool.
 fn recall(
     recording: &SessionRecording,
     next: usize,
@@ -201,6 +203,7 @@ fn recall(
     room_tokens: u64,
 ) -> String {
     let weight = |at: usize| match recording.entries[at].tokens {
+        // An entry that is never sent, like an answer lost in a crash, cannot be recalled.
         0 => 0.0,
         _ if shown.shows(at) => SHOWN_WEIGHT,
         _ => 1.0,

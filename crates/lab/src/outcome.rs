@@ -1,19 +1,19 @@
-//! What came of a recording under a policy.
+//! The outcome of a recording under a policy.
 
 use std::collections::BTreeMap;
 
 use longhaul_core::retention_report::RetentionTally;
 use serde::Serialize;
 
-/// One row: a recording under a policy, in a window, at prices.
+/// The outcome of one replay: a recording under a policy, in a window, at prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayOutcome {
     /// The recording.
     pub recording: String,
-    /// Its group.
+    /// The group of the recording.
     pub group: String,
-    /// Whether it was made by a program.
+    /// `true` if a program made the recording.
     pub synthetic: bool,
     /// The policy.
     pub policy: String,
@@ -31,9 +31,9 @@ pub struct ReplayOutcome {
     pub peak_tokens: u64,
     /// Requests that were larger than the window allows: a real server would have refused or cut them.
     pub overflows: u64,
-    /// What was billed.
+    /// The tokens that were billed.
     pub billed: BilledTokens,
-    /// What it cost, in US dollars.
+    /// The cost, in US dollars.
     pub cost: f64,
     /// Requests that did not begin with the whole request before.
     pub prefix_breaks: u64,
@@ -43,11 +43,11 @@ pub struct ReplayOutcome {
     pub compactions: u64,
     /// Passes that only cleared tool results.
     pub prunes: u64,
-    /// What the agent waited for side calls, in milliseconds (modelled, see the report).
+    /// The time that the agent waited for side calls, in milliseconds (modelled, see the report).
     pub waiting_ms: u64,
     /// Facts that the edits removed and where they are now, by class.
     pub survival: BTreeMap<String, RetentionTally>,
-    /// What the agent used later, and whether it had it then.
+    /// The items that the agent used later, counted by whether they were in view at that time.
     pub needs: NeedCounts,
     /// Tokens of each request in order.
     pub context: Vec<u64>,

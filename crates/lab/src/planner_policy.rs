@@ -24,12 +24,12 @@ pub(crate) mod pass;
 pub struct PlannerPolicy {
     name: String,
     policy: plan::CompactionPolicy,
-    /// Where its options are from.
+    /// The source of the options, for the report.
     options: String,
     log: PolicyLog,
     /// Entries of the recording that the log has.
     fed: usize,
-    /// Model calls for summaries that were written while work went on, since the last request.
+    /// The model calls for background summaries since the last request.
     made_ahead: Vec<SideCall>,
     /// Items of the view as they were sent last.
     sent: Vec<Sent>,
@@ -55,9 +55,9 @@ pub(crate) struct PolicyLog {
     pub(crate) steps: u64,
     pub(crate) fixed_tokens: u64,
     pub(crate) ahead: Option<pass::PendingSummaryDraft>,
-    /// Who writes summaries.
+    /// The model that writes summaries.
     pub(crate) summariser: ScriptedSummariser,
-    /// What the summariser has answered since the last compaction.
+    /// The summariser's answers since the last compaction.
     pub(crate) answers: Vec<String>,
     /// The edits of the view so far, oldest first.
     pub(crate) edits: Vec<pass::CommittedEdit>,
@@ -100,7 +100,7 @@ fn origin() -> ModelOrigin {
 }
 
 impl PlannerPolicy {
-    /// A policy of that name in tables.
+    /// Creates a policy with a name for tables.
     pub fn new(name: impl Into<String>, policy: plan::CompactionPolicy) -> Self {
         Self {
             name: name.into(),
@@ -113,13 +113,13 @@ impl PlannerPolicy {
         }
     }
 
-    /// What the report says of its options, for example `the options of longhaul.yml`.
+    /// Sets the report's words for the source of the options, for example `the options of longhaul.yml`.
     #[must_use]
     pub fn with_options_of(self, options: impl Into<String>) -> Self {
         Self { options: options.into(), ..self }
     }
 
-    /// The strategy of that name with the options it has by default.
+    /// Returns the strategy of a name with its default options.
     pub fn by_name(strategy: &str) -> Option<Self> {
         pass::usual_policy(strategy).map(|policy| Self::new(strategy, policy))
     }
@@ -174,7 +174,7 @@ impl PlannerPolicy {
         self.made_ahead.extend(calls);
     }
 
-    /// The view, every item with the name it had when it was sent before.
+    /// Returns the view. Every item keeps the id of its earlier requests.
     fn view(&mut self) -> Vec<ViewSegment> {
         let view = self.log.history.view();
         let is_same = |(range, message, _): &Sent, item: &ViewItem| {

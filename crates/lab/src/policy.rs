@@ -1,4 +1,4 @@
-//! What a policy decides before each model call.
+//! The interface of a policy: its decision before each model call.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::recording::SessionRecording;
 
 /// A way to keep a conversation within its window.
 pub trait ContextPolicy {
-    /// Its name in tables.
+    /// Returns the policy's name in tables.
     fn name(&self) -> &str;
 
-    /// Where its rules and numbers come from: one line for each parameter, with the source.
+    /// Returns the sources of the policy's rules and numbers: one line for each parameter.
     fn sources(&self) -> Vec<String>;
 
     /// Returns whether the agent can get back what left the view.
@@ -21,29 +21,29 @@ pub trait ContextPolicy {
         false
     }
 
-    /// The request before the entry `next` (always an assistant message) of `recording`: entries `0..next` have
-    /// happened. Called once for each assistant message, in order.
+    /// Returns the request before the entry `next` (always an assistant message) of `recording`: entries
+    /// `0..next` have happened. Called once for each assistant message, in order.
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest;
 }
 
-/// What a policy knows besides the conversation.
+/// The facts that a policy knows besides the conversation.
 #[derive(Clone, Debug)]
 pub struct PolicyInput {
     /// The room.
     pub budget: Budget,
-    /// What tokens cost.
+    /// The prices of tokens.
     pub prices: PriceTable,
     /// Input tokens of the last request, as a provider reports them; 0 before the first.
     pub last_input: u64,
     /// Output tokens of the last answer.
     pub last_output: u64,
-    /// Whether the provider's cache still holds the last request.
+    /// `true` if the provider's cache still holds the last request.
     pub cache_is_warm: bool,
     /// The time of the call, if the recording has times.
     pub at: Option<Millis>,
 }
 
-/// What is sent.
+/// The request that a policy sends.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyRequest {
     /// The conversation as the agent is shown it, without system prompt and tools.
@@ -59,9 +59,9 @@ pub struct PolicyRequest {
 pub struct ViewSegment {
     /// Equal for equal bytes.
     pub id: u64,
-    /// Its tokens.
+    /// The number of tokens.
     pub tokens: u64,
-    /// Its text.
+    /// The text.
     pub text: Arc<str>,
 }
 
@@ -74,25 +74,25 @@ pub struct SideCall {
     pub fresh_tokens: u64,
     /// Output.
     pub output_tokens: u64,
-    /// Whether the agent waits for it.
+    /// `true` if the agent waits for the call.
     pub waits: bool,
 }
 
-/// How a view was shortened.
+/// One edit that shortened a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyEdit {
-    /// Whether messages were replaced (a compaction) or only tool results cleared.
+    /// `true` if messages were replaced (a compaction), `false` if only tool results were cleared.
     pub compaction: bool,
     /// Tokens of the whole request before.
     pub before_tokens: u64,
     /// Tokens of the whole request after.
     pub after_tokens: u64,
-    /// In words.
+    /// The reason, in words.
     pub why: String,
 }
 
 impl ViewSegment {
-    /// A segment of that text.
+    /// Creates a segment with a text.
     pub fn new(text: impl Into<Arc<str>>, tokens: u64) -> Self {
         let text = text.into();
         let hash = blake3::hash(text.as_bytes());

@@ -1,4 +1,4 @@
-//! What tokens cost.
+//! The prices of tokens.
 
 use longhaul_core::ids::Millis;
 use serde::Serialize;
@@ -9,7 +9,7 @@ pub mod tables;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PriceTable {
-    /// Its name in tables.
+    /// The name in tables.
     pub name: String,
     /// Input that is neither read from a cache nor written to one.
     pub input: f64,
@@ -21,6 +21,6 @@ pub struct PriceTable {
     pub output: f64,
     /// Prefixes shorter than this are not cached, in tokens.
     pub cache_minimum_tokens: u64,
-    /// How long a prefix stays in the cache after its last use.
+    /// The time that a prefix stays in the cache after its last use.
     pub cache_life_ms: Millis,
 }

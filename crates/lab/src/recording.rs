@@ -1,4 +1,4 @@
-//! What happened in a session, whatever the agent was shown of it.
+//! A recorded session: everything that happened, whatever the agent was shown of it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,23 +14,23 @@ use crate::policy::ViewSegment;
 /// One recorded session.
 #[derive(Clone, Debug)]
 pub struct SessionRecording {
-    /// Its name in tables.
+    /// The name in tables.
     pub name: String,
-    /// What it is compared with: sessions of one source.
+    /// The group of sessions from one source, within which the recording is compared.
     pub group: String,
-    /// Made by a program, not recorded from an agent's work.
+    /// `true` if a program made the recording, instead of an agent's work.
     pub synthetic: bool,
     /// Tokens of system prompt and tools in every request.
     pub fixed_tokens: u64,
-    /// The text of system prompt and tools, if it is known: what stands there is always in view.
+    /// The text of system prompt and tools, if it is known. This text is always in view.
     pub fixed_text: Arc<str>,
     /// The log it was read from, without what the agent was shown of it: edits of the view are left out.
     pub events: Vec<Event>,
-    /// Its messages in log order.
+    /// The messages in log order.
     pub entries: Vec<RecordedMessage>,
-    /// What counted them.
+    /// The counter that produced the token counts.
     pub counter: MessageTokenCounter,
-    /// For each entry the name of its text: the [`ViewSegment::id`] of the message as it was.
+    /// For each entry the id of its text: the [`ViewSegment::id`] of the unchanged message.
     ids: Vec<u64>,
     study: OnceLock<Arc<NeedIndex>>,
 }
@@ -38,17 +38,18 @@ pub struct SessionRecording {
 /// One message of a recording.
 #[derive(Clone, Debug)]
 pub struct RecordedMessage {
-    /// Its position in the log.
+    /// The position in the log.
     pub seq: Seq,
-    /// When it was recorded, if the format says.
+    /// The time of recording, if the format has one.
     pub at: Option<Millis>,
     /// The message.
     pub message: Arc<Message>,
-    /// What it is.
+    /// The kind of the log entry.
     pub kind: LogEntryKind,
-    /// Its tokens as it is sent; 0 if it never is, like an answer that was lost on the way.
+    /// The tokens of the message in a request. 0 if it is never sent, like an answer that was lost on the
+    /// way.
     pub tokens: u64,
-    /// All its text: what was said, calls with their arguments, results.
+    /// The whole text of the message: words, calls with their arguments, results.
     pub text: Arc<str>,
 }
 
@@ -82,40 +83,42 @@ impl SessionRecording {
         })
     }
 
-    /// With the text of system prompt and tools.
+    /// Sets the text of system prompt and tools.
     #[must_use]
     pub fn with_fixed_text(self, text: impl Into<Arc<str>>) -> Self {
         Self { fixed_text: text.into(), study: OnceLock::new(), ..self }
     }
 
-    /// Labelled as made by a program.
+    /// Labels the recording as made by a program.
     #[must_use]
     pub fn made_by_program(self) -> Self {
         Self { synthetic: true, ..self }
     }
 
-    /// The model calls: indices of the assistant messages, in order.
+    /// Returns the model calls: indices of the assistant messages, in order.
     pub fn answers(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.entries.len()).filter(|at| matches!(self.entries[*at].kind, LogEntryKind::Assistant(_)))
     }
 
-    /// When the model was called for the entry `next`: when the newest message before it was there.
+    /// Returns the time of the model call that produced the entry `next`: the time of the newest message
+    /// before it.
     pub fn asked_at(&self, next: usize) -> Option<Millis> {
         next.checked_sub(1).and_then(|before| self.entries[before].at)
     }
 
-    /// What every request has besides its messages: system prompt, tools, and what opens the answer, in tokens.
+    /// Returns the tokens that every request has besides its messages: system prompt, tools, and the start of
+    /// the answer.
     pub fn overhead_tokens(&self) -> u64 {
         self.fixed_tokens + self.counter.framing().reply
     }
 
-    /// The largest request if nothing is ever left out, in tokens.
+    /// Returns the largest request if nothing is ever left out, in tokens.
     pub fn peak_tokens(&self) -> u64 {
         let last = self.answers().last().unwrap_or(0);
         self.overhead_tokens() + self.entries[..last].iter().map(|entry| entry.tokens).sum::<u64>()
     }
 
-    /// The entry as it was, ready to be sent; `None` if it never is.
+    /// Returns the unchanged entry, ready to be sent. Returns `None` if it is never sent.
     pub fn segment(&self, at: usize) -> Option<ViewSegment> {
         let entry = &self.entries[at];
         let segment = ViewSegment { id: self.ids[at], tokens: entry.tokens, text: entry.text.clone() };
@@ -127,18 +130,18 @@ impl SessionRecording {
         self.ids[at]
     }
 
-    /// What was billed for an answer when the model wrote it, reasoning included, in tokens.
+    /// Returns the tokens that were billed for an answer when the model wrote it, reasoning included.
     pub fn output_tokens(&self, at: usize) -> u64 {
         self.entries[at].message.parts.iter().map(|part| self.counter.part(part)).sum()
     }
 
-    /// What was used later, and where it stands; worked out once.
+    /// Returns the index of the items that were used later. The index is computed once.
     pub(crate) fn need_index(&self) -> &NeedIndex {
         self.study.get_or_init(|| Arc::new(NeedIndex::of(self)))
     }
 }
 
-/// What stands in the place of an edit keeps the positions of all others.
+/// Replaces the body of an edit. The placeholder keeps the positions of all other events.
 fn forget_edit(event: &mut Event) {
     if let EventBody::ViewEdited(edit) = &event.body {
         event.body = EventBody::RangeReleased { edit_id: edit.id.clone() };
@@ -171,7 +174,7 @@ fn entries(history: &History, events: &[Event]) -> Vec<RecordedMessage> {
     history.entries().iter().map(entry).collect()
 }
 
-/// What a piece of an answer adds to it, in tokens: all pieces together are as many as the whole.
+/// Returns the tokens that one piece adds to its answer. All pieces together have as many as the whole.
 fn piece_tokens(history: &History, piece: &LogEntry, whole: &ViewItem) -> u64 {
     let own = |piece: &LogEntry| -> u64 {
         let sent = piece.message.parts.iter().filter(|part| !matches!(part, Part::Reasoning(_)));
@@ -189,8 +192,8 @@ fn piece_tokens(history: &History, piece: &LogEntry, whole: &ViewItem) -> u64 {
     whole.tokens.saturating_sub(before)
 }
 
-/// A message as text: what was said, calls with their arguments, results. Arguments stand without JSON's escapes,
-/// one field a line, so that the same words are the same wherever they stand.
+/// Returns a message as text: words, calls with their arguments, results. Arguments have no JSON escapes and
+/// one field a line, so that equal words are equal everywhere.
 pub fn text_of(message: &Message) -> String {
     let mut text = String::new();
     message.parts.iter().for_each(|part| push(&mut text, part));

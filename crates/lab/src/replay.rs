@@ -1,4 +1,5 @@
-//! What a policy would have sent, what the provider would have billed for it, and what the agent would have had.
+//! Replays a recording under a policy: the requests, their bill, and the items that the agent would have had
+//! in view.
 //!
 //! Each recorded answer is one request. Its messages come from the policy; the answer stays the recorded one,
 //! whatever the agent was shown. What is modelled and not measured: the prompt cache (`cache`), the prices, and how
@@ -22,24 +23,25 @@ pub use cache::{FIXED_ID, PromptCacheModel};
 pub use many::{MakePolicy, ReplayCase, ReplayWindow, run};
 use survived::RetentionTracker;
 
-/// What a replay assumes.
+/// The assumptions of a replay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayOptions {
-    /// Whether the provider's cache holds the answer it gave with the request before it, as servers that keep the
-    /// state of a conversation do. Otherwise an answer is new input when it is sent back.
+    /// `true` if the provider's cache holds the answer to the previous request, as on servers that keep the
+    /// state of a conversation. Otherwise an answer is new input when it is sent back.
     pub answers_are_cached: bool,
-    /// How fast a model reads what no cache holds, in tokens a second.
+    /// The speed at which a model reads uncached input, in tokens a second.
     pub prefill_tokens_per_second: f64,
-    /// How fast it writes, in tokens a second.
+    /// The speed at which a model writes, in tokens a second.
     pub decode_tokens_per_second: f64,
-    /// What each call takes besides, in milliseconds.
+    /// The fixed time of each call, in milliseconds.
     pub latency_ms: f64,
     /// The window as a share of the recording's peak, if it was chosen so: only noted in the outcome.
     pub window_percent: Option<u32>,
 }
 
 impl Default for ReplayOptions {
-    /// Round figures of a hosted model: 2,000 tokens a second read, 60 written, half a second for each call.
+    /// Returns round figures of a hosted model: 2,000 tokens a second read, 60 written, half a second for
+    /// each call.
     fn default() -> Self {
         Self {
             answers_are_cached: true,
@@ -52,7 +54,7 @@ impl Default for ReplayOptions {
 }
 
 impl ReplayOptions {
-    /// How long a model call takes, in milliseconds.
+    /// Returns the modelled time of a model call, in milliseconds.
     pub fn call_ms(&self, fresh_tokens: u64, output_tokens: u64) -> f64 {
         let seconds = fresh_tokens as f64 / self.prefill_tokens_per_second
             + output_tokens as f64 / self.decode_tokens_per_second;
@@ -84,7 +86,7 @@ struct PolicyReplay<'a> {
     cache: PromptCacheModel,
     bill: ModelCallBill<'a>,
     survived: RetentionTracker,
-    /// What the request before had, the fixed part first.
+    /// The id and tokens of each part of the previous request, the fixed part first.
     sent: Vec<(u64, u64)>,
     last_input: u64,
     last_output: u64,
@@ -155,7 +157,7 @@ impl<'a> PolicyReplay<'a> {
         (self.sent, self.last_input, self.last_output) = (sent, input, output);
     }
 
-    /// Segments of a request by name and tokens: what is the same every time comes first.
+    /// Returns the segments of a request by id and tokens. The part that never changes is first.
     fn sent_of(&self, request: &PolicyRequest) -> Vec<(u64, u64)> {
         let fixed = (FIXED_ID, self.recording.overhead_tokens());
         let view = request.view.iter().map(|segment| (segment.id, segment.tokens));
@@ -192,8 +194,8 @@ impl<'a> PolicyReplay<'a> {
         self.outcome.overflows += u64::from(input > self.budget.usable);
     }
 
-    /// What the answer needs, and what the recall gave that had to be made for it. A tool's result has the room that is
-    /// left, or a quarter of it all.
+    /// Counts the items that the answer needs, and returns the text of a recall if one had to be made for
+    /// them. A tool's result has the room that is left, or a quarter of the window.
     fn look_up(&mut self, request: &PolicyRequest, next: usize, input: u64) -> Option<String> {
         let usable = self.budget.usable;
         let room = usable.saturating_sub(input).max(usable / 4);
@@ -207,8 +209,8 @@ impl<'a> PolicyReplay<'a> {
         found.recall
     }
 
-    /// A recall is a call of its own: the model asks instead of answering, and the request comes again with what was
-    /// found. Then the recorded answer follows.
+    /// Bills the request. A recall is a call of its own: the model asks instead of answering, and the request
+    /// is sent again with the found text. Then the recorded answer follows.
     fn bill_request(
         &mut self,
         sent: &[(u64, u64)],
@@ -231,7 +233,7 @@ impl<'a> PolicyReplay<'a> {
         self.bill.request(read, input - read, input, output);
     }
 
-    /// The call and its result, as they stand in the request of this step.
+    /// Returns the tokens of the call and its result in the request of this step.
     fn recall_tokens(&self, text: &str) -> u64 {
         let framing = self.recording.counter.framing();
         needed_later::RECALL_OUTPUT_TOKENS

@@ -1,4 +1,4 @@
-//! The lab report: what came of a replay, as a text table, as JSON and as one page that needs nothing else.
+//! The lab report: the outcomes of a replay, as a text table, as JSON and as one self-contained page.
 //!
 //! [`ReplayReport::new`] derives everything from the outcomes: medians, goals, and whether the policy under test beats
 //! every peer. The three forms only say it.
@@ -24,11 +24,11 @@ use crate::price::PriceTable;
 use summary::{ComparisonCell, PolicySummary};
 use verdict::{GoalResult, PolicyVerdict};
 
-/// Stands in every form of the report.
+/// The notice in every form of the report.
 pub const NOT_COUNTERFACTUAL: &str = "A replay is not counterfactual: the recorded answers stay what they \
     were, although an agent that had seen less, or something else, might have done something else.";
 
-/// What a report is about, besides its outcomes.
+/// The subject of a report, besides its outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportHeader {
@@ -38,13 +38,13 @@ pub struct ReportHeader {
     pub version: String,
     /// Other facts of its making.
     pub generated_by: Vec<ReportFact>,
-    /// What the replay takes for granted, a sentence each.
+    /// The assumptions of the replay, a sentence each.
     pub assumptions: Vec<String>,
     /// The policies in the order of tables.
     pub policies: Vec<PolicyFacts>,
     /// The price tables; the first one leads.
     pub prices: Vec<PriceTable>,
-    /// Where the prices come from, a line each.
+    /// The sources of the prices, a line each.
     pub price_sources: Vec<String>,
 }
 
@@ -52,9 +52,9 @@ pub struct ReportHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportFact {
-    /// Of what.
+    /// The name of the parameter.
     pub name: String,
-    /// Which.
+    /// The value of the parameter.
     pub value: String,
 }
 
@@ -62,15 +62,15 @@ pub struct ReportFact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyFacts {
-    /// Its name, as in the outcomes.
+    /// The name, as in the outcomes.
     pub name: String,
-    /// What it is compared as.
+    /// The role in the comparison.
     pub role: PolicyRole,
-    /// Its rules and numbers with their sources, a line each.
+    /// The rules and numbers with their sources, a line each.
     pub sources: Vec<String>,
 }
 
-/// What a policy is compared as.
+/// The role of a policy in the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PolicyRole {
@@ -78,14 +78,14 @@ pub enum PolicyRole {
     Subject,
     /// Another policy of ours.
     Ours,
-    /// Nothing ever leaves the view: what costs are measured by.
+    /// The policy that removes nothing, with which costs are compared.
     Baseline,
     /// A model of another program.
     Peer,
 }
 
 impl PolicyRole {
-    /// As it stands in tables and in class names.
+    /// Returns the role's name in tables and in class names.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Subject => "subject",
@@ -119,12 +119,12 @@ impl ReplayReport {
         Self { header, outcomes, summaries, goals, verdicts }
     }
 
-    /// The tables for a terminal of so many columns, at least 80.
+    /// Returns the tables for a terminal of so many columns, at least 80.
     pub fn text(&self, columns: usize) -> String {
         table::text(self, columns)
     }
 
-    /// Everything, indented; see `json` for the shape.
+    /// Returns everything as indented JSON; see `json` for the shape.
     ///
     /// # Errors
     /// None that is known: the shape is plain data.
@@ -132,22 +132,22 @@ impl ReplayReport {
         json::text(self)
     }
 
-    /// One page that loads nothing.
+    /// Returns one page that loads nothing.
     pub fn html(&self) -> String {
         html::page(self)
     }
 
-    /// The result in one sentence.
+    /// Returns the result in one sentence.
     pub fn headline(&self) -> String {
         verdict::headline(&self.header, &self.goals, &self.cells())
     }
 
-    /// What follows for each price table, in sentences.
+    /// Returns the verdict for each price table, in sentences.
     pub fn verdicts(&self) -> &[PolicyVerdict] {
         &self.verdicts
     }
 
-    /// The goals and how far they are met.
+    /// Returns the goals and how far they are met.
     pub fn goals(&self) -> &[GoalResult] {
         &self.goals
     }
@@ -163,12 +163,12 @@ impl ReplayReport {
 }
 
 impl ReportHeader {
-    /// What a policy is compared as.
+    /// Returns the role of a policy in the comparison.
     pub fn role(&self, policy: &str) -> PolicyRole {
         self.policies.iter().find(|it| it.name == policy).map_or(PolicyRole::Peer, |it| it.role)
     }
 
-    /// The policy under test, if it was replayed.
+    /// Returns the policy under test, if it was replayed.
     pub fn subject(&self) -> Option<&str> {
         self.with_role(PolicyRole::Subject).next()
     }

@@ -1,4 +1,4 @@
-//! What other agents and libraries do about a full window, as far as their source says.
+//! Models of other agents and libraries when their window is full, as far as their source says.
 //!
 //! Each model keeps its own view of a recording, counts in its peer's way, acts at its peer's trigger and leaves what its
 //! peer leaves. Constants are applied as the peer's code applies them, also where that makes them useless in a small
@@ -46,7 +46,7 @@ use crate::recording::{RecordedMessage, SessionRecording};
 use crate::summary::{length_tokens, recorded_summary, stand_in_summary};
 use thread::{RivalView, RivalViewItem};
 
-/// All peers, new for one replay.
+/// Returns all peers, new for one replay.
 pub fn all() -> Vec<Box<dyn ContextPolicy>> {
     vec![
         Box::new(AppendOnlyPolicy::default()),
@@ -63,12 +63,12 @@ pub fn all() -> Vec<Box<dyn ContextPolicy>> {
     ]
 }
 
-/// The peer of that name, new for one replay.
+/// Returns the peer of a name, new for one replay.
 pub fn named(name: &str) -> Option<Box<dyn ContextPolicy>> {
     all().into_iter().find(|policy| policy.name() == name)
 }
 
-/// One call of [`ContextPolicy::request`]: what there is to decide on.
+/// The facts for one call of [`ContextPolicy::request`].
 #[derive(Clone, Copy)]
 struct RivalContext<'a> {
     recording: &'a SessionRecording,
@@ -91,7 +91,7 @@ impl<'a> RivalContext<'a> {
         &self.now.budget
     }
 
-    /// What the provider reported for the last call: its input and its answer.
+    /// Returns the tokens that the provider reported for the last call: its input and its answer.
     fn reported(&self) -> u64 {
         self.now.last_input + self.now.last_output
     }
@@ -112,13 +112,13 @@ impl<'a> RivalContext<'a> {
         newest.is_some_and(|entry| entry.kind == LogEntryKind::Typed)
     }
 
-    /// Where the user messages begin that nobody has answered yet: the pending prompt.
+    /// Returns the start of the user messages that nobody has answered yet: the pending prompt.
     fn prompt_start(&self) -> usize {
         let entries = &self.recording.entries[..self.next];
         entries.iter().rposition(|entry| entry.message.role != Role::User).map_or(0, |at| at + 1)
     }
 
-    /// A summary of `texts`, asked for in a request of its own: nothing of it is cached.
+    /// Makes a summary of `texts` in a request of its own: nothing of it is cached.
     fn summarise(
         &self,
         texts: &[Cow<'_, RecordedMessage>],
@@ -138,12 +138,12 @@ impl<'a> RivalContext<'a> {
         RivalSummary { recorded: recorded_summary(&text, Role::User, counter), call }
     }
 
-    /// What the model of a summary is shown of `items`: cleared results have nothing to say.
+    /// Returns the texts of `items` that the model of a summary is shown. Cleared results have no text.
     fn texts(&self, items: &'a [RivalViewItem]) -> Vec<Cow<'a, RecordedMessage>> {
         items.iter().filter_map(|item| item.recorded(self.recording)).map(Cow::Borrowed).collect()
     }
 
-    /// The same with every tool result cut to its first `max_chars`.
+    /// Returns the same texts as `texts`, with every tool result cut to its first `max_chars`.
     fn cut_texts(
         &self,
         items: &'a [RivalViewItem],
@@ -172,7 +172,7 @@ impl<'a> RivalContext<'a> {
     }
 }
 
-/// A request as this view makes it.
+/// Returns a request as this view makes it.
 fn request(thread: &RivalView, side_calls: Vec<SideCall>, edit: Option<PolicyEdit>) -> PolicyRequest {
     PolicyRequest { view: thread.view(), side_calls, edit }
 }

@@ -1,4 +1,4 @@
-//! What stands in for a model's summary, the same for every policy.
+//! The stand-in for a model's summary, equal for every policy.
 //!
 //! A replay has no model. Where a policy asks one for a summary, [`stand_in_summary`] takes verbatim lines of what that
 //! model would have been shown: an honest summary, neither clever nor careless, equal for equal input. How long it is
@@ -15,11 +15,12 @@ use crate::recording::RecordedMessage;
 #[cfg(test)]
 mod tests;
 
-/// How long a summary is where nobody limits it, in tokens. An assumption: the two summaries that pi wrote of 175,004 and
-/// 185,014 tokens (recorded session in badlogic/pi-mono, December 2025) have 1,101 and 953.
+/// The length of a summary without a limit, in tokens. This is an assumption: the two summaries that pi wrote
+/// of 175,004 and 185,014 tokens (recorded session in badlogic/pi-mono, December 2025) have 1,101 and 953.
 pub const TYPICAL_TOKENS: u64 = 1_000;
 
-/// Nobody writes a summary as long as what it stands for: at most this part of it. An assumption.
+/// The largest summary is its source divided by this number. An assumption: no model writes a summary as long
+/// as its source.
 const LEAST_RATIO: u64 = 4;
 
 /// A summary has at least this many tokens, however short the conversation. An assumption.
@@ -28,10 +29,10 @@ const LEAST_TOKENS: u64 = 64;
 /// Lines are taken up to this length, in characters.
 const LINE_CHARS: usize = 400;
 
-/// How messages that are earlier summaries are named.
+/// The id of messages that are earlier summaries.
 const ID: &str = "stand-in-summary";
 
-/// What makes a line of a user a constraint.
+/// The words that make a line of a user a constraint.
 const CONSTRAINT_MARKS: [&str; 14] = [
     "must",
     "never",
@@ -49,7 +50,7 @@ const CONSTRAINT_MARKS: [&str; 14] = [
     "need to",
 ];
 
-/// What makes a line of the model a decision.
+/// The words that make a line of the model a decision.
 const DECISION_MARKS: [&str; 10] = [
     "decide",
     "decision",
@@ -63,20 +64,20 @@ const DECISION_MARKS: [&str; 10] = [
     "rather than",
 ];
 
-/// What makes a line of a tool's output an error line.
+/// The words that make a line of a tool's output an error line.
 const ERROR_MARKS: [&str; 6] = ["error", "panicked", "exception", "traceback", "failed", "fatal"];
 
 /// The sections, in the order in which they are written.
 const TITLES: [&str; 6] = ["Goal", "Constraints", "Files", "Errors", "Decisions", "State"];
 
-/// How long a summary of `covered_tokens` is, in tokens: [`TYPICAL_TOKENS`], never more than `limit_tokens` and never more
-/// than a quarter of what it stands for.
+/// Returns the length of a summary of `covered_tokens`, in tokens: [`TYPICAL_TOKENS`], but never more than
+/// `limit_tokens`, and never more than a quarter of the covered tokens.
 pub fn length_tokens(covered_tokens: u64, limit_tokens: Option<u64>) -> u64 {
     let room = limit_tokens.unwrap_or(u64::MAX).min(TYPICAL_TOKENS);
     room.min((covered_tokens / LEAST_RATIO).max(LEAST_TOKENS))
 }
 
-/// A summary as a message of the conversation: a later summary carries its lines on.
+/// Returns a summary as a message of the conversation. A later summary continues its lines.
 pub fn recorded_summary(text: &str, role: Role, counter: &MessageTokenCounter) -> RecordedMessage {
     let message = Message { id: ID.into(), role, parts: vec![Part::text(text)], origin: None };
     let tokens = counter.message(&message);
@@ -90,7 +91,7 @@ pub fn recorded_summary(text: &str, role: Role, counter: &MessageTokenCounter) -
     }
 }
 
-/// The stand-in for a model's summary of `texts`, oldest first, in at most `limit_tokens`.
+/// Returns the stand-in for a model's summary of `texts`, oldest first, in at most `limit_tokens`.
 ///
 /// Goal, constraints, files, errors, decisions and the last state, each in lines of the conversation itself. The sections
 /// take turns, the newest line first, until the room is used up; so of long conversations old details go first.
@@ -118,7 +119,8 @@ pub fn stand_in_summary(
     within(chosen, limit_tokens, counter)
 }
 
-/// The counts of pieces do not always add up: drops lines until the whole text fits.
+/// Drops lines until the whole text fits. The counts of pieces do not always add up to the count of the
+/// whole.
 fn within(mut chosen: Vec<Vec<&str>>, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
     loop {
         let text = written(&chosen);
@@ -178,7 +180,8 @@ impl SummarySections {
         }
     }
 
-    /// Its sections go on where the newer ones end; what is in none of them is state.
+    /// Reads an earlier summary: each of its sections continues before the newer one. Lines in no section are
+    /// state.
     fn read_summary(&mut self, text: &str) {
         let mut lines: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
         let mut section = STATE;
@@ -243,7 +246,7 @@ fn has_any(line: &str, marks: &[&str]) -> bool {
     marks.iter().any(|mark| lower.contains(mark))
 }
 
-/// String arguments that look like paths.
+/// Returns string arguments that look like paths.
 fn paths(arguments: &str) -> Vec<String> {
     let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(arguments) else { return Vec::new() };
     let texts = fields.values().filter_map(serde_json::Value::as_str);

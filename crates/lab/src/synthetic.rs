@@ -30,7 +30,7 @@ const SUPPORT_FIXED_TOKENS: u64 = 4_000;
 /// 1 January 2026.
 const START: Millis = 1_767_225_600_000;
 
-/// An agent that reads, searches, changes and tests code for so many model calls.
+/// Records an agent that reads, searches, changes and tests code for so many model calls.
 ///
 /// # Errors
 /// [`HistoryFoldError`], if the log that is made here does not follow: never.
@@ -40,7 +40,7 @@ pub fn coding(seed: u64, steps: usize) -> Result<SessionRecording, HistoryFoldEr
     script.recording(format!("coding-{steps}-seed-{seed}"), CODING_FIXED_TOKENS)
 }
 
-/// An agent that helps one customer after another in one conversation for so many turns.
+/// Records an agent that helps one customer after another in one conversation for so many turns.
 ///
 /// # Errors
 /// [`HistoryFoldError`], if the log that is made here does not follow: never.
@@ -87,7 +87,7 @@ impl SyntheticLogBuilder {
         self.assistant(vec![Part::text(text)], ModelStopReason::Stop);
     }
 
-    /// The agent says something, calls a tool and gets an answer.
+    /// Appends a message of the agent, its tool call and the answer.
     fn call(&mut self, said: String, tool: &str, arguments: &serde_json::Value, answer: String, works: bool) {
         self.wait(3, 20);
         self.calls += 1;

@@ -19,13 +19,13 @@ use crate::trust::ConnectionTrust;
 /// The shortest and the longest wait before a call is repeated.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(400));
 
-/// How long a connection may take to go back into its pool.
+/// The maximum time that a connection may take to return to its pool.
 const RETURN_WITHIN: Duration = Duration::from_secs(2);
 
-/// Something to ask of the database.
+/// An operation on the database.
 #[async_trait]
 pub(crate) trait PostgresOperation: Send + Sync {
-    /// What the caller learns.
+    /// The type of the caller's answer.
     type Answer: Send;
 
     /// Asks once. `again` says that it was asked before, and that the answer may have been lost.
@@ -46,16 +46,17 @@ pub(crate) struct PostgresDatabase {
     trust: ConnectionTrust,
 }
 
-/// When to repeat a call, and when to give up.
+/// The state that decides whether a failed call is repeated or given up.
 pub(crate) struct PostgresRetryState {
     until: Instant,
-    /// After a restart every pooled connection is dead: each may be found so once, at no cost.
+    /// The number of lost connections that cost no pause. After a restart every pooled connection is dead,
+    /// and each may be found dead once.
     free: u32,
     pause: Duration,
 }
 
 impl PostgresRetryState {
-    /// Returns whether to try again after `error`; waits before it says so.
+    /// Reports whether to try again after `error`. Waits before it returns `true`.
     pub(crate) async fn allows(&mut self, error: &sqlx::Error) -> bool {
         if !is_passing(error) || Instant::now() >= self.until {
             return false;
@@ -71,7 +72,8 @@ impl PostgresRetryState {
 }
 
 impl PostgresDatabase {
-    /// `trust` is what the pool asks of its idle connections.
+    /// Creates the database from its pool. `trust` must be the trust that the pool asks about its idle
+    /// connections.
     pub(crate) fn new(pool: PgPool, options: &PostgresOptions, trust: ConnectionTrust) -> Self {
         Self {
             pool,
@@ -86,7 +88,7 @@ impl PostgresDatabase {
         &self.pool
     }
 
-    /// For writes under a lease, which end with the lease.
+    /// Returns the retries for writes under a lease, which end with the lease.
     pub(crate) fn patience_of_writes(&self) -> PostgresRetryState {
         self.patient_for(self.patience_of_writes)
     }
@@ -147,11 +149,12 @@ impl PostgresDatabase {
     }
 }
 
-/// A connection that goes back when it is dropped, also by a caller who stopped waiting. The pool asks it then whether it
-/// lives, for as long as it likes; one that does not answer would keep its place for ever.
+/// A connection that returns to its pool when it is dropped, also if its caller stopped waiting. The pool
+/// then tests the connection without a time limit. A connection that does not answer would keep its place for
+/// ever.
 struct PostgresPooledConnection {
     connection: Option<PoolConnection<Postgres>>,
-    /// Whether what was asked of it is answered.
+    /// `true` if every statement on the connection is answered.
     is_idle: bool,
 }
 
@@ -185,7 +188,7 @@ async fn give_back(mut db: PoolConnection<Postgres>, is_idle: bool) {
     let _ = timeout_at(until, db.return_to_pool()).await;
 }
 
-/// A name for one call, so that it knows its own rows.
+/// Returns a name for one call, so that the call knows its own rows.
 pub(crate) fn call_name() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }

@@ -1,4 +1,4 @@
-//! What is asked of the database, one verb each.
+//! The statements for the database, one type for each operation.
 
 pub(crate) mod chunk;
 pub(crate) mod inbox;

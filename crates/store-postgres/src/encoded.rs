@@ -14,7 +14,7 @@ pub(crate) struct PostgresEncodedEvents {
     pub(crate) change: SessionRecordChange,
     pub(crate) hashes: Vec<String>,
     pub(crate) sizes: Vec<i64>,
-    /// From 1: which of the events names the blob.
+    /// The index, from 1, of the event that names each blob.
     pub(crate) places: Vec<i64>,
 }
 
@@ -43,7 +43,7 @@ impl PostgresEncodedEvents {
         Ok(Self { bodies, times, checksums, change, hashes, sizes, places })
     }
 
-    /// How many.
+    /// Returns the number of events.
     pub(crate) fn count(&self) -> i64 {
         to_db(self.bodies.len() as u64)
     }

@@ -1,12 +1,12 @@
-//! What PostgreSQL's errors mean for a caller, and whether a call may be repeated.
+//! The meaning of PostgreSQL's errors for a caller, and the errors after which a call may be repeated.
 
 use longhaul_core::ids::SessionId;
 use longhaul_store::StoreError;
 
-/// Why a call came to nothing.
+/// The reason that a call failed.
 #[derive(Debug)]
 pub(crate) enum PostgresOperationError {
-    /// It was refused, and changed nothing.
+    /// The call was refused, and changed nothing.
     Refused(StoreError),
     /// The database failed, or is not to be reached. What became of the call may be unknown.
     Database(sqlx::Error),
@@ -45,18 +45,19 @@ pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     }
 }
 
-/// By class: 08 connection; 57P0x shutting down, crashed, starting; 25P03 idle in a transaction; 53300 too many
-/// connections.
+/// Reports whether a code ends the connection. By class: 08 connection; 57P0x shutting down, crashed,
+/// starting; 25P03 idle in a transaction; 53300 too many connections.
 fn ends_connection(code: &str) -> bool {
     code.starts_with("08") || code.starts_with("57P") || matches!(code, "25P03" | "53300")
 }
 
-/// As [`ends_connection`], and: serialization failure, deadlock, lock not available.
+/// Reports whether a later attempt may succeed. Besides the codes of [`ends_connection`]: serialization
+/// failure, deadlock, lock not available.
 fn passes(code: &str) -> bool {
     ends_connection(code) || matches!(code, "40001" | "40P01" | "55P03")
 }
 
-/// The error as a caller sees it.
+/// Converts the error for a caller.
 pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
     if matches!(error, sqlx::Error::PoolClosed) {
         return StoreError::Closed;

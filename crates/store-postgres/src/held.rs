@@ -34,15 +34,15 @@ pub(crate) struct PostgresLeasedSession {
 struct PostgresWriteNumbers {
     /// The number that the session row has.
     writes: i64,
-    /// Never used before.
+    /// The next number, which was never used before.
     next: i64,
-    /// The write that was begun and not ended: which number the row has is not known.
+    /// The number of the write that was begun and not ended. Until it ends, the number of the row is unknown.
     under_way: Option<i64>,
-    /// Writes whose answer nobody got. Whether they were done is not known, only that they will not be done any more.
+    /// Writes whose answers were lost. They may have been done before, but will not be done any more.
     lost: Vec<i64>,
 }
 
-/// Where a write takes place, and what it expects.
+/// The target of a write, and the state that the write expects there.
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresWriteContext {
     pub(crate) id: SessionId,
@@ -53,15 +53,15 @@ pub(crate) struct PostgresWriteContext {
     pub(crate) old: i64,
     /// The number that it gets.
     pub(crate) new: i64,
-    /// Numbers of earlier writes whose answer nobody got.
+    /// Numbers of earlier writes whose answers were lost.
     pub(crate) lost: Vec<i64>,
 }
 
-/// What the session row says when a write did nothing.
+/// The state of the session row after a write that did nothing.
 pub(crate) enum PostgresWriteStatus {
-    /// Somebody else has the session.
+    /// Another node has the session.
     Void,
-    /// As it was before.
+    /// The row is unchanged.
     Before,
     /// The write was done, and this is where the log ends since.
     Done { last_seq: i64 },
@@ -70,10 +70,10 @@ pub(crate) enum PostgresWriteStatus {
 /// A write under a lease.
 #[async_trait]
 pub(crate) trait PostgresLeasedWrite: Send + Sync {
-    /// What the caller learns.
+    /// The type of the caller's answer.
     type Answer: Send;
 
-    /// Whether it sets the new number.
+    /// `true` if the write sets the new number.
     const COUNTS: bool = true;
 
     /// Writes once. See [`PostgresOperation::make`].
@@ -162,6 +162,8 @@ impl PostgresLeasedSession {
     ) -> Result<W::Answer, StoreError> {
         let mut turn = self.turn.lock().await;
         if let Some(lost) = turn.under_way {
+            // The caller of the last write stopped waiting, so nobody knows whether the row has its number. A
+            // fresh number makes that write impossible before the next one begins.
             let place = self.place(&mut turn);
             let new = place.new;
             database.run_operation(&PostgresWriteNumberReset { place }).await?;
@@ -228,7 +230,7 @@ pub(crate) struct PostgresLeaseTable {
 }
 
 impl PostgresLeaseTable {
-    /// The session, if `lease` may be the valid one.
+    /// Returns the session, if `lease` may be the valid one.
     ///
     /// # Errors
     /// [`StoreError::Fenced`].
@@ -238,7 +240,7 @@ impl PostgresLeaseTable {
         held.ok_or_else(|| StoreError::Fenced(lease.session_id.clone()))
     }
 
-    /// Keeps a claim, unless a later one came first.
+    /// Stores a claim, unless a later one was stored first.
     pub(crate) fn insert_claim(&self, held: PostgresLeasedSession) -> Lease {
         let lease = Lease { session_id: held.id.clone(), epoch: from_db(held.epoch) };
         let mut all = self.lock();

@@ -1,4 +1,4 @@
-//! What nodes tell each other: where logs end, whose queue or signals changed, what was deleted.
+//! The news between nodes: ends of logs, changed queues or signals, deleted sessions.
 //!
 //! News is gathered and sent as one `NOTIFY` at a time, over a connection of its own and never in the transaction that
 //! it is about: commits with a notification wait for each other in the whole database. Nothing depends on it. Each node
@@ -23,12 +23,12 @@ use crate::calls::node::{PostgresMissedNewsQuery as Look, PostgresNotifyCommand}
 use crate::held::PostgresLeaseTable;
 use crate::text::from_db;
 
-/// How long to wait after news could not be sent or heard.
+/// The pause after news could not be sent or heard.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The news of a node: what it has to tell, and whom it tells what it hears.
+/// The notifier of a node. It sends the node's news, and passes on the news that it hears.
 pub(crate) struct PostgresNotifier {
-    /// Told to other nodes to be known by, so that a node does not hear itself.
+    /// The name of this node in notifications, so that a node ignores its own.
     sender: String,
     pub(crate) watchers: SessionWatchers,
     pub(crate) arriving: SessionChangePublisher,
@@ -48,7 +48,7 @@ struct PostgresSessionIndex {
 #[derive(Debug)]
 struct PostgresTrackedSession {
     id: SessionId,
-    /// How much others did for the owner, as far as it was told.
+    /// The number of changes that others made for the owner, as far as the news says.
     mail: Option<i64>,
 }
 
@@ -72,7 +72,7 @@ impl PostgresNotifier {
         }
     }
 
-    /// From now on this node wants to hear of the session. Answers whether that is new.
+    /// Subscribes this node to news of the session. Returns `true` if the subscription is new.
     pub(crate) fn follow(&self, no: i64, id: &SessionId) -> bool {
         let mut known = self.known();
         if known.by_id.insert(id.clone(), no) == Some(no) && known.by_no.contains_key(&no) {
@@ -82,7 +82,7 @@ impl PostgresNotifier {
         true
     }
 
-    /// The session's log has grown.
+    /// Announces that the session's log has grown.
     pub(crate) fn grown(&self, no: i64, id: &SessionId, last: Seq) {
         self.watchers.publish(id, last);
         let mut unsent = self.unsent();
@@ -92,13 +92,13 @@ impl PostgresNotifier {
         self.changed.notify_one();
     }
 
-    /// The session's queue or signals have changed.
+    /// Announces that the session's queue or signals have changed.
     pub(crate) fn mailed(&self, no: i64) {
         self.unsent().mailed.insert(no);
         self.changed.notify_one();
     }
 
-    /// The session is no more.
+    /// Announces that the session was deleted.
     pub(crate) fn gone(&self, no: i64, id: &SessionId) {
         self.watchers.end(id);
         self.known().forget(no);
@@ -142,7 +142,8 @@ impl PostgresNotifier {
         }
     }
 
-    /// Over a pool of its own: a connection that does not answer any more would keep the only place of the common one.
+    /// Listens over a pool of its own: a connection that no longer answers would keep the only place of the
+    /// common one.
     async fn listen(&self, pool: &PgPool, channel: &str) -> Result<(), sqlx::Error> {
         let pool = pool.options().clone().connect_lazy_with(pool.connect_options().as_ref().clone());
         let mut listener = PgListener::connect_with(&pool).await?;
@@ -190,7 +191,7 @@ impl PostgresNotifier {
         }
     }
 
-    /// The sessions that somebody here watches or has; others are forgotten.
+    /// Returns the sessions that this node watches or has. The others are forgotten.
     fn followed(&self) -> Vec<i64> {
         let watched: std::collections::HashSet<_> = self.watchers.watched().into_iter().collect();
         let mut known = self.known();
@@ -213,7 +214,7 @@ impl PostgresNotifier {
         missing.into_iter().for_each(|no| self.end(no));
     }
 
-    /// Ends the watches of a session that somebody deleted.
+    /// Ends the watches of a deleted session.
     fn end(&self, no: i64) {
         let ended = self.known().forget(no);
         if let Some(id) = ended {
@@ -240,7 +241,8 @@ impl PostgresSessionIndex {
         self.by_no.get(&no).map(|session| session.id.clone())
     }
 
-    /// Notes how much others did; says whether it is more than was known. The first time, everything is.
+    /// Stores how much others did for the owner. Returns the session, and whether that number is new. The
+    /// first one always is.
     fn note_mail(&mut self, no: i64, mail: i64) -> Option<(SessionId, bool)> {
         let session = self.by_no.get_mut(&no)?;
         let more = session.mail.replace(mail) != Some(mail);

@@ -1,4 +1,5 @@
-//! This process as a node: it joins, renews its lease, stops by itself when it cannot, and joins again.
+//! The cluster membership of this process: it joins, renews its lease, stops by itself when it cannot, and
+//! joins again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,29 +17,29 @@ use crate::held::PostgresLeaseTable;
 use crate::options::PostgresOptions;
 use crate::trust::ConnectionTrust;
 
-/// How long to wait after the database could not be reached.
+/// The pause after the database could not be reached.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// This process among the nodes.
+/// The membership of this process in the cluster.
 pub(crate) struct ClusterMembership {
     database: PostgresDatabase,
     options: PostgresOptions,
     leases: Arc<PostgresLeaseTable>,
-    /// In the connections for everything but the lease.
+    /// The trust in all connections but the lease's.
     trust: ConnectionTrust,
     standing: watch::Sender<NodeStatus>,
     times: Mutex<MembershipTimes>,
-    /// For tests: as if the process had been stopped, without knowing it.
+    /// A switch for tests: the node behaves as if the process had been stopped without knowing it.
     stalled: AtomicBool,
 }
 
-/// By this process's own clock.
+/// The times of the membership, by this process's own clock.
 #[derive(Clone, Copy, Debug)]
 struct MembershipTimes {
-    /// When the newest renewal that succeeded was sent.
+    /// The time at which the newest successful renewal was sent.
     renewed: Instant,
-    /// Before then, sessions of others are left alone: their owners may only be waiting for the database, as this node
-    /// did.
+    /// The time before which the sessions of others are left alone. Their owners may only be waiting for the
+    /// database, as this node did.
     orphans_from: Instant,
 }
 
@@ -62,8 +63,8 @@ impl ClusterMembership {
         self.standing.subscribe()
     }
 
-    /// The node's name, if it may write now. Finds out by itself that it may not: a process that was stopped for a
-    /// while looks here first.
+    /// Returns the node's name, if it may write now. A process that was stopped for a while finds here that
+    /// it may not.
     ///
     /// # Errors
     /// [`StoreError::Fenced`]; [`StoreError::Closed`].
@@ -97,7 +98,7 @@ impl ClusterMembership {
         self.change(|times| times.orphans_from = until);
     }
 
-    /// For tests.
+    /// Sets `stalled`, for tests.
     pub(crate) fn stall(&self, stalled: bool) {
         self.stalled.store(stalled, Ordering::Relaxed);
     }
@@ -135,7 +136,7 @@ impl ClusterMembership {
         }
     }
 
-    /// The node's name, while it may write.
+    /// Returns the node's name, while it may write.
     pub(crate) fn boot(&self) -> Option<BootId> {
         match &*self.standing.borrow() {
             NodeStatus::Joined(boot) => Some(boot.clone()),
@@ -143,7 +144,7 @@ impl ClusterMembership {
         }
     }
 
-    /// Renews the lease of `boot` for as long as that goes well, and ends with the node fenced.
+    /// Renews the lease of `boot` until a renewal fails for too long, and then leaves the node fenced.
     async fn renew_until_over(&self, boot: &BootId) {
         let renew = PostgresNodeRenewal { boot: boot.clone(), ttl: self.options.ttl };
         let mut next = self.times().renewed + self.options.renew_every;

@@ -17,40 +17,42 @@ static MIGRATOR: Migrator = sqlx::migrate!();
 /// The oldest PostgreSQL that is tested.
 const OLDEST: i32 = 150_000;
 
-/// How long a statement may take.
+/// The maximum time of one statement.
 const STATEMENT_TIMEOUT: &str = "30s";
 
-/// How long a statement waits for a lock.
+/// The maximum time that a statement waits for a lock.
 const LOCK_TIMEOUT: &str = "10s";
 
-/// How long taking a session waits for a lock before others may have its connection, and it tries again.
+/// The maximum time that a claim of a session waits for a lock. Then the claim frees its connection and tries
+/// again.
 const CLAIM_LOCK_TIMEOUT: &str = "50ms";
 
-/// How long a transaction may wait for this process: one that is stopped must not keep others from a session. Shorter
-/// than a lease.
+/// The maximum time that a transaction may wait for this process. A stopped process must not keep others from
+/// a session. Shorter than a lease.
 const IDLE_IN_TRANSACTION_TIMEOUT: &str = "5s";
 
-/// How long to wait for a connection before the call is repeated.
+/// The maximum wait for a connection before the call is repeated.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long nodes that start together wait for the one that migrates.
+/// The maximum time that nodes that start together wait for the one that migrates.
 const MIGRATION_TIMEOUT: &str = "120s";
 
 /// The connections of a node.
 pub(crate) struct PostgresConnections {
-    /// For reading and writing.
+    /// The pool for reading and writing.
     pub(crate) work: PgPool,
-    /// For taking sessions: what a dead node had must not wait behind everything that goes on here.
+    /// The pool for claims of sessions. The sessions of a dead node must not wait behind everything else on
+    /// this node.
     pub(crate) claims: PgPool,
-    /// For the lease: never busy with anything else.
+    /// The pool for the lease: never busy with anything else.
     pub(crate) lease: PgPool,
-    /// For sending news, and for looking whether some were missed.
+    /// The pool for sending news, and for looking for missed news.
     pub(crate) news: PgPool,
-    /// For hearing news.
+    /// The pool for hearing news.
     pub(crate) ear: PgPool,
-    /// What this database and schema call their news.
+    /// The notification channel of this database and schema.
     pub(crate) channel: String,
-    /// Which of the connections for work, for taking sessions and for sending news are used.
+    /// The trust in connections for work, for claims and for sending news: stale ones are not used.
     pub(crate) trust: ConnectionTrust,
 }
 
@@ -68,6 +70,7 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Postgre
         tracing::debug!(%error, "a connection was not closed cleanly");
     }
     let pool = |size| {
+        // The pool's own test has no time limit: a dead connection would block the caller there.
         PgPoolOptions::new().max_connections(size).acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false)
     };
     let trust = ConnectionTrust::default();
@@ -86,7 +89,8 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Postgre
     Ok(PostgresConnections { work, claims, lease, news, ear, channel, trust })
 }
 
-/// Why there is no connection. PostgreSQL's own words say what it refuses: a name, a password.
+/// Returns the reason that there is no connection. PostgreSQL's own words say what it refuses: a name, a
+/// password.
 fn unconnected(error: &sqlx::Error) -> StoreError {
     match error.as_database_error() {
         Some(refused) if !is_passing(error) => {
@@ -114,7 +118,7 @@ fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError> {
         .disable_statement_logging())
 }
 
-/// What the news of this schema is called: channels belong to the whole database.
+/// Returns the notification channel of this schema. Channels belong to the whole database.
 async fn channel(db: &mut PgConnection) -> Result<String, StoreError> {
     let schema = sqlx::query_scalar!(r#"SELECT current_schema()::regnamespace::oid::bigint AS "oid!""#)
         .fetch_one(db)
@@ -152,7 +156,7 @@ async fn check(db: &mut PgConnection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// One node at a time, under an advisory lock; the others wait for it.
+/// Migrates the database on one node at a time, under an advisory lock. The other nodes wait for the lock.
 async fn migrate(connect: PgConnectOptions) -> Result<(), StoreError> {
     let patient = [("statement_timeout", MIGRATION_TIMEOUT), ("lock_timeout", MIGRATION_TIMEOUT)];
     let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(connect.options(patient));

@@ -1,31 +1,32 @@
-//! What may be set when a store is opened.
+//! The options of a store.
 
 use std::time::Duration;
 
-/// How a node opens the store. The defaults are right for servers.
+/// The options with which a node opens the store. The defaults are right for servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// Where other nodes reach this one, as `HOST:PORT`.
+    /// The address for other nodes, as `HOST:PORT`.
     pub address: Option<String>,
-    /// A digest of the token that all nodes have, if it is known. A node with another one than those that live is not let
-    /// in.
+    /// The digest of the token that all nodes have, if it is known. A node with another token than the living
+    /// ones is refused.
     pub token_digest: Option<String>,
     /// Connections for reading and writing, at most. Two more take sessions, four serve the lease and the news.
     pub connections: u32,
-    /// How long the node's lease lasts after a renewal: the earliest that others may take its sessions.
+    /// The duration of the node's lease after a renewal. Others may take its sessions only afterwards.
     pub ttl: Duration,
-    /// How often the lease is renewed.
+    /// The interval between renewals of the lease.
     pub renew_every: Duration,
-    /// How long after its last renewal the node stops writing by itself. Shorter than `ttl`, by as much as it takes to
-    /// end tools and calls.
+    /// The time after the last renewal at which the node stops writing by itself. Shorter than `ttl`, by as
+    /// much as the end of tools and calls takes.
     pub fence_after: Duration,
-    /// How often the node looks whether it missed news.
+    /// The interval at which the node looks for missed news.
     pub poll_every: Duration,
     /// The least time between two notifications that the node sends.
     pub notify_every: Duration,
-    /// How long a call waits for a database that is away. Appends wait until the node is fenced, if that is sooner.
+    /// The maximum time that a call waits for an unreachable database. Appends wait until the node is fenced,
+    /// if that is sooner.
     pub patience: Duration,
-    /// How long one attempt waits for an answer.
+    /// The maximum time that one attempt waits for an answer.
     pub answer_within: Duration,
 }
 
@@ -47,12 +48,12 @@ impl Default for PostgresOptions {
 }
 
 impl PostgresOptions {
-    /// The defaults, with an address where other nodes reach this one.
+    /// Returns the defaults, with an address for other nodes.
     pub fn at(address: impl Into<String>) -> Self {
         Self { address: Some(address.into()), ..Self::default() }
     }
 
-    /// What is wrong with them.
+    /// Returns a description of the first invalid option.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         if self.connections == 0 {
             return Some("at least one connection is needed");

@@ -27,7 +27,7 @@ use crate::open::{PostgresConnections, open};
 use crate::options::PostgresOptions;
 use crate::trust::ConnectionTrust;
 
-/// How long one attempt to tell or find news waits for an answer.
+/// The maximum time that one attempt to send or read news waits for an answer.
 const NEWS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Sessions in a PostgreSQL database that any number of processes share. Each is a node.
@@ -45,7 +45,7 @@ const NEWS_WITHIN: Duration = Duration::from_secs(5);
 /// ```
 pub struct PostgresStore {
     database: PostgresDatabase,
-    /// For taking sessions.
+    /// The connections for claims of sessions.
     claims: PostgresDatabase,
     leases: Arc<PostgresLeaseTable>,
     membership: Arc<ClusterMembership>,
@@ -96,8 +96,8 @@ impl PostgresStore {
         Ok(Self { database, claims, leases, membership, news, side, tasks: Mutex::new(tasks), seed })
     }
 
-    /// For tests: as if this process had been stopped without knowing it. It neither renews its lease nor fences itself
-    /// while `stalled`.
+    /// For tests: makes the node behave as if this process had been stopped without knowing it. The node
+    /// neither renews its lease nor fences itself while `stalled`.
     #[doc(hidden)]
     pub fn stall(&self, stalled: bool) {
         self.membership.stall(stalled);
@@ -107,7 +107,7 @@ impl PostgresStore {
         &self.database
     }
 
-    /// Tells that a session is gone.
+    /// Announces that a session was deleted.
     pub(crate) fn gone(&self, no: i64, id: &SessionId) {
         self.news.gone(no, id);
     }

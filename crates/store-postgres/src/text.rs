@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-/// Begins what stands for a character that cannot be stored.
+/// The first character of an escape for a character that cannot be stored.
 const ESCAPE: char = '\u{1a}';
 
-/// Text for the database, which has no U+0000. Equal texts stay equal, different ones different; only the rarest change.
+/// Converts text for the database, which has no U+0000. Equal texts stay equal, and different ones stay
+/// different; only the rarest texts change.
 pub(crate) fn text_to_db(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);
@@ -21,7 +22,7 @@ pub(crate) fn text_to_db(text: &str) -> Cow<'_, str> {
     Cow::Owned(stored)
 }
 
-/// Text that [`text_to_db`] stored.
+/// Converts text that [`text_to_db`] stored.
 pub(crate) fn text_from_db(stored: String) -> String {
     if !stored.contains(ESCAPE) {
         return stored;
@@ -37,22 +38,22 @@ pub(crate) fn text_from_db(stored: String) -> String {
     text
 }
 
-/// A count, a time or a position for the database; beyond its range, the greatest it has.
+/// Converts a count, a time or a position for the database, capped at the greatest number it has.
 pub(crate) fn to_db(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A limit for the database.
+/// Converts a limit for the database.
 pub(crate) fn limit_to_db(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// A number that [`to_db`] stored.
+/// Converts a number that [`to_db`] stored.
 pub(crate) fn from_db(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A count from the database.
+/// Converts a count from the database.
 pub(crate) fn count_from_db(number: i64) -> usize {
     usize::try_from(number).unwrap_or(0)
 }

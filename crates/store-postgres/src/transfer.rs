@@ -97,7 +97,7 @@ impl PostgresOperation for PostgresSessionExport {
     }
 }
 
-/// A copy with a damaged event would vouch for the damage: it is refused.
+/// Returns the events, and refuses damaged ones: a copy would vouch for the damage.
 async fn events(
     db: &mut PgConnection,
     session: &SessionId,

@@ -1,7 +1,8 @@
-//! Which connections may still lead somewhere.
+//! The connections that may still reach the database.
 //!
-//! Whoever stands between a node and its database may forget connections without a word to either end: what is asked
-//! over such a one is never answered. So a node that was cut off and has come back uses none that it had before.
+//! A device between a node and its database may drop connections without a word to either end. A query over a
+//! dropped connection is never answered. So a node that was cut off and has come back uses no earlier
+//! connection.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use tokio::sync::watch;
 pub(crate) struct ConnectionTrust(watch::Sender<Option<Instant>>);
 
 impl ConnectionTrust {
-    /// From now on, what was opened before `moment` is not used any more.
+    /// Distrusts all connections that were opened before `moment`.
     pub(crate) fn only_since(&self, moment: Instant) {
         self.0.send_replace(Some(moment));
     }
@@ -23,7 +24,7 @@ impl ConnectionTrust {
         self.0.borrow().is_none_or(|since| since.elapsed() >= age)
     }
 
-    /// Done when what is open now is not to be used any more.
+    /// Waits until the present connections are no longer trusted.
     pub(crate) async fn ends(&self) {
         if self.0.subscribe().changed().await.is_err() {
             pending().await

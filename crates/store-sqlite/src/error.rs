@@ -1,29 +1,29 @@
-//! What SQLite's errors mean for a caller, and for the store itself.
+//! The meaning of SQLite's errors for a caller, and for the store itself.
 
 use longhaul_store::StoreError;
 
-/// Why a write came to nothing.
+/// The reason that a write failed.
 #[derive(Debug)]
 pub(crate) enum SqliteWriteError {
-    /// It was refused before it changed anything; its neighbours in the transaction are not concerned.
+    /// The write was refused before it changed anything. Its neighbours in the transaction are not concerned.
     Refused(StoreError),
     /// The database failed; the transaction is lost.
     Database(sqlx::Error),
 }
 
-/// What a database error means for later writes.
+/// The consequence of a database error for later writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SqliteErrorSeverity {
     /// This write failed; others need not.
     Passing,
     /// There is no room on the disk: writes fail until there is.
     Full,
-    /// What the disk holds is unknown: nothing may be written any more.
+    /// The content of the disk is unknown: nothing may be written any more.
     Fatal,
 }
 
 impl SqliteWriteError {
-    /// A refusal that is nobody's mistake.
+    /// Creates a refusal that no caller caused.
     pub(crate) fn storage(why: impl Into<String>) -> Self {
         Self::Refused(StoreError::Storage(why.into()))
     }
@@ -54,7 +54,7 @@ const SQLITE_FULL: i32 = 13;
 const SQLITE_CANTOPEN: i32 = 14;
 const SQLITE_NOTADB: i32 = 26;
 
-/// What an error while writing means.
+/// Returns the consequence of an error that occurred while writing.
 pub(crate) fn severity(error: &sqlx::Error) -> SqliteErrorSeverity {
     match error {
         sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => SqliteErrorSeverity::Fatal,
@@ -62,7 +62,7 @@ pub(crate) fn severity(error: &sqlx::Error) -> SqliteErrorSeverity {
     }
 }
 
-/// Extended result codes have the primary one in their lowest byte.
+/// Returns the consequence of a result code. Extended result codes have the primary one in their lowest byte.
 fn severity_of_code(code: i32) -> SqliteErrorSeverity {
     match code & 0xff {
         SQLITE_IOERR | SQLITE_CORRUPT | SQLITE_NOTADB => SqliteErrorSeverity::Fatal,
@@ -71,7 +71,7 @@ fn severity_of_code(code: i32) -> SqliteErrorSeverity {
     }
 }
 
-/// The error as a caller sees it.
+/// Converts the error for a caller.
 pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
     if matches!(error, sqlx::Error::PoolClosed) {
         return StoreError::Closed;

@@ -9,22 +9,22 @@ const SEQ_BITS: u32 = 32;
 /// The greatest position a log can have.
 const MAX_SEQ: Seq = u32::MAX as Seq;
 
-/// The key of event `seq` in the log of session `no`; positions beyond the greatest are taken for it.
+/// Returns the key of event `seq` in the log of session `no`. Positions beyond the greatest are capped there.
 pub(crate) fn event_id(no: i64, seq: Seq) -> i64 {
     (no << SEQ_BITS) | to_db(seq.min(MAX_SEQ))
 }
 
-/// The greatest key of the log of session `no`.
+/// Returns the greatest key of the log of session `no`.
 pub(crate) fn last_event_id(no: i64) -> i64 {
     event_id(no, MAX_SEQ)
 }
 
-/// The position in a key.
+/// Returns the position in a key.
 pub(crate) fn seq_of(event_id: i64) -> Seq {
     from_db(event_id) & MAX_SEQ
 }
 
-/// The position `count` after `last`.
+/// Returns the position `count` after `last`.
 ///
 /// # Errors
 /// If the log cannot be that long.
@@ -33,22 +33,22 @@ pub(crate) fn advance(last: Seq, count: usize) -> Result<Seq, SqliteWriteError> 
     if next > MAX_SEQ { Err(SqliteWriteError::storage("the log of this session is full")) } else { Ok(next) }
 }
 
-/// A count, a time or an index for the database; beyond its range, the greatest it has.
+/// Converts a count, a time or an index for the database, capped at the greatest number it has.
 pub(crate) fn to_db(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A limit for the database.
+/// Converts a limit for the database.
 pub(crate) fn limit_to_db(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// A number that [`to_db`] stored.
+/// Converts a number that [`to_db`] stored.
 pub(crate) fn from_db(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// A count from the database.
+/// Converts a count from the database.
 pub(crate) fn count_from_db(number: i64) -> usize {
     usize::try_from(number).unwrap_or(0)
 }

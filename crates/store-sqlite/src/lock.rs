@@ -1,4 +1,4 @@
-//! One process per data folder.
+//! The lock that gives a data folder to one process.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use longhaul_store::StoreError;
 
-/// The file's name. It holds the process id of whoever has the folder.
+/// The file's name. The file holds the process id of the folder's owner.
 const FILE_NAME: &str = "longhaul.lock";
 
-/// How long a start waits for an earlier owner that is just leaving.
+/// The time that a start waits for an earlier owner that is just leaving.
 const GRACE: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(10);
 
@@ -29,7 +29,7 @@ pub(crate) fn keep_free(folder: &Path) -> Option<SharedFolderLock> {
     }
 }
 
-/// A lock that readers share; `None` if there is no file to lock.
+/// Takes a lock that readers share. Returns `None` if there is no file to lock.
 fn shared(folder: &Path) -> Option<Result<File, TryLockError>> {
     let path = folder.join(FILE_NAME);
     check(&path).ok()?;
@@ -37,7 +37,7 @@ fn shared(folder: &Path) -> Option<Result<File, TryLockError>> {
     Some(file.try_lock_shared().map(|()| file))
 }
 
-/// Nobody takes the folder until this is dropped.
+/// A shared lock. No process can take the folder until the lock is dropped.
 #[derive(Debug)]
 pub(crate) struct SharedFolderLock {
     _file: Option<File>,
@@ -99,7 +99,7 @@ pub(crate) fn regular(known: &Metadata) -> io::Result<()> {
     known.is_file().then_some(()).ok_or_else(odd)
 }
 
-/// It may be another file by now: no link is followed, no pipe waited for.
+/// Sets open flags for a path that may lead to another file by now: follow no link, wait for no pipe.
 #[cfg(unix)]
 fn flagged(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;

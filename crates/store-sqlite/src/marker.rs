@@ -12,7 +12,7 @@ const CONTENT: &str = "Longhaul has made its database, longhaul.db, in this fold
                        without that database is refused, because its sessions would seem never to have been. To begin \
                        without them, delete this file.\n";
 
-/// Refuses a folder whose database is gone or empty.
+/// Refuses a folder whose database is missing or empty.
 ///
 /// # Errors
 /// [`StoreError::Storage`].

@@ -38,7 +38,7 @@ pub(crate) const BUFFERED_ROWS: usize = 256;
 /// Room for every number of events that one statement of the writer can insert, twice, and the rest.
 const CACHED_STATEMENTS: usize = 256;
 
-/// What a folder gives when it is opened.
+/// The connections of a folder that was opened for writing.
 pub(crate) struct SqliteConnections {
     pub(crate) lock: ExclusiveFolderLock,
     pub(crate) writer: SqliteConnection,
@@ -92,7 +92,7 @@ async fn connect(file: &Path) -> Result<(SqliteConnection, SqlitePool), StoreErr
     Ok((writer, readers))
 }
 
-/// The error with the file that it is about.
+/// Adds the file to an error about it.
 pub(crate) fn named(error: StoreError, file: &Path) -> StoreError {
     let file = file.display();
     match error {
@@ -147,7 +147,7 @@ fn is_new_enough(version: &str) -> bool {
     numbers.as_slice() >= OLDEST_SQLITE.as_slice()
 }
 
-/// All at once: each by itself would be flushed twice.
+/// Runs all migrations in one transaction: each by itself would be flushed twice.
 async fn migrate(db: &mut SqliteConnection) -> Result<(), StoreError> {
     let mut all = db.begin().await.map_err(|error| store_error(&error))?;
     MIGRATOR.run(&mut *all).await.map_err(|error| match error {
@@ -158,7 +158,7 @@ async fn migrate(db: &mut SqliteConnection) -> Result<(), StoreError> {
     all.commit().await.map_err(|error| store_error(&error))
 }
 
-/// The newest schema that this version knows.
+/// Returns the newest schema that this version knows.
 pub(crate) fn newest_schema() -> i64 {
     MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
@@ -171,7 +171,7 @@ pub(crate) fn newer(schema: i64) -> StoreError {
     ))
 }
 
-/// Whoever held leases was a process that is gone: this one has the lock.
+/// Voids all leases. Their holders were processes that have ended, because this one has the lock.
 async fn void_leases(db: &mut SqliteConnection) -> Result<(), StoreError> {
     sqlx::query!("UPDATE session SET owner = NULL WHERE owner IS NOT NULL")
         .execute(db)

@@ -1,4 +1,4 @@
-//! Opening a data folder to look into it, beside whoever writes there: nothing is locked, migrated or put right.
+//! Opens a data folder for reading beside a writer: nothing is locked, migrated or repaired.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ use crate::open::{
     BUFFERED_ROWS, FILE_NAME, READERS, check_files, check_version, named, newer, newest_schema,
 };
 
-/// What a folder gives when it is only read.
+/// The connections of a folder that is only read.
 pub(crate) struct SqliteReadConnections {
     pub(crate) readers: SqlitePool,
-    /// Nobody may begin to write while the file is read without its log.
+    /// The lock that keeps writers away while the file is read without its log.
     pub(crate) free: Option<SharedFolderLock>,
 }
 
@@ -107,7 +107,7 @@ async fn check_schema(db: &mut SqliteConnection) -> Result<(), StoreError> {
     }
 }
 
-/// The newest migration that was done; 0 if there was none.
+/// Returns the newest migration that was done, or 0 if there was none.
 async fn schema(db: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     let tables: i64 =
         sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'")

@@ -44,6 +44,8 @@ impl SqliteReader {
 
     pub(crate) async fn record(&self, id: &SessionId) -> Result<SessionRecord, StoreError> {
         let name = id.as_str();
+        // The upper half of an inbox id is the session's number. Messages up to `settled_messages` no longer
+        // wait, so the count skips them.
         let row = sqlx::query_as!(
             SqliteSessionRow,
             r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
@@ -129,6 +131,8 @@ impl SqliteReader {
 
     pub(crate) async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError> {
         let no = self.session_no(id).await?;
+        // A row with index -1 marks a settled step, whose rows are deleted later. The first row of a step
+        // gives the order in which the steps began.
         let rows = sqlx::query!(
             r#"SELECT step, idx, body FROM chunk WHERE session_no = ?1
                  AND step NOT IN (SELECT step FROM chunk WHERE session_no = ?1 AND idx = -1)
@@ -157,7 +161,7 @@ impl SqliteReader {
         Ok(rows.into_iter().map(|row| BlobRef { hash: row.hash, bytes: from_db(row.bytes) }).collect())
     }
 
-    /// What is remembered under `keys`: place and body of each that is known, in order.
+    /// Returns the known entries of `keys`, in order: the index of the key, and the body.
     pub(crate) async fn remembered(
         &self,
         keys: &[PrefixCacheKey],

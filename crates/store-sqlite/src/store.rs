@@ -42,9 +42,9 @@ pub struct SqliteStore {
     /// None if the folder is only read.
     writer: Option<SqliteWriter>,
     watchers: Arc<SessionWatchers>,
-    /// Why the folder is only read, if it was to be written.
+    /// The reason that the folder is only read although it was opened for writing.
     unwritable: Option<StoreError>,
-    /// Held by some that only read.
+    /// The lock that some read-only stores hold.
     _free: Option<SharedFolderLock>,
 }
 
@@ -137,7 +137,7 @@ impl SqliteStore {
 #[cfg(unix)]
 const MIN_FREE_BYTES: u64 = 1 << 18;
 
-/// Why nothing can be written in `folder`, as far as its file system says.
+/// Returns the reason that `folder` cannot be written, as far as its file system says.
 #[cfg(unix)]
 fn unwritable_reason(folder: &Path) -> Option<&'static str> {
     use rustix::fs::StatVfsMountFlags;

@@ -84,7 +84,7 @@ async fn export(db: &mut SqliteConnection, id: &SessionId) -> Result<SessionCopy
     })
 }
 
-/// A copy with a damaged event would vouch for the damage: it is refused.
+/// Returns the events, and refuses damaged ones: a copy would vouch for the damage.
 async fn events(
     db: &mut SqliteConnection,
     session: &SessionId,

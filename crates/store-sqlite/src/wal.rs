@@ -23,7 +23,7 @@ const MAX_PAGE_BYTES: u32 = 65_536;
 /// Damage of a write-ahead log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WalDamage {
-    /// Nothing of it can be read.
+    /// The header is damaged: nothing of the log can be read.
     Header,
     /// A frame is damaged, counted from 1, and so many whole writes end at it or behind it.
     Frame { number: u64, dropped_writes: u64 },
@@ -62,8 +62,8 @@ fn keep_copy(wal: &Path) -> io::Result<PathBuf> {
     Ok(copy)
 }
 
-/// Reads a log as SQLite does, and goes on behind the first damaged frame. The newest write may be one that was being
-/// written when the process ended: of one that is not whole nothing is said.
+/// Reads a log as SQLite does, and continues behind the first damaged frame. The newest write may have been
+/// interrupted by the end of the process: an incomplete one is not reported.
 pub(crate) fn find_damage(log: &mut impl Read) -> io::Result<Option<WalDamage>> {
     let mut header = [0; HEADER_BYTES];
     if !read_whole(log, &mut header)? {
@@ -156,7 +156,7 @@ mod tests {
         find_damage(&mut &log[..]).unwrap()
     }
 
-    /// The log of a store that was killed after ten appends.
+    /// Returns the log of a store that was killed after ten appends.
     async fn written_log() -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path()).await.unwrap();

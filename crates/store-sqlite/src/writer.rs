@@ -34,22 +34,22 @@ const BATCH_REQUESTS: usize = 512;
 /// Content in one transaction, in bytes, at most; a single larger request has one of its own.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Requests that wait before whoever sends another one has to wait for room.
+/// The number of waiting requests above which a sender has to wait for room.
 const WAITING_REQUESTS: usize = 1024;
 
-/// What a probe writes, in bytes.
+/// The number of bytes that a probe writes.
 const PROBE_BYTES: usize = 16 << 10;
 
-/// Something to write.
+/// A write operation.
 #[async_trait]
 pub(crate) trait SqliteWriteOperation: Send + Sync + 'static {
-    /// What the caller learns.
+    /// The type of the caller's answer.
     type Answer: Send + 'static;
 
     /// Writes it, or refuses before anything is changed. Repeated if the transaction fails.
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<Self::Answer, SqliteWriteError>;
 
-    /// Size of its content, in bytes.
+    /// Returns the size of the operation's content, in bytes.
     fn bytes(&self) -> usize {
         0
     }
@@ -59,12 +59,12 @@ pub(crate) trait SqliteWriteOperation: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct SqliteWriter {
     requests: mpsc::Sender<SqliteWriterMessage>,
-    /// Locked by whoever waits for its end: everybody who closes the store waits for that.
+    /// The writer task. Everybody who closes the store locks it and waits for its end.
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     failure: Arc<LastWriteError>,
 }
 
-/// Why the newest write failed, if it did and the next may too.
+/// The error of the newest write, if that write failed in a way that the next may not.
 #[derive(Debug, Default)]
 struct LastWriteError(Mutex<Option<StoreError>>);
 
@@ -157,7 +157,7 @@ impl SqliteWriter {
     }
 }
 
-/// A write with somebody who waits for it.
+/// A write together with its waiting caller.
 #[async_trait]
 trait SqliteWriteRequest: Send {
     async fn apply(&mut self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error>;
@@ -194,7 +194,7 @@ impl<W: SqliteWriteOperation> SqliteWriteRequest for PendingSqliteWrite<W> {
     }
 }
 
-/// What the task works with.
+/// The state of the writer task.
 struct SqliteWriterTask {
     db: SqliteConnection,
     watchers: Arc<SessionWatchers>,

@@ -46,15 +46,15 @@ const LARGE_BYTES: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     objects: Arc<dyn ObjectStore>,
-    /// Where they are, if they are files.
+    /// The folder of the blobs, if they are files.
     folder: Option<Arc<Path>>,
     max_bytes: u64,
 }
 
-/// Why a blob could not be stored or read.
+/// The reason that a blob could not be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlobError {
-    /// No blob has this hash.
+    /// There is no blob with this hash.
     #[error("no blob {0}")]
     NotFound(String),
     /// The content is larger than a blob may be.
@@ -68,7 +68,7 @@ pub enum BlobError {
     /// The text is not a BLAKE3 hash: 64 lower-case hexadecimal digits.
     #[error("not a blob hash: {0:?}")]
     BadHash(String),
-    /// What is stored is not what was put in.
+    /// The stored bytes differ from the bytes that were put in.
     #[error("blob {0} is damaged")]
     Damaged(String),
     /// The range does not lie inside the content.
@@ -164,8 +164,8 @@ impl BlobStore {
         swept.map_err(|error| BlobError::Storage(error.to_string()))
     }
 
-    /// Flushes the name of a blob and of its folders, whoever made them: a process that was killed, or somebody
-    /// who puts the same content right now.
+    /// Flushes the name of a blob and of its folders, whoever made them. The maker may be a killed process,
+    /// or another writer of the same content.
     async fn keep_name(&self, key: &Key) -> Result<(), BlobError> {
         let Some(folder) = self.folder.clone() else { return Ok(()) };
         let file = folder.join(key.as_ref());
@@ -177,7 +177,8 @@ impl BlobStore {
         flushed.map_err(|error| BlobError::Storage(error.to_string()))
     }
 
-    /// Writes a stored object again whose length is not the content's, or which a sweep might take for forgotten.
+    /// Writes a stored object again if its length differs from the content's, or if a sweep might set it
+    /// aside soon.
     async fn renew(&self, key: &Key, content: Bytes) -> Result<(), BlobError> {
         let failed = |error| storage(key.as_ref(), &error);
         let young = SystemTime::now().checked_sub(unnamed::RENEWED).map_or(0, unnamed::seconds);
@@ -206,7 +207,7 @@ impl BlobStore {
         }
     }
 
-    /// The content of a blob, checked against its hash.
+    /// Returns the content of a blob, checked against its hash.
     ///
     /// # Errors
     /// [`BlobError::NotFound`]; [`BlobError::BadHash`]; [`BlobError::Damaged`]; [`BlobError::Storage`].
@@ -214,7 +215,7 @@ impl BlobStore {
         self.get_by_hash(&blob.hash).await
     }
 
-    /// As [`BlobStore::get`], where only the hash is known.
+    /// Returns a blob by its hash alone. Otherwise like [`BlobStore::get`].
     ///
     /// # Errors
     /// As [`BlobStore::get`].
@@ -230,7 +231,7 @@ impl BlobStore {
         Ok(content)
     }
 
-    /// Part of a blob: `range` in bytes. The hash of the whole is not checked.
+    /// Returns part of a blob: `range` in bytes. The hash of the whole is not checked.
     ///
     /// # Errors
     /// [`BlobError::OutOfRange`]; otherwise as [`BlobStore::get`].
@@ -267,7 +268,7 @@ async fn hash_of(content: Bytes) -> Result<String, BlobError> {
         .map_err(|error| BlobError::Storage(error.to_string()))
 }
 
-/// `blob/<2 hex>/<hash>`. Only a true hash becomes part of a path.
+/// Returns the path `blob/<2 hex>/<hash>`. Only a valid hash becomes part of a path.
 fn key_of(hash: &str) -> Result<Key, BlobError> {
     let digits = hash.bytes().filter(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();
     if digits != 64 || hash.len() != 64 {
@@ -283,7 +284,7 @@ fn storage(hash: &str, error: &object_store::Error) -> BlobError {
     }
 }
 
-/// Why the blobs cannot be reached, and what to do about it.
+/// Returns the reason that the blobs cannot be reached, and the remedy.
 fn reason(error: &object_store::Error) -> String {
     let said = error.to_string();
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));

@@ -1,4 +1,4 @@
-//! What a file system must be told so that names survive a power cut.
+//! The calls that make new file names survive a power cut.
 
 use std::io;
 use std::path::Path;

@@ -1,11 +1,11 @@
-//! What can go wrong, by what the caller can do about it.
+//! The errors of a store, by what the caller can do about them.
 
 use longhaul_core::ids::{Seq, SessionId};
 
-/// Why the store refused.
+/// The reason that the store refused a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// No such session, or no such waiting message.
+    /// There is no such session, or no such waiting message.
     #[error("no such {0}")]
     NotFound(String),
     /// The id is taken, or a queue entry was taken or removed in between.
@@ -19,13 +19,13 @@ pub enum StoreError {
     Elsewhere {
         /// The session.
         session: SessionId,
-        /// Where that node is reached, if it said.
+        /// The address of that node, if the node announced one.
         address: Option<String>,
     },
     /// The session is in use.
     #[error("session {0} is in use")]
     Busy(SessionId),
-    /// As many messages wait as may.
+    /// The queue already holds its maximum number of messages. The field is that number.
     #[error("the queue is full: {0} messages wait")]
     QueueFull(usize),
     /// Another process has the data folder.
@@ -33,16 +33,17 @@ pub enum StoreError {
     Locked {
         /// The folder.
         folder: String,
-        /// Which process, if it said.
+        /// The process that holds the store, if the process left its name.
         by: Option<String>,
     },
-    /// A node that lives has another token than this one: the node, by its address if it said.
+    /// A living node has another token than this one. The field is the node, by its address if the node
+    /// announced one.
     #[error(
         "a node that lives on this database ({0}) has another token: all are started with the same --token-file. To \
          change it, end all nodes first; one that was killed counts as alive for 10 s"
     )]
     OtherToken(String),
-    /// Something stored cannot be read.
+    /// Stored data cannot be read.
     #[error("stored data cannot be read: {0}")]
     Corrupt(String),
     /// One event of a log is damaged or missing. The others can be read: see
@@ -53,7 +54,7 @@ pub enum StoreError {
         session: SessionId,
         /// The event's position.
         seq: Seq,
-        /// What is wrong with it.
+        /// A description of the fault.
         why: String,
     },
     /// The disk or the database failed. After a failed fsync every later write fails too.

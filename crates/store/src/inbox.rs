@@ -10,17 +10,17 @@ use crate::StoreError;
 /// A message to queue.
 #[derive(Clone, Debug)]
 pub struct NewQueuedMessage {
-    /// Its id.
+    /// The id of the message in the queue.
     pub id: QueueId,
     /// The caller's key for this message, for safe retries.
     pub client_key: Option<String>,
-    /// When it came.
+    /// The time at which the message arrived.
     pub at: Millis,
-    /// What it says.
+    /// The content of the message.
     pub parts: Vec<Part>,
-    /// What its client sent along.
+    /// The metadata that the client sent with the message.
     pub metadata: Option<MessageMetadata>,
-    /// How many may wait at most, this one included.
+    /// The maximum number of waiting messages, this one included.
     pub queue_limit: usize,
 }
 
@@ -68,8 +68,8 @@ pub fn decode_queued(body: &str) -> Result<(Vec<Part>, Option<MessageMetadata>),
 pub struct EnqueueReceipt {
     /// The message's id: of the first acceptance, if its key was seen before.
     pub id: QueueId,
-    /// Its position among the waiting, from 1; 0 if it was taken already.
+    /// The position among the waiting messages, from 1. 0 means that the message was taken already.
     pub position: usize,
-    /// Whether the key was seen before.
+    /// `true` if the key was seen before.
     pub repeated: bool,
 }

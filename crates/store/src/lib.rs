@@ -53,7 +53,7 @@ pub use crate::transfer::{SessionCopy, SessionTransfer};
 pub use crate::upkeep::{MaintenanceLock, SharedUpkeep, StoreMaintenance};
 pub use crate::watchers::{PendingWatch, SessionWatchers};
 
-/// Where sessions live. Object-safe; one instance serves all sessions of a process.
+/// The store of sessions. Object-safe; one instance serves all sessions of a process.
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Creates a session whose log holds `events` (never empty; the first is `SessionStarted`).
@@ -62,13 +62,13 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Conflict`] if the id is taken, or if there are no events.
     async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError>;
 
-    /// One session.
+    /// Returns one session.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn session(&self, id: &SessionId) -> Result<SessionRecord, StoreError>;
 
-    /// All sessions, the most recently changed first.
+    /// Returns all sessions, the most recently changed first.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -108,13 +108,14 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`]; [`StoreError::Damaged`] with the first event that cannot be read.
     async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError>;
 
-    /// The newest `limit` events, in order.
+    /// Returns the newest `limit` events, in order.
     ///
     /// # Errors
     /// As [`Store::read`].
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError>;
 
-    /// As [`Store::read`], without the events that are damaged. `limit` counts positions, damaged ones among them.
+    /// Reads events like [`Store::read`], but leaves out damaged ones. `limit` counts positions, damaged ones
+    /// included.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::Storage`].
@@ -197,7 +198,7 @@ pub trait Store: Send + Sync {
     /// whether a store notices that one was given to a message that waits no more is its own affair.
     async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError>;
 
-    /// The waiting messages, oldest first.
+    /// Returns the waiting messages, oldest first.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -227,8 +228,8 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`].
     async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError>;
 
-    /// Notes that a request has come, durably, before anything of it is done. No lease is needed. The same `key`
-    /// again changes nothing and answers with what is known of the first.
+    /// Records durably that a request has arrived, before any of its work is done. No lease is needed. A
+    /// repeated `key` changes nothing, and is answered with the state of the first request.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -238,8 +239,8 @@ pub trait Store: Send + Sync {
         request: NewIdempotentRequest,
     ) -> Result<IdempotentRequest, StoreError>;
 
-    /// Keeps the answer to a request. `None` forgets the request: it may come again as if for the first time. One
-    /// that is not known is no error.
+    /// Stores the answer to a request. `None` forgets the request: it may be sent again as if for the first
+    /// time. An unknown request is no error.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such session.
@@ -258,20 +259,20 @@ pub trait Store: Send + Sync {
     /// lost, came twice, or the step is settled): what was kept stays whole up to there.
     async fn put_chunk(&self, lease: &Lease, chunk: AnswerChunk) -> Result<(), StoreError>;
 
-    /// The pieces that belong to no settled step: step by step as they began, each in order.
+    /// Returns the pieces that belong to no settled step: step by step as they began, each in order.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError>;
 
-    /// The blobs that the session's log names, each once: it may read these and no others.
+    /// Returns the blobs that the session's log names, each once: it may read these and no others.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn blobs(&self, id: &SessionId) -> Result<Vec<BlobRef>, StoreError>;
 
-    /// The position of the newest event, and every later one (the newest only, if several come at once).
-    /// The receiver ends when the session is deleted or the store closed.
+    /// Returns a receiver of the position of the newest event, and of every later one (only the newest, if
+    /// several arrive at once). The receiver ends when the session is deleted or the store closed.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].

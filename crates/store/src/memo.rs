@@ -1,4 +1,4 @@
-//! View edits remembered for prefixes of conversations that nobody keeps.
+//! View edits that are remembered for prefixes of conversations outside sessions.
 //!
 //! A client that resends its whole history on every request has no session here. What was once decided for a prefix
 //! of such a history is kept under a hash of that prefix, so that no prefix is summarised twice and the bytes that
@@ -31,28 +31,28 @@ use crate::StoreError;
 /// - there are never more entries, nor more bytes in them, than its [`PrefixCacheLimits`] say.
 #[async_trait]
 pub trait PrefixCache: Send + Sync {
-    /// What is remembered under the first of `keys` that is known: callers give the longest prefix first.
+    /// Returns the entry of the first known key in `keys`. Callers give the longest prefix first.
     ///
     /// # Errors
     /// [`StoreError::Storage`]. An entry that cannot be read counts as unknown.
     async fn find(&self, keys: &[PrefixCacheKey]) -> Result<Option<PrefixCacheHit>, StoreError>;
 
-    /// Remembers `edits`, in the order they were made, in place of what was known under `key`. Edits that are by
-    /// themselves larger than the limit are not remembered, and what was known stays.
+    /// Remembers `edits`, in the order they were made, in place of the earlier entry under `key`. Edits that
+    /// exceed the limit by themselves are not remembered, and the earlier entry stays.
     ///
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::ReadOnly`].
     async fn put(&self, key: PrefixCacheKey, edits: &[ViewEdit]) -> Result<(), StoreError>;
 
-    /// The text that is kept under `key`. It is found like an entry of edits: what was found last is the last to give
-    /// way.
+    /// Returns the text under `key`. Like an entry of edits, a text that was found last is evicted last.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn find_text(&self, key: &PrefixCacheKey) -> Result<Option<String>, StoreError>;
 
-    /// Keeps a text without NUL in place of what was known under `key`; it gives way as edits do, and takes room from
-    /// them. One that is by itself larger than the limit is not kept, and what was known stays.
+    /// Stores a text without NUL in place of the earlier entry under `key`. Texts and edits share the room
+    /// and are evicted alike. A text that exceeds the limit by itself is not stored, and the earlier entry
+    /// stays.
     ///
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::ReadOnly`].
@@ -62,49 +62,50 @@ pub trait PrefixCache: Send + Sync {
 /// A hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixCacheHit {
-    /// Which of the keys.
+    /// The index in `keys` of the key that was found.
     pub index: usize,
-    /// What was decided for that prefix, in order.
+    /// The edits that were decided for that prefix, in order.
     pub edits: Vec<ViewEdit>,
 }
 
-/// Names a prefix of somebody's conversation with one upstream, under one policy.
+/// The key of a prefix of a client's conversation with one upstream, under one policy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrefixCacheKey([u8; 32]);
 
-/// What two conversations must share before one may use what was decided for the other.
+/// The properties that two conversations must share before one may use the other's decisions.
 #[derive(Clone, Copy, Debug)]
 pub struct PrefixCacheScope<'a> {
-    /// Hash of the credential that the caller showed: nobody meets another's summary.
+    /// The hash of the caller's credential. So no caller gets another's summary.
     pub credential: &'a [u8],
     /// The upstream and its model.
     pub upstream: &'a str,
-    /// Everything that shaped the decision: strategy, options, window, their version.
+    /// All values that shaped the decision: strategy, options, window, their version.
     pub policy: &'a str,
 }
 
 impl PrefixCacheKey {
-    /// The key of a prefix, given the hash of its canonical form.
+    /// Creates the key of a prefix from the hash of its canonical form.
     pub fn new(scope: &PrefixCacheScope<'_>, prefix: &[u8; 32]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 memo of view edits");
         for part in [scope.credential, scope.upstream.as_bytes(), scope.policy.as_bytes(), prefix] {
+            // The length before each part keeps the parts apart: no two scopes hash the same bytes.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
         Self(*hasher.finalize().as_bytes())
     }
 
-    /// A key that was stored.
+    /// Creates a key from its stored form.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The key as it is stored.
+    /// Returns the stored form of the key.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// 64 hexadecimal digits.
+    /// Returns the key as 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
         blake3::Hash::from_bytes(self.0).to_hex().to_string()
     }
@@ -116,7 +117,7 @@ impl fmt::Debug for PrefixCacheKey {
     }
 }
 
-/// The form in which edits are kept; its length is what counts against [`PrefixCacheLimits::bytes`].
+/// Returns the stored form of edits. Its length counts against [`PrefixCacheLimits::bytes`].
 ///
 /// # Errors
 /// [`StoreError::Storage`] if they have no such form.

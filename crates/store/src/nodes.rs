@@ -1,4 +1,4 @@
-//! Several processes on one store: who is there, whose a session is, and how they tell each other.
+//! Several processes on one store: the living nodes, the owner of a session, and the signals between nodes.
 //!
 //! A node is one process that has the store open. It holds a lease that it renews; the leases of the sessions that it
 //! has claimed live and die with it. A node that cannot renew in time stops writing by itself
@@ -25,7 +25,7 @@ impl BootId {
         Self(text.into())
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -40,98 +40,100 @@ impl fmt::Display for BootId {
 /// A node that lives: its lease has not run out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNode {
-    /// Which life of it.
+    /// The process lifetime of the node.
     pub boot_id: BootId,
-    /// Where other nodes reach it, as `HOST:PORT`, if it said.
+    /// The address for other nodes, as `HOST:PORT`, if the node announced one.
     pub address: Option<String>,
-    /// When it joined, by the clock of the database.
+    /// The time at which the node joined, by the clock of the database.
     pub since: Millis,
-    /// How many sessions it has.
+    /// The number of sessions that the node owns.
     pub sessions: usize,
 }
 
-/// How this process stands towards the others.
+/// The status of this process in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeStatus {
-    /// It is a node and may write.
+    /// The process is a node and may write.
     Joined(BootId),
-    /// It could not renew its lease in time. Everything under the leases it held is over: runs, tools, calls of
-    /// models. It will join again under another name.
+    /// The process could not renew its lease in time. Everything under its leases is over: runs, tools and
+    /// model calls. The process will join again under another name.
     Fenced,
     /// The store was closed.
     Left,
 }
 
-/// Something that one node tells the owner of a session, whichever node that is.
+/// A signal of one node to the owner of a session, whichever node that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSignal {
-    /// Counts signals; those of one session in the order they came.
+    /// The number of the signal. The signals of one session are numbered in the order of their arrival.
     pub no: u64,
-    /// What it says, in the runtime's own form.
+    /// The content, in the runtime's own form.
     pub body: String,
 }
 
-/// What a store gives beside [`Store`](crate::Store) when several processes share it. Object-safe.
+/// The operations of a store that several processes share, beside [`Store`](crate::Store). Object-safe.
 #[async_trait]
 pub trait ClusterStore: Send + Sync {
-    /// How this process stands, and every later change.
+    /// Returns a receiver of this process's status and of every later change.
     fn standing(&self) -> watch::Receiver<NodeStatus>;
 
-    /// The nodes that live, this one included, the oldest first.
+    /// Returns the living nodes, this one included, the oldest first.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn nodes(&self) -> Result<Vec<ClusterNode>, StoreError>;
 
-    /// The node that has the session, if it lives. It may be this one.
+    /// Returns the node that has the session, if it lives. It may be this one.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn living_owner(&self, id: &SessionId) -> Result<Option<ClusterNode>, StoreError>;
 
-    /// Sessions that have work and no living owner: a run that is open, or messages in the queue of a session that is
-    /// not parked. Of messages only those count that came after the newest event, unless `waiting`: the others wait
-    /// since a cancel or a crash. At most `limit`, and not the same ones first on every node. None for one lifetime of a lease after
-    /// the database was away, so that those who had them come first.
+    /// Returns sessions that have work and no living owner: an open run, or messages in the queue of a
+    /// session that is not parked. Messages count only if they arrived after the newest event, unless
+    /// `waiting`: the others wait since a cancel or a crash. Returns at most `limit`, and not the same ones
+    /// first on every node. Returns none for one lifetime of a lease after the database was away, so that the
+    /// earlier owners come first.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn orphans(&self, limit: usize, waiting: bool) -> Result<Vec<SessionId>, StoreError>;
 
-    /// How long until another node is gone if it does not renew its lease: of all of them, the first. None where this
-    /// process is alone, or leaves the sessions of others alone.
+    /// Returns the time until the first other node is gone if no other node renews its lease. Returns `None`
+    /// if this process is alone, or leaves the sessions of others alone.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn next_lease_end(&self) -> Result<Option<Duration>, StoreError>;
 
-    /// Keeps `body` for the session's owner, durably, and tells it.
+    /// Stores `body` durably for the session's owner, and notifies the owner.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn signal(&self, id: &SessionId, body: String) -> Result<(), StoreError>;
 
-    /// What waits for the session's owner, oldest first. It keeps waiting.
+    /// Returns the signals that wait for the session's owner, oldest first. The signals keep waiting.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn signals(&self, id: &SessionId) -> Result<Vec<SessionSignal>, StoreError>;
 
-    /// Takes what waits for the session's owner, oldest first: each once, whoever asks.
+    /// Takes the signals that wait for the session's owner, oldest first. Each signal is taken once, whoever
+    /// asks.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if the lease is void.
     async fn take_signals(&self, lease: &Lease) -> Result<Vec<SessionSignal>, StoreError>;
 
-    /// The sessions of this node whose queue or signals were changed by another node, from now on.
+    /// Returns a receiver of this node's sessions whose queue or signals another node changes from now on.
     fn arrivals(&self) -> SessionChangeReceiver;
 }
 
 /// Shared access to the other nodes.
 pub type SharedNodes = Arc<dyn ClusterStore>;
 
-/// Sessions to look after. One that is named several times before it is taken comes once; one may also come though
-/// nothing is new.
+/// A receiver of sessions to look after. A session that changed several times is received once. A session may
+/// also be received although nothing is new.
 #[derive(Debug)]
 pub struct SessionChangeReceiver {
     inbound: Arc<SessionChangeQueue>,
@@ -162,7 +164,8 @@ struct SessionChangeQueueState {
 }
 
 impl SessionChangeReceiver {
-    /// The next session; `None` when the store is closed. Nothing is lost if the caller stops waiting.
+    /// Returns the next session; `None` when the store is closed. Nothing is lost if the caller stops
+    /// waiting.
     pub async fn next(&mut self) -> Option<SessionId> {
         loop {
             let changed = self.inbound.changed.notified();
@@ -181,16 +184,17 @@ impl SessionChangeReceiver {
 }
 
 impl SessionChangePublisher {
-    /// A new receiver.
+    /// Creates a receiver.
     pub fn subscribe(&self) -> SessionChangeReceiver {
         let inbound = Arc::new(SessionChangeQueue::default());
         let mut receivers = lock(&self.receivers);
+        // A receiver that subscribes after the end must not wait for ever.
         inbound.lock().ended = receivers.ended;
         receivers.inbound.push(Arc::downgrade(&inbound));
         SessionChangeReceiver { inbound }
     }
 
-    /// Tells all receivers of a session.
+    /// Sends a session to all receivers.
     pub fn publish(&self, session: &SessionId) {
         lock(&self.receivers).inbound.retain(|inbound| {
             let Some(inbound) = inbound.upgrade() else { return false };

@@ -5,23 +5,23 @@ use longhaul_core::ids::{Millis, Seq};
 /// A request that has come.
 #[derive(Clone, Debug)]
 pub struct NewIdempotentRequest {
-    /// What its sender calls it.
+    /// The sender's key for the request.
     pub key: String,
-    /// What it asks for, so that another request under the same key is noticed.
+    /// The content of the request. Another request under the same key is noticed by it.
     pub what: String,
-    /// When it came.
+    /// The time at which the request arrived.
     pub at: Millis,
 }
 
-/// What is known of a request.
+/// The stored state of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotentRequest {
-    /// What was asked for when it first came.
+    /// The content of the request when it first arrived.
     pub what: String,
     /// The newest position of the session's log at that time.
     pub since: Seq,
-    /// Whether it has come before.
+    /// `true` if the key was seen before.
     pub repeated: bool,
-    /// How it was answered; `None` if it was not, or if nobody knows.
+    /// The answer to the request. `None` if there was none, or if it was lost.
     pub answer: Option<String>,
 }

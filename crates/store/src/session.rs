@@ -6,38 +6,39 @@ use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
 /// A session to create.
 #[derive(Clone, Debug)]
 pub struct NewSession {
-    /// Its id.
+    /// The id of the new session.
     pub id: SessionId,
-    /// Its title.
+    /// The title of the new session.
     pub title: Option<String>,
-    /// When it is created.
+    /// The time of creation.
     pub at: Millis,
     /// The first events of its log, each with its time; `SessionStarted` first.
     pub events: Vec<(Millis, EventBody)>,
 }
 
-/// What is known of a session without reading its log.
+/// The facts about a session that need no read of its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
-    /// Its title (kept in step with `TitleSet` events).
+    /// The title, kept in step with `TitleSet` events.
     pub title: Option<String>,
-    /// When it was created.
+    /// The time at which the session was created.
     pub created_at: Millis,
-    /// When its log last grew.
+    /// The time of the newest append to the log.
     pub updated_at: Millis,
     /// The newest position of its log.
     pub last_seq: Seq,
     /// Messages that wait.
     pub queued: usize,
-    /// Whether a run was begun and not finished (`RunStarted` without a later `RunFinished`).
+    /// `true` if a run was begun and not finished (`RunStarted` without a later `RunFinished`).
     pub running: bool,
-    /// Whether it waits for a person after repeated failures (`Parked` without a later message or run).
+    /// `true` if the session waits for a person after repeated failures (`Parked` without a later message or
+    /// run).
     pub parked: bool,
 }
 
-/// The right to append to one session's log, until somebody else claims it.
+/// The right to append to one session's log, until another process claims it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The session.
@@ -46,16 +47,16 @@ pub struct Lease {
     pub epoch: u64,
 }
 
-/// What is appended in one transaction.
+/// The events and queue changes of one transaction.
 #[derive(Clone, Debug, Default)]
 pub struct LogAppend {
-    /// When.
+    /// The time of the append.
     pub at: Millis,
     /// The events, in order.
     pub events: Vec<EventBody>,
     /// Queue entries that these events take into the conversation.
     pub takes: Vec<QueueId>,
-    /// Steps (by their id as text) whose streamed chunks these events make superfluous.
+    /// The ids, as text, of the steps whose streamed chunks these events make superfluous.
     pub settles: Vec<String>,
 }
 
@@ -101,7 +102,7 @@ impl ViewChangeKind {
 /// Counts over all sessions of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
-    /// All sessions.
+    /// The number of all sessions.
     pub sessions: u64,
     /// Sessions that wait for a person after repeated failures.
     pub parked: u64,
@@ -109,19 +110,19 @@ pub struct SessionCounts {
     pub queued: u64,
 }
 
-/// What events change in the record of their session.
+/// The changes that events make to the record of their session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRecordChange {
     /// The new title, if they set one.
     pub title: Option<String>,
-    /// Whether a run is open after them, if they begin or end one.
+    /// The run state after the events, if they begin or end a run.
     pub running: Option<bool>,
-    /// Whether the session waits for a person after them, if they say so.
+    /// The parked state after the events, if they change it.
     pub parked: Option<bool>,
 }
 
 impl SessionRecordChange {
-    /// What `events` change, in order.
+    /// Returns the changes that `events` make, in order.
     pub fn of<'e>(events: impl IntoIterator<Item = &'e EventBody>) -> Self {
         events.into_iter().fold(Self::default(), Self::then)
     }

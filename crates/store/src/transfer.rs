@@ -15,25 +15,25 @@ use crate::{AnswerChunk, PrefixCacheKey, StoreError};
 /// A session as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionCopy {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
-    /// Its title.
+    /// The title of the session.
     pub title: Option<String>,
-    /// When it was created.
+    /// The time at which the session was created.
     pub created_at: Millis,
-    /// When its log last grew.
+    /// The time of the newest append to the log.
     pub updated_at: Millis,
-    /// Whether a run is open.
+    /// `true` if a run is open.
     pub running: bool,
-    /// Whether it waits for a person.
+    /// `true` if the session waits for a person.
     pub parked: bool,
     /// The newest lease that was given; later ones count on from it.
     pub epoch: u64,
-    /// Its log, whole.
+    /// The whole log.
     pub events: Vec<EventCopy>,
     /// Every message ever accepted, oldest first.
     pub inbox: Vec<InboxEntryCopy>,
-    /// The requests that are known, by their keys.
+    /// The recorded requests, by their keys.
     pub requests: Vec<IdempotentRequestCopy>,
     /// Pieces of answers that still stream: step by step as they began, each in order.
     pub chunks: Vec<AnswerChunk>,
@@ -45,96 +45,99 @@ pub struct SessionCopy {
 /// An event as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventCopy {
-    /// Its position.
+    /// The position of the event in the log.
     pub seq: Seq,
     /// The format it was written in.
     pub format: u16,
     /// The lease it was written under; 0 for none.
     pub epoch: u64,
-    /// When it was appended.
+    /// The time at which the event was appended.
     pub at: Millis,
-    /// What happened, as JSON.
+    /// The event, as JSON.
     pub body: String,
 }
 
 /// An accepted message as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxEntryCopy {
-    /// Its id.
+    /// The id of the queue entry.
     pub id: QueueId,
     /// The caller's key for it.
     pub client_key: Option<String>,
-    /// When it came.
+    /// The time at which the message arrived.
     pub at: Millis,
-    /// Its parts, as JSON; none if it waits no more.
+    /// The parts of the message, as JSON. Empty if the message no longer waits.
     pub body: String,
-    /// What became of it.
+    /// The state of the message.
     pub state: InboxEntryState,
 }
 
-/// What became of an accepted message.
+/// The state of an accepted message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InboxEntryState {
-    /// It waits.
+    /// The message waits in the queue.
     Waiting,
-    /// It is in the log.
+    /// The message is in the log.
     Taken,
-    /// It was removed.
+    /// The message was removed.
     Removed,
 }
 
 /// A request as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotentRequestCopy {
-    /// What its sender calls it.
+    /// The sender's key for the request.
     pub key: String,
-    /// What it asked for.
+    /// The content of the request.
     pub what: String,
-    /// The newest position of the log when it came.
+    /// The newest position of the log at the arrival of the request.
     pub since: Seq,
-    /// When it came.
+    /// The time at which the request arrived.
     pub at: Millis,
-    /// How it was answered.
+    /// The answer to the request.
     pub answer: Option<String>,
 }
 
 /// An entry of a memo as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixCacheEntryCopy {
-    /// Its key.
+    /// The key of the entry.
     pub key: PrefixCacheKey,
-    /// Its edits, as JSON.
+    /// The edits of the entry, as JSON.
     pub body: String,
 }
 
 /// A store that whole sessions can be read from and written to. Object-safe.
 #[async_trait]
 pub trait SessionTransfer: Send + Sync {
-    /// All sessions, in the order they were created: written in that order, they are listed alike in the other store.
+    /// Returns all sessions in the order of their creation. Written in that order, they are listed alike in
+    /// the other store.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn created(&self) -> Result<Vec<SessionId>, StoreError>;
 
-    /// A session as it is at one moment.
+    /// Returns a copy of a session at one moment.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn export(&self, id: &SessionId) -> Result<SessionCopy, StoreError>;
 
-    /// Stores a session, all of it or nothing. Nobody has it afterwards; leases of the other store are void here.
+    /// Stores a session, all of it or nothing. The session has no owner afterwards; leases of the other store
+    /// are void here.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if the id is taken; [`StoreError::Corrupt`] if the log is not whole.
     async fn import(&self, copy: &SessionCopy) -> Result<(), StoreError>;
 
-    /// What is remembered, the least recently used first.
+    /// Returns the entries of the prefix cache, the least recently used first.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn export_memo(&self) -> Result<Vec<PrefixCacheEntryCopy>, StoreError>;
 
-    /// Remembers `entries` as the most recently used, in their order, in place of what was known under their keys.
+    /// Stores `entries` as the most recently used, in their order. They replace earlier entries under their
+    /// keys.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -154,7 +157,7 @@ pub async fn transfer_session(
     import_verified_copy(&from.export(id).await?, to).await
 }
 
-/// The same with a copy that was read already.
+/// Writes a copy that was read already into another store. Otherwise like [`carry`].
 ///
 /// # Errors
 /// As [`transfer_session`].
@@ -205,8 +208,8 @@ impl SessionCopy {
         digest.0.finalize()
     }
 
-    /// Returns whether the other says the same. Leases are no part of that: whoever opens a session to read it
-    /// takes one.
+    /// Reports whether two copies are equal apart from their leases. Even a reader takes a lease when it
+    /// opens a session.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.digest() == Self { epoch: self.epoch, ..other.clone() }.digest()
     }
@@ -228,7 +231,7 @@ impl SessionCopy {
 }
 
 impl InboxEntryState {
-    /// As it is stored.
+    /// Returns the number under which the state is stored.
     pub const fn number(self) -> i16 {
         match self {
             Self::Waiting => 0,
@@ -237,7 +240,7 @@ impl InboxEntryState {
         }
     }
 
-    /// What was stored as `number`.
+    /// Returns the state that was stored as `number`.
     pub const fn of(number: i64) -> Self {
         match number {
             0 => Self::Waiting,
@@ -257,6 +260,7 @@ impl SessionCopyHasher {
     }
 
     fn text(&mut self, text: &str) -> &mut Self {
+        // The length keeps neighbouring texts apart: `ab`, `c` must not hash like `a`, `bc`.
         self.number(text.len() as u64);
         self.0.update(text.as_bytes());
         self

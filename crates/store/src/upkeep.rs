@@ -1,4 +1,4 @@
-//! What is done for a store from time to time: sessions that are kept for so long go, and blobs that nobody names.
+//! Periodic maintenance of a store: expired sessions and blobs that no event names are deleted.
 
 use std::any::Any;
 use std::fmt;
@@ -9,17 +9,18 @@ use longhaul_core::ids::{Millis, SessionId};
 
 use crate::{ReferencedBlobs, StoreError};
 
-/// What a store gives beside [`Store`](crate::Store) for its upkeep. Object-safe.
+/// The maintenance operations of a store, beside [`Store`](crate::Store). Object-safe.
 #[async_trait]
 pub trait StoreMaintenance: Send + Sync {
-    /// All blobs that a log names, or a message that waits, as they are at one moment.
+    /// Returns all blobs that a log or a waiting message names, as they are at one moment.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn named_blobs(&self) -> Result<ReferencedBlobs, StoreError>;
 
-    /// Sessions at rest whose log last grew before `before`, the oldest first, at most `limit`. One is not at rest in
-    /// which a run is open, a message waits, or a person is waited for, or which somebody has open.
+    /// Returns sessions at rest whose log last grew before `before`, the oldest first, at most `limit`. A
+    /// session is not at rest if a run is open, a message waits, a person is waited for, or a process has the
+    /// session open.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -31,26 +32,26 @@ pub trait StoreMaintenance: Send + Sync {
     /// [`StoreError::Storage`].
     async fn delete_at_rest(&self, id: &SessionId, before: Millis) -> Result<bool, StoreError>;
 
-    /// The turn to do the upkeep: of all processes on the store one has it, until it is dropped. `None`: another has.
-    /// It saves work; two that do it at once do no harm.
+    /// Takes the lock for maintenance. One process on the store has it until it is dropped; `None` if another
+    /// has it. The lock only saves work: two processes at once do no harm.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError>;
 }
 
-/// Held by the process whose turn it is.
+/// The lock of the process that does the maintenance.
 pub struct MaintenanceLock(
     #[expect(dead_code, reason = "it is there to be dropped")] Option<Box<dyn Any + Send>>,
 );
 
 impl MaintenanceLock {
-    /// The turn of a process that has the store for itself.
+    /// Creates the lock of a process that has the store for itself.
     pub fn unshared() -> Self {
         Self(None)
     }
 
-    /// A turn that lasts as long as `held`.
+    /// Creates a lock that lasts as long as `held`.
     pub fn with_guard(held: impl Any + Send) -> Self {
         Self(Some(Box::new(held)))
     }

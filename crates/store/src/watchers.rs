@@ -1,4 +1,4 @@
-//! Who waits for new events: one channel per watched session, for back-ends to share.
+//! The subscribers to new events: one channel per watched session, for back-ends to share.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use longhaul_core::ids::{Seq, SessionId};
 use tokio::sync::watch;
 
-/// The watched sessions of a store. A session that nobody watches costs nothing.
+/// The watched sessions of a store. A session without watchers costs nothing.
 #[derive(Debug, Default)]
 pub struct SessionWatchers {
     senders: Mutex<HashMap<SessionId, watch::Sender<Seq>>>,
@@ -28,7 +28,7 @@ impl SessionWatchers {
         PendingWatch { _held: sender.subscribe(), sender }
     }
 
-    /// Tells the session's watchers of its newest position, after it was committed.
+    /// Sends the newest position to the session's watchers, after it was committed.
     pub fn publish(&self, id: &SessionId, seq: Seq) {
         let mut senders = self.lock();
         let Some(sender) = senders.get(id) else { return };
@@ -39,7 +39,7 @@ impl SessionWatchers {
         }
     }
 
-    /// The sessions that somebody watches.
+    /// Returns the sessions that have watchers.
     pub fn watched(&self) -> Vec<SessionId> {
         let mut senders = self.lock();
         senders.retain(|_, sender| sender.receiver_count() > 0);
@@ -62,7 +62,7 @@ impl SessionWatchers {
 }
 
 impl PendingWatch {
-    /// The receiver, starting at `seq` or at what was published since.
+    /// Returns the receiver, starting at `seq` or at a later published position.
     pub fn from(self, seq: Seq) -> watch::Receiver<Seq> {
         advance(&self.sender, seq);
         self.sender.subscribe()

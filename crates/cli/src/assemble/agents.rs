@@ -47,8 +47,8 @@ pub(crate) async fn agents(
     agents.with_models(Arc::new(listed))
 }
 
-/// An agent's configuration with the others beside it: their keys are not its tools' to see, and one of them may prune
-/// for it.
+/// Returns an agent's configuration with the others beside it. The agent's tools must not see the keys of the
+/// others, and one of them may prune for it.
 fn beside(main: &AgentConfig, name: &str, agent: &AgentConfig) -> AgentConfig {
     let mut others = main.agents.clone();
     others.remove(name);
@@ -105,7 +105,7 @@ impl ModelDirectory for ConfiguredServerModels {
 }
 
 impl ConfiguredServerModels {
-    /// Another model of the server. What is declared beside `model.name` is said of that one only.
+    /// Returns another model of the server. Limits declared beside `model.name` hold for that model only.
     async fn served(&self, name: &str) -> Outcome<ServedModel> {
         let (name, own) = (name.to_owned(), self.config.model.clone());
         let model = ModelConfig { name, context_window: None, max_output_tokens: None, ..own };

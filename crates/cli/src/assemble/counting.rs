@@ -1,4 +1,4 @@
-//! Who counts the tokens: the server, the model's tokenizer, or the estimate with what earlier sessions have shown.
+//! The token counter: the server, the model's tokenizer, or the estimate, calibrated by earlier sessions.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use longhaul_tokenizers::{CachedCounter, OpenAiCounter, TokenizerJsonCounter, en
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 
-/// What was learned of models' vocabularies, in the data folder.
+/// The file in the data folder with the calibrations of models' vocabularies.
 const CALIBRATIONS: &str = "calibration.json";
 
-/// How tokens are counted.
+/// The way in which tokens are counted.
 pub(super) struct TokenCounterSetup {
     pub(super) counter: MessageTokenCounter,
     pub(super) counting: ServerCountPolicy,
     pub(super) calibrations: Arc<CalibrationStore>,
 }
 
-/// What earlier sessions have shown of the models of a server.
+/// Returns the calibrations that earlier sessions found for the models of a server.
 pub(crate) fn calibrations(place: &CliEnvironment, base_url: &str) -> CalibrationStore {
     CalibrationStore::open(place.data_dir.join(CALIBRATIONS)).of_server(base_url)
 }
 
-/// How `config` has tokens counted for `model`.
+/// Sets up the token counter for `model` as `config` has it.
 ///
 /// # Errors
 /// Usage, for a `tokenizer.json` that cannot be used.
@@ -51,7 +51,7 @@ pub(super) async fn counts(
     Ok(TokenCounterSetup { counter, counting, calibrations })
 }
 
-/// The counter for texts.
+/// Returns the counter for texts.
 ///
 /// # Errors
 /// Usage, for a `tokenizer.json` that cannot be used.
@@ -75,8 +75,9 @@ fn from_file(file: &Path) -> Outcome<MessageTokenCounter> {
     Ok(MessageTokenCounter::new(Arc::new(CachedCounter::new(tokenizer))))
 }
 
-/// A server on this machine counts before every call: that is near and free. One far away is asked only where there
-/// is no report to build on, and not at all if the model's own tokenizer is at hand.
+/// Returns when the server counts. A server on this machine counts before every call: that is near and free.
+/// A distant one is asked only if there is no report to build on, and not at all if the model's own tokenizer
+/// is at hand.
 fn counting(wanted: &TokenCounter, model: &ModelConfig, counter: &MessageTokenCounter) -> ServerCountPolicy {
     match (wanted, model.provider) {
         (_, ProviderKind::Scripted) => ServerCountPolicy::Never,

@@ -1,4 +1,4 @@
-//! The scripted provider for trials: an echo that calls tools when it is told to.
+//! The scripted provider for trials: an echo that calls tools on command.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use serde_json::json;
 /// Time before each piece of an answer.
 const PACE: Duration = Duration::from_millis(12);
 
-/// A model that repeats what it is told. A message that begins with `!` makes it call `bash`, one that begins
-/// with `@` makes it call `read`.
+/// Returns a model that repeats its input. A message that begins with `!` makes it call `bash`, one that
+/// begins with `@` makes it call `read`.
 pub(super) fn model(window: Option<u64>, max_output: Option<u64>) -> ScriptedProvider {
     let mut model = ScriptedProvider::new(ModelScript::closure(|request: &ModelRequest, _| {
         answer(request).map(|it| it.pace(PACE))
@@ -26,7 +26,7 @@ pub(super) fn model(window: Option<u64>, max_output: Option<u64>) -> ScriptedPro
     model
 }
 
-/// `None` leaves summaries to the provider's own summariser.
+/// Returns the scripted answer. `None` leaves summaries to the provider's own summariser.
 fn answer(request: &ModelRequest) -> Option<ScriptedAnswer> {
     if is_summary_request(request) {
         return None;

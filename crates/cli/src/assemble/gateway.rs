@@ -28,9 +28,9 @@ use super::{declared, declared_from_limits, key_variable, writer};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 
-/// The gateway; `None` if there is no server to stand in front of. It shares with sessions of `agent` what is learned of
-/// windows, and the PreCompact hook. `names_model`: somebody has named the configured model,
-/// so that it is the one of requests that name none.
+/// Builds the gateway. Returns `None` if there is no server for it. The gateway shares learned windows and
+/// the PreCompact hook with sessions of `agent`. `names_model`: a person or file has named the configured
+/// model, so requests without a model get it.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
@@ -82,7 +82,8 @@ pub(crate) async fn gateway(
     Gateway::new(settings, parts).map(Some).map_err(|error| CommandError::usage(error.to_string()))
 }
 
-/// The same with the strategy `pruning-agent` where the file names its model and no strategy.
+/// Returns the configuration with the strategy `pruning-agent` if the file names that strategy's model and no
+/// strategy.
 fn shortening(config: &AgentConfig) -> AgentConfig {
     let mut config = config.clone();
     if config.context.pruning_agent_alone {
@@ -107,7 +108,7 @@ impl PreCompactHook for GatewayCompactHook {
     }
 }
 
-/// What sessions have learned of windows.
+/// The window sizes that sessions have learned.
 struct CalibrationWindows(CalibrationStore);
 
 impl SharedWindowStore for CalibrationWindows {
@@ -124,8 +125,8 @@ impl SharedWindowStore for CalibrationWindows {
     }
 }
 
-/// The waits of an upstream. A length of time that was given limits silence within its answers too: there is nobody who
-/// would see it and stop.
+/// Returns the waits of an upstream. A given length of time limits silence within its answers too: nobody
+/// watches the answer who could stop it.
 fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
     let usual = super::timeouts(base_url, first_byte);
     match first_byte {
@@ -138,7 +139,7 @@ fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
     }
 }
 
-/// The server of the configured model; it takes any model's name.
+/// Returns the server of the configured model. It takes any model's name.
 fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOptions> {
     let model = &config.model;
     let kind = model.provider.kind()?;
@@ -170,6 +171,7 @@ fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<UpstreamO
     upstream.endpoint.variables = NetworkVariables::from_environment(&place.environment);
     upstream.endpoint.declared = DeclaredLimits { window: listed.window, ..DeclaredLimits::default() };
     if let Some(dialects) = &listed.dialects {
+        // A list in the file is final, so the gateway does not look for other dialects.
         upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();
         upstream.finds_dialects = false;
     }
@@ -190,12 +192,12 @@ fn of(dialect: GatewayDialect) -> Dialect {
     }
 }
 
-/// The variable that an upstream's key is taken from, if it is set.
+/// Returns the variable that holds an upstream's key, if the variable is set.
 pub(crate) fn upstream_key(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<String> {
     key_variable(place, &as_model(listed)).map(str::to_owned)
 }
 
-/// An upstream as the section `model:` would have it.
+/// Returns an upstream in the form of the section `model:`.
 pub(super) fn as_model(listed: &UpstreamConfig) -> ModelConfig {
     ModelConfig {
         provider: listed.provider,

@@ -9,7 +9,7 @@ use longhaul::workspace::Workspace;
 
 use crate::failure::{CommandError, Outcome};
 
-/// The hooks, none of them started or connected yet.
+/// Returns the hooks, none of them started or connected yet.
 ///
 /// # Errors
 /// An address that cannot be used.

@@ -1,4 +1,5 @@
-//! A provider's own server whose key is missing: it is not called, not even for what it knows of a model.
+//! The provider for a hosted server whose key is missing. The server is not called, not even for its facts
+//! about a model.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -16,7 +17,7 @@ pub(super) struct KeylessProvider {
 }
 
 impl KeylessProvider {
-    /// `why` is what each call is answered with.
+    /// Creates the provider. `why` is the error of each call.
     pub(super) fn new(model: SharedProvider, declared: DeclaredLimits, why: String) -> Self {
         Self { model, declared, why }
     }

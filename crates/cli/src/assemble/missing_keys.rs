@@ -1,11 +1,11 @@
-//! Variables that the file names for a key and nobody has set.
+//! Variables that the file names for a key and that are not set.
 
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig};
 
 use super::{gateway::as_model, key_variable};
 use crate::environment::CliEnvironment;
 
-/// What to know of each, in a line.
+/// Returns one line for each key that is configured and not set.
 pub(crate) fn unset_keys(place: &CliEnvironment, config: &AgentConfig) -> Vec<String> {
     let own = ("model".to_owned(), config.model.clone());
     let agents = config.agents.iter().filter_map(|(name, agent)| match agent {

@@ -1,4 +1,4 @@
-//! How the context is kept in bounds, as configured.
+//! The configured policy that keeps the context in bounds.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use longhaul_core::strategy::{
 };
 use longhaul_wire::catalog::{self, TokenRates};
 
-/// What is configured about context, but for who writes summaries.
+/// Returns the configured compaction policy, without the model that writes summaries.
 pub(crate) fn policy(config: &AgentConfig) -> CompactionPolicy {
     let compression = &config.context.compression;
     let options = &compression.options;
@@ -83,7 +83,7 @@ fn trigger(configured: TriggerConfig) -> StrategyTrigger {
     }
 }
 
-/// What is declared of a model's prices.
+/// Returns the declared prices of a model.
 pub(crate) fn rates(config: &AgentConfig, model: &str) -> Option<TokenRates> {
     let prices = config.models.get(model)?.prices?;
     Some(TokenRates {
@@ -94,7 +94,7 @@ pub(crate) fn rates(config: &AgentConfig, model: &str) -> Option<TokenRates> {
     })
 }
 
-/// What is declared of the configured model, else its maker's list prices where they hold.
+/// Returns the declared prices of the configured model, else its maker's list prices where they hold.
 pub(super) fn prices(config: &AgentConfig) -> Option<TokenPrices> {
     let model = &config.model;
     // Planning is about requests of the usual length.
@@ -109,9 +109,9 @@ pub(super) fn prices(config: &AgentConfig) -> Option<TokenPrices> {
     })
 }
 
-/// How long a provider remembers a prefix that is not used. The figures are from the providers' own pages on prompt
-/// caching: Anthropic's default is 5 minutes, OpenAI says 5 to 10, Gemini promises minutes. A server of one's own
-/// remembers as long as it has room: an hour is a guess.
+/// Returns the time that a provider keeps an unused prefix. The figures are from the providers' own pages on
+/// prompt caching: Anthropic's default is 5 minutes, OpenAI says 5 to 10, Gemini promises minutes. A server
+/// of one's own keeps a prefix as long as it has room: an hour is a guess.
 fn cache_life_ms(provider: ProviderKind) -> Millis {
     let minutes = match provider {
         ProviderKind::Anthropic => 5,

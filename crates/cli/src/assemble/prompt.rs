@@ -7,7 +7,7 @@ use longhaul::config::{AgentConfig, SystemPrompt};
 use longhaul::workspace::{PathAccess, Workspace, WorkspaceError};
 use longhaul_core::estimate::MessageTokenCounter;
 
-/// What a workspace tells every agent.
+/// The file with a workspace's notes to every agent.
 const NOTES: &str = "AGENTS.md";
 
 /// The most of it that is read, in bytes.
@@ -32,7 +32,8 @@ You work for the person you talk with, in one folder of their machine, through t
 const BRIEF: &str = "You work in one folder of the user's machine, through tools. Read before you change, change only \
 what was asked for, and check it. Be brief and exact, in the user's language.";
 
-/// The system prompt of an agent whose model has that `window`, in tokens, if it is known; `counter` counts them.
+/// Returns the system prompt of an agent whose model has that `window`, in tokens, if it is known. `counter`
+/// counts the tokens.
 pub(super) fn system(
     config: &AgentConfig,
     workspace: &Workspace,
@@ -66,7 +67,7 @@ pub(super) fn system(
     system
 }
 
-/// The first lines of a text, as many as have at most `max_tokens`.
+/// Returns the first lines of a text, as many as have at most `max_tokens`.
 fn beginning<'t>(text: &'t str, max_tokens: u64, counter: &MessageTokenCounter) -> &'t str {
     if counter.text(text) <= max_tokens {
         return text;
@@ -82,7 +83,7 @@ fn beginning<'t>(text: &'t str, max_tokens: u64, counter: &MessageTokenCounter) 
     text[..end].trim_end()
 }
 
-/// The notes, read as a tool would: a link out of the workspace or into the data folder is not followed.
+/// Reads the notes as a tool would: a link out of the workspace or into the data folder is not followed.
 fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
     let path = match workspace.resolve(NOTES, PathAccess::Read) {
         Ok(path) => path,
@@ -99,7 +100,7 @@ fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
     Ok(Some(text_of(&bytes)).filter(|text| !text.trim().is_empty()))
 }
 
-/// The text of a file without the byte order mark that some editors put before it.
+/// Returns the text of a file without the byte order mark that some editors put before it.
 fn text_of(bytes: &[u8]) -> String {
     let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair)).collect();

@@ -1,4 +1,4 @@
-//! How runs go, as configured: limits, retries, and which tools may run.
+//! The configured rules of runs: limits, retries, and the tools that may run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use longhaul_core::run::{ArgumentRule, ArgumentRules, RunRecovery, ToolApproval}
 use super::ToolApprovalMode;
 use super::policy::policy;
 
-/// Why a tool does not run where nobody can be asked.
+/// The reason that a tool does not run if nobody can be asked.
 const NOBODY: &str = "it needs a person's approval and nobody can be asked here; the person can run this with --yes, \
                       or allow the tool under approvals.rules in longhaul.yml";
 
@@ -60,6 +60,7 @@ fn approvals(
 ) -> BTreeMap<String, ToolApproval> {
     let decided = tools.specs().into_iter().filter_map(|spec| {
         let rules = rules_of(&config.approvals.rules, &spec.name, asking);
+        // The closures of the person's own file are kept apart: no rule of a found file may override them.
         let closures = rules_of(&config.approvals.closures, &spec.name, asking);
         let approval = match (rules.as_slice(), closures.as_slice()) {
             ([], []) => return None,
@@ -83,6 +84,7 @@ fn rules_of(rules: &[ApprovalRule], tool: &str, asking: ToolApprovalMode) -> Vec
             Decision::Deny => ToolApproval::Deny(BY_RULE.to_owned()),
         };
         fitting.push(ArgumentRule { patterns: rule.matching.clone(), approval });
+        // A rule without patterns decides every call, so later rules never apply.
         if rule.matching.is_empty() {
             break;
         }

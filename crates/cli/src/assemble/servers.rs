@@ -1,4 +1,4 @@
-//! The MCP servers of a configuration, whose tools stand behind the agent's own.
+//! The MCP servers of a configuration. Their tools follow the agent's own.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use longhaul::workspace::Workspace;
 
 use crate::failure::{CommandError, Outcome};
 
-/// What a server that cannot be started means.
+/// The consequence of an MCP server that cannot be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum McpFailurePolicy {
     /// The agent does not start, unless the server is optional.
     Refused,
-    /// The agent starts without it, and says so.
+    /// The agent starts without the server, and logs that.
     Told,
 }
 
-/// The workspace, in which tools do not change the files of programs that may do more than commands.
+/// Returns the workspace, in which tools do not change the files of programs that may do more than commands.
 pub(super) fn closed(workspace: Workspace, config: &AgentConfig, sandbox: &Arc<Sandbox>) -> Workspace {
     let place = McpLaunchOptions::new(workspace.root(), Arc::clone(sandbox));
     let exposed = mcp::exposed_files(&config.mcp_servers, &place);

@@ -1,4 +1,4 @@
-//! Where spans and metrics go, as the configuration says.
+//! The configured targets of spans and metrics.
 
 use longhaul::config::AgentConfig;
 use longhaul::telemetry::Telemetry;

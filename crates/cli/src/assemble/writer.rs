@@ -1,4 +1,4 @@
-//! Who writes summaries, as configured.
+//! The configured model that writes summaries.
 
 use longhaul::agent::SummaryModel;
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig, StrategyKind, SummaryWriter};
@@ -10,8 +10,8 @@ use super::{listed, provider};
 use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
 
-/// What the planner is told of the writer, and the writer itself, if it is another model. Asks its server for its
-/// limits.
+/// Returns the planner's facts about the summary writer, and the writer itself if it is another model. Asks
+/// its server for its limits.
 ///
 /// # Errors
 /// Usage, for a server that cannot be used.
@@ -32,8 +32,8 @@ pub(super) async fn writer(
     Ok((SummaryWriterModel::Other { window, max_output }, Some(SummaryModel(other))))
 }
 
-/// The model of another agent by its name, with that agent's provider, server and key, or another model of the same
-/// server.
+/// Returns the model of another agent by its name, with that agent's provider, server and key, or another
+/// model of the same server.
 fn named(config: &AgentConfig, name: String) -> (ModelConfig, DeclaredLimits) {
     match config.agents.get(&name) {
         Some(AgentSource::Here(agent)) => (agent.model.clone(), super::declared(agent)),
@@ -44,7 +44,8 @@ fn named(config: &AgentConfig, name: String) -> (ModelConfig, DeclaredLimits) {
     }
 }
 
-/// The pruning agent has a key of its own; the other can stand beside it where the file names no strategy.
+/// Returns the configured writer. `pruning_agent` counts only with its own strategy; `summarize_with` may be
+/// set beside it.
 fn wanted(config: &AgentConfig) -> SummaryWriter {
     let context = &config.context;
     match (context.compression.strategy, &context.pruning_agent) {

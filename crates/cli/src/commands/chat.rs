@@ -42,7 +42,7 @@ use crate::tui::{TerminalProfile, TerminalScreen};
 use super::AgentRequirement;
 use console::LineConsole;
 
-/// How a person at a terminal sees it.
+/// The presentation of the chat at a terminal.
 enum ChatFrontend {
     /// Line by line.
     Lines(LineConsole),
@@ -67,11 +67,11 @@ impl ChatFrontend {
     }
 }
 
-/// Where the chat goes from here.
+/// The next step after a part of the chat has ended.
 enum ChatTransition {
-    /// Out.
+    /// The chat ends.
     Leave(ExitCode),
-    /// To another session, or to the same one with another model.
+    /// The chat continues in another session, or in the same one with another model.
     Go(ChatSwitch),
 }
 
@@ -79,17 +79,17 @@ enum ChatTransition {
 struct ChatSwitch {
     session: Option<SessionId>,
     model: Option<String>,
-    /// What to say there.
+    /// The note to show at the start of that session.
     note: Option<String>,
 }
 
-/// What every part of a chat needs.
+/// The dependencies of every part of a chat.
 struct ChatContext<'a> {
     runtime: &'a Runtime,
     session: Session,
     place: &'a CliEnvironment,
     style: TextPainter,
-    /// Whether the session has no title yet.
+    /// `true` if the session has no title yet.
     untitled: bool,
 }
 
@@ -140,7 +140,8 @@ async fn leave(front: Option<ChatFrontend>, done: Outcome) -> Outcome {
     done
 }
 
-/// Talks in one session, `note` said first; where the chat goes from there, and how to come back, if there is something to come back to.
+/// Talks in one session, after printing `note`. Returns the next step, and the command to come back if there
+/// is a session to come back to.
 async fn converse(
     runtime: &Runtime,
     wanted: Option<&str>,
@@ -179,7 +180,7 @@ async fn converse(
 }
 
 impl ChatContext<'_> {
-    /// Which agent this is, and `note`; where a session goes on, what was said last.
+    /// Returns the opening lines: the agent, and `note`. A continued session also shows its last message.
     async fn opening(&self, record: Option<&SessionRecord>, note: Option<String>) -> Outcome<String> {
         let model = self.runtime.agent().provider.origin().model;
         let name = self.style.bold("longhaul");
@@ -224,7 +225,7 @@ impl ChatContext<'_> {
         Ok(format!("{}\n", text.trim_end_matches('\n')))
     }
 
-    /// Cancels what goes on; what to say of messages that wait then.
+    /// Cancels the current work. The result is a note about messages that wait then.
     fn cancel(&self) -> impl Future<Output = Outcome<String>> + Send + use<> {
         let session = self.session.clone();
         async move {
@@ -243,7 +244,7 @@ impl ChatContext<'_> {
         Ok(self.session.send(vec![Part::text(text)]).await?)
     }
 
-    /// A chat in which nothing was said leaves nothing behind. Whether something stays.
+    /// Deletes a chat without messages. Returns `true` if the session stays.
     async fn keep_or_forget(&self) -> Outcome<bool> {
         let is_empty =
             self.session.inspect_run(|run| run.history().entries().is_empty()).await.unwrap_or(false);
@@ -254,7 +255,7 @@ impl ChatContext<'_> {
         Ok(true)
     }
 
-    /// The session, and the command that comes back to it.
+    /// Returns the session, and the command that comes back to it.
     async fn way_back(&self) -> Outcome<String> {
         let id = self.session.id();
         let newest = self.runtime.sessions(1).await?;

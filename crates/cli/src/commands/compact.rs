@@ -36,7 +36,7 @@ pub(crate) async fn run(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// Compacts a session of a data folder that nobody else has open; what that did, in words.
+/// Compacts a session of a data folder that no other process has open. Returns the result in words.
 ///
 /// # Errors
 /// Why nothing was done.
@@ -57,7 +57,7 @@ pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<S
     done
 }
 
-/// Returns whether somebody must be there who writes summaries.
+/// Reports whether a model must be there to write summaries.
 fn asks_a_model(config: &AgentConfig, strategy: Option<&str>) -> bool {
     let compression = &config.context.compression;
     let strategy = strategy.unwrap_or(compression.strategy.as_str());
@@ -69,15 +69,15 @@ fn asks_a_model(config: &AgentConfig, strategy: Option<&str>) -> bool {
 /// A compaction on request.
 pub(super) struct ManualCompaction {
     pub(super) outcome: CompactionOutcome,
-    /// Why the summary that was asked for is not in it.
+    /// The reason that the requested summary is missing.
     failed: Option<String>,
-    /// Whether a model wrote any of it.
+    /// `true` if a model wrote any of the summary.
     pub(super) is_by_model: bool,
-    /// Whether it is an extract because extracts are what is configured.
+    /// `true` if the summary is an extract because extracts are configured.
     is_extract: bool,
 }
 
-/// Compacts now, and tells what happens meanwhile.
+/// Compacts now, and prints the events meanwhile.
 pub(super) async fn compact_session(
     session: &Session,
     strategy: Option<Arc<dyn CompactionStrategy>>,
@@ -114,7 +114,7 @@ pub(super) async fn compact_session(
 }
 
 impl ManualCompaction {
-    /// What to say where there were instructions, and nobody to read them.
+    /// Returns a warning if there were instructions and no model that reads them.
     pub(super) fn unheard(&self) -> Option<&'static str> {
         match (self.is_by_model, self.is_extract) {
             (true, _) => None,
@@ -124,8 +124,8 @@ impl ManualCompaction {
     }
 }
 
-/// The longest instructions, in characters: they go into the request for a summary, whose room is reckoned without
-/// them.
+/// The maximum length of instructions, in characters. They are part of the request for a summary, whose room
+/// is reckoned without them.
 const MAX_INSTRUCTION_CHARS: usize = 4_000;
 
 /// Refuses instructions that are too long.
@@ -202,7 +202,7 @@ async fn compact(
     }
 }
 
-/// The strategy that the command line names, if it names one.
+/// Returns the strategy that the command line names, if it names one.
 fn named(policy: &CompactionPolicy, name: Option<&str>) -> Outcome<Option<Arc<dyn CompactionStrategy>>> {
     let find = |name| {
         let unknown = || CommandError::usage(format!("there is no strategy `{name}`"));
@@ -211,7 +211,7 @@ fn named(policy: &CompactionPolicy, name: Option<&str>) -> Outcome<Option<Arc<dy
     name.map(find).transpose()
 }
 
-/// What came in the place of a summary that failed.
+/// Describes the replacement of a summary that failed.
 fn describe_fallback(edit: &ViewEdit, why: &str) -> String {
     let what = match edit.kind {
         EditKind::Compaction if !only_leaves_out(&edit.strategy) => "an extract stands in its place",
@@ -220,14 +220,14 @@ fn describe_fallback(edit: &ViewEdit, why: &str) -> String {
     format!("no summary: {}; {what}", visible(why))
 }
 
-/// What can be said of a compaction that was made.
+/// The texts about a finished compaction.
 struct CompactionReport<'a> {
     edit: &'a ViewEdit,
-    /// What went, in words.
+    /// The removed messages, in words.
     gone: String,
     /// The meter's totals, before and after: what `context` shows.
     totals: (u64, u64),
-    /// What did not go as it was asked for, a line each.
+    /// The deviations from the request, a line each.
     notes: &'a [String],
     survival: Option<&'a RetentionReport>,
     undo: String,
@@ -260,7 +260,7 @@ async fn preview(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// What a compaction would do, in words.
+/// Describes the effect of a compaction that was not made.
 pub(super) fn previewed(
     run: &Run,
     strategy: Option<Arc<dyn CompactionStrategy>>,
@@ -286,7 +286,7 @@ pub(super) fn previewed(
     format!("{}{unheard}{for_good}", described(&preview, &asked, policy.writer, Some(run.history())))
 }
 
-/// That a compaction could not be undone, if it could not: what is shown now has more tokens than there is room for.
+/// Returns a warning if the compaction could not be undone because the present view exceeds the room.
 fn for_good(run: &Run) -> Option<String> {
     let (tokens, usable) = (run.meter().bound(), run.budget().usable);
     (tokens > usable).then(|| {
@@ -295,7 +295,7 @@ fn for_good(run: &Run) -> Option<String> {
     })
 }
 
-/// A plan in words. Nothing has happened. The strategy that was asked need not be the one that the plan comes from.
+/// Describes a plan that was not carried out. The plan may come from another strategy than the requested one.
 fn described(
     preview: &CompactionPreview,
     asked: &str,
@@ -350,7 +350,7 @@ fn described(
     text
 }
 
-/// What an edit of a session took away.
+/// Describes the messages that an edit of a session removed.
 pub(super) fn gone(edit: &ViewEdit, run: &Run) -> String {
     match edit.kind {
         EditKind::Prune => count(edit.ops.len() as u64, "old tool result"),
@@ -361,7 +361,7 @@ pub(super) fn gone(edit: &ViewEdit, run: &Run) -> String {
     }
 }
 
-/// What an edit that nobody has made would take away.
+/// Describes the messages that a planned edit would remove.
 fn would_go(edit: &ViewEdit, history: Option<&History>) -> String {
     match (edit.kind, history) {
         (EditKind::Prune, _) => count(edit.ops.len() as u64, "old tool result"),
@@ -376,7 +376,7 @@ fn is_cleared(op: &ViewOperation) -> bool {
     matches!(op, ViewOperation::Placeholder { .. })
 }
 
-/// What is cleared beside what goes, if anything is.
+/// Describes the tool results that are cleared besides the removed messages, if there are any.
 fn clears(results: u64) -> String {
     match results {
         0 => String::new(),
@@ -394,7 +394,7 @@ const CLASSES: [(&str, &str); 6] = [
     ("numbers", "numbers"),
 ];
 
-/// How the facts fared, a row for each class that has some; nothing if there are none.
+/// Describes the retention of the facts, a row for each class that has some. Empty if there are none.
 fn report(survival: &RetentionReport, of: &str) -> String {
     let tally = |class: &str| survival.classes.get(class).copied().filter(|tally| tally.total() > 0);
     let rows: String =
@@ -414,7 +414,7 @@ fn row(name: &str, tally: RetentionTally) -> String {
     format!("{name:<16}{verbatim:>10}{by_model:>26}{by_user:>20}{lost:>6}\n")
 }
 
-/// What would be written, and by whom.
+/// Describes the summary that would be written, and its writer.
 fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
     let limit = short(draft.limit_tokens());
     let what = match draft.strategy() {
@@ -432,7 +432,7 @@ fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
     }
 }
 
-/// The size afterwards, and how far that is known.
+/// Returns the size afterwards, and how far it is known.
 fn afterwards(draft: &SummaryDraft) -> (u64, String) {
     let with_summary = draft.floor_tokens() + draft.limit_tokens();
     match draft.strategy() {
@@ -450,7 +450,7 @@ fn sizes(before: u64, after: u64, bound: &str) -> String {
     format!("tokens      {} → {}{bound}\n", short(before), short(after))
 }
 
-/// Where it can be had back: `recall` takes each of these.
+/// Lists the handles with which `recall` returns the removed messages.
 fn listed(handles: &[LogHandle]) -> String {
     const SHOWN: usize = 6;
     let mut names: Vec<String> = handles.iter().take(SHOWN).map(LogHandle::to_string).collect();

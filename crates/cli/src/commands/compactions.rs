@@ -31,7 +31,7 @@ pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcom
     Ok(DONE)
 }
 
-/// Every edit, the oldest first; `undo` is the command that undoes one.
+/// Lists every edit, the oldest first. `undo` is the command that undoes one.
 pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> String {
     let offers = undo_check::undo_options_of_run(run);
     let (gone, survived) = (removed_messages::removed_by_edit(events), survivals(events));
@@ -62,7 +62,7 @@ pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> St
     told.collect::<Vec<_>>().join("\n")
 }
 
-/// What is said of an edit.
+/// The texts about one edit.
 struct CompactionListItem<'a> {
     state: &'a ViewEditState,
     what: String,
@@ -89,7 +89,7 @@ fn told(edit: &CompactionListItem<'_>) -> String {
     text
 }
 
-/// What making it has used.
+/// Describes the tokens that an edit's summary has used.
 fn cost(edit: &ViewEdit) -> String {
     match &edit.usage {
         Some(usage) => format!("{} tokens in, {} out", short(usage.input_tokens), short(usage.output_tokens)),
@@ -97,7 +97,7 @@ fn cost(edit: &ViewEdit) -> String {
     }
 }
 
-/// What each edit left, by its name.
+/// Returns the retention report of each edit, by the edit's id.
 fn survivals(events: &[Event]) -> BTreeMap<String, RetentionReport> {
     let mut left = BTreeMap::new();
     let Some(Ok(mut history)) = events.get(..1).map(History::fold) else { return left };
@@ -106,6 +106,7 @@ fn survivals(events: &[Event]) -> BTreeMap<String, RetentionReport> {
             EventBody::ViewEdited(edit) => Some((edit.id.to_string(), ViewSnapshot::of(&history))),
             _ => None,
         };
+        // A log that does not fold to its end still gives the reports of its beginning.
         if history.apply(event).is_err() {
             break;
         }
@@ -114,7 +115,8 @@ fn survivals(events: &[Event]) -> BTreeMap<String, RetentionReport> {
     left
 }
 
-/// How the facts of what the model was shown have fared, all classes together; nothing if there were none.
+/// Describes the retention of the facts that the model had been shown, over all classes. Returns nothing if
+/// there were none.
 fn facts(survival: &RetentionReport) -> Option<String> {
     let sum = |part: fn(&RetentionTally) -> u64| survival.classes.values().map(part).sum::<u64>();
     let all = sum(RetentionTally::total);

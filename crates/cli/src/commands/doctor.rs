@@ -29,6 +29,7 @@ const NAMED: usize = 4;
 pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     let style = super::style(place);
     let (loaded, found) = (agent_file::load(place), model_discovery::probe().await);
+    // Without a readable agent file the other checks run with the defaults.
     let config = loaded.as_ref().map(|loaded| loaded.config.clone()).unwrap_or_default();
     let mut facts = vec![
         ("longhaul", env!("CARGO_PKG_VERSION").to_owned()),
@@ -57,6 +58,7 @@ pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     for (label, fact) in facts {
         out::rows(&format!("{} {fact}\n", style.dim(&format!("{label:<LABEL$}"))))?;
     }
+    // The file's error is printed last: the row of the agent file refers to it.
     loaded.map(|_| DONE)
 }
 
@@ -87,7 +89,7 @@ fn servers(found: &[LocalModelServer], style: TextPainter) -> Vec<String> {
     described.collect()
 }
 
-/// The first models by name, how many there are if they are many.
+/// Lists the first models by name, with their number if they are many.
 fn some_of(models: &[String]) -> String {
     let mut named: Vec<String> = models.iter().take(NAMED).map(|name| visible(name)).collect();
     match models.len() {
@@ -98,11 +100,11 @@ fn some_of(models: &[String]) -> String {
     named.join(", ")
 }
 
-/// Whether somebody said where the model is.
+/// The result of asking the configured model server.
 enum ServerDiagnosis {
-    /// Nobody did, or it needs no server.
+    /// No server was named, or none is needed.
     Unnamed,
-    /// And this is what it says.
+    /// A server was named and asked. The field is its answer.
     Named(ServerProbeResult),
 }
 
@@ -116,7 +118,7 @@ impl ServerDiagnosis {
         }
     }
 
-    /// The server that was named, in a line.
+    /// Describes the named server in a line.
     fn named(&self, model: &ModelConfig, style: TextPainter) -> Option<String> {
         let Self::Named(answer) = self else { return None };
         let says = match answer {
@@ -133,14 +135,14 @@ fn is_scripted(model: &ModelConfig) -> bool {
     model.provider == ProviderKind::Scripted
 }
 
-/// What is used where there is no model: the server makes do with the demo's.
+/// The note on the model that is used if there is none: the server makes do with the demo's.
 const NO_MODEL: &str =
     "the demo's scripted model, on the page (longhaul, longhaul serve); there is none for run and chat";
 
 /// A provider of others was named, and none of its models.
 const NO_NAME: &str = "nothing: no model is named (--model NAME)";
 
-/// What `run`, `chat` and `serve` would talk to, found as they find it; else why there is nothing.
+/// Finds the model for `run`, `chat` and `serve` as those commands do, else the reason that there is none.
 async fn used(
     place: &CliEnvironment,
     loaded: Result<&ResolvedConfig, &CommandError>,
@@ -158,7 +160,7 @@ async fn used(
     completed.map_err(|_| if loaded.names_a_server { NO_NAME } else { NO_MODEL })
 }
 
-/// The same in lines.
+/// Describes that model in lines.
 async fn would_use(
     place: &CliEnvironment,
     used: &Result<ResolvedConfig, &'static str>,
@@ -184,7 +186,7 @@ async fn would_use(
     facts
 }
 
-/// A server behind the gateway, in a line. It is not asked.
+/// Describes a server behind the gateway in a line. The server is not asked.
 fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> String {
     let names: Vec<String> = listed.models.iter().map(|model| model.name.clone()).collect();
     let models = if names.is_empty() { "any model".to_owned() } else { some_of(&names) };
@@ -212,7 +214,7 @@ fn key(place: &CliEnvironment, model: &ModelConfig) -> String {
     }
 }
 
-/// The variable that the key of the provider's own server is usually in.
+/// Returns the variable that usually holds the key of the provider's own server.
 fn usual_key(model: &ModelConfig) -> Option<&'static str> {
     model.provider.kind()?.key_variables(&model.base_url).first().copied()
 }

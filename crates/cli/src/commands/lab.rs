@@ -25,7 +25,7 @@ use wanted::{ConfiguredStrategy, ReplaySelection};
 /// The tables are made for that many columns where no terminal says otherwise.
 const USUAL_COLUMNS: usize = 100;
 
-/// What every page begins with, and what its title begins with.
+/// The start of every page, and the start of its title.
 const PAGE: (&str, &str) = ("<!doctype html>", "<title>Lab report");
 
 pub(crate) async fn run(command: LabCommand, place: &CliEnvironment) -> Outcome {
@@ -55,7 +55,7 @@ async fn replay(args: &ReplayArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// What the agent file says of compression, if it says something.
+/// Returns the compression strategy of the agent file, if the file names one.
 fn configured(place: &CliEnvironment) -> Outcome<Option<ConfiguredStrategy>> {
     let loaded = match agent_file::load(place) {
         // Nothing of it runs here, but its figures are of no use to anybody who does not use it.
@@ -69,7 +69,7 @@ fn configured(place: &CliEnvironment) -> Outcome<Option<ConfiguredStrategy>> {
     Ok(ConfiguredStrategy::of(&loaded.config, file))
 }
 
-/// Off the threads that wait for input and output.
+/// Replays on a thread of its own: the others wait for input and output.
 async fn replayed(
     recordings: Vec<SessionRecording>,
     wanted: &ReplaySelection,
@@ -158,12 +158,12 @@ fn print(report: &ReplayReport, args: &ReplayArgs) -> Outcome<()> {
     Ok(())
 }
 
-/// As many as the terminal has, within reason.
+/// Returns the terminal's number of columns, within reason.
 fn columns() -> usize {
     if std::io::stdout().is_terminal() { out::columns().clamp(80, 140) } else { USUAL_COLUMNS }
 }
 
-/// An earlier report is overwritten, nothing else.
+/// Checks the target. Only an earlier report is overwritten, no other file.
 fn check_target(page: &Path) -> Outcome<()> {
     let is_report = |text: &[u8]| {
         let text = String::from_utf8_lossy(text);

@@ -27,9 +27,9 @@ const WIDEST_NAME: usize = 36;
 /// A model of the list.
 struct ModelListEntry {
     facts: ModelFacts,
-    /// Whether it is the one that would be used.
+    /// `true` if this model would be used.
     chosen: bool,
-    /// Whether the server lists it.
+    /// `true` if the server lists the model.
     served: bool,
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &ModelsArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// What the server lists; nothing if there is no server, or none that lists.
+/// Returns the models that the server lists. Empty if there is no server, or none that lists.
 async fn served(place: &CliEnvironment, loaded: &ResolvedConfig) -> Vec<String> {
     let model = &loaded.config.model;
     if model.provider == ProviderKind::Scripted {
@@ -58,7 +58,7 @@ async fn served(place: &CliEnvironment, loaded: &ResolvedConfig) -> Vec<String> 
     }
 }
 
-/// The chosen model, then those that are declared, then all others of the server.
+/// Lists the chosen model, then the declared ones, then all others of the server.
 async fn list(
     place: &CliEnvironment,
     loaded: &ResolvedConfig,
@@ -76,6 +76,7 @@ async fn list(
         if near && served.contains(name) {
             let mut other = config.clone();
             other.model.name.clone_from(name);
+            // Limits beside `model.name` hold for that model only.
             (other.model.context_window, other.model.max_output_tokens) = (None, None);
             ModelFacts::ask(place, &other).await.map(|(_, facts)| facts)
         } else {
@@ -128,7 +129,7 @@ fn row(model: &ModelListEntry, width: usize) -> String {
     row.trim_end().to_owned()
 }
 
-/// What it takes; and tools above all if it takes none.
+/// Describes the inputs that the model takes. Missing tools come first.
 fn abilities(facts: &ModelFacts) -> String {
     let abilities = facts.abilities();
     let words = abilities.iter().filter_map(|(name, fact)| match (*name, fact.value) {
@@ -147,7 +148,7 @@ fn prices(facts: &ModelFacts) -> String {
     format!("{} · {cached} · {}{more}", dollars(rates.input), dollars(rates.output))
 }
 
-/// What the signs mean, as far as they occur.
+/// Explains the signs that occur in the list.
 fn note(models: &[ModelListEntry]) -> String {
     let mut notes = vec!["* is the one that is used".to_owned()];
     if models.iter().any(|model| model.facts.prices().is_some_and(|prices| prices.value.above().is_some())) {
@@ -200,7 +201,7 @@ fn sourced(value: impl Into<Value>, source: LimitSource) -> Value {
     json!({ "value": value.into(), "source": source.as_str() })
 }
 
-/// US dollars per million tokens.
+/// Returns prices in US dollars per million tokens.
 fn prices_json(facts: &ModelFacts) -> Option<Value> {
     let prices = facts.prices()?;
     let rates = |rates: longhaul_wire::catalog::TokenRates| json!({ "input": rates.input, "cachedInput": rates.cached, "cacheWrite": rates.write, "output": rates.output });

@@ -27,7 +27,7 @@ pub(crate) async fn run(args: OrdersArgs, place: &CliEnvironment) -> Outcome {
 pub(in crate::commands) enum OrderCommand {
     /// The orders that hold, with their numbers.
     List,
-    /// A new order, or other words for the one whose number comes first.
+    /// Adds an order, or changes the words of the one whose number comes first.
     Pin(String),
     /// The order of that number does not hold any more.
     Unpin(usize),
@@ -73,7 +73,7 @@ impl OrderCommand {
     }
 }
 
-/// A number that no order has begins the text of a new one: `/pin 2 spaces, never tabs`.
+/// Pins an order. An unused number at the start begins the text of a new order: `/pin 2 spaces, never tabs`.
 async fn pin(session: &Session, orders: &[StandingOrder], text: &str) -> Outcome<String> {
     if let Some((id, text)) = edited(orders, text) {
         let before = orders.iter().find(|order| order.id == id).map(StandingOrder::line).unwrap_or_default();
@@ -95,12 +95,12 @@ fn active(orders: &[StandingOrder]) -> impl Iterator<Item = &StandingOrder> {
     orders.iter().filter(|order| order.is_active())
 }
 
-/// The active order of that number, from 1.
+/// Returns the active order of a number, from 1.
 fn numbered(orders: &[StandingOrder], number: usize) -> Option<&StandingOrder> {
     active(orders).nth(number.checked_sub(1)?)
 }
 
-/// The orders that hold, one a line, with their numbers.
+/// Lists the active orders, one a line, with their numbers.
 fn listed(orders: &[StandingOrder]) -> String {
     let lines = active(orders).zip(1..).map(|(order, number): (_, usize)| {
         format!("{number:>3}  {}{}\n", visible(&order.line()), source(order.source))
@@ -109,7 +109,7 @@ fn listed(orders: &[StandingOrder]) -> String {
     if lines.is_empty() { "no standing orders\n".to_owned() } else { lines }
 }
 
-/// Those that do not hold any more.
+/// Lists the orders that no longer hold.
 fn ended(orders: &[StandingOrder]) -> String {
     let lines = orders.iter().filter_map(|order| {
         let why = match &order.state {

@@ -47,8 +47,8 @@ pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
     Ok(DataStores { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
 }
 
-/// The session that is meant, and the configured agent to look at it with, on the session's own model unless the
-/// command line names one. A server of models or tools that is not there is no obstacle.
+/// Opens the named session under the configured agent, on the session's own model unless the command line
+/// names one. An unreachable server of models or tools is no obstacle.
 ///
 /// # Errors
 /// As [`open`]; no session, or several, are meant.
@@ -58,7 +58,8 @@ pub(super) async fn session(place: &CliEnvironment, meant: &str) -> Outcome<(Run
     with_agent(place, loaded, data, meant).await
 }
 
-/// The same in a folder that is this process's: for what changes a session, but asks no model.
+/// Opens the session in a folder that this process claims, for commands that change a session but ask no
+/// model.
 ///
 /// # Errors
 /// As [`data::open`]; no session, or several, are meant.
@@ -92,9 +93,9 @@ async fn with_agent(
     Ok((Runtime::new(agent, data.store, data.blobs), record))
 }
 
-/// Has a configuration name a session's model: who counts, and what earlier sessions have shown, goes by its name. A
-/// log does not say where the server is: that of another provider is looked for where that provider usually is, unless
-/// it would not answer for want of a key.
+/// Makes a configuration name a session's model: the counter and the calibrations depend on its name. A log
+/// does not have the server's address. A model of another provider is looked for at that provider's usual
+/// address, unless the key for it is missing.
 fn talk_to(place: &CliEnvironment, model: &mut ModelConfig, own: &ModelOrigin) {
     if model.name != own.model {
         // Declared beside the name of another one.
@@ -111,7 +112,7 @@ fn talk_to(place: &CliEnvironment, model: &mut ModelConfig, own: &ModelOrigin) {
     }
 }
 
-/// The data folder for a command that needs no configuration.
+/// Opens the data folder for a command that needs no configuration.
 ///
 /// # Errors
 /// As [`open`].

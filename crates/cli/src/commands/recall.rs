@@ -78,8 +78,8 @@ pub(super) fn check(query: &str, history: &History, undo: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// The original that a handle names, those of several one after the other, each under its handle, or the passages
-/// that match a query best, at most `limit`.
+/// Returns the original that a handle names, or several originals, each under its handle. For other queries
+/// it returns the passages that match best, at most `limit`.
 ///
 /// # Errors
 /// There is none.
@@ -109,7 +109,8 @@ pub(super) async fn recall(
     }
 }
 
-/// The handles of a query that consists of nothing else: as they are pasted, with blanks or commas between them.
+/// Returns the handles of a query that consists of nothing else: as they are pasted, with blanks or commas
+/// between them.
 fn handles(query: &str) -> Vec<LogHandle> {
     words(query).map(|word| word.parse().ok()).collect::<Option<Vec<LogHandle>>>().unwrap_or_default()
 }

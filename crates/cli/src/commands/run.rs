@@ -33,10 +33,10 @@ use crate::undo_check;
 
 use super::AgentRequirement;
 
-/// How long what was answered until an interrupt may take to be looked up.
+/// The maximum time to look up the answer after an interrupt.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
-/// How long standard input may be silent before that is said.
+/// The time that standard input may be silent before a hint is printed.
 const QUIET: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(args: RunArgs, place: &CliEnvironment) -> Outcome {
@@ -92,7 +92,7 @@ async fn in_session(
     }
 }
 
-/// The task: as typed, with what is piped in behind it, or all of standard input.
+/// Returns the task: the typed text followed by piped input, or all of standard input.
 async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> {
     let text = match typed {
         Some(text) if text != "-" && is_piped() => {
@@ -114,13 +114,14 @@ async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> 
     if text.trim().is_empty() { Err(CommandError::usage("the prompt is empty")) } else { Ok(text) }
 }
 
-/// Returns whether somebody has put a pipe or a file there; what a program merely has inherited is neither.
+/// Reports whether a person put a pipe or a file at standard input. An inherited stream of another kind is
+/// neither.
 fn is_piped() -> bool {
     let kind = rustix::fs::fstat(io::stdin()).map(|known| FileType::from_raw_mode(known.st_mode));
     kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::RegularFile))
 }
 
-/// All of standard input. A pipe that nobody writes to is waited for, and that is said.
+/// Reads all of standard input. A hint is printed while a silent pipe is waited for.
 async fn piped() -> Outcome<String> {
     let mut text = String::new();
     let mut input = tokio::io::stdin();
@@ -175,7 +176,7 @@ async fn follow(
 /// Prints one of three ways.
 struct RunPrinter {
     json: bool,
-    /// Whether a person reads standard output: then everything goes there.
+    /// `true` if a person reads standard output. Then everything is printed there.
     person: bool,
     style: TextPainter,
     transcript: TranscriptRenderer,
@@ -231,7 +232,7 @@ impl RunPrinter {
         tracing::warn!("{count} events were too fast to be shown; all that is durable is in the session");
     }
 
-    /// The answer as data, a line about the session as a message.
+    /// Prints the answer as data, and a line about the session as a message.
     async fn finish(&mut self, session: &Session, settled: &RunOutcome) -> Outcome {
         self.answer(session).await?;
         if !self.json {
@@ -241,7 +242,7 @@ impl RunPrinter {
         Ok(if settled.end == Some(RunEnd::Stop) { DONE } else { ExitCode::FAILURE })
     }
 
-    /// What was answered goes to standard output however the run ended; a person has seen it already.
+    /// Prints the answer to standard output, however the run ended. A person has seen it already.
     async fn answer(&self, session: &Session) -> Outcome<()> {
         if self.json || self.person {
             return Ok(());
@@ -252,7 +253,7 @@ impl RunPrinter {
         }
     }
 
-    /// Something to know before anything happens.
+    /// Prints a warning before the run begins.
     fn warn(&mut self, text: &str) -> io::Result<()> {
         self.transcript.warning(text);
         if self.json {
@@ -263,7 +264,7 @@ impl RunPrinter {
     }
 }
 
-/// The newest thing the model said to the newest message; empty if it said nothing.
+/// Returns the model's newest answer to the newest message. Empty if there is none.
 async fn answer(session: &Session) -> Outcome<String> {
     let newest = |run: &longhaul_core::run::Run| {
         let history = run.history();

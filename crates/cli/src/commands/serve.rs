@@ -1,4 +1,4 @@
-//! `longhaul serve`: the agent behind HTTP, until it is told to end.
+//! `longhaul serve`: the agent behind HTTP, until a signal ends it.
 
 mod browser;
 mod settings;
@@ -44,7 +44,7 @@ pub(super) const TOKEN_FILE: &str = "token";
 /// every file they might have.
 const OPEN_FILES: u64 = 65_536;
 
-/// Ports that are looked at for one that nobody has.
+/// The number of ports that are tried for a free one.
 const NEXT_PORTS: usize = 20;
 
 const SOON: Duration = Duration::from_millis(100);
@@ -164,7 +164,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// What to do about a model whose window nobody states.
+/// Returns the remedy for a model whose window nobody states.
 fn assumed(model: &str) -> String {
     let (model, tokens) = (text::one_line(model), grouped(ASSUMED_WINDOW));
     format!(
@@ -173,8 +173,7 @@ fn assumed(model: &str) -> String {
     )
 }
 
-/// Done when somebody wants it to end and nothing runs any more, or enough time has passed, or somebody wants it
-/// again.
+/// Waits for the end: a signal and then no running work, enough time, or a second signal.
 async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::Sender<()>) {
     interrupts.next().await;
     // Nobody listens any more if the server failed meanwhile.
@@ -197,23 +196,23 @@ async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::
 struct ServerResources {
     runtime: Runtime,
     chosen: ServedModelChoice,
-    /// `None` where no server of models is known.
+    /// The gateway; `None` if no server of models is known.
     gateway: Option<Gateway>,
     upkeep: Option<SharedUpkeep>,
 }
 
-/// Which model answers.
+/// The model that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ServedModelChoice {
     /// The one that was named, or one of a server on this machine.
     Named,
-    /// One that a key of the environment opens: which and why, and what it costs, in words.
+    /// A model that a key of the environment opens: the model and the reason, and its price, in words.
     ByKey { model: String, terms: String },
     /// The demo's.
     Demo,
 }
 
-/// Opens the data folder under the configured agent; under the demo's model if nobody named one and none is found.
+/// Opens the data folder under the configured agent. If no model is named or found, the demo's model is used.
 async fn open(
     place: &CliEnvironment,
     loaded: ResolvedConfig,
@@ -290,7 +289,7 @@ async fn bound(addr: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// The address under which a browser on this machine finds the server.
+/// Returns the address under which a browser on this machine finds the server.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let mut near = address;
     if address.ip().is_unspecified() {
@@ -302,7 +301,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     near
 }
 
-/// Why nobody can listen there, and where one could.
+/// Returns the reason that nobody can listen at an address, and an address that works.
 async fn unusable(
     place: &CliEnvironment,
     args: &ServeArgs,
@@ -328,7 +327,7 @@ async fn unusable(
     ))
 }
 
-/// A port behind that one which nobody has; 0, for any, if the next ones are all in use.
+/// Returns a free port behind that one. Returns 0, for any, if the next ones are all in use.
 async fn free_port(addr: SocketAddr) -> u16 {
     for port in (addr.port()..).skip(1).take(NEXT_PORTS) {
         if TcpListener::bind((addr.ip(), port)).await.is_ok() {
@@ -338,7 +337,7 @@ async fn free_port(addr: SocketAddr) -> u16 {
     0
 }
 
-/// What the server is told of this machine.
+/// The facts about this machine that the server needs.
 #[derive(Debug)]
 struct LocalServerEnvironment {
     is_demo: bool,
@@ -362,14 +361,15 @@ impl ServerEnvironment for LocalServerEnvironment {
     }
 }
 
-/// The token's file that the agent file names, seen from where that file lies.
+/// Returns the token's file that the agent file names, relative to the agent file.
 pub(super) fn token_file(loaded: &ResolvedConfig) -> Option<PathBuf> {
     let named = loaded.config.server.token_file.as_ref()?;
     let folder = loaded.file.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
     Some(folder.join(named))
 }
 
-/// Each watcher is a connection: the usual 1,024 files are few. What cannot be had is done without.
+/// Raises the limit of open files as far as possible. Each watcher is a connection: the usual 1,024 files are
+/// few.
 fn allow_many_connections() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
@@ -382,7 +382,7 @@ fn allow_many_connections() {
     }
 }
 
-/// The token that was named, or the data folder's own.
+/// Reads the token that was named, or the data folder's own.
 fn token(path: &Path, place: &CliEnvironment) -> Outcome<AccessToken> {
     if path == place.data_dir.join(TOKEN_FILE) {
         return Ok(AccessToken::load_or_create(path)?);
@@ -399,7 +399,8 @@ fn token(path: &Path, place: &CliEnvironment) -> Outcome<AccessToken> {
     Ok(AccessToken::load(path)?)
 }
 
-/// A name cannot be made to point elsewhere if it is an address: the one it listens on is its own.
+/// Returns the server's configuration. A server that listens on an address has that address as its own name:
+/// an address cannot be made to point elsewhere.
 fn config(
     loaded: &ResolvedConfig,
     token: AccessToken,

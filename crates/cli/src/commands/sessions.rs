@@ -61,7 +61,8 @@ async fn read(command: SessionsCommand, data: &DataStores, place: &CliEnvironmen
     }
 }
 
-/// Opens the folder only when all is read: what comes by a pipe may be written by a process that has it.
+/// Imports sessions. The folder is opened only when all is read: a process that has the folder may be writing
+/// into the pipe.
 async fn import(place: &CliEnvironment, files: &[PathBuf]) -> Outcome {
     let conversations = import::read_all(files).await;
     if conversations.iter().all(import::ImportFile::has_failed) {
@@ -96,7 +97,7 @@ async fn list(data: &DataStores, place: &CliEnvironment, json: bool, limit: usiz
     Ok(())
 }
 
-/// How many of all sessions are listed, and how the rest is seen; nothing if there is none.
+/// Says how many of all sessions are listed, and how the others can be seen. Empty if all are listed.
 pub(super) fn left_out(shown: usize, all: usize, more: &str) -> String {
     match shown < all {
         true => {
@@ -106,7 +107,7 @@ pub(super) fn left_out(shown: usize, all: usize, more: &str) -> String {
     }
 }
 
-/// One line for each session. A run that is not over goes on only while a process has the folder.
+/// Lists sessions, one a line. An unfinished run can only be running while a process has the folder.
 pub(super) fn listed(records: &[SessionRecord], in_use: bool, style: TextPainter, columns: usize) -> String {
     let shown = session_lookup::shown_length(records);
     let now = now_ms();
@@ -151,7 +152,8 @@ async fn show(data: &DataStores, place: &CliEnvironment, meant: &str) -> Outcome
     Ok(out::data(&conversation(&events, 0, &undo_check::undo_options_of_log(&events), transcript))?)
 }
 
-/// What was said from the event at `from` on, as it was printed then; of each edit, whether it can be undone now.
+/// Returns the conversation from the event at `from` on, as it was printed at the time. Each edit says
+/// whether it can be undone now.
 pub(super) fn conversation(
     events: &[Event],
     from: usize,
@@ -163,6 +165,7 @@ pub(super) fn conversation(
         for mut happening in ui_event::events_from_log_entry(event) {
             let is_compaction = matches!(happening, UiEvent::Compacted(_));
             if let Some(edit) = happening.edit() {
+                // For cleared results the event itself has the right numbers.
                 edit.gone = gone.get(&edit.id).filter(|_| is_compaction).copied().unwrap_or(edit.gone);
                 edit.undo = offers.get(&edit.id).cloned().unwrap_or_default();
             }
@@ -172,7 +175,7 @@ pub(super) fn conversation(
     transcript.output()
 }
 
-/// Where an export goes.
+/// The target of an export.
 pub(super) struct ExportTarget {
     file: Option<PathBuf>,
     markdown: bool,
@@ -180,7 +183,7 @@ pub(super) struct ExportTarget {
 }
 
 impl ExportTarget {
-    /// `-` and nothing are standard output; a name that ends in `.md` is for people.
+    /// Creates a target. `-` and no name are standard output; a name that ends in `.md` is for people.
     pub(super) fn new(file: Option<PathBuf>, markdown: bool, overwrite: bool) -> Self {
         let file = file.filter(|file| file != Path::new("-"));
         let named =
@@ -197,6 +200,7 @@ impl ExportTarget {
             return Ok(write(&mut BufWriter::new(io::stdout().lock()))?);
         };
         let mut options = OpenOptions::new();
+        // `create_new` checks and creates in one call: no file can appear in between and be overwritten.
         let options = options.write(true).create(true).truncate(self.overwrite).create_new(!self.overwrite);
         let failed =
             |error: io::Error| CommandError::new(format!("{} was not written: {error}", path.display()));
@@ -274,7 +278,7 @@ pub(super) async fn fork_at(runtime: &Runtime, record: &SessionRecord, seq: Opti
     Ok(runtime.fork(&record.id, seq.unwrap_or(record.last_seq)).await?)
 }
 
-/// A title, if somebody or something gave one: else the first words said.
+/// Returns the session's title, or else the first words of its text.
 pub(super) fn title_of(text: &str) -> String {
     fit(&one_line(text), 60)
 }

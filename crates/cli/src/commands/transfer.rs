@@ -30,7 +30,7 @@ const COMPLETE: &str = "backup-complete";
 
 /// A place with sessions.
 struct TransferEndpoint {
-    /// As it is called.
+    /// The name of the place in messages.
     name: String,
     sessions: Arc<dyn SessionTransfer>,
     store: SharedStore,
@@ -39,7 +39,7 @@ struct TransferEndpoint {
 }
 
 impl TransferEndpoint {
-    /// A place of its kind where nothing is yet, as one is told of it.
+    /// Describes an empty place of this kind, for messages.
     fn empty(&self) -> &'static str {
         match self.nodes {
             Some(_) => "an empty database or schema",
@@ -68,19 +68,19 @@ impl SessionTransferState {
     }
 }
 
-/// What may be done at a place.
+/// The permitted access to a place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EndpointAccess {
     Read,
     Write,
 }
 
-/// What was carried.
+/// The report of a transfer.
 #[derive(Default)]
 struct TransferReport {
     from: String,
     to: String,
-    /// How far each session had come.
+    /// The state of each session in the transfer.
     reached: BTreeMap<SessionId, SessionTransferState>,
     sessions: u64,
     known: u64,
@@ -88,14 +88,14 @@ struct TransferReport {
     blobs: u64,
 }
 
-/// How far a session has come.
+/// The state of a session at a place.
 struct SessionTransferState {
     last_seq: u64,
-    /// What waits, and is in no log yet.
+    /// The messages that wait and are in no log yet.
     waiting: Vec<InboxEntryCopy>,
 }
 
-/// From the data folder into a database, or back.
+/// Moves sessions from the data folder into a database, or back.
 pub(crate) async fn migrate(args: MigrateArgs, place: &CliEnvironment) -> Outcome {
     let (from, to) = match (&args.from, &args.to) {
         (None, Some(to)) => (None, Some(to.as_str())),
@@ -159,7 +159,7 @@ async fn carried_whole(from: &TransferEndpoint, to: &TransferEndpoint) -> Outcom
     Ok(carried)
 }
 
-/// Into a folder of its own. One that was interrupted is begun again there.
+/// Backs up into a folder of its own. An interrupted backup is begun again there.
 pub(crate) async fn backup(args: BackupArgs, place: &CliEnvironment) -> Outcome {
     let has_files = std::fs::read_dir(&args.folder).is_ok_and(|mut entries| entries.next().is_some());
     if args.folder.join(COMPLETE).exists() || (has_files && !args.folder.join(BEGUN).exists()) {
@@ -187,7 +187,7 @@ async fn saved(from: &TransferEndpoint, place: &CliEnvironment, into: &Path) -> 
     carried
 }
 
-/// From a folder that `backup` made, to where no other sessions are.
+/// Restores from a folder that `backup` made, to a place without other sessions.
 pub(crate) async fn restore(args: RestoreArgs, place: &CliEnvironment) -> Outcome {
     let name = args.folder.display();
     if args.folder.join(BEGUN).exists() {
@@ -239,7 +239,7 @@ fn check_folder(blobs: Option<&str>) -> Outcome<()> {
     }
 }
 
-/// The database, or without one the data folder.
+/// Opens the database, or without one the data folder.
 async fn depot(
     place: &CliEnvironment,
     db: Option<&str>,
@@ -303,12 +303,12 @@ fn print_report(carried: &TransferReport) -> Outcome {
     Ok(DONE)
 }
 
-/// What becomes of a session that is there already and is another one.
+/// The treatment of a session whose name the target already has for another session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TransferConflictPolicy {
-    /// It stays, and that is an error.
+    /// The target's session stays, and that is an error.
     Kept,
-    /// It gives way: the place is this backup's own.
+    /// The target's session is replaced: the place is this backup's own.
     Renewed,
 }
 
@@ -365,7 +365,7 @@ async fn carry_one(
     Ok(())
 }
 
-/// That content cannot be read, and where a database's may be.
+/// Returns the error that a blob cannot be read, with the place where a database's blobs may be.
 fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandError {
     match (error, &from.nodes) {
         (BlobError::NotFound(hash), Some(_)) => CommandError::usage(format!(
@@ -382,7 +382,7 @@ fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandE
     }
 }
 
-/// That a session of the same name is there already, what became of the two, and what can be done.
+/// Returns the error that a session of the same name is there already, with the state of both and the remedy.
 fn another(
     from: &TransferEndpoint,
     to: &TransferEndpoint,
@@ -411,7 +411,7 @@ fn another(
     ))
 }
 
-/// Returns whether something was said at the source while it was carried: then that stayed behind.
+/// Reports whether the source changed during the transfer. The later messages were then left behind.
 async fn went_on(from: &TransferEndpoint, carried: &TransferReport) -> Outcome<bool> {
     let now = from.sessions.created().await?;
     if now.len() != carried.reached.len() {

@@ -31,12 +31,12 @@ pub(super) struct EditUndoReport {
 }
 
 impl EditUndoReport {
-    /// What that did.
+    /// Describes the effect of the undo.
     pub(super) fn words(&self) -> String {
         format!("undone {} · {} · the model sees the original again", self.edit, self.sizes())
     }
 
-    /// How full the window was, and how full it is.
+    /// Describes the fill of the window before and after.
     pub(super) fn sizes(&self) -> String {
         format!("{} → {} tokens", short(self.before), short(self.after))
     }
@@ -60,10 +60,11 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Edi
     Ok(EditUndoReport { edit, before, after })
 }
 
-/// What has to be undone before an edit, in that order.
+/// Returns the edits that have to be undone before an edit, in that order.
 fn built_on(history: &History, edit: &EditId) -> Vec<EditId> {
     let mut history = history.clone();
     let mut first = Vec::new();
+    // Each edit in the way is undone in a copy of the history, which shows the next one.
     while let Err(UndoError::BuiltOn { by, .. }) = history.check_undo(edit) {
         let newest = undo_check::last(&history, by);
         history = history.with(EventBody::ViewRestored { edit_id: newest.clone() });

@@ -28,10 +28,10 @@ use crate::failure::{CommandError, DONE, Outcome};
 use crate::server_address::ServerRecord;
 use crate::term::out;
 
-/// How long the gateway may take to list its models.
+/// The maximum time that the gateway may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How the models begin that are agents: they are behind the token everywhere.
+/// The prefix of models that are agents. They need the token everywhere.
 const AGENT: &str = "agent/";
 
 /// The gateway, as a client needs to know it.
@@ -54,7 +54,7 @@ impl GatewayAccess {
         format!("{}/v1", self.root)
     }
 
-    /// The key, as a shell reads it.
+    /// Returns the key, as a shell reads it.
     fn key_in_shell(&self) -> String {
         match &self.token_file {
             Some(path) => format!("\"$(cat {})\"", quoted(&path.display().to_string())),
@@ -62,13 +62,13 @@ impl GatewayAccess {
         }
     }
 
-    /// A text for the screen, where no key belongs.
+    /// Returns a text for the screen, where no key belongs.
     fn without_key(&self, text: &str) -> String {
         let key = self.token_file.is_some().then(|| self.key().ok()).flatten().filter(|key| !key.is_empty());
         key.map_or_else(|| text.to_owned(), |key| text.replace(&key, "THE-TOKEN"))
     }
 
-    /// The key itself.
+    /// Returns the key itself.
     ///
     /// # Errors
     /// The token cannot be read.
@@ -137,6 +137,7 @@ async fn door(
     let folder = place.data_dir.join(files::FOLDER);
     let named = named_model(loaded);
     let mut door = GatewayAccess { root, model: String::new(), token_file: None, home, folder };
+    // Asked without the token first: only a gateway that wants the token gets it.
     let mut listed = ask(&door).await;
     let is_agent = named.as_deref().is_some_and(|model| model.starts_with(AGENT));
     if config.gateway.auth == GatewayAuth::Token
@@ -182,7 +183,7 @@ fn named_model(loaded: &ResolvedConfig) -> Option<String> {
     }
 }
 
-/// What a gateway says when it is asked for its models.
+/// The gateway's reply to the request for its models.
 enum GatewayModelsReply {
     First(String),
     Nothing,
@@ -209,7 +210,7 @@ async fn ask(door: &GatewayAccess) -> GatewayModelsReply {
         .map_or(GatewayModelsReply::Nothing, |first| GatewayModelsReply::First(first.to_owned()))
 }
 
-/// What to type, and what to write where.
+/// Describes the command to type, and the settings to write.
 fn shown(
     client: &WrapClient,
     setup: &WrapClientSetup,
@@ -318,6 +319,7 @@ fn start(
         return CommandError::usage(why);
     }
     let own = || -> Outcome<()> {
+        // Only our own files are written: `--run` leaves the client's settings alone.
         for file in setup.files.iter().filter(|file| file.path.starts_with(&door.folder)) {
             files::write_own(place, file)?;
         }
@@ -337,7 +339,7 @@ fn start(
     CommandError::new(format!("{program} cannot be started: {error}"))
 }
 
-/// A word as a shell reads it.
+/// Returns a word as a shell reads it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

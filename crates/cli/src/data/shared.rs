@@ -10,20 +10,20 @@ use super::DataStores;
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 
-/// How long a bucket is asked again that does not answer.
+/// The time for which an unresponsive bucket is tried again.
 #[cfg(feature = "postgres")]
 const BUCKET_PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// Where the sessions of several processes are.
+/// The place where several processes share their sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SharedStoreConfig {
     /// The database.
     pub(crate) db: String,
-    /// Where other nodes reach this one.
+    /// The address of this process for other nodes.
     pub(crate) address: Option<String>,
-    /// The digest of the token that its nodes have. Not known to whoever only carries sessions.
+    /// The digest of the token that the nodes have. A mere transfer of sessions does not know it.
     pub(crate) token_digest: Option<String>,
-    /// Where the blobs are, if not in this machine's data folder.
+    /// The place of the blobs, if it is not in this machine's data folder.
     pub(crate) blobs: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) async fn open(
     open_whole(place, shared, max_blob_bytes).await.map(|(data, _)| data)
 }
 
-/// The same, and its sessions as a whole.
+/// Opens the store, and its transfer of whole sessions.
 ///
 /// # Errors
 /// As [`open`].
@@ -105,7 +105,7 @@ pub(crate) async fn open_whole(
     Err(CommandError::usage("this longhaul was built without PostgreSQL (feature `postgres`)"))
 }
 
-/// The blobs that all nodes share, in a bucket or in a folder.
+/// Opens the blobs that all nodes share, in a bucket or in a folder.
 #[cfg(feature = "postgres")]
 async fn blobs(place: &CliEnvironment, shared: &SharedStoreConfig, max_bytes: u64) -> Outcome<BlobStore> {
     use object_store::aws::AmazonS3Builder;

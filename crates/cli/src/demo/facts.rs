@@ -1,4 +1,4 @@
-//! What is asked at the end: lines of files that were seen only before the first compaction.
+//! The demo's final questions: lines of files that were seen only before the first compaction.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use longhaul_core::history::{LogEntry, LogEntryKind};
 use longhaul_core::message::{Message, Part};
 use longhaul_core::run::Run;
 
-/// How many lines are asked for.
+/// The number of lines that are asked for.
 pub(super) const QUESTIONS: usize = 3;
 
 const ASK: &str = "Early on you read a line that begins: «";
@@ -17,18 +17,18 @@ const ASK: &str = "Early on you read a line that begins: «";
 pub(super) struct DemoFact {
     /// The whole line, without its number.
     pub(super) line: String,
-    /// Its first half.
+    /// The first half of the line.
     pub(super) half: String,
 }
 
 impl DemoFact {
-    /// The question.
+    /// Returns the question.
     pub(super) fn question(&self) -> String {
         format!("{ASK}{}». Quote the whole line exactly.", self.half)
     }
 }
 
-/// The half line that a question asks for.
+/// Returns the half line that a question asks for.
 pub(super) fn asked_for(question: &str) -> Option<String> {
     let start = question.rfind(ASK)? + ASK.len();
     let end = question[start..].find('»')?;
@@ -67,7 +67,7 @@ fn is_rare(texts: &[String], fact: &DemoFact) -> bool {
     texts.iter().filter(|text| text.contains(&fact.half)).count() == 1
 }
 
-/// A line that makes a good question: a sentence of some length.
+/// Returns a fact for a line that makes a good question: a sentence of some length.
 fn fact(line: &str) -> Option<DemoFact> {
     let words: Vec<&str> = line.split(' ').collect();
     let plain = !line.contains(['«', '»']) && line.is_ascii();
@@ -80,7 +80,7 @@ fn fact(line: &str) -> Option<DemoFact> {
     (spoken.count() >= 3).then(|| DemoFact { line: line.to_owned(), half })
 }
 
-/// A line as it stands in the file: without the number that `read` puts before it.
+/// Returns a line as it is in the file: without the number that `read` puts before it.
 pub(super) fn content(line: &str) -> &str {
     let digits = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
     match digits.strip_prefix(['\t', '→', '|', ':']) {
@@ -94,7 +94,7 @@ pub(super) fn is_in_view(run: &Run, fact: &DemoFact) -> bool {
     run.history().view().iter().any(|item| text_of(&item.message).contains(&fact.line))
 }
 
-/// What can be read of a message, tool results included.
+/// Returns the readable text of a message, tool results included.
 pub(super) fn text_of(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {

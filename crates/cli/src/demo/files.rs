@@ -1,11 +1,11 @@
-//! Which files the demo reads.
+//! The files that the demo reads.
 
 use std::path::{Path, PathBuf};
 
 /// Fewer files would not fill the window.
 pub(super) const FEWEST: usize = 6;
 
-/// More files would take too long.
+/// The maximum number of files: more would take too long.
 const MOST: usize = 18;
 
 const SMALLEST_BYTES: u64 = 1_500;
@@ -20,7 +20,7 @@ const READABLE: [&str; 18] = [
     "sql", "tex",
 ];
 
-/// Text files under `folder`, smaller folders first, spread over what there is.
+/// Returns text files under `folder`, smaller folders first, spread over all of them.
 pub(super) fn choose(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     walk(folder, folder, 0, &mut found);

@@ -1,4 +1,4 @@
-//! What the scripted model says of what its tools gave: whole sentences, each true of the result that it stands for.
+//! The scripted model's remarks on tool results: whole sentences, each true of its result.
 
 use longhaul_core::message::{Message, Part, Role, ToolCall, ToolResult};
 use longhaul_providers::ModelRequest;
@@ -13,10 +13,10 @@ const QUOTED_CHARS: usize = 150;
 /// Lines in which a file says what it is about.
 const OPENING_LINES: usize = 12;
 
-/// What tools put where they left something out.
+/// The mark that tools put in place of omitted text.
 const LEFT_OUT: &str = "[Output truncated";
 
-/// What the newest results say, one sentence or two for each; empty where nothing came.
+/// Returns remarks on the newest results, one sentence or two for each. Empty if there are no results.
 pub(super) fn told(request: &ModelRequest) -> String {
     let after = request.messages.iter().rev().take_while(|message| message.role == Role::Tool).count();
     let newest = &request.messages[request.messages.len() - after..];
@@ -68,11 +68,12 @@ fn sentences(call: &ToolCall, text: &str) -> String {
     }
 }
 
-/// What a file is about, in its own words where it says so; how long it is and what is in it.
+/// Describes the subject of a file, in its own words if it has some, its length and its contents.
 fn of_file(path: &str, text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| line.contains('\t')).map(content).collect();
     let about = match opening(&lines) {
         Some(words) if !words.ends_with('.') => format!("The title of `{path}` is “{words}”."),
+        // The wording varies from file to file, but not from run to run.
         Some(words) if path.len().is_multiple_of(2) => format!("`{path}` says of itself: “{words}”"),
         Some(words) => format!("“{words}” That is `{path}`."),
         None => format!("I have read `{path}`."),
@@ -93,7 +94,7 @@ fn of_file(path: &str, text: &str) -> String {
     format!("{about} {figures}")
 }
 
-/// The first whole sentence of what stands above everything else: a comment, a title.
+/// Returns the first whole sentence at the top of a file: of a comment, or a title.
 fn opening(lines: &[&str]) -> Option<String> {
     let mut said = String::new();
     for line in lines.iter().take(OPENING_LINES) {
@@ -120,13 +121,13 @@ fn opening(lines: &[&str]) -> Option<String> {
     None
 }
 
-/// Behind the first full stop.
+/// Returns the position behind the first full stop.
 fn ends(text: &str) -> Option<usize> {
     let at = text.find(". ").or_else(|| text.ends_with('.').then(|| text.len() - 1))?;
     Some(at + 1)
 }
 
-/// What can be called or looked up in it, as code, and what it is called.
+/// Returns the names in a file that can be called or looked up, as code, and the word for their kind.
 fn named(path: &str, lines: &[&str]) -> (&'static str, Vec<String>) {
     let ending = path.rsplit('.').next().unwrap_or_default();
     if matches!(ending, "md" | "txt" | "tex") {

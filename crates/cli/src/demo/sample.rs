@@ -64,7 +64,7 @@ impl Drop for SampleFolder {
     }
 }
 
-/// One file. No line is twice in any of them.
+/// Returns one file. No line is twice in any of the files.
 fn text(number: usize, name: &str) -> String {
     let mut text = format!("# Logbook: {name}\n\n");
     for line in 0..LINES_PER_FILE {

@@ -1,4 +1,4 @@
-//! What the demo prints: the conversation as in a chat, the meter after every step, and a line on what was shown.
+//! The output of the demo: the conversation as in a chat, the meter after every step, and a closing line.
 
 use std::future::Future;
 use std::path::Path;
@@ -57,14 +57,14 @@ impl DemoPrinter {
         self.row(&format!("\u{20}\n{}", self.style.bold(&format!("{number} · {title}"))));
     }
 
-    /// Sends a message, prints what happens, answers with what the model said last.
+    /// Sends a message, prints the events, and returns the model's last text.
     pub(super) async fn ask(&mut self, session: &Session, text: &str) -> Result<String, SessionError> {
         self.answer.clear();
         self.during(session, session.ask(text)).await??;
         Ok(std::mem::take(&mut self.answer))
     }
 
-    /// Prints what happens while `work` goes on.
+    /// Prints the events while `work` goes on.
     pub(super) async fn during<T>(
         &mut self,
         session: &Session,
@@ -127,7 +127,7 @@ impl DemoPrinter {
         self.row(&self.style.bold(text));
     }
 
-    /// The figures, and how the session is looked at: `longhaul` calls this program.
+    /// Returns the figures and the commands to look at the session. `longhaul` calls this program.
     pub(super) fn closing(
         &mut self,
         outcome: &DemoOutcome,
@@ -162,7 +162,7 @@ impl DemoPrinter {
         self.print();
     }
 
-    /// A reader that has gone away is no error of ours.
+    /// Prints the transcript. A reader that has gone away is no error of ours.
     fn print(&mut self) {
         let _ = out::data(&self.transcript.output());
     }

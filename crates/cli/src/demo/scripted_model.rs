@@ -20,9 +20,9 @@ pub(super) struct ScriptedDemoModel {
     pace: Duration,
 }
 
-/// One thing to do.
+/// One step of the script.
 enum DemoStep {
-    /// Calls, made at once; what is said before them where nothing was read just now.
+    /// Calls made at once, and the text before them if nothing was read just now.
     Call(&'static str, Vec<(&'static str, String)>),
     /// The end of a turn.
     Say(&'static str),
@@ -50,7 +50,7 @@ impl ScriptedDemoModel {
         Self { script, at: AtomicUsize::new(0), pace }
     }
 
-    /// The answer to a request.
+    /// Returns the answer to a request.
     pub(super) fn answer(&self, request: &ModelRequest) -> ScriptedAnswer {
         let answer = self.think(request);
         if answer.pace.is_zero() { answer.pace(self.pace) } else { answer }
@@ -93,7 +93,7 @@ pub(super) fn looked_up(half: &str) -> ScriptedAnswer {
     ScriptedAnswer::text("I do not have that any more; I will look it up.").call("recall", query)
 }
 
-/// The answer to what a recall has brought, if that is what came last.
+/// Returns the answer to the result of a recall, if that is the newest message.
 pub(super) fn after_recall(request: &ModelRequest, last: &Message) -> Option<ScriptedAnswer> {
     let has_recalled = last.role == Role::Tool && newest_calls(request).any(|name| name == "recall");
     has_recalled.then(|| ScriptedAnswer::text(found(request, &text_of(last))))
@@ -104,7 +104,7 @@ fn quoted(files: &[String]) -> String {
     quoted.join(" ")
 }
 
-/// The line that a recalled original has for the half that was asked for.
+/// Returns the line of a recalled original that begins with the requested half.
 fn found(request: &ModelRequest, recalled: &str) -> String {
     let question = request.messages.iter().rev().find(|message| message.role == Role::User);
     let half = question.and_then(|message| facts::asked_for(&text_of(message))).unwrap_or_default();
@@ -123,7 +123,7 @@ fn newest_calls(request: &ModelRequest) -> impl Iterator<Item = &str> {
     newest.into_iter().flat_map(|message| message.tool_calls().map(|call| call.name.as_str()))
 }
 
-/// A summary of what is in the request: what was asked, what was read, what an earlier summary said.
+/// Returns a summary of the request: its questions, the files read, and an earlier summary.
 pub(super) fn summary(request: &ModelRequest) -> String {
     let users = request.messages.iter().filter(|message| message.role == Role::User);
     let first = users.map(text_of).find(|text| !text.contains(ORDER_START)).unwrap_or_default();

@@ -33,7 +33,7 @@ const MOST_TURNS: usize = 256;
 struct DemoTurnSteps(Mutex<BTreeMap<String, usize>>);
 
 impl DemoTurnSteps {
-    /// A turn begins with a message. Before what was typed there may be a summary in it.
+    /// Begins a turn with a message. The typed text may follow a summary in it.
     fn begin(&self, asked: &Message) {
         let Some(asked) = asked.parts.iter().rev().find_map(Part::as_text) else { return };
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ impl DemoTurnSteps {
         turns.insert(asked.to_owned(), 0);
     }
 
-    /// Another step of the newest one that the request knows of: how many came before.
+    /// Counts a step of the newest turn that the request shows. Returns the number of earlier steps.
     fn step(&self, request: &ModelRequest) -> usize {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let said = request.messages.iter().rev().filter(|message| message.role == Role::User);
@@ -55,14 +55,14 @@ impl DemoTurnSteps {
     }
 }
 
-/// Said once, at the end of the first round.
+/// The introduction, printed once at the end of the first round.
 const WHO: &str = "I am the demo's **scripted model**: I only read, but the loop, the tools and the window are real. Send \
      anything and I read the next files; after a few rounds the window is full. `!ls -la` makes me ask for the shell.";
 
 const NO_FILES: &str = "There are no files to read in this folder. I am the demo's scripted model; start me in a \
                         folder with text files, or write `!ls -la` to see me ask for the shell.";
 
-/// The model, for the files of `folder`.
+/// Returns the model, for the files of `folder`.
 pub(crate) fn model(folder: &Path) -> ScriptedProvider {
     let files = files::choose(folder);
     let turns = DemoTurnSteps::default();
@@ -71,11 +71,13 @@ pub(crate) fn model(folder: &Path) -> ScriptedProvider {
     }))
     .model("demo")
     .window(WINDOW)
+    // `answer` recognises requests for summaries by itself.
     .recognise_summaries(|_| false)
 }
 
 fn answer(request: &ModelRequest, files: &[String], turns: &DemoTurnSteps) -> ScriptedAnswer {
     if is_summary_request(request) {
+        // Nobody watches a summary while it is written, so it needs no pauses.
         return ScriptedAnswer::text(summary(request)).pace(Duration::from_micros(1));
     }
     let Some(last) = request.messages.last() else { return ScriptedAnswer::text("…") };
@@ -121,7 +123,7 @@ fn go_on(request: &ModelRequest, files: &[String], turns: &DemoTurnSteps) -> Scr
         .fold(ScriptedAnswer::text(said), |answer, (name, arguments)| answer.call(name, arguments))
 }
 
-/// Before the first files of a round.
+/// Returns the text before the first files of a round.
 fn lead(request: &ModelRequest, files: &[String]) -> String {
     match read_of(request, files) {
         0 => format!("I found {} text files of some length here. I begin with the first.", files.len()),
@@ -130,7 +132,7 @@ fn lead(request: &ModelRequest, files: &[String]) -> String {
     }
 }
 
-/// At the end of a round.
+/// Returns the text at the end of a round.
 fn closing(request: &ModelRequest, files: &[String]) -> String {
     let is_first = request.messages.iter().filter(|message| message.role == Role::User).count() == 1;
     let read = read_of(request, files);
@@ -141,7 +143,7 @@ fn closing(request: &ModelRequest, files: &[String]) -> String {
     }
 }
 
-/// How many of the files the request speaks of.
+/// Returns the number of files that the request mentions.
 fn read_of(request: &ModelRequest, files: &[String]) -> usize {
     files.iter().filter(|file| is_read(request, file)).count()
 }
@@ -153,7 +155,8 @@ fn is_read(request: &ModelRequest, file: &String) -> bool {
     })
 }
 
-/// The next files that the request does not speak of; once all were read, those that come at this step.
+/// Returns the next files that the request does not mention. Once all were read, it returns those of this
+/// step.
 fn unread<'a>(request: &ModelRequest, files: &'a [String], step: usize) -> &'a [String] {
     let from =
         files.iter().position(|file| !is_read(request, file)).unwrap_or(step * FILES_AT_ONCE % files.len());

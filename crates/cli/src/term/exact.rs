@@ -91,6 +91,7 @@ pub(crate) fn exact(line: &str) -> String {
         let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         if blanks > 0 {
             let max_columns = match begin {
+                // Blanks at the end of a line cannot be seen, so they are always counted.
                 trailing if trailing >= words => 0,
                 0 => MAX_LEADING_COLUMNS,
                 _ => MAX_INNER_COLUMNS,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use longhaul_core::ids::Millis;
 
-/// `52.1K` for 52,100.
+/// Formats a number: `52.1K` for 52,100.
 pub(crate) fn short(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
@@ -13,7 +13,7 @@ pub(crate) fn short(number: u64) -> String {
     }
 }
 
-/// One decimal, unless it is zero: `200K`, not `200.0K`.
+/// Formats with one decimal, unless it is zero: `200K`, not `200.0K`.
 fn tenths(number: u64, unit: u64, name: &str) -> String {
     let tenths = (number.saturating_mul(10).saturating_add(unit / 2)) / unit;
     match (tenths / 10, tenths % 10) {
@@ -22,7 +22,7 @@ fn tenths(number: u64, unit: u64, name: &str) -> String {
     }
 }
 
-/// `2,000` for 2000.
+/// Groups digits: `2,000` for 2000.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -35,13 +35,13 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// `1 message`, `41 messages`.
+/// Formats a count: `1 message`, `41 messages`.
 pub(crate) fn count(number: u64, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", grouped(number))
 }
 
-/// `14 s`, `3 min 05 s`; nothing for what nobody waited for.
+/// Formats a duration: `14 s`, `3 min 05 s`. Empty below one second.
 pub(crate) fn time(time: Duration) -> String {
     match time.as_secs() {
         0 => String::new(),
@@ -51,7 +51,7 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
-/// `3 min ago`.
+/// Formats a time in the past: `3 min ago`.
 pub(crate) fn ago(then: Millis, now: Millis) -> String {
     match now.saturating_sub(then) / 60_000 {
         0 => "just now".to_owned(),
@@ -62,7 +62,7 @@ pub(crate) fn ago(then: Millis, now: Millis) -> String {
     }
 }
 
-/// `0.6`, `12`: as many digits as mean something.
+/// Formats a percentage with significant digits: `0.6`, `12`.
 pub(crate) fn percent(percent: f64) -> String {
     if percent >= 9.95 || percent == 0.0 { format!("{percent:.0}") } else { format!("{percent:.1}") }
 }

@@ -1,9 +1,9 @@
-//! Where log lines go: to standard error, or above the input line while somebody types.
+//! The target of log lines: standard error, or above the input line while somebody types.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-/// What colours a line.
+/// The escapes that colour a line.
 const COLOURS: [&str; 9] = [
     "\u{1b}[0m",
     "\u{1b}[1m",
@@ -23,17 +23,17 @@ struct LogOutput {
     quiet: bool,
 }
 
-/// From now on log lines are printed there; `None` is standard error again.
+/// Redirects log lines to a writer; `None` is standard error again.
 pub(crate) fn redirect(writer: Option<Box<dyn Write + Send>>) {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).above_input = writer;
 }
 
-/// From now on nothing is printed: a conversation is on the screen, and nobody asked for a log.
+/// Silences the log: a conversation is on the screen, and nobody asked for a log.
 pub(crate) fn silence_log() {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).quiet = true;
 }
 
-/// One log line.
+/// The writer of log lines.
 #[derive(Debug, Default)]
 pub(crate) struct LogLineWriter;
 
@@ -57,8 +57,8 @@ impl Write for LogLineWriter {
     }
 }
 
-/// What was logged, as one line whatever it says: words of others may have line breaks in them, and a line of their
-/// own would pass for one of ours. Of their escapes none stays but the colours that our own lines have.
+/// Returns a log event as a single line. Foreign text may have line breaks, and a line of its own would pass
+/// for one of ours. Of its escapes only those colours stay that our own lines have.
 fn one_line(event: &[u8]) -> Vec<u8> {
     let body = event.strip_suffix(b"\n").unwrap_or(event);
     let text = String::from_utf8_lossy(body);
@@ -85,7 +85,7 @@ mod tests {
     use std::sync::Arc;
     use tracing_subscriber::fmt::MakeWriter;
 
-    /// What the program's own writer would have printed.
+    /// The output that the program's own writer would have printed.
     #[derive(Clone, Default)]
     struct Printed(Arc<Mutex<Vec<u8>>>);
 

@@ -1,5 +1,6 @@
-//! Markdown of a model as a terminal shows it: headings bold, lists with a hanging indent, code set off, links with their
-//! address. It comes in pieces; what is finished is given on at once, word by word, and what a mark encloses as a whole.
+//! Formats a model's Markdown for a terminal: headings bold, lists with a hanging indent, code set off, links
+//! with their address. The text arrives in pieces. Finished text is passed on at once, word by word, and
+//! marked text as a whole.
 
 use super::style::TextStyle;
 
@@ -11,17 +12,17 @@ const MARKED_CHARS: usize = 400;
 pub(crate) enum MarkdownSpan {
     /// Text in an ink.
     Text(String, TextStyle),
-    /// What follows of this line hangs so many columns deeper where it is broken.
+    /// The rest of this line hangs so many columns deeper where it is broken.
     Hang(usize),
     /// The end of a line.
     End,
 }
 
-/// What has come and is not finished.
+/// The received text whose form is not decided yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MarkdownFormatter {
     held: String,
-    /// Whether the kind of the line is known: what is held is words of it.
+    /// `true` if the kind of the line is known: then the held text is words of it.
     is_within: bool,
     ink: TextStyle,
     /// The last character that was given on, in this line.
@@ -30,7 +31,7 @@ pub(crate) struct MarkdownFormatter {
 }
 
 impl MarkdownFormatter {
-    /// More text.
+    /// Adds text.
     pub(crate) fn push(&mut self, text: &str, out: &mut Vec<MarkdownSpan>) {
         for piece in text.split_inclusive('\n') {
             self.held.push_str(piece);
@@ -43,7 +44,7 @@ impl MarkdownFormatter {
         }
     }
 
-    /// The end: what was held back.
+    /// Ends the text, and emits the held rest.
     pub(crate) fn finish(&mut self, out: &mut Vec<MarkdownSpan>) {
         if self.held.is_empty() {
             return;
@@ -54,7 +55,7 @@ impl MarkdownFormatter {
         }
     }
 
-    /// A line that is whole.
+    /// Formats a whole line.
     fn line(&mut self, out: &mut Vec<MarkdownSpan>) {
         let line = std::mem::take(&mut self.held);
         if self.is_within {
@@ -78,7 +79,7 @@ impl MarkdownFormatter {
         out.push(MarkdownSpan::End);
     }
 
-    /// A line that is not whole: its words are given on as soon as its kind is known.
+    /// Formats an unfinished line: its words are emitted as soon as its kind is known.
     fn begun(&mut self, out: &mut Vec<MarkdownSpan>) {
         if self.fence.is_some() {
             return;
@@ -173,13 +174,13 @@ fn code(line: &str, out: &mut Vec<MarkdownSpan>) {
     out.push(MarkdownSpan::Text(format!("  {line}"), TextStyle::DIM));
 }
 
-/// What stands at the beginning of a text.
+/// The mark at the beginning of a text.
 enum InlineMark {
-    /// No mark.
+    /// The text has no mark.
     None,
-    /// One that may still be closed.
+    /// The text has a mark that may still be closed.
     Open,
-    /// One, so long, and what it encloses.
+    /// The text has a closed mark: its length, and the enclosed text.
     Text { length: usize, text: String, ink: TextStyle },
 }
 
@@ -227,7 +228,7 @@ fn marked(rest: &str, before: Option<char>, is_whole: bool) -> InlineMark {
     InlineMark::Text { length, text: inner[..end].to_owned(), ink }
 }
 
-/// Where what a mark encloses ends.
+/// Returns the end of the text that a mark encloses.
 fn closing(inner: &str, mark: &str) -> Option<usize> {
     let sign = mark.chars().next()?;
     inner.match_indices(mark).map(|(at, _)| at).find(|at| {
@@ -237,7 +238,7 @@ fn closing(inner: &str, mark: &str) -> Option<usize> {
     })
 }
 
-/// `words (address)` of a link that is whole; the address alone where the words say the same.
+/// Formats a whole link as `words (address)`, or as the address alone if the words are equal to it.
 fn link(rest: &str) -> Option<InlineMark> {
     let (words, after) = rest[1..].split_once("](")?;
     let (address, _) = after.split_once(')')?;
@@ -258,7 +259,7 @@ fn may_be_link(rest: &str) -> bool {
     }
 }
 
-/// The fence that a line is.
+/// Returns the fence, if the line is one.
 fn fence(line: &str) -> Option<String> {
     let line = line.trim_start();
     let mark: String = line.chars().take_while(|c| *c == '`').collect();
@@ -275,7 +276,7 @@ fn begins_line(word: &str) -> bool {
     is_mark(word) || word == ">" || word.bytes().all(|byte| byte == b'#')
 }
 
-/// The mark of an item of a list.
+/// Reports whether a word is the mark of a list item.
 fn is_mark(word: &str) -> bool {
     let number = word.strip_suffix(['.', ')']);
     matches!(word, "-" | "*" | "+")

@@ -8,7 +8,7 @@ use longhaul::context::ContextReport;
 use super::human::{percent, short};
 use super::style::TextPainter;
 
-/// What the meter shows. Tokens.
+/// The figures of the meter, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ContextMeterBar {
     total: u64,
@@ -33,13 +33,13 @@ impl ContextMeterBar {
         }
     }
 
-    /// One that shows every mark.
+    /// Returns a meter that shows every mark.
     #[cfg(test)]
     pub(crate) fn sample() -> Self {
         tests::METER
     }
 
-    /// The bar and the caption, for `cells` cells.
+    /// Returns the bar and the caption, for `cells` cells.
     pub(crate) fn line(&self, cells: usize, style: TextPainter) -> String {
         if self.window == 0 {
             return String::new();

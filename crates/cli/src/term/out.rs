@@ -1,4 +1,4 @@
-//! The two streams: data goes to standard output, everything else to standard error.
+//! The two output streams: data on standard output, everything else on standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -33,7 +33,7 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a message. Nobody reading it is fine.
+/// Writes a message. A missing reader is no error.
 pub(crate) fn message(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -46,7 +46,7 @@ pub(crate) fn rows(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() { data(&fitting(text, width())) } else { data(text) }
 }
 
-/// The same as messages.
+/// Prints text to the stream of messages.
 pub(crate) fn told(text: &str) {
     if io::stderr().is_terminal() { message(&fitting(text, width())) } else { message(text) }
 }

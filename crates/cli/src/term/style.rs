@@ -1,6 +1,6 @@
 //! Few colours, from the sixteen that every theme defines; none where they are unwelcome.
 
-/// How words of a text are written.
+/// The style in which words of a text are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TextStyle(u8);
 
@@ -13,7 +13,7 @@ impl TextStyle {
     pub(crate) const ITALIC: Self = Self(4);
     /// Code within a line.
     pub(crate) const CODE: Self = Self(8);
-    /// As it stands, without a colour of its own.
+    /// The plain style, without a colour of its own.
     pub(crate) const PLAIN: Self = Self(16);
 
     /// Returns whether no mark in the text means anything.
@@ -21,7 +21,7 @@ impl TextStyle {
         self.0 & (Self::CODE.0 | Self::PLAIN.0) != 0
     }
 
-    /// What a terminal is told; empty for none.
+    /// Returns the terminal's escape codes for the style; empty for none.
     pub(crate) fn codes(self) -> String {
         let inks = [(Self::BOLD, "1"), (Self::DIM, "2"), (Self::ITALIC, "3"), (Self::CODE, "36")];
         let codes: Vec<&str> =
@@ -45,7 +45,7 @@ pub(crate) struct TextPainter {
 }
 
 impl TextPainter {
-    /// With colours, or without.
+    /// Creates a painter with colours, or without.
     pub(crate) fn new(colour: bool) -> Self {
         Self { colour }
     }
@@ -55,7 +55,7 @@ impl TextPainter {
         self.colour
     }
 
-    /// Beside the point.
+    /// Paints less important text.
     pub(crate) fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
@@ -65,7 +65,7 @@ impl TextPainter {
         self.paint("1", text)
     }
 
-    /// The one accent.
+    /// Paints text in the one accent.
     pub(crate) fn accent(self, text: &str) -> String {
         self.paint("36", text)
     }

@@ -13,21 +13,21 @@ use super::text::visible;
 /// Columns of a label. A row of figures fits a terminal of 45 columns.
 const LABEL: usize = 20;
 
-/// What the table says beside the report.
+/// The facts of the planner that the table shows beside the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlannerSummary {
-    /// Where the planner acts, in tokens as it counts: with the error of an estimate on top.
+    /// The planner's trigger, in tokens by its own count: with the error of an estimate on top.
     trigger: u64,
     /// Compactions that are not undone.
     compactions: u64,
-    /// Where it would act if the window had room for that.
+    /// The trigger that the configuration asks for, if the window had room for it.
     asked: u64,
-    /// Whether it never acts.
+    /// `true` if the planner never acts.
     is_off: bool,
 }
 
 impl PlannerSummary {
-    /// Of a session's loop.
+    /// Returns the planner's facts of a session's loop.
     pub(crate) fn of(run: &Run) -> Self {
         let is_one = |state: &&ViewEditState| state.active && state.edit.kind == EditKind::Compaction;
         let compactions = run.history().edits().iter().filter(is_one).count() as u64;
@@ -41,7 +41,7 @@ impl PlannerSummary {
     }
 }
 
-/// The whole report.
+/// Returns the whole report.
 pub(crate) fn table(report: &ContextReport, beside: &PlannerSummary, model: &str) -> String {
     let mut table = ContextTable { window: report.window.max(1), beside: *beside, text: String::new() };
     table.head(report, model);
@@ -102,7 +102,7 @@ impl ContextTable {
         self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>7} %\n"));
     }
 
-    /// A part that may be too much.
+    /// Appends a row whose tokens may be negative.
     fn signed(&mut self, label: &str, tokens: i64) {
         let share = percent(tokens as f64 * 100.0 / self.window as f64);
         let sign = if tokens < 0 { "−" } else { "" };
@@ -138,7 +138,7 @@ impl ContextTable {
         }
     }
 
-    /// A point of the window.
+    /// Formats a point of the window.
     fn point(&self, tokens: u64) -> String {
         format!("{} ({} %)", grouped(tokens), percent(tokens as f64 * 100.0 / self.window as f64))
     }

@@ -3,7 +3,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Text that only shows: control sequences removed, tabs as spaces, line breaks kept.
+/// Returns harmless text: control sequences removed, tabs as spaces, line breaks kept.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -28,7 +28,7 @@ fn turns_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The first line, with what is beyond it as `…`.
+/// Returns the first line, with `…` for the rest.
 pub(crate) fn one_line(text: &str) -> String {
     let text = visible(text);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -46,7 +46,7 @@ pub(crate) fn char_width(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// A text of at most `columns`, its end as `…` if it is longer.
+/// Returns a text of at most `columns`. A longer one ends in `…`.
 pub(crate) fn fit(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -66,7 +66,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     shown
 }
 
-/// A text of at most `columns`, its beginning as `…` if it is longer: the end of a path says more.
+/// Returns a text of at most `columns`. A longer one begins with `…`: the end of a path says more.
 pub(crate) fn fit_end(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -80,7 +80,7 @@ pub(crate) fn fit_end(text: &str, columns: usize) -> String {
     std::iter::once('…').chain(kept.into_iter().rev()).take(columns).collect()
 }
 
-/// A text of exactly `columns`: shortened, or with spaces behind it.
+/// Returns a text of exactly `columns`: shortened, or with spaces behind it.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let mut shown = fit(text, columns);
     let missing = columns.saturating_sub(width(&shown));

@@ -9,25 +9,25 @@ use super::style::TextPainter;
 use super::text::{fit, fit_end, one_line, visible, width};
 use super::ui_event::{ToolCallInfo, ToolResultInfo};
 
-/// Where outcomes stand, if the line before them allows.
+/// The column of outcomes, if the text before them allows.
 const OUTCOME_COLUMN: usize = 36;
 
 /// Lines of a failed call that are shown.
 const SHOWN_LINES: usize = 4;
 
-/// What stands in place of a reason where a person gave none.
+/// The placeholder for a reason that a person did not give.
 const NO_REASON: &str = "a person said no";
 
 /// Columns of the reason of a denial.
 const REASON_COLUMNS: usize = 40;
 
-/// In the reason of a denial that nobody was there to answer.
+/// The hint in the reason of a denial when nobody could be asked.
 pub(crate) const ALLOWED_BY_YES: &str = "can run this with --yes";
 
 /// The arguments that matter, the most telling first.
 const TELLING: [&str; 6] = ["command", "path", "handle", "query", "pattern", "url"];
 
-/// `read lexer.rs`: the tool and the argument that matters, in at most `columns`.
+/// Returns the tool and the argument that matters, in at most `columns`: `read lexer.rs`.
 pub(crate) fn label(call: &ToolCallInfo, columns: usize) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let telling = TELLING.iter().find_map(|key| arguments[key].as_str());
@@ -44,14 +44,14 @@ pub(crate) fn label(call: &ToolCallInfo, columns: usize) -> String {
     format!("{tool} {argument}").trim_end().to_owned()
 }
 
-/// The row of a call that runs, as the row will stand when it has ended.
+/// Returns the row of a running call, in the layout that it has when the call has ended.
 pub(crate) fn running(call: &ToolCallInfo, elapsed: Duration, columns: usize, style: TextPainter) -> String {
     let elapsed = time(elapsed);
     let (label, gap) = placed(call, &elapsed, columns);
     format!("  {} {label}{gap}{}", style.accent("▸"), style.dim(&elapsed)).trim_end().to_owned()
 }
 
-/// What is called, and the space between it and the outcome.
+/// Returns the call's text, and the space between it and the outcome.
 fn placed(call: &ToolCallInfo, outcome: &str, columns: usize) -> (String, String) {
     let room = columns.saturating_sub(4 + 2 + width(outcome)).max(12);
     let label = label(call, room);
@@ -59,7 +59,7 @@ fn placed(call: &ToolCallInfo, outcome: &str, columns: usize) -> (String, String
     (label, " ".repeat(gap))
 }
 
-/// The row of a call that ended, and below it the first lines of one that failed.
+/// Returns the row of a call that ended, and below it the first lines of one that failed.
 pub(crate) fn row(
     call: &ToolCallInfo,
     ended: &ToolResultInfo,
@@ -82,7 +82,7 @@ pub(crate) fn row(
     row
 }
 
-/// How it ended, in a few words.
+/// Returns the outcome of the call in a few words.
 fn outcome(call: &ToolCallInfo, ended: &ToolResultInfo) -> String {
     let last = ended.text.trim_end().lines().next_back().unwrap_or_default().trim();
     let bracketed = last.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or_default();
@@ -116,13 +116,14 @@ fn outcome(call: &ToolCallInfo, ended: &ToolResultInfo) -> String {
     }
 }
 
-/// Why a call was not run.
+/// Returns the reason that a call was not run.
 fn reason(text: &str) -> &str {
     let rest = text.strip_prefix("[Not run: ").unwrap_or_default().trim_end();
     rest.strip_suffix(']').unwrap_or(rest)
 }
 
-/// `1 match in 1 file` for `1 matches in 1 files`: tools write for a model, which does not mind.
+/// Corrects a tool's plural: `1 match in 1 file` for `1 matches in 1 files`. Tools write for a model, which
+/// does not mind.
 fn singular(outcome: &str) -> String {
     let mut is_one = false;
     let words = outcome.split(' ').map(|word| {
@@ -137,7 +138,8 @@ fn singular(outcome: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// `All 120 lines.` and `Lines 1 to 2000 of 5310. …`, as `read` ends.
+/// Returns the lines read, from the notes at the end of `read`'s output: `All 120 lines.` and `Lines 1 to
+/// 2000 of 5310. …`.
 fn lines_read(note: &str) -> Option<String> {
     let number = |text: &str| text.parse::<u64>().ok();
     let words: Vec<&str> = note.split([' ', ',', '.']).filter(|word| !word.is_empty()).collect();
@@ -182,7 +184,7 @@ fn plain(ended: &ToolResultInfo) -> String {
     }
 }
 
-/// The first lines that say something, without the note about the exit code.
+/// Returns the first telling lines, without the note about the exit code.
 fn first_lines(text: &str) -> Vec<String> {
     let text = visible(text);
     let is_about = |line: &&str| {

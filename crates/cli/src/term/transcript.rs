@@ -1,5 +1,5 @@
-//! The conversation as it is printed: who said what, one line for each tool call, one row for each change of
-//! the view.
+//! The printed conversation: messages with their speakers, one line for each tool call, one row for each
+//! change of the view.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use super::tool_row;
 use super::ui_event::{RunEndInfo, ToolCallInfo, ToolResultInfo, UiEvent, UndoOption, ViewEditInfo};
 use super::wrap::{WordWrapper, broken, fitting, wrapped};
 
-/// Columns before what is said.
+/// The number of columns before a message.
 const INDENT: usize = 7;
 
 /// Lines of a person's message shown; pasted files are longer.
 const SAID_LINES: usize = 12;
 
-/// Where it is printed: what a reader can do next differs.
+/// The target of the output. A reader's possible next steps depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TranscriptTarget {
-    /// In a chat: there are commands.
+    /// A chat, which has commands.
     Chat,
     /// Elsewhere: a person has the shell.
     Shell,
 }
 
-/// How an answer comes that was paused.
+/// The source of a paused answer's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PausedAnswerSource {
-    /// As it was written.
+    /// The text was streamed as it was written.
     Streamed,
     /// Piece by piece, from the log.
     Stored,
 }
 
-/// Turns happenings into text.
+/// A renderer that turns events into text.
 #[derive(Debug)]
 pub(crate) struct TranscriptRenderer {
     style: TextPainter,
@@ -47,28 +47,28 @@ pub(crate) struct TranscriptRenderer {
     columns: usize,
     /// Columns that a row of the runtime's may take before it is broken; `None`: as all others.
     row_columns: Option<usize>,
-    /// Whether the reason of an edit is told.
+    /// `true` if the reason of an edit is printed.
     has_reasons: bool,
     calls: HashMap<String, (ToolCallInfo, Option<Millis>)>,
     wrap: Option<WordWrapper>,
-    /// What is known of the form of the answer that comes in, where it is shown in one.
+    /// The Markdown state of the streaming answer, where Markdown is shown.
     markdown: Option<MarkdownFormatter>,
     dequeued: bool,
     begun: bool,
     retried: String,
-    /// Rows that wait until the line of an answer that comes in is full.
+    /// Rows that wait until the line of a streaming answer is full.
     held: String,
-    /// Whether more of an answer has come since the last beat.
+    /// `true` if more of an answer has arrived since the last beat.
     moved: bool,
-    /// How an answer that goes on has come so far.
+    /// The source of the text so far of an answer that continues.
     pieces: Option<PausedAnswerSource>,
-    /// Whether no summary came of the compaction that goes on.
+    /// `true` if the current compaction got no summary.
     is_failed: bool,
     out: String,
 }
 
 impl TranscriptRenderer {
-    /// Nothing printed yet.
+    /// Creates an empty transcript.
     pub(crate) fn new(style: TextPainter, setting: TranscriptTarget, columns: usize) -> Self {
         Self {
             style,
@@ -96,13 +96,13 @@ impl TranscriptRenderer {
         self
     }
 
-    /// The row of an edit is followed by its reason.
+    /// Makes the reason follow the row of an edit.
     pub(crate) fn with_reasons(mut self) -> Self {
         self.has_reasons = true;
         self
     }
 
-    /// Something stands above: the first turn keeps its distance.
+    /// Makes the first turn keep its distance from text above.
     pub(crate) fn below_something(mut self) -> Self {
         self.begun = true;
         self
@@ -116,12 +116,12 @@ impl TranscriptRenderer {
         }
     }
 
-    /// What is to be printed since the last time. It may end in the middle of a line.
+    /// Returns the text to print since the last call. It may end in the middle of a line.
     pub(crate) fn output(&mut self) -> String {
         std::mem::take(&mut self.out)
     }
 
-    /// A row of somebody else's.
+    /// Prints a row of another part of the program.
     pub(crate) fn row(&mut self, text: &str) {
         self.end_text();
         for line in text.lines() {
@@ -130,7 +130,8 @@ impl TranscriptRenderer {
         }
     }
 
-    /// A row that has nothing to do with the answer that is coming in: it does not cut a line of it in two.
+    /// Prints a row that is unrelated to the streaming answer: the row does not cut a line of the answer in
+    /// two.
     pub(crate) fn aside(&mut self, text: &str) {
         if self.wrap.is_none() {
             return self.row(text);
@@ -141,7 +142,7 @@ impl TranscriptRenderer {
         }
     }
 
-    /// To be called from time to time: rows do not wait for an answer that has come to a halt.
+    /// Prints waiting rows if an answer has come to a halt. Callers call this from time to time.
     pub(crate) fn flush_idle_rows(&mut self) {
         if !std::mem::take(&mut self.moved) && !self.held.is_empty() {
             self.end_text();
@@ -222,7 +223,7 @@ impl TranscriptRenderer {
         self.out.push('\n');
     }
 
-    /// One empty line between turns, none at the start.
+    /// Prints one empty line between turns, and none at the start.
     fn gap(&mut self) {
         self.end_text();
         if std::mem::replace(&mut self.begun, true) {
@@ -282,7 +283,7 @@ impl TranscriptRenderer {
         self.out.push_str(&std::mem::take(&mut self.held));
     }
 
-    /// The beginning of an answer, or more of it: what comes next goes on in its line.
+    /// Prints the beginning of an answer, or more of it. The next text continues in its line.
     fn piece(&mut self, text: &str) {
         let is_streamed = self.wrap.is_some() && self.pieces != Some(PausedAnswerSource::Stored);
         if !is_streamed {
@@ -292,7 +293,7 @@ impl TranscriptRenderer {
             Some(if is_streamed { PausedAnswerSource::Streamed } else { PausedAnswerSource::Stored });
     }
 
-    /// The whole answer: shown already if it was streamed.
+    /// Prints the whole answer, unless it was streamed.
     fn answer(&mut self, text: &str, cut: bool) {
         if self.wrap.is_none() || self.pieces == Some(PausedAnswerSource::Stored) {
             self.stream(text.trim_end());
@@ -325,7 +326,7 @@ impl TranscriptRenderer {
         self.shrunk(&format!("compacted {}", shrunk.gone.words()), &how, shrunk);
     }
 
-    /// What was done, how, and what can be done about it: in a row, or in as many as it takes.
+    /// Prints an edit, its reason and the way to undo it, in as many rows as needed.
     fn shrunk(&mut self, what: &str, how: &str, shrunk: &ViewEditInfo) {
         let sizes = format!("{} → {}", short(shrunk.before_tokens), short(shrunk.after_tokens));
         let how = (!how.is_empty()).then(|| visible(how));
@@ -340,7 +341,8 @@ impl TranscriptRenderer {
         }
     }
 
-    /// The command that undoes it, or why none does; nothing if nobody has looked.
+    /// Returns the command that undoes the edit, or the reason that none does. Returns nothing if nobody has
+    /// looked.
     fn undo(&self, shrunk: &ViewEditInfo) -> Option<String> {
         let command = if self.setting == TranscriptTarget::Chat { "/undo" } else { "undo" };
         match &shrunk.undo {
@@ -352,8 +354,8 @@ impl TranscriptRenderer {
         }
     }
 
-    /// Says why a call is made again. An outage may last for hours: the same reason is told anew with every tenth
-    /// attempt only.
+    /// Prints the reason that a call is repeated. An outage may last for hours: an equal reason is printed
+    /// again only with every tenth attempt.
     fn retrying(&mut self, message: &str, attempt: u64, after_ms: u64) {
         let is_known = std::mem::replace(&mut self.retried, message.to_owned()) == message;
         let message = super::text::one_line(message);
@@ -397,7 +399,7 @@ impl TranscriptRenderer {
         self.row_columns.unwrap_or(self.columns)
     }
 
-    /// A row of several things. It is broken between them where it can be, and nothing of it is left out.
+    /// Prints a row of several facts. The row is broken between them where possible, and no part is left out.
     fn rule_of(&mut self, told: &[String]) {
         let room = self.room_of_rows();
         let mut rows = vec![String::from("─ ")];
@@ -422,14 +424,14 @@ impl TranscriptRenderer {
         }
     }
 
-    /// Something that wants attention, in full.
+    /// Prints a warning in full.
     pub(crate) fn warning(&mut self, text: &str) {
         self.end_text();
         let set = wrapped(&visible(text), 2, 2, self.columns);
         self.out.push_str(&format!("{} {}\n", self.style.amber("!"), set));
     }
 
-    /// Something that failed, in full.
+    /// Prints a failure in full.
     pub(crate) fn failure(&mut self, text: &str) {
         self.end_text();
         let set = wrapped(&visible(text), 2, 2, self.columns);
@@ -437,7 +439,7 @@ impl TranscriptRenderer {
     }
 }
 
-/// Why a run failed. Codes that say little to a person are told in words.
+/// Describes the failure of a run. Codes that say little to a person are put into words.
 fn failed(code: &str, message: &str) -> String {
     match code {
         "interrupted" => "Longhaul was stopped while it worked, and the answer was interrupted".to_owned(),

@@ -1,4 +1,4 @@
-//! What is worth showing, from either side: announcements while it happens, stored events afterwards.
+//! The events worth showing, from either source: announcements while they happen, stored events afterwards.
 
 use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
@@ -13,7 +13,7 @@ use crate::removed_messages::RemovedMessages;
 
 use super::human::short;
 
-/// Something worth showing.
+/// An event worth showing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum UiEvent {
     /// A message was accepted and waits or enters.
@@ -22,17 +22,17 @@ pub(crate) enum UiEvent {
     Dequeued { count: u64 },
     /// A message of a person, or of the runtime in a person's place.
     User { text: String },
-    /// The runtime told the model something.
+    /// The runtime added a note for the model.
     Note { text: String },
     /// A run began.
     RunStarted,
-    /// More of the answer.
+    /// The next text of the answer.
     Text(String),
-    /// More of the reasoning.
+    /// The next text of the reasoning.
     Reasoning,
-    /// More of a tool call's arguments.
+    /// The next text of a tool call's arguments.
     ToolInput { tool: String },
-    /// The beginning of an answer is stored; it goes on.
+    /// The beginning of an answer is stored, and the answer continues.
     Piece { text: String },
     /// An answer, or the end of one, is stored.
     Answer { text: String, cut: bool },
@@ -52,7 +52,7 @@ pub(crate) enum UiEvent {
     Compacted(ViewEditInfo),
     /// Tool results became placeholders.
     Cleared(ViewEditInfo),
-    /// No summary came of a compaction.
+    /// A compaction got no summary.
     CompactionFailed { reason: String },
     /// The model's server refuses a part of the conversation, which is left out from here on.
     Omitted { id: String, reason: String },
@@ -92,19 +92,19 @@ pub(crate) struct ToolResultInfo {
     pub(crate) truncated: Option<(u64, u64)>,
 }
 
-/// Whether an edit of the view can be undone.
+/// The possibility to undo an edit of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UndoOption {
-    /// Nobody has looked: nothing is offered.
+    /// Nobody has looked: no undo is offered.
     #[default]
     Unknown,
-    /// Yes, and it is the newest: it need not be named.
+    /// The edit can be undone. It is the newest, so it need not be named.
     Newest,
-    /// Yes, by its name.
+    /// The edit can be undone by its name.
     Named,
-    /// Only after another.
+    /// The edit can be undone only after another.
     After(String),
-    /// No, and why.
+    /// The edit cannot be undone, for this reason.
     Refused(&'static str),
 }
 
@@ -112,15 +112,15 @@ pub(crate) enum UndoOption {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewEditInfo {
     pub(crate) id: String,
-    /// Which strategy did it: not always the configured one.
+    /// The strategy that made the edit: not always the configured one.
     pub(crate) strategy: String,
-    /// Messages and what stood for earlier ones, or tool results.
+    /// Removed messages and summaries of earlier ones, or tool results.
     pub(crate) gone: RemovedMessages,
     pub(crate) before_tokens: u64,
     pub(crate) after_tokens: u64,
-    /// Whether extracts stand where a model would have written.
+    /// `true` if extracts stand where a model would have written.
     pub(crate) is_extract: bool,
-    /// Whether the newest message is shown by its beginning and its end.
+    /// `true` if the newest message is shown by its beginning and its end.
     pub(crate) is_message_cut: bool,
     pub(crate) undo: UndoOption,
     /// The choice, in words.
@@ -140,7 +140,7 @@ pub(crate) struct RunEndInfo {
 }
 
 impl UiEvent {
-    /// The edit that it tells of, if it tells of one.
+    /// Returns the edit in the event, if it has one.
     pub(crate) fn edit(&mut self) -> Option<&mut ViewEditInfo> {
         match self {
             Self::Compacted(shrunk) | Self::Cleared(shrunk) => Some(shrunk),
@@ -149,7 +149,7 @@ impl UiEvent {
     }
 }
 
-/// What an announcement tells.
+/// Returns the event in an announcement, if it has one to show.
 pub(crate) fn event_from_announcement(announcement: &ApiEvent) -> Option<UiEvent> {
     let text = |key: &str| announcement.text(key).to_owned();
     let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
@@ -170,6 +170,7 @@ pub(crate) fn event_from_announcement(announcement: &ApiEvent) -> Option<UiEvent
             UiEvent::Asked { approval_id: text("approvalId"), call: call(announcement) }
         }
         "tool:approval-response" => UiEvent::Decided { approval_id: text("approvalId") },
+        // `undo_check::complete` finds out whether a model writes the summary.
         "context:compacting" => UiEvent::Compacting { is_extract: false },
         "context:compressed" => UiEvent::Compacted(compacted(announcement)),
         "context:pruned" => UiEvent::Cleared(shrunk(announcement, number("prunedCount"))),
@@ -226,11 +227,13 @@ fn ended(announcement: &ApiEvent) -> ToolResultInfo {
 
 fn compacted(announcement: &ApiEvent) -> ViewEditInfo {
     let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
+    // The summary is one of the messages afterwards, and replaced none of them.
     let gone = (number("originalMessages") + 1).saturating_sub(number("compressedMessages").max(1));
     shrunk(announcement, gone)
 }
 
-/// The choice in words, without how many messages it takes at its beginning: who tells of an edit counts them.
+/// Returns the choice in words, without the number of messages at its beginning: callers count the messages
+/// themselves.
 pub(crate) fn reason(why: &str) -> &str {
     let parts = why.split_once(" left out, ").or_else(|| why.split_once(" replaced by "));
     let Some((first, rest)) = parts else { return why };
@@ -239,7 +242,7 @@ pub(crate) fn reason(why: &str) -> &str {
     if is_count { rest } else { why }
 }
 
-/// What made an edit necessary, and the choice.
+/// Returns the cause of an edit, and the choice of strategy.
 pub(crate) fn why(edit: &ViewEdit) -> String {
     let cause = match edit.reason {
         EditReason::TokenLimit => format!("the trigger was reached, {} tokens", short(edit.trigger_tokens)),
@@ -253,7 +256,7 @@ pub(crate) fn why(edit: &ViewEdit) -> String {
     }
 }
 
-/// An edit says so in its reason only: whose summary it is, no field of it tells.
+/// Reports whether the reason names an extract. No field of an edit says whose its summary is.
 fn is_extract(why: &str) -> bool {
     why.contains("extract without a model") || why.contains("extracts without a model")
 }
@@ -273,14 +276,15 @@ fn shrunk(announcement: &ApiEvent, count: u64) -> ViewEditInfo {
     }
 }
 
-/// A failed step is told by the end of its run; here only what goes on, and what ends everything.
+/// Returns an error to show. A failed step is reported by the end of its run, so only continuing errors and
+/// fatal ones are shown here.
 fn error(announcement: &ApiEvent) -> Option<UiEvent> {
     let message = announcement.text("error").to_owned();
     (announcement.seq.is_none() && announcement.text("code") == "storage")
         .then_some(UiEvent::Broken { message })
 }
 
-/// The wait before the next attempt of a model call.
+/// Returns the wait before the next attempt of a model call.
 fn waiting(announcement: &ApiEvent) -> UiEvent {
     let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
     let error = announcement.payload.get("lastError").unwrap_or(&Value::Null);
@@ -306,7 +310,7 @@ fn run_ended(announcement: &ApiEvent) -> RunEndInfo {
     }
 }
 
-/// What a stored event tells.
+/// Returns the events in a stored event.
 pub(crate) fn events_from_log_entry(event: &Event) -> Vec<UiEvent> {
     match &event.body {
         EventBody::MessagesTaken { message, .. } => {
@@ -387,12 +391,12 @@ fn edited(edit: &ViewEdit) -> UiEvent {
     }
 }
 
-/// All text of a message's parts.
+/// Returns all text of a message's parts.
 fn spoken(parts: &[Part]) -> String {
     parts.iter().filter_map(Part::as_text).collect()
 }
 
-/// The same, with media named where they stand.
+/// Returns the readable text of parts, with media named at their positions.
 pub(crate) fn readable(parts: &[Part]) -> String {
     let pieces = parts.iter().map(|part| match part {
         Part::Text(text) => text.text.clone(),

@@ -3,7 +3,7 @@
 use super::style::TextStyle;
 use super::text::{char_width, visible, width};
 
-/// Sets a stream of text. A word is held back until it is known to be whole.
+/// A wrapper for a stream of text. A word is held back until it is known to be whole.
 #[derive(Clone, Debug)]
 pub(crate) struct WordWrapper {
     indent: usize,
@@ -12,18 +12,18 @@ pub(crate) struct WordWrapper {
     column: usize,
     spaces: usize,
     word: Vec<(char, TextStyle)>,
-    /// Whether the current line of the text itself has a word already.
+    /// `true` if the current line of the source text has a word already.
     has_word: bool,
     /// Columns by which the rest of the text's own line hangs deeper where it is broken.
     hang: usize,
-    /// Whether the current line is the rest of a broken one.
+    /// `true` if the current line is the rest of a broken one.
     is_rest: bool,
-    /// What the terminal writes with now.
+    /// The style that the terminal writes with now.
     ink: TextStyle,
 }
 
 impl WordWrapper {
-    /// Text behind something that takes `column` columns; later lines begin at `indent`.
+    /// Creates a wrapper for text behind a label of `column` columns. Later lines begin at `indent`.
     pub(crate) fn new(column: usize, indent: usize, width: usize) -> Self {
         let width = width.max(indent + 8);
         Self {
@@ -39,22 +39,22 @@ impl WordWrapper {
         }
     }
 
-    /// Later lines are set for this width.
+    /// Sets the width of later lines.
     pub(crate) fn resize(&mut self, width: usize) {
         self.width = width.max(self.indent + 8);
     }
 
-    /// More text.
+    /// Adds text.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
         self.push_in(text, TextStyle::default(), out);
     }
 
-    /// Where the current line of the text is broken, the rest of it hangs deeper.
+    /// Sets the indent of the rest of the current line, for the case that it is broken.
     pub(crate) fn hang(&mut self, columns: usize) {
         self.hang = columns.min(self.width.saturating_sub(self.indent) / 2);
     }
 
-    /// More text, in an ink.
+    /// Adds text in a style.
     pub(crate) fn push_in(&mut self, text: &str, ink: TextStyle, out: &mut String) {
         for c in text.chars() {
             match c {
@@ -74,7 +74,7 @@ impl WordWrapper {
         }
     }
 
-    /// The end: what was held back.
+    /// Ends the text, and emits the held rest.
     pub(crate) fn finish(&mut self, out: &mut String) {
         self.flush(out);
         self.spaces = 0;
@@ -151,7 +151,7 @@ impl WordWrapper {
     }
 }
 
-/// A whole text at once.
+/// Wraps a whole text at once.
 pub(crate) fn wrapped(text: &str, column: usize, indent: usize, width: usize) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     let mut wrap = WordWrapper::new(column, indent, width);
@@ -160,7 +160,7 @@ pub(crate) fn wrapped(text: &str, column: usize, indent: usize, width: usize) ->
     out
 }
 
-/// A painted line that is too wide, broken between words; what is broken off hangs below `hanging` columns.
+/// Breaks a painted line that is too wide between words. The rest hangs below `hanging` columns.
 pub(crate) fn broken(line: &str, hanging: usize, columns: usize) -> String {
     let mut text = String::with_capacity(line.len() + hanging);
     let mut used = 0;
@@ -178,8 +178,8 @@ pub(crate) fn broken(line: &str, hanging: usize, columns: usize) -> String {
     text
 }
 
-/// Painted lines as a terminal can show them: what is too wide is broken, and hangs below its first words, or below
-/// what stands behind its label.
+/// Breaks painted lines that are too wide for the terminal. The rest of a line hangs below its first words,
+/// or below the text behind its label.
 pub(crate) fn fitting(text: &str, columns: usize) -> String {
     let fit = |line: &str| match visible(line) {
         shown if width(shown.trim_end()) <= columns => line.to_owned(),
@@ -188,7 +188,7 @@ pub(crate) fn fitting(text: &str, columns: usize) -> String {
     text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
 }
 
-/// The column of what stands behind the first gap of a line, else of its first word.
+/// Returns the column of the text behind the first gap of a line, else of its first word.
 fn hanging(line: &str) -> usize {
     let words = line.trim_start();
     let indent = line.len() - words.len();

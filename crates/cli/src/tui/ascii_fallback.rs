@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use crate::environment::CliEnvironment;
 use crate::term::text::char_width;
 
-/// Which characters the terminal shows.
+/// The set of characters that the terminal shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum GlyphSet {
-    /// All.
+    /// All characters.
     #[default]
     Unicode,
     /// The first 128.
@@ -16,7 +16,7 @@ pub(crate) enum GlyphSet {
 }
 
 impl GlyphSet {
-    /// What the locale says. One that says nothing is no reason to do without.
+    /// Returns the glyph set that the locale allows. A locale that says nothing is no reason for ASCII.
     pub(crate) fn of(place: &CliEnvironment) -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| place.variable(name));
         let speaks = |locale: &str| {
@@ -26,7 +26,7 @@ impl GlyphSet {
         if locale.is_none_or(speaks) { Self::Unicode } else { Self::Ascii }
     }
 
-    /// The text as the terminal can show it, as wide as it was.
+    /// Returns the text as the terminal can show it, in its old width.
     pub(crate) fn set(self, text: &str) -> Cow<'_, str> {
         if self == Self::Unicode || text.is_ascii() {
             return Cow::Borrowed(text);

@@ -1,16 +1,16 @@
-//! What may stand behind a slash, while it is being typed.
+//! The completion of slash commands while they are typed.
 
 /// A command: how it is typed, and what it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlashCommandHelp {
     /// `/recall WORDS`
     pub(crate) usage: String,
-    /// `find anything that was said …`
+    /// The description, for example `find anything that was said …`.
     pub(crate) does: String,
 }
 
 impl SlashCommandHelp {
-    /// `/recall`
+    /// Returns the name, for example `/recall`.
     pub(crate) fn name(&self) -> &str {
         self.usage.split(' ').next().unwrap_or_default()
     }
@@ -26,7 +26,7 @@ impl SlashCommandHelp {
 pub(crate) struct CommandCompletion {
     commands: Vec<SlashCommandHelp>,
     chosen: usize,
-    /// What somebody did not want completed.
+    /// The text whose completion the person declined.
     declined: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl CommandCompletion {
         Self { commands, ..Self::default() }
     }
 
-    /// The commands that `typed` may become, none once it is one and goes on.
+    /// Returns the commands that `typed` may become. None once the text is a command and continues.
     pub(crate) fn offers(&self, typed: &str) -> Vec<&SlashCommandHelp> {
         if !typed.starts_with('/') || self.declined.as_deref() == Some(typed) {
             return Vec::new();
@@ -43,12 +43,12 @@ impl CommandCompletion {
         self.commands.iter().filter(|command| command.name().starts_with(typed)).collect()
     }
 
-    /// The place of the one that is meant.
+    /// Returns the index of the selected command.
     pub(crate) fn chosen(&self, typed: &str) -> usize {
         self.chosen.min(self.offers(typed).len().saturating_sub(1))
     }
 
-    /// The one that is meant.
+    /// Returns the selected command.
     pub(crate) fn meant(&self, typed: &str) -> Option<SlashCommandHelp> {
         self.offers(typed).get(self.chosen(typed)).map(|command| (*command).clone())
     }
@@ -65,7 +65,7 @@ impl CommandCompletion {
         self.declined = Some(typed.to_owned());
     }
 
-    /// Something else is typed.
+    /// Restarts the completion for another text.
     pub(crate) fn restart(&mut self) {
         (self.chosen, self.declined) = (0, None);
     }

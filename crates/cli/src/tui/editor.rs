@@ -15,7 +15,7 @@ const FOLD_LINES: usize = 5;
 /// A paste of more characters is folded.
 const FOLD_CHARS: usize = 600;
 
-/// A folded paste stands in the text as one character from here on, in a plane that no font of letters uses.
+/// The first character that represents a folded paste in the text, in a plane that no font of letters uses.
 const FIRST_FOLD: u32 = 0xF_0000;
 
 /// The end of that plane's private use.
@@ -33,7 +33,7 @@ pub(crate) struct InputEditor {
 }
 
 impl InputEditor {
-    /// An editor with a text, its cursor at the end.
+    /// Creates an editor with a text, its cursor at the end.
     #[cfg(test)]
     pub(crate) fn with(text: &str) -> Self {
         let mut editor = Self::default();
@@ -46,12 +46,12 @@ impl InputEditor {
         self.text.is_empty()
     }
 
-    /// The text with every fold as its sign: for looking at, and for the place of the cursor.
+    /// Returns the text with every fold as its sign: for looking at, and for the position of the cursor.
     pub(crate) fn folded(&self) -> &str {
         &self.text
     }
 
-    /// The text in full.
+    /// Returns the text in full.
     pub(crate) fn text(&self) -> String {
         let mut text = String::with_capacity(self.text.len());
         for c in self.text.chars() {
@@ -63,14 +63,14 @@ impl InputEditor {
         text
     }
 
-    /// Empty again; what it was.
+    /// Empties the editor, and returns the text.
     pub(crate) fn take(&mut self) -> String {
         let text = self.text();
         self.set("");
         text
     }
 
-    /// Another text, the cursor at its end.
+    /// Replaces the text, and puts the cursor at its end.
     pub(crate) fn set(&mut self, text: &str) {
         let mut killed = std::mem::take(&mut self.killed);
         // The folds go, and their signs with them.
@@ -79,7 +79,7 @@ impl InputEditor {
         self.paste(text);
     }
 
-    /// The place of the cursor in the folded text, in bytes.
+    /// Returns the position of the cursor in the folded text, in bytes.
     pub(crate) fn cursor(&self) -> usize {
         self.cursor
     }
@@ -113,7 +113,7 @@ impl InputEditor {
         }
     }
 
-    /// How a cluster of the text is shown.
+    /// Returns the displayed form of a cluster of the text.
     pub(crate) fn shown<'a>(&self, cluster: &'a str) -> Cow<'a, str> {
         match cluster.chars().next() {
             Some('\t') => Cow::Borrowed("    "),
@@ -125,7 +125,7 @@ impl InputEditor {
         }
     }
 
-    /// Set into rows.
+    /// Sets the text into rows.
     pub(crate) fn layout(&self, columns: usize) -> TextLayout {
         TextLayout::new(&self.text, columns, |cluster| self.shown(cluster))
     }
@@ -159,17 +159,17 @@ impl InputEditor {
         self.moved_to(self.word_end());
     }
 
-    /// To the start of the line.
+    /// Moves to the start of the line.
     pub(crate) fn start(&mut self) {
         self.moved_to(self.line_start());
     }
 
-    /// To the end of the line.
+    /// Moves to the end of the line.
     pub(crate) fn end(&mut self) {
         self.moved_to(self.line_end());
     }
 
-    /// One row up as it is shown in `columns`; `false` in the first.
+    /// Moves one displayed row up in `columns`. Returns `false` in the first.
     pub(crate) fn up(&mut self, columns: usize) -> bool {
         let layout = self.layout(columns);
         let Some(row) = layout.row_of(self.cursor).checked_sub(1) else { return false };
@@ -177,7 +177,7 @@ impl InputEditor {
         true
     }
 
-    /// One row down as it is shown in `columns`; `false` in the last.
+    /// Moves one displayed row down in `columns`. Returns `false` in the last.
     pub(crate) fn down(&mut self, columns: usize) -> bool {
         let layout = self.layout(columns);
         let row = layout.row_of(self.cursor) + 1;
@@ -229,7 +229,7 @@ impl InputEditor {
         self.kill(self.line_start(), self.cursor);
     }
 
-    /// To the end of the line; there the line end itself.
+    /// Deletes to the end of the line; at the end it deletes the line end itself.
     pub(crate) fn kill_to_end(&mut self) {
         let end = self.line_end();
         self.kill(self.cursor, if end == self.cursor { self.after() } else { end });

@@ -1,9 +1,9 @@
-//! What was entered before, and comes back with the up key.
+//! The earlier inputs, which the up key brings back.
 
-/// How much is remembered.
+/// The maximum number of remembered inputs.
 const KEPT: usize = 200;
 
-/// Entries, the oldest first, and where somebody stands among them.
+/// The entries, the oldest first, and the current position among them.
 #[derive(Debug, Default)]
 pub(crate) struct InputHistory {
     entries: Vec<String>,
@@ -12,7 +12,7 @@ pub(crate) struct InputHistory {
 }
 
 impl InputHistory {
-    /// Remembers an entry, once if it repeats the newest; whoever looked back stands at the end again.
+    /// Adds an entry, once if it repeats the newest. The position returns to the end.
     pub(crate) fn remember(&mut self, text: &str) {
         self.at = None;
         if text.trim().is_empty() || self.entries.last().is_some_and(|last| last == text) {
@@ -24,7 +24,7 @@ impl InputHistory {
         }
     }
 
-    /// The entry before; what is being written is kept for the way back.
+    /// Returns the entry before. The draft is kept for the way back.
     pub(crate) fn older(&mut self, draft: &str) -> Option<&str> {
         let at = match self.at {
             None => {
@@ -37,7 +37,7 @@ impl InputHistory {
         self.entries.get(at).map(String::as_str)
     }
 
-    /// The entry after, and at last what was being written.
+    /// Returns the entry after, and at last the draft.
     pub(crate) fn newer(&mut self) -> Option<&str> {
         let at = self.at? + 1;
         if at == self.entries.len() {

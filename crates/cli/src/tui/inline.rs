@@ -16,17 +16,17 @@ use crate::term::text::width;
 use super::ascii_fallback::GlyphSet;
 use super::paint::codes;
 
-/// The terminal shows nothing of what comes between these until all of it has come.
+/// The codes around a synchronised update: the terminal shows it only when it is complete.
 const BEGIN: &str = "\u{1b}[?2026h\u{1b}[?25l";
 const END: &str = "\u{1b}[?2026l";
 
-/// This row and all below it are cleared. From the second column on: where all of the screen is cleared from its
-/// first cell, tmux puts what stood there into the scrollback.
+/// The escape codes that clear this row and all below. They clear from the second column on: if all of the
+/// screen is cleared from its first cell, tmux puts the old content into the scrollback.
 const CLEAR: &str = "\r\u{1b}[2K\u{1b}[C\u{1b}[J\r";
 
-/// What is written to.
+/// The output of the live rows.
 pub(crate) trait TerminalWrite: Write {
-    /// The columns that it has now.
+    /// Returns the present number of columns.
     fn columns(&self) -> u16;
 }
 
@@ -38,25 +38,25 @@ pub(crate) struct InlineBackend<W: TerminalWrite> {
     reflows: bool,
     /// Columns of the terminal, and live rows.
     size: Size,
-    /// What the live rows shall show.
+    /// The live rows that the terminal shall show.
     wanted: Buffer,
     /// Rows that the terminal shows otherwise.
     stale: Vec<bool>,
     /// Columns of each row that the terminal shows.
     drawn: Vec<u16>,
-    /// Where the terminal's cursor is.
+    /// The position of the terminal's cursor.
     at: Position,
-    /// Where it shall be, if it is to be seen.
+    /// The position that the cursor shall have, if it is to be seen.
     cursor: Option<Position>,
     is_cursor_moved: bool,
-    /// Text that goes above.
+    /// The text to print above the live rows.
     above: String,
-    /// Whether the live rows must be made anew.
+    /// `true` if the live rows must be made anew.
     is_lost: bool,
 }
 
 impl<W: TerminalWrite> InlineBackend<W> {
-    /// No live rows yet, in a terminal of `columns`, the cursor in the first column.
+    /// Creates the backend without live rows, in a terminal of `columns`, the cursor in the first column.
     pub(crate) fn new(out: W, columns: u16, glyphs: GlyphSet, reflows: bool) -> Self {
         Self {
             out,
@@ -74,7 +74,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         }
     }
 
-    /// Finished rows: they go above the live ones, and then they are the terminal's.
+    /// Prints finished rows above the live ones. They are the terminal's afterwards.
     pub(crate) fn insert(&mut self, text: &str) {
         for line in text.lines() {
             self.above.push_str(&self.glyphs.set(line));
@@ -83,12 +83,12 @@ impl<W: TerminalWrite> InlineBackend<W> {
         self.is_lost |= !text.is_empty();
     }
 
-    /// So many live rows from now on.
+    /// Sets the number of live rows.
     pub(crate) fn set_rows(&mut self, rows: u16) {
         self.size.height = rows.max(1);
     }
 
-    /// The terminal has this many columns now, and has done with the rows what its kind does.
+    /// Sets the number of columns, after the terminal has rearranged the rows as its kind does.
     pub(crate) fn set_columns(&mut self, columns: u16) {
         let columns = columns.max(1);
         if self.reflows && columns < self.size.width {
@@ -100,7 +100,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         self.is_lost = true;
     }
 
-    /// Everything is drawn again.
+    /// Makes everything be drawn again.
     pub(crate) fn forget(&mut self) {
         self.is_lost = true;
     }
@@ -127,7 +127,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         self.drawn = vec![0];
     }
 
-    /// What goes above, and room for the live rows.
+    /// Writes the text above, and makes room for the live rows.
     fn make_room(&mut self, frame: &mut String) {
         self.go_home(frame);
         frame.push_str(&self.above);
@@ -167,7 +167,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         self.at.x = columns;
     }
 
-    /// A row without the blanks at its end, and its columns.
+    /// Returns a row without the blanks at its end, and its columns.
     fn row(&self, y: u16) -> (String, u16) {
         let cells: Vec<&Cell> =
             (0..self.wanted.area.width).filter_map(|x| self.wanted.cell((x, y))).collect();

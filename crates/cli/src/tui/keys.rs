@@ -1,8 +1,8 @@
-//! What a key means.
+//! The meaning of keys.
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// Something a person does.
+/// An action of the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyAction {
     Insert(char),
@@ -33,7 +33,7 @@ pub(crate) enum KeyAction {
 }
 
 impl KeyAction {
-    /// The action of a key, if it has one.
+    /// Returns the action of a key, if it has one.
     pub(crate) fn of(key: &KeyEvent) -> Option<Self> {
         if key.kind == KeyEventKind::Release {
             return None;
@@ -58,6 +58,7 @@ impl KeyAction {
             KeyCode::End => Self::End,
             KeyCode::Up => Self::Up,
             KeyCode::Down => Self::Down,
+            // AltGr arrives as Control with Alt. Such a key writes its character.
             KeyCode::Char(c) if control && !alt => return of_control(c.to_ascii_lowercase()),
             KeyCode::Char(c) if alt && !control => return of_alt(c),
             KeyCode::Char(c) => Self::Insert(c),
@@ -66,16 +67,17 @@ impl KeyAction {
     }
 }
 
-/// More keys at once than anybody types.
+/// A number of simultaneous keys that nobody types.
 const TYPED_AT_ONCE: usize = 8;
 
-/// Returns whether what came at once looks like the beginning of a paste that the terminal did not mark.
+/// Reports whether events that arrived together look like the beginning of a paste that the terminal did not
+/// mark.
 pub(crate) fn is_paste(batch: &[Event]) -> bool {
     batch.len() > TYPED_AT_ONCE && batch.iter().all(|event| letter(event).is_some())
 }
 
-/// What came at once, as actions. Letters with a line end between them are a paste that the terminal did not mark:
-/// nobody types so fast, and its line ends send nothing.
+/// Returns the actions of key events that arrived together. Letters with a line end between them are a paste
+/// that the terminal did not mark: nobody types so fast, and its line ends send nothing.
 pub(crate) fn actions(batch: &[Event]) -> Vec<KeyAction> {
     let mut done = Vec::new();
     for run in batch.chunk_by(|a, b| letter(a).is_some() == letter(b).is_some()) {
@@ -93,7 +95,7 @@ pub(crate) fn actions(batch: &[Event]) -> Vec<KeyAction> {
     done
 }
 
-/// What a key writes, if it does no more than that.
+/// Returns the character that a key writes, if it does no more than that.
 fn letter(event: &Event) -> Option<char> {
     match KeyAction::of(&event.as_key_press_event()?)? {
         KeyAction::Insert(c) => Some(c),
@@ -103,7 +105,7 @@ fn letter(event: &Event) -> Option<char> {
     }
 }
 
-/// As the shells have it.
+/// Returns the action of a control key, as the shells have it.
 fn of_control(c: char) -> Option<KeyAction> {
     Some(match c {
         'a' => KeyAction::Start,

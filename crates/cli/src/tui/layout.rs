@@ -43,12 +43,12 @@ impl TextLayout {
         Self { rows }
     }
 
-    /// The rows, as stretches of the text.
+    /// Returns the rows, as ranges of the text.
     pub(crate) fn rows(&self) -> &[Range<usize>] {
         &self.rows
     }
 
-    /// The row in which a byte stands. What ends one row and begins the next stands in the next.
+    /// Returns the row of a byte. A byte that ends one row and begins the next belongs to the next.
     pub(crate) fn row_of(&self, byte: usize) -> usize {
         self.rows.iter().rposition(|row| row.start <= byte).unwrap_or(0)
     }

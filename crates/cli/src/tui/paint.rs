@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::term::text::width;
 
-/// A painted text in rows of at most `columns`.
+/// Sets a painted text in rows of at most `columns`.
 pub(crate) fn rows(text: &str, columns: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     let mut row = SpanRow::default();
@@ -43,7 +43,7 @@ impl SpanRow {
     }
 }
 
-/// The stretches of one style each, in order.
+/// Returns the stretches of one style each, in order.
 fn pieces(text: &str) -> Vec<(Style, &str)> {
     let mut style = Style::default();
     let mut pieces = Vec::new();
@@ -71,7 +71,7 @@ fn painted(style: Style, code: &str) -> Style {
     }
 }
 
-/// The codes that paint so, from no paint at all; empty for none.
+/// Returns the codes for a style, starting without paint. Empty for no style.
 pub(crate) fn codes(style: (Color, Modifier)) -> String {
     let (colour, modifier) = style;
     let mut codes = String::new();

@@ -24,32 +24,32 @@ use super::view::LiveRows;
 /// Pastes are marked.
 const BEGIN: &str = "\u{1b}[?2004h";
 
-/// Shift-Enter is told from Enter.
+/// The code that makes the terminal tell Shift-Enter from Enter.
 const NAME_KEYS: &str = "\u{1b}[>1u";
 
-/// All of it undone, the cursor seen, no paint.
+/// The codes that undo all modes, show the cursor and end all paint.
 const END: &str = "\u{1b}[?2026l\u{1b}[?2004l\u{1b}[?25h\u{1b}[0m";
 const NAME_NO_KEYS: &str = "\u{1b}[<1u";
 
-/// More of a paste comes within this time.
+/// The maximum time between two parts of a paste.
 const GAP: Duration = Duration::from_millis(25);
 
 /// A stop takes effect within this time.
 const STOPPING: Duration = Duration::from_millis(50);
 
-/// What a terminal is taken for whose size nobody knows.
+/// The size that is assumed for a terminal of unknown size.
 const USUAL: (usize, usize) = (80, 24);
 
-/// Whether a terminal is taken, and whether keys are named there.
+/// `true` while this process has taken the terminal. `KEYS_NAMED` says whether keys are named there.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static KEYS_NAMED: AtomicBool = AtomicBool::new(false);
 
-/// Where the last words of other threads go while it is.
+/// The receiver of other threads' last words while the terminal is taken.
 static LAST_WORDS: Mutex<Option<UnboundedSender<ScreenInput>>> = Mutex::new(None);
 
 static PANICS: Once = Once::new();
 
-/// What comes from outside.
+/// An input from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScreenInput {
     /// A key, or a paste.
@@ -58,7 +58,7 @@ pub(crate) enum ScreenInput {
     Resized,
     /// A log line.
     Logged(String),
-    /// The terminal is gone.
+    /// The terminal has ended.
     Gone,
 }
 
@@ -75,6 +75,7 @@ struct FrameStdout;
 impl Write for FrameStdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut usual = io::stdout().lock();
+        // Text that was printed line by line must not appear after the frame.
         usual.flush()?;
         Ok(rustix::io::write(&usual, bytes)?)
     }
@@ -99,6 +100,7 @@ impl TerminalScreen {
         let inline = InlineBackend::new(FrameStdout, columns(), manners.glyphs, manners.reflows);
         let terminal = Terminal::new(inline).map_err(unusable)?;
         let (sender, heard) = unbounded_channel();
+        // Installed before the terminal is taken, so that no panic can leave the terminal in raw mode.
         give_back_on_panic();
         take(manners).map_err(unusable)?;
         let screen = Self { terminal, manners, heard };
@@ -108,7 +110,7 @@ impl TerminalScreen {
         Ok(screen)
     }
 
-    /// The next thing that comes from outside.
+    /// Returns the next input from outside.
     pub(crate) async fn next(&mut self) -> ScreenInput {
         self.heard.recv().await.unwrap_or(ScreenInput::Gone)
     }
@@ -125,7 +127,7 @@ impl TerminalScreen {
         Ok(())
     }
 
-    /// The terminal has another size; the one it has now.
+    /// Adopts the terminal's new size, and returns it.
     pub(crate) fn resized(&mut self) -> (usize, usize) {
         let size = size();
         self.terminal.backend_mut().set_columns(u16::try_from(size.0).unwrap_or(u16::MAX));
@@ -137,7 +139,7 @@ impl TerminalScreen {
         self.terminal.backend_mut().forget();
     }
 
-    /// Back to the shell, until it calls.
+    /// Suspends to the shell, until the shell resumes this process.
     ///
     /// # Errors
     /// The terminal's.
@@ -145,6 +147,8 @@ impl TerminalScreen {
         self.terminal.backend_mut().erase()?;
         give_back();
         kill_current_process_group(Signal::TSTP)?;
+        // The signal takes effect a moment later. Without the pause the terminal would be taken again before
+        // the stop.
         std::thread::sleep(STOPPING);
         take(self.manners)
     }
@@ -154,6 +158,7 @@ impl Drop for TerminalScreen {
     fn drop(&mut self) {
         log::redirect(None);
         *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // After a panic the terminal has been given back already.
         if TAKEN.load(Ordering::SeqCst) {
             let _ = self.terminal.backend_mut().erase();
         }
@@ -185,7 +190,7 @@ fn take(manners: TerminalProfile) -> io::Result<()> {
     out::data(&format!("{BEGIN}{}", if manners.names_keys { NAME_KEYS } else { "" }))
 }
 
-/// Once; what is not taken is not given back.
+/// Gives the terminal back, once, and only if it was taken.
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let keys = if KEYS_NAMED.load(Ordering::SeqCst) { NAME_NO_KEYS } else { "" };
@@ -194,13 +199,14 @@ fn give_back() {
     }
 }
 
-/// The thread that draws gives the terminal back before it says why it panicked. The others have their last words
-/// put above the live rows.
+/// Installs a panic hook. The drawing thread gives the terminal back before it prints its panic. Other
+/// threads have their last words put above the live rows.
 fn give_back_on_panic() {
     PANICS.call_once(|| {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             let is_ours = std::thread::current().name() == Some("main");
+            // The panicking thread may hold the lock itself.
             let words = LAST_WORDS.try_lock().ok().and_then(|words| words.clone());
             match words.filter(|_| !is_ours) {
                 Some(words) => {
@@ -218,7 +224,7 @@ fn give_back_on_panic() {
     });
 }
 
-/// Reads what comes, what comes at once together, until nothing comes any more or nobody listens.
+/// Reads input and joins events that arrive together, until there is no more input or no receiver.
 fn listen(sender: &UnboundedSender<ScreenInput>) {
     while let Ok(first) = read() {
         let mut batch = vec![first];

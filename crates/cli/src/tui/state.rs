@@ -1,5 +1,5 @@
-//! What the interface knows: what was said, what goes on, what is typed. Keys and happenings go in; rows and
-//! wishes come out. It knows no session, no clock and no terminal.
+//! The state of the interface: the transcript, the activity, the typed text. Keys and events enter; rows and
+//! commands leave. The state knows no session, no clock and no terminal.
 
 use longhaul_core::ids::Millis;
 
@@ -18,10 +18,10 @@ use super::editor::InputEditor;
 use super::history::InputHistory;
 use super::keys::KeyAction;
 
-/// How long a second Ctrl-C counts as the second. Milliseconds.
+/// The maximum time between two presses of Ctrl-C that count as a double press, in milliseconds.
 const TWICE: Millis = 2_000;
 
-/// How long a hint stays. Milliseconds.
+/// The time that a hint stays, in milliseconds.
 const HINT: Millis = 4_000;
 
 /// The widest line that is comfortable to read, in columns.
@@ -33,7 +33,7 @@ const INDENT: usize = 7;
 /// The narrowest that is drawn for.
 const NARROWEST: usize = 16;
 
-/// What a key asks of whoever holds the session.
+/// A key's command for the owner of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UiCommand {
     /// A message, a command or an answer was entered.
@@ -42,11 +42,11 @@ pub(crate) enum UiCommand {
     Change { id: String, text: String },
     /// The run is to end.
     Cancel,
-    /// Out.
+    /// The interface ends.
     Leave,
     /// Back to the shell for a while.
     Suspend,
-    /// Everything is to be drawn again.
+    /// Everything must be drawn again.
     Redraw,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum UiCommand {
 pub(crate) struct QueuedMessageRow {
     pub(crate) id: String,
     pub(crate) text: String,
-    /// Whether it is text and nothing else: it can be edited here.
+    /// `true` if the message is text and nothing else. Such a message can be edited here.
     pub(crate) is_text: bool,
 }
 
@@ -63,14 +63,14 @@ pub(crate) struct QueuedMessageRow {
 #[derive(Clone, Debug)]
 struct ApprovalPrompt {
     tool: String,
-    /// What was being written when it came.
+    /// The draft that was being written when the question came.
     draft: InputEditor,
 }
 
 /// The interface.
 #[derive(Debug)]
 pub(crate) struct UiState {
-    /// What was said.
+    /// The transcript of the conversation.
     pub(crate) transcript: TranscriptRenderer,
     /// The meter.
     pub(crate) meter: ContextMeterBar,
@@ -93,7 +93,7 @@ pub(crate) struct UiState {
 }
 
 impl UiState {
-    /// Nothing said, in a terminal of this size.
+    /// Creates an empty state, in a terminal of this size.
     pub(crate) fn new(
         style: TextPainter,
         columns: usize,
@@ -124,7 +124,7 @@ impl UiState {
         state
     }
 
-    /// The terminal has this size now.
+    /// Sets the size of the terminal.
     pub(crate) fn resize(&mut self, columns: usize, rows: usize) {
         self.size = (columns, rows);
         (self.columns, self.rows) = (columns.max(NARROWEST), rows.max(2));
@@ -145,7 +145,7 @@ impl UiState {
         lines.lines().map(|line| self.broken(line) + "\n").collect()
     }
 
-    /// A line that was set for a wider terminal, or for none, as this one can show it.
+    /// Breaks a line that was set for a wider terminal, or for none, to fit this one.
     pub(super) fn broken(&self, line: &str) -> String {
         let text = visible(line);
         if width(&text) < self.columns {
@@ -156,7 +156,7 @@ impl UiState {
         broken(line, hanging, self.columns - 1)
     }
 
-    /// What is left, the unfinished line too.
+    /// Returns the remaining text, the unfinished line too.
     pub(crate) fn rest(&mut self) -> String {
         let mut rest = self.finished();
         rest.push_str(&std::mem::take(&mut self.tail));
@@ -179,7 +179,7 @@ impl UiState {
         self.transcript.take(happening, now);
     }
 
-    /// Whether a run goes on.
+    /// Sets whether a run is active.
     pub(crate) fn set_busy(&mut self, is_busy: bool, works: bool) {
         self.is_busy = is_busy;
         if !is_busy && !works {
@@ -187,7 +187,7 @@ impl UiState {
         }
     }
 
-    /// What waits. A message that was taken while somebody changed it is a new one.
+    /// Sets the waiting messages. A message that was taken while somebody changed it becomes a new one.
     pub(crate) fn set_queue(&mut self, queue: Vec<QueuedMessageRow>, now: Millis) {
         self.queue = queue;
         let is_gone = |id: &String| self.queue.iter().all(|waiting| waiting.id != *id);
@@ -197,7 +197,7 @@ impl UiState {
         }
     }
 
-    /// The tool of the question that is open. What was being written waits until it is answered.
+    /// Sets the tool of the open question. The draft waits until the question is answered.
     pub(crate) fn set_asked(&mut self, tool: Option<&str>) {
         match (tool, self.asked.take()) {
             (Some(tool), Some(asked)) => self.asked = Some(ApprovalPrompt { tool: tool.to_owned(), ..asked }),
@@ -211,18 +211,18 @@ impl UiState {
         }
     }
 
-    /// The tool that waits for an answer.
+    /// Returns the tool that waits for an answer.
     pub(super) fn asked(&self) -> Option<&str> {
         self.asked.as_ref().map(|asked| asked.tool.as_str())
     }
 
-    /// The place in the queue of the message that is being changed.
+    /// Returns the position in the queue of the message that is being changed.
     pub(super) fn changing(&self) -> Option<usize> {
         let id = self.changing.as_ref()?;
         self.queue.iter().position(|waiting| waiting.id == *id).map(|at| at + 1)
     }
 
-    /// What was entered in earlier times.
+    /// Adds an input of an earlier chat to the history.
     pub(crate) fn remember(&mut self, text: &str) {
         self.history.remember(text);
     }
@@ -232,17 +232,17 @@ impl UiState {
         self.hint = Some((text.to_owned(), now + HINT));
     }
 
-    /// The hint of the moment.
+    /// Returns the present hint.
     pub(super) fn hinted(&self, now: Millis) -> Option<&str> {
         self.hint.as_ref().filter(|(_, until)| now < *until).map(|(text, _)| text.as_str())
     }
 
-    /// What may be completed: nothing but the start of a text of one word.
+    /// Returns the text that may be completed: the start of a text of one word, and nothing else.
     pub(super) fn typed(&self) -> &str {
         self.editor.folded()
     }
 
-    /// Does what a key means; what remains is a wish.
+    /// Handles a key's action. Returns a command if the owner of the session has to act.
     pub(crate) fn act(&mut self, action: KeyAction, now: Millis) -> Option<UiCommand> {
         match action {
             KeyAction::Enter => return self.enter(now),
@@ -297,7 +297,7 @@ impl UiState {
         }
     }
 
-    /// Among the offers, in the text, in the queue, in the history: whichever is there first.
+    /// Moves up in the first of these that is there: the offers, the text, the queue, the history.
     fn up(&mut self) {
         if self.completion.offers(self.typed()).len() > 1 {
             return self.completion.step(self.editor.folded(), false);
@@ -368,7 +368,8 @@ impl UiState {
         Some(UiCommand::Entered(text))
     }
 
-    /// Once cancels, twice leaves; what is written goes first where nothing is to be cancelled.
+    /// Handles Ctrl-C: the first cancels, the second leaves. If nothing can be cancelled, the draft is
+    /// dropped first.
     fn interrupt(&mut self, now: Millis, again: &str) -> Option<UiCommand> {
         if self.changing.take().is_some() {
             self.editor.set("");

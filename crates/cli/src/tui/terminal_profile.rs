@@ -1,22 +1,24 @@
-//! What is known of a terminal by its name.
+//! The known properties of terminals, by their names.
 
 use crate::environment::CliEnvironment;
 
 use super::ascii_fallback::GlyphSet;
 
-/// What a terminal does and shows.
+/// The abilities of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TerminalProfile {
-    /// Which characters it shows.
+    /// The characters that the terminal shows.
     pub(crate) glyphs: GlyphSet,
-    /// Whether rows that no longer fit become two when it is made narrower; otherwise they are cut.
+    /// `true` if rows that no longer fit become two when the terminal is made narrower. Otherwise they are
+    /// cut.
     pub(crate) reflows: bool,
-    /// Whether it can be asked to tell Shift-Enter from Enter. One that cannot is silent, but for this one.
+    /// `true` if the terminal can be asked to tell Shift-Enter from Enter. Terminals that cannot ignore the
+    /// request silently, but the Linux console does not.
     pub(crate) names_keys: bool,
 }
 
 impl TerminalProfile {
-    /// By what the surroundings say.
+    /// Returns the profile that the environment suggests.
     pub(crate) fn of(place: &CliEnvironment) -> Self {
         let term = place.variable("TERM").unwrap_or_default();
         let is = |name: &str| term == name || term.starts_with(&format!("{name}-"));

@@ -1,4 +1,4 @@
-//! The live rows: the line that comes in, what runs, what waits, the meter, the input, and what helps with it.
+//! The live rows: the streaming line, running tools, waiting messages, the meter, the input, and its help.
 
 use longhaul_core::ids::Millis;
 use ratatui::Frame;
@@ -18,13 +18,13 @@ const TOOLS: usize = 4;
 /// Commands offered at once.
 const OFFERS: usize = 6;
 
-/// From this many rows on there is room for an empty one.
+/// The number of rows from which there is room for an empty one.
 const ROOMY: usize = 16;
 
 /// Columns of a message that waits.
 const CHIP: usize = 28;
 
-/// Where the commands' descriptions stand.
+/// The column of the commands' descriptions.
 const USAGE: usize = 18;
 
 /// The live rows, ready to be drawn.
@@ -35,7 +35,7 @@ pub(crate) struct LiveRows {
 }
 
 impl LiveRows {
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub(crate) fn rows(&self) -> u16 {
         u16::try_from(self.lines.len()).unwrap_or(u16::MAX)
     }
@@ -52,7 +52,7 @@ impl LiveRows {
 }
 
 impl UiState {
-    /// The live rows as they are at `now`.
+    /// Returns the live rows at `now`.
     pub(crate) fn view(&self, now: Millis) -> LiveRows {
         let (input, cursor) = self.input();
         let help = self.help(now);
@@ -79,7 +79,7 @@ impl UiState {
         paint::rows(text, self.columns).into_iter().next().unwrap_or_default()
     }
 
-    /// The line of an answer that is coming in.
+    /// Returns the last line of a streaming answer.
     fn tail(&self) -> Vec<Line<'static>> {
         if self.tail.is_empty() {
             return Vec::new();
@@ -100,7 +100,7 @@ impl UiState {
         rows
     }
 
-    /// What waits, numbered, as much as there is room for.
+    /// Returns the waiting messages, numbered, as many as there is room for.
     fn chips(&self) -> Option<Line<'static>> {
         let mut used = width("  queued");
         let mut row = format!("  {}", self.style.dim("queued"));
@@ -124,7 +124,7 @@ impl UiState {
         self.line(&self.activity.line(&self.meter, waits, self.width(), self.style, now))
     }
 
-    /// What stands before the input.
+    /// Returns the mark before the input.
     fn mark(&self) -> String {
         match (self.asked(), self.changing()) {
             (Some(tool), _) => format!("{}? y/n/a › ", fit(&one_line(tool), self.columns / 3)),
@@ -138,7 +138,7 @@ impl UiState {
         self.columns.saturating_sub(width(&self.mark()) + 1).max(2)
     }
 
-    /// The rows of the input, and where in them the cursor is: column and row.
+    /// Returns the rows of the input, and the cursor's column and row in them.
     fn input(&self) -> (Vec<Line<'static>>, (usize, usize)) {
         let mark = self.mark();
         let painted = match self.asked().is_some() || self.changing().is_some() {
@@ -182,7 +182,7 @@ impl UiState {
         }
     }
 
-    /// Below the input: the commands it may become, or a hint.
+    /// Returns the rows below the input: the commands that it may become, or a hint.
     fn help(&self, now: Millis) -> Vec<Line<'static>> {
         let offers = self.completion.offers(self.typed());
         let chosen = self.completion.chosen(self.typed());

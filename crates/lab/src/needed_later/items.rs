@@ -1,4 +1,4 @@
-//! What an agent uses by its exact letters.
+//! The items that an agent uses by their exact letters.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ const LONGEST: usize = 200;
 /// A path, an identifier, a number or an error line, letter for letter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VerbatimItem {
-    /// Its letters.
+    /// The letters of the item.
     pub text: String,
-    /// What it is: `paths`, `identifiers`, `numbers`, `errorLines`.
+    /// The class of the item: `paths`, `identifiers`, `numbers`, `errorLines`.
     pub class: &'static str,
 }
 
@@ -25,7 +25,7 @@ impl VerbatimItem {
     }
 }
 
-/// The items of an answer: of its text and its calls' arguments. Each once.
+/// Returns the items of an answer: of its text and its calls' arguments. Each once.
 pub fn items(text: &str) -> BTreeSet<VerbatimItem> {
     let mut found = BTreeSet::new();
     for line in text.lines() {
@@ -35,7 +35,7 @@ pub fn items(text: &str) -> BTreeSet<VerbatimItem> {
     found
 }
 
-/// A line that says what went wrong, or the part of it that is quoted.
+/// Finds the line that describes an error, or the part of it that is quoted.
 fn read_error_lines(line: &str, found: &mut BTreeSet<VerbatimItem>) {
     if !is_error_line(line) {
         return;
@@ -90,7 +90,8 @@ fn is_plain_number(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// At least three digits, or a unit: smaller numbers are everywhere. Dates and times too.
+/// Reports whether a word is a telling number: at least three digits, or a unit. Smaller numbers are
+/// everywhere. Dates and times count too.
 fn is_number(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let end = word.find(|char: char| !char.is_ascii_digit() && !".:-/".contains(char)).unwrap_or(word.len());
@@ -106,7 +107,7 @@ fn is_code(word: &str) -> bool {
     word.len() >= 5 && plain && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }
 
-/// `1.2.3`, `v0.11.0-rc.1`.
+/// Reports whether a word is a version, like `1.2.3` or `v0.11.0-rc.1`.
 fn is_version(word: &str) -> bool {
     let numbers = word.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default();
     let mut parts = numbers.split('.');
@@ -131,7 +132,7 @@ fn is_apart(edge: Option<char>, beside: Option<char>) -> bool {
     !(edge.is_some_and(is_word) && beside.is_some_and(is_word))
 }
 
-/// `100` is not in `100.5`.
+/// Reports whether an item continues in the text: `100` is not in `100.5`.
 fn goes_on(item: &str, next: Option<char>, then: Option<char>) -> bool {
     let is_digit = |char: Option<char>| char.is_some_and(|char| char.is_ascii_digit());
     is_digit(item.chars().next_back()) && next == Some('.') && is_digit(then)

@@ -1,4 +1,4 @@
-//! What the agent had before it answered, and the queries that can be made of it.
+//! The text that the agent had before an answer, and the recall queries that can be made of it.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
@@ -14,9 +14,9 @@ pub(super) struct ViewBeforeAnswer<'a> {
     recording: &'a SessionRecording,
     study: &'a NeedIndex,
     next: usize,
-    /// Of entries with the same text only the first says whether they are shown.
+    /// The entries that are shown. Of entries with the same text only the first is marked.
     shown: Vec<bool>,
-    /// What is shown and is no message as it was: summaries, notes, what is left of a message.
+    /// The shown texts that are no unchanged message: summaries, notes, remains of a message.
     others: Vec<&'a str>,
     /// Their words.
     other_words: OnceCell<HashSet<String>>,
@@ -53,7 +53,7 @@ impl<'a> ViewBeforeAnswer<'a> {
             || self.others.iter().any(|text| items::is_in(&need.text, text))
     }
 
-    /// Returns whether a word, written small, stands in view as a word of its own.
+    /// Reports whether a lower-case word is in view as a word of its own.
     fn holds_word(&self, word: &str) -> bool {
         let mut entries = self.study.index.texts_with(word, self.next).rev();
         entries.any(|at| self.shows(at)) || self.other_words().contains(word)
@@ -63,13 +63,13 @@ impl<'a> ViewBeforeAnswer<'a> {
         self.other_words.get_or_init(|| self.others.iter().flat_map(|text| words(text)).collect())
     }
 
-    /// The words of the answer that are in view, the rarest first.
+    /// Returns the words of the answer that are in view, the rarest first.
     pub(super) fn words_of_answer(&self) -> Option<String> {
         let answer = words(&self.recording.entries[self.next].text).collect();
         self.rarest_words_query(answer)
     }
 
-    /// The rarest words of what a person typed last.
+    /// Returns the rarest words of the person's last message.
     pub(super) fn words_of_task(&self) -> Option<String> {
         let entries = &self.recording.entries[..self.next];
         let typed = entries.iter().rposition(|entry| entry.kind == LogEntryKind::Typed);

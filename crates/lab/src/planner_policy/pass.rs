@@ -1,5 +1,5 @@
-//! What a run does about its window around a step: the only place here that knows how plans are asked for and carried
-//! out. It goes the way of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
+//! The steps of a run around its window. No other module here asks for plans and carries them out. The order
+//! is the one of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EventBody, ViewEdit, ViewOperation};
@@ -18,10 +18,11 @@ use crate::replay::ReplayOptions;
 use crate::score::{ScriptedSummariser, SummaryTask};
 use crate::summary::{length_tokens, recorded_summary, stand_in_summary};
 
-/// How often one step is planned for at most: as in a run, again only if the first plan was of no use.
+/// The maximum number of plans for one step. As in a run, a second plan is made only if the first was of no
+/// use.
 const MOST_PLANS: usize = 3;
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Default)]
 pub(crate) struct WindowPassResult {
     pub(crate) side_calls: Vec<SideCall>,
@@ -56,19 +57,20 @@ impl CommittedEdit {
 struct SummaryAnswers {
     calls: Vec<SideCall>,
     texts: Vec<String>,
-    /// Whether every request was answered with something that the draft takes.
+    /// `true` if every request was answered with something that the draft takes.
     is_complete: bool,
 }
 
-/// A summary that is written while work goes on.
+/// A background summary that is being written.
 pub(crate) struct PendingSummaryDraft {
     draft: Box<SummaryDraft>,
-    /// When it is done, if times are known; else it is done by the step after the next.
+    /// The time at which the summary is done, if times are known. Otherwise the step after the next finds it
+    /// done.
     ready_at: Option<Millis>,
     ready_step: u64,
-    /// Whether it will never be done.
+    /// `true` if the summary will never be done.
     void: bool,
-    /// The edit whose extract stands in its place until it is done.
+    /// The edit with the fallback extract that is shown until the summary is done.
     stand_in: Option<EditId>,
 }
 
@@ -86,7 +88,7 @@ impl PendingSummaryDraft {
     }
 }
 
-/// The strategy of that name, everything else as it is by default.
+/// Returns the default policy with the strategy of a name.
 pub(crate) fn usual_policy(strategy: &str) -> Option<plan::CompactionPolicy> {
     strategy::by_name(strategy).map(plan::CompactionPolicy::new)
 }
@@ -238,7 +240,7 @@ pub(crate) fn look_ahead(
     calls
 }
 
-/// The draft with the summary that stands in for a model's, or without a model's, or nothing.
+/// Returns the draft's edit: with the stand-in's summary, or without a model's, or nothing.
 fn complete_draft(
     log: &mut PolicyLog,
     policy: &plan::CompactionPolicy,
@@ -302,7 +304,7 @@ fn answer_requests(
     SummaryAnswers { calls, texts, is_complete: draft.is_written() }
 }
 
-/// The stand-in's summary of what the model would have been shown of what goes.
+/// Returns the stand-in's summary of the removed messages, as far as the model would have been shown them.
 fn summary_text(
     log: &PolicyLog,
     draft: &SummaryDraft,
@@ -316,8 +318,8 @@ fn summary_text(
     stand_in_summary(&texts, length_tokens(covered, Some(request.max_output_tokens)), counter)
 }
 
-/// The messages that a summary is about and that its writer is shown: for a request of its own those whose text it has,
-/// and the summary of what came before if it has that.
+/// Returns the messages that a summary is about and that its writer is shown. For a request of its own these
+/// are the messages whose text it has, and the earlier summary if it has one.
 fn summary_source_messages(
     log: &PolicyLog,
     draft: &SummaryDraft,
@@ -337,7 +339,7 @@ fn summary_source_messages(
     so_far.into_iter().chain(gone).collect()
 }
 
-/// The messages that a pruning agent is asked about, if this request is for one.
+/// Returns the messages that a pruning agent is asked about, if this request is for one.
 fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value>> {
     let text = request.messages.last()?.text();
     let start = text.find("{\"conversation\":")?;
@@ -345,7 +347,8 @@ fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value
     asked.get("conversation")?.as_array().cloned()
 }
 
-/// An honest pruning agent: what people typed stays, the rest is in the stand-in's summary.
+/// Returns the answer of an honest pruning agent: people's messages stay, the rest is in the stand-in's
+/// summary.
 fn pruned_text(log: &PolicyLog, conversation: &[serde_json::Value], limit_tokens: u64) -> String {
     let (counter, view) = (log.history.counter(), log.history.view());
     let indices = conversation.iter().filter_map(|message| message["index"].as_u64());
@@ -359,7 +362,7 @@ fn pruned_text(log: &PolicyLog, conversation: &[serde_json::Value], limit_tokens
     serde_json::json!({ "prunedConversation": kept, "summary": summary }).to_string()
 }
 
-/// Enough of a message's text to tell whether a transcript has it.
+/// Returns enough of a message's text to tell whether a transcript has the message.
 fn start_of(message: &Message) -> &str {
     const BYTES: usize = 60;
     let texts = message.parts.iter().flat_map(|part| match part {

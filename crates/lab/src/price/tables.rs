@@ -10,7 +10,7 @@ use super::PriceTable;
 
 const MINUTE: Millis = 60_000;
 
-/// All tables.
+/// Returns all tables.
 pub fn all() -> Vec<PriceTable> {
     vec![
         anthropic_sonnet(),
@@ -23,12 +23,12 @@ pub fn all() -> Vec<PriceTable> {
     ]
 }
 
-/// The table of that name.
+/// Returns the table of a name.
 pub fn named(name: &str) -> Option<PriceTable> {
     all().into_iter().find(|prices| prices.name == name)
 }
 
-/// Where the numbers come from: one line for each table, its name first.
+/// Returns the sources of the numbers: one line for each table, its name first.
 pub fn sources() -> Vec<String> {
     [
         "anthropic-sonnet = Claude Sonnet 5, cache of 5 minutes: 2.00 in, 2.50 written, 0.20 read, 10.00 out; \
@@ -57,7 +57,7 @@ pub fn sources() -> Vec<String> {
     .to_vec()
 }
 
-/// Anthropic with the cache of 5 minutes.
+/// Returns Anthropic's prices with the cache of 5 minutes.
 pub fn anthropic_sonnet() -> PriceTable {
     PriceTable {
         name: "anthropic-sonnet".to_owned(),
@@ -70,7 +70,7 @@ pub fn anthropic_sonnet() -> PriceTable {
     }
 }
 
-/// OpenAI up to GPT-5.5: the cache is automatic and writing it free.
+/// Returns OpenAI's prices up to GPT-5.5: the cache is automatic and writing it free.
 pub fn openai_automatic() -> PriceTable {
     PriceTable {
         name: "openai-automatic".to_owned(),
@@ -83,7 +83,7 @@ pub fn openai_automatic() -> PriceTable {
     }
 }
 
-/// OpenAI since GPT-5.6: writing costs a quarter more.
+/// Returns OpenAI's prices since GPT-5.6: writing costs a quarter more.
 pub fn openai_written() -> PriceTable {
     PriceTable {
         name: "openai-written".to_owned(),
@@ -96,7 +96,7 @@ pub fn openai_written() -> PriceTable {
     }
 }
 
-/// Gemini's implicit cache.
+/// Returns the prices of Gemini's implicit cache.
 pub fn gemini_implicit() -> PriceTable {
     PriceTable {
         name: "gemini-implicit".to_owned(),
@@ -109,7 +109,7 @@ pub fn gemini_implicit() -> PriceTable {
     }
 }
 
-/// DeepSeek as of autumn 2026: reading is nearly free, so every broken prefix is dear.
+/// Returns DeepSeek's prices as of autumn 2026: reading is nearly free, so every broken prefix is dear.
 pub fn deepseek() -> PriceTable {
     PriceTable {
         name: "deepseek".to_owned(),
@@ -122,7 +122,7 @@ pub fn deepseek() -> PriceTable {
     }
 }
 
-/// DeepSeek as of 2025: reading costs a quarter, so broken prefixes matter little.
+/// Returns DeepSeek's prices as of 2025: reading costs a quarter, so broken prefixes matter little.
 pub fn deepseek_v3() -> PriceTable {
     PriceTable {
         name: "deepseek-v3".to_owned(),
@@ -135,7 +135,8 @@ pub fn deepseek_v3() -> PriceTable {
     }
 }
 
-/// A model at home: time instead of money. 1 "dollar" is what a million tokens of prefill take.
+/// Returns the "prices" of a model at home: time instead of money. 1 "dollar" is the time of a million tokens
+/// of prefill.
 pub fn local() -> PriceTable {
     PriceTable {
         name: "local".to_owned(),

@@ -1,4 +1,4 @@
-//! What is billed for model calls.
+//! The bill for model calls.
 
 use crate::outcome::BilledTokens;
 use crate::price::PriceTable;
@@ -12,13 +12,13 @@ pub struct ModelCallBill<'a> {
 }
 
 impl<'a> ModelCallBill<'a> {
-    /// Nothing yet.
+    /// Creates an empty bill.
     pub fn new(prices: &'a PriceTable) -> Self {
         Self { prices, billed: BilledTokens::default() }
     }
 
-    /// A request whose prefix the provider keeps if it is long enough. Who takes nothing extra for keeping it bills
-    /// what is new as plain input.
+    /// Adds a request whose prefix the provider keeps if it is long enough. A provider without a price for
+    /// keeping it bills new tokens as plain input.
     pub fn request(&mut self, read: u64, fresh: u64, whole: u64, output: u64) {
         let prices = self.prices;
         let is_kept = prices.cache_life_ms > 0 && whole >= prices.cache_minimum_tokens;
@@ -28,14 +28,14 @@ impl<'a> ModelCallBill<'a> {
         self.billed.output += output;
     }
 
-    /// A request that nothing will follow: nobody pays for keeping it.
+    /// Adds a request that nothing will follow: nobody pays for keeping it.
     pub fn once(&mut self, read: u64, fresh: u64, output: u64) {
         self.billed.uncached += fresh;
         self.billed.cache_read += read;
         self.billed.output += output;
     }
 
-    /// All of it in US dollars.
+    /// Returns the sum in US dollars.
     pub fn cost(&self) -> f64 {
         let (billed, prices) = (&self.billed, self.prices);
         let sum = billed.uncached as f64 * prices.input

@@ -7,25 +7,26 @@ use crate::price::PriceTable;
 /// Names what every request begins with: system prompt and tools.
 pub const FIXED_ID: u64 = 0;
 
-/// What the provider holds of the conversation.
+/// A model of the provider's prompt cache for one conversation.
 #[derive(Clone, Debug)]
 pub struct PromptCacheModel {
     /// Segments in order, by name and tokens.
     held: Vec<(u64, u64)>,
-    /// When it was last written or read.
+    /// The time of the cache's last write or read.
     used_at: Option<Millis>,
     minimum_tokens: u64,
     life_ms: Millis,
 }
 
 impl PromptCacheModel {
-    /// An empty cache with the rules of those prices.
+    /// Creates an empty cache with the rules of a price table.
     pub fn new(prices: &PriceTable) -> Self {
         let (minimum_tokens, life_ms) = (prices.cache_minimum_tokens, prices.cache_life_ms);
         Self { held: Vec::new(), used_at: None, minimum_tokens, life_ms }
     }
 
-    /// Returns whether it holds something at that time. Where times are not known, calls follow each other at once.
+    /// Reports whether the cache holds something at a time. If times are not known, calls follow each other
+    /// at once.
     pub fn is_warm(&self, at: Option<Millis>) -> bool {
         let age = at.zip(self.used_at).map_or(0, |(at, used)| at.saturating_sub(used));
         !self.held.is_empty() && self.life_ms > 0 && age <= self.life_ms
@@ -41,13 +42,14 @@ impl PromptCacheModel {
         if warm { self.readable_tokens(common) } else { 0 }
     }
 
-    /// What of a common prefix of so many tokens is read: too short ones are not cached at all.
+    /// Returns how much of a common prefix is read from the cache. A prefix below the minimum is not cached
+    /// at all.
     pub fn readable_tokens(&self, common_tokens: u64) -> u64 {
         let kept = self.life_ms > 0 && common_tokens >= self.minimum_tokens;
         if kept { common_tokens } else { 0 }
     }
 
-    /// What follows the last request in the provider's hands.
+    /// Appends a message to the cached conversation after the last request.
     pub fn add(&mut self, id: u64, tokens: u64) {
         self.held.push((id, tokens));
     }

@@ -16,17 +16,17 @@ const THREADS: usize = 2;
 /// Makes a policy anew: each replay has its own.
 pub type MakePolicy = Arc<dyn Fn() -> Box<dyn ContextPolicy> + Send + Sync>;
 
-/// How large a window is.
+/// The size of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayWindow {
-    /// So many tokens.
+    /// A fixed number of tokens.
     Tokens(u64),
-    /// So much of what the recording would have at most, in percent.
+    /// A share of the recording's largest request, in percent.
     PercentOfPeak(u32),
 }
 
 impl ReplayWindow {
-    /// In tokens, for that recording.
+    /// Returns the window in tokens, for a recording.
     pub fn tokens(self, recording: &SessionRecording) -> u64 {
         match self {
             Self::Tokens(tokens) => tokens,
@@ -42,21 +42,21 @@ impl ReplayWindow {
     }
 }
 
-/// One replay.
+/// One replay: a recording, a window and prices.
 #[derive(Clone)]
 pub struct ReplayCase<'a> {
-    /// What happened.
+    /// The recorded session.
     pub recording: &'a SessionRecording,
     /// Under what.
     pub policy: MakePolicy,
-    /// In how much.
+    /// The window of the replay.
     pub window: ReplayWindow,
-    /// At what prices.
+    /// The prices of the replay.
     pub prices: &'a PriceTable,
 }
 
-/// Replays every recording in every window under every policy at all prices; the outcomes come in that order, the
-/// last changing fastest. Two run at a time; what comes out does not depend on it.
+/// Replays every recording in every window under every policy at all prices. The outcomes are in that order,
+/// the last changing fastest. Two replays run at a time; the order of outcomes does not depend on that.
 pub fn run(
     recordings: &[SessionRecording],
     policies: &[MakePolicy],

@@ -1,4 +1,4 @@
-//! What the edits of a replay took out of view, and who can still reach it.
+//! The facts that a replay's edits took out of view, and the ways that still lead to them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::recording::SessionRecording;
 #[derive(Debug, Default)]
 pub(super) struct RetentionTracker {
     pub(super) classes: BTreeMap<String, RetentionTally>,
-    /// What the agent was shown last.
+    /// The view that the agent was shown last.
     view: Vec<ViewSegment>,
     /// Entries that were there by then.
     seen: usize,

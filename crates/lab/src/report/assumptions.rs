@@ -1,10 +1,10 @@
-//! What every replay takes for granted, in words.
+//! The assumptions of every replay, in words.
 
 use crate::needed_later::{QUERY_WORDS, RECALL_HITS, RECALL_OUTPUT_TOKENS};
 use crate::replay::ReplayOptions;
 use crate::summary::TYPICAL_TOKENS;
 
-/// The assumptions of a replay with these options, a sentence each.
+/// Returns the assumptions of a replay with these options, a sentence each.
 pub fn assumptions(options: &ReplayOptions) -> Vec<String> {
     let answers = if options.answers_are_cached {
         "The provider's cache holds the whole last request and the answer to it"

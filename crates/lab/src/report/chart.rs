@@ -6,7 +6,7 @@ pub(super) mod scatter;
 
 use super::markup::{Attributes, MarkupWriter};
 
-/// From a figure to a place on the page.
+/// The scale from figures to coordinates on the page.
 #[derive(Clone, Copy, Debug)]
 struct ChartScale {
     domain: (f64, f64),
@@ -21,7 +21,7 @@ impl ChartScale {
     }
 }
 
-/// Round steps from below `low` to above `high`, about `wanted` of them.
+/// Returns round steps from below `low` to above `high`, about `wanted` of them.
 fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let span = (high - low).max(f64::MIN_POSITIVE);
     let raw = span / wanted.max(1) as f64;
@@ -32,13 +32,13 @@ fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     (first..=last).map(|index| index as f64 * step).collect()
 }
 
-/// A coordinate: a tenth of a unit is finer than can be seen.
+/// Formats a coordinate: a tenth of a unit is finer than can be seen.
 fn place(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// A drawing with a name and a description.
+/// Appends a drawing with a name and a description.
 fn drawing(
     out: &mut MarkupWriter,
     (id, class): (&str, &'static str),
@@ -68,7 +68,7 @@ fn label(out: &mut MarkupWriter, class: &str, (x, y): (f64, f64), text: &str) {
     out.leaf("text", &[("class", class), ("x", &x), ("y", &y)], text);
 }
 
-/// A path through points.
+/// Appends a path through points.
 fn path(out: &mut MarkupWriter, class: &str, points: &[(f64, f64)]) {
     let mut course = String::new();
     for (index, (x, y)) in points.iter().enumerate() {

@@ -1,9 +1,9 @@
 //! Figures as people read them.
 
-/// What stands where there is no figure.
+/// The placeholder for a figure that does not exist.
 pub(super) const NONE: &str = "–";
 
-/// `52.1K` for 52,100.
+/// Formats tokens: `52.1K` for 52,100.
 pub(super) fn tokens(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
@@ -17,12 +17,12 @@ fn tenths(number: u64, unit: u64, name: &str) -> String {
     format!("{}.{}{name}", tenths / 10, tenths % 10)
 }
 
-/// A cost in a column: as many decimals for all.
+/// Formats a cost in a column: as many decimals for all.
 pub(super) fn cost(amount: f64) -> String {
     format!("{amount:.4}")
 }
 
-/// A cost in a sentence: two figures at least.
+/// Formats a cost in a sentence: two figures at least.
 pub(super) fn cost_in_sentence(amount: f64) -> String {
     match amount {
         10.0.. => format!("{amount:.1}"),
@@ -32,12 +32,12 @@ pub(super) fn cost_in_sentence(amount: f64) -> String {
     }
 }
 
-/// A share as a percentage without its sign: `97.3` for 0.973.
+/// Formats a share as a percentage without its sign: `97.3` for 0.973.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
-/// A share in a sentence: `97.3 %`.
+/// Formats a share in a sentence: `97.3 %`.
 pub(super) fn percent_in_sentence(share: f64) -> String {
     format!("{} %", percent(share))
 }
@@ -47,23 +47,23 @@ pub(super) fn seconds(ms: f64) -> String {
     format!("{:.1}", ms / 1_000.0)
 }
 
-/// A median of counts: without decimals where it is whole.
+/// Formats a median of counts: without decimals where it is whole.
 pub(super) fn count(number: f64) -> String {
     if number.fract() == 0.0 { format!("{number:.0}") } else { format!("{number:.1}") }
 }
 
-/// `1 session`, `41 sessions`.
+/// Formats a count: `1 session`, `41 sessions`.
 pub(super) fn counted(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")
 }
 
-/// A figure, or [`NONE`].
+/// Formats a figure, or returns [`NONE`].
 pub(super) fn or_none(figure: Option<f64>, show: impl Fn(f64) -> String) -> String {
     figure.map_or_else(|| NONE.to_owned(), show)
 }
 
-/// `a, b and c`.
+/// Joins items: `a, b and c`.
 pub(super) fn listed(items: &[String]) -> String {
     match items {
         [] => String::new(),
@@ -72,8 +72,8 @@ pub(super) fn listed(items: &[String]) -> String {
     }
 }
 
-/// Text that only shows: control characters and what turns the reading direction are taken out, line breaks
-/// become blanks.
+/// Returns harmless text: control characters and marks that turn the reading direction are removed, line
+/// breaks become blanks.
 pub(super) fn visible(text: &str) -> String {
     let turns =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

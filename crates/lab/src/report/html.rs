@@ -16,7 +16,7 @@ use super::{NOT_COUNTERFACTUAL, PolicyRole, ReplayReport};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Sessions whose charts are drawn besides the first.
+/// The number of sessions whose charts are drawn besides the first.
 const MORE_SESSIONS: usize = 11;
 
 pub(super) fn page(report: &ReplayReport) -> String {
@@ -35,8 +35,9 @@ pub(super) fn page(report: &ReplayReport) -> String {
     out.into_string()
 }
 
-/// The head of a page about `subject`.
+/// Appends the head of a page about `subject`.
 pub(super) fn page_head(subject: &str, out: &mut MarkupWriter) {
+    // The page is a file that is opened anywhere. Only its own style and script may run, by their hashes.
     let policy = format!(
         "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
         hash_of(STYLE),
@@ -46,12 +47,13 @@ pub(super) fn page_head(subject: &str, out: &mut MarkupWriter) {
     out.void("meta", &[("http-equiv", "Content-Security-Policy"), ("content", &policy)]);
     out.void("meta", &[("name", "viewport"), ("content", "width=device-width, initial-scale=1")]);
     out.void("meta", &[("name", "color-scheme"), ("content", "light dark")]);
+    // An empty icon keeps the browser from asking a server for one.
     out.void("link", &[("rel", "icon"), ("href", "data:,")]);
     out.leaf("title", &[], &format!("Lab report · {subject}"));
     out.element("style", &[], |out| out.own(STYLE));
 }
 
-/// As a content security policy names it.
+/// Returns the hash of a text in the form of a content security policy.
 fn hash_of(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
@@ -176,7 +178,7 @@ fn goal(result: &GoalResult, out: &mut MarkupWriter) {
     });
 }
 
-/// The first price table, the others folded.
+/// Appends the first price table, and the others folded.
 fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
     let subject = report.header.subject().unwrap_or_default();
     paragraph(
@@ -199,7 +201,7 @@ fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
     }
 }
 
-/// A row for each peer; standings that never occur have no column.
+/// Appends a row for each peer. Standings that never occur have no column.
 fn scores(verdicts: &[&PolicyVerdict], out: &mut MarkupWriter) {
     let occurs = |index: usize| verdicts.iter().flat_map(|it| &it.peers).any(|peer| peer.counts[index] > 0);
     let columns: Vec<usize> = (0..RivalStanding::ALL.len()).filter(|it| *it == 0 || occurs(*it)).collect();
@@ -224,7 +226,7 @@ fn scores(verdicts: &[&PolicyVerdict], out: &mut MarkupWriter) {
     });
 }
 
-/// The largest sessions at the first price table, each in the middle one of its windows.
+/// Appends the largest sessions at the first price table, each in the middle one of its windows.
 fn contexts(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     let shown = chosen(cells);
     section(out, "Context size per call", |out| {
@@ -399,7 +401,7 @@ fn footer(report: &ReplayReport, out: &mut MarkupWriter) {
     });
 }
 
-/// How a window is named, with the tokens where it was chosen as a share.
+/// Returns the name of a window, with its tokens if the window was chosen as a share.
 fn window_of(cell: &ComparisonCell<'_>) -> String {
     match WindowChoice::of(cell.any()) {
         WindowChoice::PercentOfPeak(percent) => format!("{percent}\u{a0}% {}", tokens(cell.any().window)),

@@ -10,7 +10,7 @@ pub(super) struct MarkupWriter(String);
 pub(super) type Attributes<'a> = &'a [(&'static str, &'a str)];
 
 impl MarkupWriter {
-    /// An element with something in it.
+    /// Appends an element with contents.
     pub(super) fn element(
         &mut self,
         name: &'static str,
@@ -24,22 +24,22 @@ impl MarkupWriter {
         self.0.push('>');
     }
 
-    /// An element with nothing but text in it.
+    /// Appends an element that contains only text.
     pub(super) fn leaf(&mut self, name: &'static str, attributes: Attributes<'_>, text: &str) {
         self.element(name, attributes, |it| it.text(text));
     }
 
-    /// An element with nothing in it.
+    /// Appends an empty element.
     pub(super) fn void(&mut self, name: &'static str, attributes: Attributes<'_>) {
         self.tag(name, attributes, "/>");
     }
 
-    /// Text.
+    /// Appends escaped text.
     pub(super) fn text(&mut self, text: &str) {
         self.escape(text);
     }
 
-    /// Text of the program's own that is no markup: style, script.
+    /// Appends the program's own text unescaped: style, script.
     pub(super) fn own(&mut self, text: &'static str) {
         self.0.push_str(text);
     }

@@ -1,4 +1,4 @@
-//! Plausible outcomes for tests: nobody measured them.
+//! Plausible outcomes for tests. They are not measured.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ pub(super) fn header() -> ReportHeader {
     }
 }
 
-/// An outcome with nothing in it but names and a cost.
+/// Returns an outcome with names and a cost, and nothing else.
 pub(super) fn outcome(recording: &str, policy: &str, cost: f64, needs: (u64, u64, u64)) -> ReplayOutcome {
     let (in_view, recalled, lost) = needs;
     ReplayOutcome {
@@ -104,7 +104,7 @@ fn empty() -> ReplayOutcome {
     }
 }
 
-/// Every policy on every session in three windows at two price tables.
+/// Returns the outcomes of every policy on every session in three windows at two price tables.
 pub(super) fn outcomes() -> Vec<ReplayOutcome> {
     let mut all = Vec::new();
     for (number, session) in SESSIONS.iter().enumerate() {
@@ -187,7 +187,8 @@ fn tally(role: PolicyRole, facts: u64) -> RetentionTally {
     }
 }
 
-/// A conversation that grows to `peak` in bursts and is cut to `low` whenever it would pass `trigger`.
+/// Returns a conversation that grows to `peak` in bursts and is cut to `low` whenever it would pass
+/// `trigger`.
 fn course(peak: u64, trigger: u64, low: u64) -> (Vec<u64>, Vec<usize>) {
     let calls = 24 + peak / 900;
     let (mut size, mut context, mut edits) = (peak / 30, Vec::new(), Vec::new());

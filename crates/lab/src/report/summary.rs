@@ -10,18 +10,18 @@ use serde::Serialize;
 use super::{PolicyRole, ReportHeader};
 use crate::outcome::{NeedCounts, ReplayOutcome};
 
-/// How a window was chosen.
+/// The way in which a window was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WindowChoice {
-    /// As a share of the recording's peak, in percent.
+    /// A share of the recording's peak, in percent.
     PercentOfPeak(u32),
-    /// In tokens.
+    /// A number of tokens.
     Tokens(u64),
 }
 
 impl WindowChoice {
-    /// The window of an outcome.
+    /// Returns the window of an outcome.
     pub fn of(outcome: &ReplayOutcome) -> Self {
         outcome.window_percent.map_or(Self::Tokens(outcome.window), Self::PercentOfPeak)
     }
@@ -30,7 +30,7 @@ impl WindowChoice {
 /// The outcomes of one recording in one window at one price table: what can be compared.
 #[derive(Clone, Debug)]
 pub struct ComparisonCell<'a> {
-    /// One for each policy, in the order of the header; never empty.
+    /// The outcomes, one for each policy in the order of the header; never empty.
     outcomes: Vec<&'a ReplayOutcome>,
     baseline: Option<&'a ReplayOutcome>,
     subject: Option<&'a ReplayOutcome>,
@@ -49,38 +49,38 @@ impl<'a> ComparisonCell<'a> {
         Self { outcomes, baseline, subject, peers }
     }
 
-    /// What all of it has in common is read from here.
+    /// Returns one outcome, from which the properties common to all are read.
     pub fn any(&self) -> &'a ReplayOutcome {
         self.outcomes[0]
     }
 
-    /// All outcomes, in the order of the header's policies.
+    /// Returns all outcomes, in the order of the header's policies.
     pub fn outcomes(&self) -> &[&'a ReplayOutcome] {
         &self.outcomes
     }
 
-    /// The outcome of a policy.
+    /// Returns the outcome of a policy.
     pub fn of(&self, policy: &str) -> Option<&'a ReplayOutcome> {
         self.outcomes.iter().copied().find(|it| it.policy == policy)
     }
 
-    /// The outcome of the policy under test.
+    /// Returns the outcome of the policy under test.
     pub fn subject(&self) -> Option<&'a ReplayOutcome> {
         self.subject
     }
 
-    /// The outcome under which nothing leaves the view.
+    /// Returns the outcome under which nothing leaves the view.
     pub fn baseline(&self) -> Option<&'a ReplayOutcome> {
         self.baseline
     }
 
-    /// The outcomes of the peers.
+    /// Returns the outcomes of the peers.
     pub fn peers(&self) -> &[&'a ReplayOutcome] {
         &self.peers
     }
 
-    /// The peer that costs least of those whose requests all fit the window: the others would have been refused. At equal
-    /// cost the one that has more in view.
+    /// Returns the cheapest peer whose requests all fit the window: the others would have been refused. At
+    /// equal cost the peer with more in view wins.
     pub fn best_peer(&self) -> Option<&'a ReplayOutcome> {
         let fits = |outcome: &&&ReplayOutcome| outcome.overflows == 0;
         let cheapest = |a: &&ReplayOutcome, b: &&ReplayOutcome| {
@@ -89,19 +89,19 @@ impl<'a> ComparisonCell<'a> {
         self.peers.iter().filter(fits).copied().min_by(cheapest)
     }
 
-    /// An outcome's cost as a share of the baseline's.
+    /// Returns an outcome's cost as a share of the baseline's.
     pub fn cost_of_baseline(&self, outcome: &ReplayOutcome) -> Option<f64> {
         ratio(outcome.cost, self.baseline?.cost)
     }
 
-    /// The cost of the policy under test as a share of the best peer's.
+    /// Returns the cost of the policy under test as a share of the best peer's.
     pub fn cost_of_best_peer(&self) -> Option<f64> {
         ratio(self.subject?.cost, self.best_peer()?.cost)
     }
 }
 
-/// The cells of the outcomes: price tables in the order of the header, recordings of agents before those made by a
-/// program, then groups and recordings as they come, then windows by size.
+/// Returns the cells of the outcomes: price tables in the order of the header, recordings of agents before
+/// those made by a program, then groups and recordings as they come, then windows by size.
 pub fn cells<'a>(header: &ReportHeader, outcomes: &'a [ReplayOutcome]) -> Vec<ComparisonCell<'a>> {
     type Place<'a> = (usize, bool, usize, usize, u64, WindowChoice);
     let mut groups = Vec::new();
@@ -130,11 +130,11 @@ fn index_of<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
     })
 }
 
-/// What medians are taken over.
+/// The scope over which medians are taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordingScope {
-    /// One group; `null` is all of them.
+    /// The group; `null` is all of them.
     pub group: Option<String>,
     /// Recordings made by a program, or those of agents: never both.
     pub synthetic: bool,
@@ -156,7 +156,7 @@ pub struct PolicySummary {
     pub prices: String,
     /// Over which recordings.
     pub scope: RecordingScope,
-    /// In which window; `null` is all of them.
+    /// The window; `null` is all of them.
     pub window: Option<WindowChoice>,
     /// The policy.
     pub policy: String,
@@ -174,9 +174,9 @@ pub struct PolicySummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutcomeMedians {
-    /// In what the price table counts.
+    /// The median cost, in the unit of the price table.
     pub cost: Option<f64>,
-    /// Of the costs as shares of the baseline's.
+    /// The median of the costs as shares of the baseline's.
     pub cost_of_baseline: Option<f64>,
     /// (a) Needed later and in view.
     pub in_view: Option<f64>,
@@ -198,8 +198,8 @@ pub struct OutcomeMedians {
     pub overflows: Option<f64>,
 }
 
-/// The medians of every policy: for each price table, over each group and over all, in all windows and, where there
-/// are several, in each.
+/// Returns the medians of every policy: for each price table, over each group and over all, in all windows
+/// and, where there are several, in each.
 pub fn summaries(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<PolicySummary> {
     let mut all = Vec::new();
     for prices in prices(cells) {
@@ -276,19 +276,19 @@ fn add(sum: &mut RetentionTally, tally: &RetentionTally) {
     sum.lost += tally.lost;
 }
 
-/// The price tables of the cells, in their order.
+/// Returns the price tables of the cells, in their order.
 pub fn prices<'a>(cells: &[ComparisonCell<'a>]) -> Vec<&'a str> {
     distinct(cells.iter().map(|it| it.any().prices.as_str()))
 }
 
-/// The windows of the cells, in their order.
+/// Returns the windows of the cells, in their order.
 pub fn windows(cells: &[&ComparisonCell<'_>]) -> Vec<WindowChoice> {
     let mut windows = distinct(cells.iter().map(|it| WindowChoice::of(it.any())));
     windows.sort();
     windows
 }
 
-/// Every group, then all recordings of agents, then all that a program made.
+/// Returns every group, then all recordings of agents, then all that a program made.
 pub fn scopes(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
     let of_groups = cells
         .iter()
@@ -298,13 +298,13 @@ pub fn scopes(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
     scopes
 }
 
-/// All recordings of agents, and all that a program made, as far as there are any.
+/// Returns all recordings of agents, and all that a program made, as far as there are any.
 pub fn whole_scopes(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
     let both = [false, true].map(|synthetic| RecordingScope { group: None, synthetic });
     both.into_iter().filter(|scope| cells.iter().any(|it| scope.contains_cell(it))).collect()
 }
 
-/// The wholes first, then the groups that are not a whole by themselves.
+/// Returns the wholes first, then the groups that are not a whole by themselves.
 pub fn wholes_and_groups(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
     let wholes = whole_scopes(cells);
     let count = |scope: &RecordingScope| cells.iter().filter(|it| scope.contains_cell(it)).count();
@@ -324,28 +324,30 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     known
 }
 
-/// (a) as a share of all that was needed later.
+/// Returns (a) as a share of all items that were needed later.
 pub fn in_view(needs: &NeedCounts) -> Option<f64> {
     share(needs.in_view, needs)
 }
 
-/// (a) + (b) as a share of all that was needed later.
+/// Returns (a) + (b) as a share of all items that were needed later.
 pub fn at_hand(needs: &NeedCounts) -> Option<f64> {
     share(needs.in_view + needs.recalled, needs)
 }
 
-/// A part of what was needed later; `None` if nothing was.
+/// Returns a part of the items that were needed later as a share. Returns `None` if none was needed.
 pub fn share(part: u64, needs: &NeedCounts) -> Option<f64> {
     let total = total(needs);
     (total > 0).then(|| part as f64 / total as f64)
 }
 
-/// Which has a larger part of what was needed later in view, exactly. Where nothing was needed all is in view.
+/// Compares by the exact part of later-needed items that is in view. If nothing was needed, all of it counts
+/// as in view.
 pub fn compare_in_view(one: &NeedCounts, other: &NeedCounts) -> Ordering {
     let fraction = |needs: &NeedCounts| match total(needs) {
         0 => (1, 1),
         total => (u128::from(needs.in_view), u128::from(total)),
     };
+    // Cross-multiplied instead of divided: nearly equal shares must not be ordered by a rounding error.
     let ((a, of_a), (b, of_b)) = (fraction(one), fraction(other));
     (a * of_b).cmp(&(b * of_a))
 }
@@ -354,17 +356,17 @@ fn total(needs: &NeedCounts) -> u64 {
     needs.in_view + needs.recalled + needs.lost
 }
 
-/// One by the other; `None` if there is nothing to divide by.
+/// Returns one divided by the other, or `None` if the divisor is zero.
 pub fn ratio(one: f64, other: f64) -> Option<f64> {
     (other > 0.0).then(|| one / other)
 }
 
-/// The middle value; the mean of the two middle ones if there is no single one.
+/// Returns the middle value; the mean of the two middle ones if there is no single one.
 pub fn median(values: Vec<f64>) -> Option<f64> {
     quartiles(values).map(|[_, median, _]| median)
 }
 
-/// Lower quartile, median, upper quartile, interpolated between neighbours.
+/// Returns lower quartile, median and upper quartile, interpolated between neighbours.
 pub fn quartiles(mut values: Vec<f64>) -> Option<[f64; 3]> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
@@ -375,8 +377,8 @@ pub fn quartiles(mut values: Vec<f64>) -> Option<[f64; 3]> {
     }))
 }
 
-/// The points that no other one beats: `(cost, gain)` pairs of which none costs as little and gains more, or gains
-/// as much and costs less. Indices, by rising cost.
+/// Returns the points that no other point beats: `(cost, gain)` pairs of which none costs as little and gains
+/// more, or gains as much and costs less. The answer has indices, by rising cost.
 pub fn frontier(points: &[(f64, f64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|a, b| {

@@ -71,7 +71,7 @@ fn scope(scope: &RecordingScope) -> String {
     }
 }
 
-/// What the columns mean.
+/// The explanation of the columns.
 const LEGEND: &str = "cost: US dollars; append-only: the same in percent of never leaving anything out. Of the identifiers, \
     paths, numbers and error lines that the agent used and earlier messages held: needed in view (a), what it would have had \
     before it; recall (b), what one search of the session would have found besides; lost, neither (in a session `recall` \
@@ -109,7 +109,7 @@ fn conclusion(report: &ReplayReport, out: &mut ReportTextWriter) {
     }
 }
 
-/// A row for each price table and kind or group of sessions, a column for each goal.
+/// Appends a row for each price table and kind or group of sessions, and a column for each goal.
 fn goals(report: &ReplayReport, out: &mut ReportTextWriter) {
     if report.goals.is_empty() {
         return;
@@ -162,7 +162,7 @@ impl ReportTextWriter {
         self.text.push('\n');
     }
 
-    /// A heading and the heads of the columns.
+    /// Appends a heading and the heads of the columns.
     fn heading(&mut self, title: &str) {
         if !self.text.is_empty() {
             self.line("");
@@ -208,7 +208,7 @@ impl ReportTextWriter {
         self.line(&line);
     }
 
-    /// Text in lines of the width, all but the first indented.
+    /// Appends text in lines of the width, all but the first indented.
     fn paragraph(&mut self, text: &str, indent: usize) {
         // A figure and its sign stay together.
         let (text, mut line) = (visible(text).replace(" %", "\u{a0}%"), String::new());
@@ -262,12 +262,12 @@ pub(super) fn recalled(share: Option<f64>) -> String {
     share.map_or_else(|| NONE.to_owned(), |it| format!("+{}", percent(it)))
 }
 
-/// A name in a sentence.
+/// Returns the form of a name in a sentence.
 fn named(name: &str) -> String {
     fit(&visible(name), 40)
 }
 
-/// A text of at most so many columns, its end as `…` if it is longer.
+/// Returns a text of at most `columns` columns. The end of a longer one is `…`.
 fn fit(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -288,7 +288,7 @@ fn pad(text: &str, columns: usize) -> String {
     shown
 }
 
-/// How a window is named in tables.
+/// Returns the name of a window in tables.
 pub(super) fn window_name(window: Option<WindowChoice>) -> String {
     match window {
         None => "all".to_owned(),

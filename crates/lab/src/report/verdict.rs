@@ -1,5 +1,5 @@
-//! What follows from the outcomes, in figures and in words: whether the policy under test beats every peer, where
-//! not and why, and how far the goals are met.
+//! The conclusions from the outcomes, in figures and in words: whether the policy under test beats every
+//! peer, where not and why, and how far the goals are met.
 
 mod headline;
 
@@ -16,28 +16,28 @@ use crate::outcome::ReplayOutcome;
 
 pub use headline::headline;
 
-/// How the policy under test stands beside a peer on one recording in one window.
+/// The standing of the policy under test beside a peer, on one recording in one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RivalStanding {
-    /// It costs less and has as much of what was needed later in view, or more.
+    /// The policy costs less and has as much of the later-needed items in view, or more.
     Ahead,
-    /// It costs the same and has the same in view.
+    /// The policy costs the same and has the same in view.
     Same,
-    /// It is not ahead, but more of the peer's requests are larger than the window.
+    /// The policy is not ahead, but more of the peer's requests are larger than the window.
     PeerDoesNotFit,
-    /// It costs less and has less in view.
+    /// The policy costs less and has less in view.
     SeesLess,
-    /// It has more in view and costs as much or more.
+    /// The policy has more in view and costs as much or more.
     Dearer,
-    /// It costs as much or more and has no more in view.
+    /// The policy costs as much or more and has no more in view.
     Behind,
-    /// More of its own requests are larger than the window.
+    /// More of the policy's own requests than of the peer's are larger than the window.
     DoesNotFit,
 }
 
 impl RivalStanding {
-    /// All, from good to bad.
+    /// All standings, from good to bad.
     pub const ALL: [Self; 7] = [
         Self::Ahead,
         Self::Same,
@@ -48,7 +48,7 @@ impl RivalStanding {
         Self::DoesNotFit,
     ];
 
-    /// How `ours` stands beside `theirs`.
+    /// Returns the standing of `ours` beside `theirs`.
     pub fn of(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> Self {
         let sees = compare_in_view(&ours.needs, &theirs.needs);
         let costs = compare_costs(ours.cost, theirs.cost);
@@ -63,7 +63,7 @@ impl RivalStanding {
         }
     }
 
-    /// In a few words, as the head of a column.
+    /// Returns the standing in a few words, as the head of a column.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ahead => "ahead",
@@ -91,13 +91,13 @@ pub struct PolicyVerdict {
     pub prices: String,
     /// Over which recordings.
     pub scope: RecordingScope,
-    /// Whether it is ahead of every peer everywhere.
+    /// `true` if the policy is ahead of every peer everywhere.
     pub beats_all: bool,
     /// Recordings times windows times peers.
     pub comparisons: usize,
-    /// How many of them it wins.
+    /// The number of comparisons that the policy wins.
     pub ahead: usize,
-    /// In words.
+    /// The verdict, in words.
     pub sentence: String,
     /// Beside each peer.
     pub peers: Vec<RivalScore>,
@@ -113,7 +113,7 @@ pub struct RivalScore {
     pub peer: String,
     /// Recordings times windows.
     pub comparisons: usize,
-    /// How many there are of each standing, in the order of [`RivalStanding::ALL`].
+    /// The number of comparisons with each standing, in the order of [`RivalStanding::ALL`].
     pub counts: Vec<usize>,
     /// The median of the costs as shares of the peer's.
     pub cost_of_peer: Option<f64>,
@@ -133,14 +133,14 @@ pub struct ComparisonException {
     pub window_percent: Option<u32>,
     /// The peer.
     pub peer: String,
-    /// How it stands.
+    /// The standing beside the peer.
     pub standing: RivalStanding,
     /// The figures, in words.
     pub why: String,
 }
 
-/// The verdict at each price table, over recordings of agents and over those made by a program. None without the
-/// policy under test.
+/// Returns the verdict at each price table, over recordings of agents and over those made by a program. None
+/// without the policy under test.
 pub fn verdicts(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<PolicyVerdict> {
     let held = |prices: &str, scope: &RecordingScope| -> Vec<&ComparisonCell<'_>> {
         let fits = |it: &&ComparisonCell<'_>| {
@@ -230,7 +230,7 @@ fn sentence(subject: &str, verdict: &PolicyVerdict, cells: &[&ComparisonCell<'_>
     )
 }
 
-/// A standing as the end of a sentence about the policy under test.
+/// Returns a standing as the end of a sentence about the policy under test.
 fn said(standing: RivalStanding) -> &'static str {
     match standing {
         RivalStanding::Ahead => "it is ahead",
@@ -245,7 +245,7 @@ fn said(standing: RivalStanding) -> &'static str {
     }
 }
 
-/// `17 recorded sessions`.
+/// Counts sessions in words: `17 recorded sessions`.
 fn sessions(cells: &[&ComparisonCell<'_>]) -> String {
     let mut recordings: Vec<_> =
         cells.iter().map(|it| (&it.any().group, &it.any().recording, it.any().synthetic)).collect();
@@ -255,7 +255,7 @@ fn sessions(cells: &[&ComparisonCell<'_>]) -> String {
     counted(recordings.len(), kind)
 }
 
-/// What the headline is taken over.
+/// Describes the data that the headline is taken over.
 pub fn basis(cells: &[ComparisonCell<'_>]) -> String {
     let (Some(first), Some(scope)) = (cells.first(), summary::whole_scopes(cells).into_iter().next()) else {
         return "Nothing was replayed.".to_owned();
@@ -268,7 +268,7 @@ pub fn basis(cells: &[ComparisonCell<'_>]) -> String {
     format!("Medians over {}, at {prices} prices.{apart}", extent(&held))
 }
 
-/// `17 recorded sessions in windows of 25 %, 50 % and 75 % of each one's peak`.
+/// Describes the extent: `17 recorded sessions in windows of 25 %, 50 % and 75 % of each one's peak`.
 fn extent(cells: &[&ComparisonCell<'_>]) -> String {
     let windows = summary::windows(cells);
     let said = windows.iter().map(|window| match window {
@@ -294,7 +294,7 @@ fn exception(ours: &ReplayOutcome, theirs: &ReplayOutcome, standing: RivalStandi
     }
 }
 
-/// The figures of both and those that make the difference.
+/// Returns the figures of both and those that make the difference.
 fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     let pair = |ours: String, theirs: String| format!("{ours} against {theirs}");
     let percentage =
@@ -325,7 +325,7 @@ fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     words
 }
 
-/// What the policy under test is meant to reach.
+/// The goals of the policy under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PolicyGoal {
@@ -340,10 +340,10 @@ pub enum PolicyGoal {
 }
 
 impl PolicyGoal {
-    /// All.
+    /// All goals.
     pub const ALL: [Self; 4] = [Self::CostOfBaseline, Self::CostOfBestPeer, Self::AtHand, Self::PrefixHits];
 
-    /// In words.
+    /// Returns the goal in words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CostOfBaseline => "cost of append-only's",
@@ -353,7 +353,7 @@ impl PolicyGoal {
         }
     }
 
-    /// In a few words, as the head of a column.
+    /// Returns the goal in a few words, as the head of a column.
     pub fn head(self) -> &'static str {
         match self {
             Self::CostOfBaseline => "of append-only",
@@ -363,13 +363,13 @@ impl PolicyGoal {
         }
     }
 
-    /// `≤ 60 %`.
+    /// Returns the limit in words: `≤ 60 %`.
     pub fn format_limit(self) -> String {
         let (limit, at_most) = self.limit();
         format!("{} {:.0} %", if at_most { '≤' } else { '≥' }, limit * 100.0)
     }
 
-    /// The limit, and whether less is better.
+    /// Returns the limit, and whether less is better.
     pub fn limit(self) -> (f64, bool) {
         match self {
             Self::CostOfBaseline => (0.6, true),
@@ -396,7 +396,7 @@ impl PolicyGoal {
     }
 }
 
-/// How far a goal is met.
+/// The degree to which a goal is met.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GoalResult {
@@ -408,20 +408,20 @@ pub struct GoalResult {
     pub goal: PolicyGoal,
     /// The limit.
     pub limit: f64,
-    /// Whether the limit is the most allowed, or the least.
+    /// `true` if the limit is a maximum, `false` if it is a minimum.
     pub at_most: bool,
     /// The median; `None` if nothing can be measured.
     pub measured: Option<f64>,
-    /// Whether the median meets the goal.
+    /// `true` if the median meets the goal.
     pub met: Option<bool>,
     /// Recordings times windows that can be measured.
     pub cells: usize,
-    /// How many of them meet it by themselves.
+    /// The number of cells that meet the goal by themselves.
     pub cells_met: usize,
 }
 
-/// Every goal at every price table, over all sessions and over each group if there are several. None without the policy
-/// under test.
+/// Returns every goal at every price table, over all sessions and over each group if there are several.
+/// Returns none without the policy under test.
 pub fn goals(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<GoalResult> {
     if header.subject().is_none() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Nothing is ever removed.
+//! The policy that never removes anything.
 
 use super::thread::RivalView;
 use super::{RivalContext, lines, request};

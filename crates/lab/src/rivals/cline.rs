@@ -7,18 +7,18 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// What counts as input limit where only a window is known.
+/// The share of the window that counts as the input limit if only a window is known.
 const INPUT_SHARE: f64 = 0.9;
 const TRIGGER_SHARE: f64 = 0.9;
-/// What is aimed at, as a share of the trigger.
+/// The target of a compaction, as a share of the trigger.
 const TARGET_SHARE: f64 = 0.7;
 const KEPT_TOKENS: u64 = 20_000;
 const SUMMARY_TOKENS: u64 = 4_096;
-/// What the summariser sees of a result.
+/// The maximum number of characters of a result that the summariser sees.
 const TRANSCRIPT_CHARS: usize = 2_000;
 /// The system line and the order.
 const ORDER_TOKENS: u64 = 350;
-/// A result is cut in its middle to this when it comes in.
+/// The number of characters to which an arriving result is cut in its middle.
 const OUTPUT_CHARS: usize = 48_000;
 const CHARS_PER_TOKEN: u64 = 3;
 
@@ -37,13 +37,15 @@ impl ClinePolicy {
         moment.budget().window as f64 * INPUT_SHARE * TRIGGER_SHARE
     }
 
-    /// What may stay of the conversation: the share of the trigger, less system prompt and tools.
+    /// Returns the tokens of the conversation that may stay: the share of the trigger, less system prompt and
+    /// tools.
     fn kept_tokens(moment: &RivalContext<'_>) -> u64 {
         let target = (Self::trigger(moment) * TARGET_SHARE) as u64;
         KEPT_TOKENS.min(target.saturating_sub(moment.recording.fixed_tokens).max(1))
     }
 
-    /// Where the messages begin that stay: never after the newest prompt, never at a result.
+    /// Returns the start of the messages that stay. It is never after the newest prompt, and never at a
+    /// result.
     fn cut(&self, moment: &RivalContext<'_>) -> usize {
         let items = &self.thread.items;
         let (mut total, mut at) = (0, items.len());
@@ -52,6 +54,7 @@ impl ClinePolicy {
             total += by_three(items[at].text());
         }
         let prompt = items.iter().rposition(RivalViewItem::is_user).unwrap_or(0);
+        // cline keeps the whole current turn, except the first one of a session.
         if prompt > 0 {
             at = at.min(prompt);
         }

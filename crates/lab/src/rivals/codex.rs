@@ -11,14 +11,14 @@ use crate::recording::SessionRecording;
 const USER_MESSAGE_TOKENS: u64 = 20_000;
 /// The order for the summary.
 const ORDER_TOKENS: u64 = 90;
-/// A result is cut in its middle to this when it comes in.
+/// The size to which an arriving result is cut in its middle.
 const OUTPUT_CHARS: usize = 10_000;
 /// Introduces the summary, in as many tokens as codex has for it.
 const LEAD: &str = "A model worked on this problem before you and left the summary below of how far it came. \
     The state of the tools it used is still there for you. Build on what was done and do not do it a second \
     time; use the summary, written by the other model, to help with your own analysis:";
 
-/// codex: at nine tenths of the window everything but the user's own messages goes into a summary.
+/// codex: at nine tenths of the window a summary replaces everything but the user's own messages.
 ///
 /// In small windows the kept user messages alone can fill the window; then it compacts before every request and still
 /// overflows.
@@ -34,10 +34,11 @@ impl CodexPolicy {
         moment.budget().window * 9 / 10
     }
 
-    /// The last reported usage and an estimate of what came after the last answer.
+    /// Returns the last reported usage plus an estimate of everything after the last answer.
     fn used(&self, moment: &RivalContext<'_>) -> u64 {
         let new = &self.thread.items[self.thread.after_answer()..];
         let estimate: u64 = new.iter().map(|item| bytes_by_four(item.text())).sum();
+        // Before the first report there is no total to add to, so the first request never compacts.
         if moment.now.last_input == 0 { 0 } else { moment.reported() + estimate }
     }
 
@@ -56,8 +57,8 @@ impl CodexPolicy {
         Some((summary.call, moment.compaction(before, &self.thread, why)?))
     }
 
-    /// The newest messages that the request for the summary has room for: when it is refused the oldest go first, calls
-    /// with their results.
+    /// Returns the newest messages for which the summary request has room. After a refusal the oldest are
+    /// dropped first, calls with their results.
     fn fitting_messages(&self, window: u64) -> Option<&[RivalViewItem]> {
         let items = &self.thread.items;
         let mut tokens = self.thread.tokens() + ORDER_TOKENS;
@@ -96,6 +97,7 @@ impl ContextPolicy for CodexPolicy {
 
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let moment = RivalContext::new(recording, next, now);
+        // codex checks before a turn without counting the new prompt.
         let end = if moment.turn_begins() { moment.prompt_start() } else { next };
         self.thread.take(recording, end, shorten);
         let acts = self.is_full || self.used(&moment) >= Self::limit(&moment);

@@ -9,9 +9,9 @@ use crate::recording::SessionRecording;
 
 /// Windows above this are large.
 const LARGE_WINDOW: u64 = 200_000;
-/// What large windows keep free; others a fifth.
+/// The tokens that large windows keep free. Other windows keep a fifth free.
 const LARGE_BUFFER: u64 = 20_000;
-/// Its own system prompt and the order.
+/// The tokens of the summary's own system prompt and order.
 const ORDER_TOKENS: u64 = 420;
 
 /// crush: when a step leaves too little room, everything is replaced by one summary.
@@ -21,7 +21,7 @@ const ORDER_TOKENS: u64 = 420;
 #[derive(Default)]
 pub struct CrushPolicy {
     thread: RivalView,
-    /// What the user asked for, wrapped again by each compaction of the same run.
+    /// The user's request, which each compaction of the same run wraps again.
     prompt: String,
 }
 

@@ -7,10 +7,10 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// What its code takes for the window of every model but Gemma's.
+/// The window that gemini-cli's code assumes for every model but Gemma's.
 const TOKEN_LIMIT: u64 = 1_048_576;
 const TRIGGER_SHARE: f64 = 0.5;
-/// What is summarised, as a share of the characters.
+/// The share of the characters that is summarised.
 const COMPRESS_SHARE: f64 = 0.7;
 /// Results beyond this, the newest first, are cut before a compression.
 const RESULT_BUDGET_TOKENS: u64 = 50_000;
@@ -40,12 +40,12 @@ pub struct GeminiCliPolicy {
 }
 
 impl GeminiCliPolicy {
-    /// As it is.
+    /// Creates the model with gemini-cli's own table of windows.
     pub fn new() -> Self {
         Self { thread: RivalView::default(), is_declared: false, has_failed: false }
     }
 
-    /// As if its table of windows had the one of the replay.
+    /// Creates the model as if gemini-cli's table of windows had the one of the replay.
     pub fn declared() -> Self {
         Self { is_declared: true, ..Self::new() }
     }
@@ -54,7 +54,7 @@ impl GeminiCliPolicy {
         if self.is_declared { moment.budget().window } else { TOKEN_LIMIT }
     }
 
-    /// What a result may have when it comes in, in characters: four for each token that is left.
+    /// Returns the maximum size of an arriving result, in characters: four for each token that is left.
     fn output_chars(&self, moment: &RivalContext<'_>) -> usize {
         let left = self.limit(moment).saturating_sub(moment.now.last_input);
         (left * 4).min(OUTPUT_CHARS) as usize
@@ -77,6 +77,8 @@ impl GeminiCliPolicy {
         }
         let before = moment.total(&self.thread);
         let (new, calls) = self.compressed_view(moment, &cut, split);
+        // gemini-cli pays for a summary that is longer than before, throws it away, and later only cuts
+        // results.
         if new.iter().map(|item| estimate(item.text())).sum::<u64>() > moment.now.last_input {
             self.has_failed = true;
             return (calls, None);
@@ -96,7 +98,7 @@ impl GeminiCliPolicy {
         moment.clearing(before, &self.thread, why).filter(|edit| edit.after_tokens < edit.before_tokens)
     }
 
-    /// The history with results cut that are beyond the newest 50,000 tokens of them.
+    /// Returns the history in which results beyond the newest 50,000 tokens of results are cut.
     fn with_cut_results(&self, moment: &RivalContext<'_>, end: usize) -> Vec<RivalViewItem> {
         let (mut used, max_chars) = (0, self.output_chars(moment));
         let mut items: Vec<RivalViewItem> = self.thread.items[..end].to_vec();
@@ -114,7 +116,8 @@ impl GeminiCliPolicy {
         items
     }
 
-    /// Summary, answer and what is kept; and the two calls: one writes the summary, one checks it on the same prefix.
+    /// Returns the view of summary, answer and kept messages, and the two calls: one writes the summary, one
+    /// checks it on the same prefix.
     fn compressed_view(
         &self,
         moment: &RivalContext<'_>,
@@ -130,6 +133,7 @@ impl GeminiCliPolicy {
         };
         let summary = moment.summarise(&moment.texts(&shown[..split]), ORDER_TOKENS, None);
         let prefix = summary.call.fresh_tokens;
+        // The check repeats the prefix of the summary request, which the provider may have cached by then.
         let is_cached = prefix >= moment.now.prices.cache_minimum_tokens;
         let check = SideCall {
             cached_tokens: if is_cached { prefix } else { 0 },
@@ -230,7 +234,7 @@ impl ContextPolicy for GeminiCliPolicy {
     }
 }
 
-/// Where the part that is kept begins.
+/// Returns the start of the part that is kept.
 fn split_point(items: &[RivalViewItem], recording: &SessionRecording) -> usize {
     let total: u64 = items.iter().map(RivalViewItem::chars).sum();
     let target = total as f64 * COMPRESS_SHARE;
@@ -258,7 +262,7 @@ fn estimate(text: &str) -> u64 {
     (ascii + (chars - ascii) * 6) / 4
 }
 
-/// Where no token is left nothing is cut.
+/// Shortens a text to `max_chars`. If no token is left, nothing is cut.
 fn shorten(text: &str, max_chars: usize) -> Option<String> {
     let mark = |omitted: usize| format!("\n\n... [{omitted} characters omitted] ...\n\n");
     ends(text, max_chars, max_chars / 5, mark).filter(|_| max_chars > 0)
@@ -279,7 +283,7 @@ fn masked(item: &RivalViewItem, tool: &str) -> String {
     )
 }
 
-/// Ten lines of each end.
+/// Returns ten lines of each end.
 fn line_ends(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.split('\n').collect();
     let omitted = lines.len().checked_sub(20).filter(|omitted| *omitted > 0)?;

@@ -15,16 +15,16 @@ const TRIGGER_SHARE: f64 = 0.8;
 const ORDER_TOKENS: u64 = 700;
 /// Refused requests are answered by at most so many compactions in a row.
 const RECOVERIES: u32 = 2;
-/// How much of the tool results is left out of a compaction's prompt that is refused, in percent.
+/// The shares of tool results that are left out after each refusal of a compaction's prompt, in percent.
 const REMOVED_PERCENT: [usize; 5] = [0, 10, 20, 50, 100];
-/// So many of the oldest calls are described at a time.
+/// The number of the oldest calls that are described at a time.
 const BATCH: usize = 10;
-/// The order to describe a call, and the sentence that comes of it.
+/// The tokens of the order to describe a call, with the resulting sentence.
 const DESCRIBE_ORDER_TOKENS: u64 = 130;
 const DESCRIPTION_CHARS: usize = 120;
 /// Longer results go into a file, in characters.
 const OUTPUT_CHARS: usize = 200_000;
-/// What it says after a summary, in as many tokens as goose has for it.
+/// The message after a summary, with as many tokens as goose's own.
 const IN_CHAT: &str = "The message before this one sums up an earlier part of the session, which is gone \
     because it no longer fits. You remember nothing else of it. Rely on the summary; if the user asks for \
     something that is not in it, say so and ask instead of guessing. Go on with the session.";
@@ -45,7 +45,7 @@ pub struct GoosePolicy {
 }
 
 impl GoosePolicy {
-    /// Everything goes into the summary; results from the middle are left out until its prompt fits.
+    /// Compacts the whole view into a summary. Results from the middle are left out until its prompt fits.
     fn compact(&mut self, moment: &RivalContext<'_>, why: &str) -> Option<(SideCall, PolicyEdit)> {
         let before = moment.total(&self.thread);
         let counter = &moment.recording.counter;
@@ -70,7 +70,8 @@ impl GoosePolicy {
         Some((summary.call, moment.compaction(before, &self.thread, why.to_owned())?))
     }
 
-    /// The oldest calls that are described next, if there are enough: messages of the model with their results.
+    /// Returns the oldest calls that are described next, if there are enough: messages of the model with
+    /// their results.
     fn oldest_calls(&self, moment: &RivalContext<'_>) -> Vec<usize> {
         let recording = moment.recording;
         let calls = |item: &RivalViewItem| item.calls(recording);
@@ -112,7 +113,7 @@ impl GoosePolicy {
         moment.clearing(before, &self.thread, why).filter(|_| !described.is_empty())
     }
 
-    /// One call for each pair; nobody waits.
+    /// Returns one call for each pair; nobody waits for them.
     fn description_calls(&self, moment: &RivalContext<'_>) -> Vec<SideCall> {
         let counter = &moment.recording.counter;
         let cost = |entry: &usize| {
@@ -160,6 +161,7 @@ impl ContextPolicy for GoosePolicy {
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let moment = RivalContext::new(recording, next, now);
         self.thread.take(recording, next, shorten);
+        // The descriptions that were requested with the last request are finished by now.
         let mut edit = self.describe(&moment);
         let mut calls = Vec::new();
         let is_full = moment.reported() as f64 > moment.budget().window as f64 * TRIGGER_SHARE;
@@ -184,12 +186,12 @@ impl ContextPolicy for GoosePolicy {
     }
 }
 
-/// How many calls before the current turn stay as they are.
+/// Returns the number of calls before the current turn that stay unchanged.
 fn cutoff(window: u64) -> usize {
     (3 * (window as f64 * TRIGGER_SHARE) as usize / 20_000).clamp(10, 500)
 }
 
-/// What an honest sentence about a message with calls has: the tools and the start of their arguments.
+/// Returns an honest sentence about a message with calls: the tools and the start of their arguments.
 fn description(entry: &RecordedMessage) -> String {
     let calls = entry.message.tool_calls().map(|call| {
         let arguments: String = call.arguments.chars().take(DESCRIPTION_CHARS).collect();

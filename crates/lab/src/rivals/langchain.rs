@@ -7,7 +7,7 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// Its estimate adds this to each message, in tokens.
+/// The number of tokens that langchain's estimate adds to each message.
 const MESSAGE_TOKENS: u64 = 3;
 const TRIGGER_SHARE: f64 = 0.8;
 const KEPT_MESSAGES: usize = 20;
@@ -44,7 +44,8 @@ impl LangChainSummarization {
         approximate(&self.thread.items) >= trigger || moment.reported() >= trigger
     }
 
-    /// Where the messages begin that stay: 20 from the end, or the message with the calls if that is a result.
+    /// Returns the start of the messages that stay: 20 from the end, or the message with the calls if that is
+    /// a result.
     fn cutoff(&self) -> usize {
         let mut at = self.thread.items.len().saturating_sub(KEPT_MESSAGES);
         while at > 0 && self.thread.items[at].role == Role::Tool {
@@ -131,6 +132,7 @@ impl ContextPolicy for LangChainToolClearing {
             return request(&self.thread, Vec::new(), None);
         }
         let before = moment.total(&self.thread);
+        // The middleware edits a copy: the conversation itself keeps its results.
         let mut sent = RivalView::default();
         sent.items = self.thread.items.clone();
         let results: Vec<usize> =
@@ -141,6 +143,7 @@ impl ContextPolicy for LangChainToolClearing {
                 sent.items[*at] = item;
             }
         }
+        // The same results are cleared anew in every request. Only newly cleared ones count as an edit.
         let is_more = cleared > std::mem::replace(&mut self.cleared, cleared);
         let why = format!("all but the newest {KEPT_RESULTS} results cleared");
         let edit = is_more.then(|| moment.clearing(before, &sent, why)).flatten();
@@ -154,7 +157,7 @@ fn approximate(items: &[RivalViewItem]) -> u64 {
     items.iter().map(|item| (item.chars() + role(item)).div_ceil(4) + MESSAGE_TOKENS).sum()
 }
 
-/// The newest messages within 4,000 tokens, from the first user message among them on.
+/// Returns the newest messages within 4,000 tokens, from the first user message among them on.
 fn newest_from_prompt(items: &[RivalViewItem]) -> &[RivalViewItem] {
     let mut start = items.len();
     while start > 0 && approximate(&items[start - 1..]) <= SUMMARISED_TOKENS {

@@ -10,18 +10,18 @@ use crate::recording::SessionRecording;
 /// Results are cut to this when they come in: lines and bytes.
 const OUTPUT_LINES: usize = 2_000;
 const OUTPUT_BYTES: usize = 50 * 1_024;
-/// At most this much of the window is kept for the answer.
+/// The maximum part of the window that is kept for the answer, in tokens.
 const OUTPUT_TOKEN_MAX: u64 = 32_000;
 /// The verbatim tail: a quarter of the usable room within these bounds.
 const TAIL_MIN_TOKENS: u64 = 2_000;
 const TAIL_MAX_TOKENS: u64 = 15_000;
-/// What the summariser sees of a result.
+/// The maximum number of characters of a result that the summariser sees.
 const TRANSCRIPT_CHARS: usize = 2_000;
 /// The order with its template.
 const ORDER_TOKENS: u64 = 450;
 const PRUNE_PROTECT_TOKENS: u64 = 40_000;
 const PRUNE_MINIMUM_TOKENS: u64 = 20_000;
-/// Its result is never pruned.
+/// The tool whose result is never pruned.
 const PROTECTED_TOOL: &str = "skill";
 const CLEARED: &str = "[Old tool result content cleared]";
 const QUESTION: &str = "What did we do so far?";
@@ -38,17 +38,17 @@ pub struct OpenCodePolicy {
 }
 
 impl OpenCodePolicy {
-    /// As configured by default: without pruning.
+    /// Creates the model with opencode's default configuration: without pruning.
     pub fn new() -> Self {
         Self { thread: RivalView::default(), prunes: false }
     }
 
-    /// With pruning, which users can switch on.
+    /// Creates the model with pruning, which users can switch on.
     pub fn with_pruning() -> Self {
         Self { thread: RivalView::default(), prunes: true }
     }
 
-    /// Context limit minus the most that is asked for as answer.
+    /// Returns the context limit minus the largest answer that is asked for.
     fn usable(moment: &RivalContext<'_>) -> u64 {
         moment.budget().window.saturating_sub(moment.budget().reserve.min(OUTPUT_TOKEN_MAX))
     }
@@ -80,6 +80,7 @@ impl OpenCodePolicy {
             if turns < 2 {
                 continue;
             }
+            // Everything older was summarised or cleared by an earlier pass.
             if item.is_summary() || item.is_cleared() {
                 break;
             }
@@ -93,8 +94,8 @@ impl OpenCodePolicy {
         found
     }
 
-    /// Summarises all but the tail. After a refusal the newest user message is taken out and said again at the end, and
-    /// the steps that had followed it are gone.
+    /// Summarises all but the tail. After a refusal the newest user message is taken out and repeated at the
+    /// end, and the steps that had followed it are removed.
     fn compact(&mut self, moment: &RivalContext<'_>, refused: bool) -> Option<(SideCall, PolicyEdit)> {
         let before = moment.total(&self.thread);
         let counter = &moment.recording.counter;
@@ -122,7 +123,7 @@ impl OpenCodePolicy {
         Some((summary.call, moment.compaction(before, &self.thread, why.to_owned())?))
     }
 
-    /// The newest user message, if there is another before it.
+    /// Returns the newest user message, if there is another before it.
     fn replayed_prompt(&self) -> Option<usize> {
         let is_prompt = |item: &RivalViewItem| item.is_user() && item.text() != QUESTION;
         let newest = self.thread.items.iter().rposition(is_prompt)?;
@@ -190,7 +191,7 @@ fn tail_budget(usable: u64) -> u64 {
     (usable / 4).clamp(TAIL_MIN_TOKENS, TAIL_MAX_TOKENS)
 }
 
-/// Where the tail begins; the end if there is none.
+/// Returns the start of the tail; the end if there is no tail.
 fn tail_start(items: &[RivalViewItem], budget: u64) -> usize {
     let size = |items: &[RivalViewItem]| items.iter().map(|item| chars_by_four(item.text())).sum::<u64>();
     let mut turns: Vec<usize> =
@@ -208,7 +209,7 @@ fn tail_start(items: &[RivalViewItem], budget: u64) -> usize {
     if kept == 0 { items.len() } else { kept }
 }
 
-/// The head of a result that is too long.
+/// Returns the head of a result that is too long.
 fn shorten(text: &str) -> Option<String> {
     let lines = text.match_indices('\n').nth(OUTPUT_LINES - 1).map_or(text.len(), |(at, _)| at);
     let end = text.floor_char_boundary(lines.min(OUTPUT_BYTES));

@@ -1,4 +1,4 @@
-//! What a peer keeps of the conversation.
+//! The part of a conversation that a peer keeps.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ pub(super) struct RivalViewItem {
     pub(super) origin: RivalItemOrigin,
 }
 
-/// Where a message of the view comes from.
+/// The origin of a message in the view.
 #[derive(Clone)]
 pub(super) enum RivalItemOrigin {
     /// The recording, with its index.
     Entry(usize),
-    /// The recording, shortened when it came in.
+    /// A message of the recording, shortened on arrival.
     Shortened(usize, Arc<RecordedMessage>),
     /// A tool result of the recording whose content was cleared.
     Cleared(usize),
     /// A summary.
     Summary(Arc<RecordedMessage>),
-    /// Something that the peer itself says.
+    /// A message of the peer's own.
     Note(Arc<RecordedMessage>),
 }
 
@@ -78,7 +78,7 @@ impl RivalView {
         self.items.splice(range, new);
     }
 
-    /// Where the results begin that came after the newest answer.
+    /// Returns the start of the results that followed the newest answer.
     pub(super) fn after_answer(&self) -> usize {
         self.items.iter().rposition(|item| item.role == Role::Assistant).map_or(0, |at| at + 1)
     }
@@ -104,13 +104,13 @@ impl RivalViewItem {
         Some(Self { origin: RivalItemOrigin::Cleared(at), ..Self::from_shortened_result(at, entry) })
     }
 
-    /// A tool result of which only `text` is left.
+    /// Returns a tool result of which only `text` is left.
     pub(super) fn cut(&self, recording: &SessionRecording, text: &str) -> Option<Self> {
         let at = self.entry()?;
         Some(Self::from_shortened_result(at, with_result(&recording.entries[at], text, &recording.counter)))
     }
 
-    /// A summary, introduced by the peer's words around it: `frame` makes the whole message of its text.
+    /// Returns a summary in the peer's own words: `frame` makes the whole message from the summary's text.
     pub(super) fn summary(
         recorded: RecordedMessage,
         role: Role,
@@ -125,7 +125,7 @@ impl RivalViewItem {
         }
     }
 
-    /// Something that the peer itself says.
+    /// Returns a message of the peer's own.
     pub(super) fn note(text: &str, role: Role, counter: &MessageTokenCounter) -> Self {
         let message = said(role, text, counter);
         Self {
@@ -135,7 +135,7 @@ impl RivalViewItem {
         }
     }
 
-    /// Its index in the recording, cleared or not.
+    /// Returns the message's index in the recording, cleared or not.
     pub(super) fn entry(&self) -> Option<usize> {
         match self.origin {
             RivalItemOrigin::Entry(at) | RivalItemOrigin::Shortened(at, _) | RivalItemOrigin::Cleared(at) => {
@@ -145,7 +145,7 @@ impl RivalViewItem {
         }
     }
 
-    /// What it says; nothing if it was cleared.
+    /// Returns the recorded message, or nothing if it was cleared.
     pub(super) fn recorded<'a>(&'a self, recording: &'a SessionRecording) -> Option<&'a RecordedMessage> {
         match &self.origin {
             RivalItemOrigin::Entry(at) => recording.entries.get(*at),
@@ -156,7 +156,7 @@ impl RivalViewItem {
         }
     }
 
-    /// The tool, if it is a result that still has its content.
+    /// Returns the tool, if the message is a result that still has its content.
     pub(super) fn tool<'a>(&self, recording: &'a SessionRecording) -> Option<&'a str> {
         match (&self.origin, &recording.entries.get(self.entry()?)?.kind) {
             (RivalItemOrigin::Cleared(_), _) => None,
@@ -173,12 +173,12 @@ impl RivalViewItem {
         matches!(self.origin, RivalItemOrigin::Cleared(_))
     }
 
-    /// A message of a person, or of the peer in a person's place; no summary.
+    /// Reports whether the message is a person's, or the peer's in a person's place, and no summary.
     pub(super) fn is_user(&self) -> bool {
         self.role == Role::User && !self.is_summary()
     }
 
-    /// How many tools it calls.
+    /// Returns the number of tools that the message calls.
     pub(super) fn calls(&self, recording: &SessionRecording) -> usize {
         self.entry().map_or(0, |at| recording.entries[at].message.tool_calls().count())
     }
@@ -192,7 +192,7 @@ impl RivalViewItem {
     }
 }
 
-/// A recorded tool result with another content.
+/// Returns a recorded tool result with another content.
 pub(super) fn with_result(
     entry: &RecordedMessage,
     content: &str,
@@ -213,7 +213,7 @@ pub(super) fn with_result(
     RecordedMessage { message: message.into(), tokens, text: content.into(), ..entry.clone() }
 }
 
-/// Something that was said and not recorded.
+/// Returns a message that was not recorded.
 fn said(role: Role, text: &str, counter: &MessageTokenCounter) -> RecordedMessage {
     let message = Message { id: "said".into(), role, parts: vec![Part::text(text)], origin: None };
     let tokens = counter.message(&message);
@@ -227,7 +227,8 @@ fn said(role: Role, text: &str, counter: &MessageTokenCounter) -> RecordedMessag
     }
 }
 
-/// What stays of a text of more than `max_chars`: `head_chars` from its start, the rest of the room from its end.
+/// Returns the remains of a text of more than `max_chars`: `head_chars` from its start, the rest from its
+/// end.
 pub(super) fn ends(
     text: &str,
     max_chars: usize,

@@ -12,23 +12,23 @@ use super::{
 use crate::outcome::ReplayOutcome;
 use crate::report;
 
-/// One figure beside its goal.
+/// A row with one figure beside its goal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreRow {
-    /// What is measured.
+    /// The measured quantity.
     pub measure: String,
-    /// In which case.
+    /// The case of the measure.
     pub case: String,
     /// The figure, with its unit.
     pub figure: String,
     /// The goal, if there is one.
     pub goal: Option<String>,
-    /// Whether it is met.
+    /// `true` if the goal is met.
     pub is_met: Option<bool>,
 }
 
-/// All figures of one run.
+/// The figures of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreReport {
@@ -40,7 +40,7 @@ pub struct ScoreReport {
     pub rows: Vec<ScoreRow>,
 }
 
-/// Why the public measures cannot be made.
+/// The reason that the public measures cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {
@@ -315,7 +315,7 @@ impl ScoreReport {
     }
 }
 
-/// What became of the facts of one class that left the view.
+/// Describes the state of the facts of one class that left the view.
 fn survived(tally: &RetentionTally) -> String {
     let total = tally.total().max(1) as f64;
     let share = |count: u64| count as f64 * 100.0 / total;

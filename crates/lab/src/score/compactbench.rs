@@ -1,4 +1,4 @@
-//! CompactBench's practice templates: whether decisions and prohibitions stand in the view after much other chat.
+//! CompactBench's practice templates: are decisions and prohibitions in the view after much other chat?
 //!
 //! A template is rendered with names of our own, the same every time. Its distractors are filler, and 60,000 tokens of
 //! filler follow.
@@ -97,7 +97,7 @@ struct GroundTruth {
     forbidden_behaviors: Vec<String>,
 }
 
-/// What is left of the cases.
+/// The part of the cases that is left after compaction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactBenchScore {
@@ -105,9 +105,9 @@ pub struct CompactBenchScore {
     pub cases: usize,
     /// Locked decisions and forbidden behaviours.
     pub statements: usize,
-    /// Those that stand in the view.
+    /// The number of statements in the view.
     pub in_view: usize,
-    /// Those that do not, with their case.
+    /// The statements that are not in the view, with their case.
     pub missing: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ pub fn measure(
 }
 
 impl CaseTemplate {
-    /// The values of its variables: no two of one kind are equal.
+    /// Returns the values of the template's variables: no two of one kind are equal.
     fn values(&self, seed: usize) -> BTreeMap<&str, &'static str> {
         let mut used: BTreeMap<&str, usize> = BTreeMap::new();
         let value = |variable: &TemplateVariable| {
@@ -228,7 +228,8 @@ fn rendered(template: &str, values: &BTreeMap<&str, &'static str>) -> String {
         .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), value))
 }
 
-/// What must stand in the view for a statement: its words as the transcript has them, else the values it is made of.
+/// Returns the texts that must be in the view for a statement: its words as in the transcript, else its
+/// values.
 fn needles(statement: &str, values: &BTreeMap<&str, &'static str>, transcript: &str) -> Vec<String> {
     let whole = normalised(&rendered(statement, values));
     // A statement may have a name of its own, as in `approach: …`.

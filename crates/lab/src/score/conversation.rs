@@ -21,18 +21,18 @@ use crate::recording::text_of;
 pub struct ChatTurn {
     /// `user` or `assistant`.
     pub role: Role,
-    /// What was said.
+    /// The text of the message.
     #[serde(rename = "content")]
     pub text: Arc<str>,
 }
 
 impl ChatTurn {
-    /// A message of the user.
+    /// Creates a message of the user.
     pub fn user(text: impl Into<Arc<str>>) -> Self {
         Self { role: Role::User, text: text.into() }
     }
 
-    /// A message of the assistant.
+    /// Creates a message of the assistant.
     pub fn assistant(text: impl Into<Arc<str>>) -> Self {
         Self { role: Role::Assistant, text: text.into() }
     }
@@ -50,7 +50,7 @@ pub struct SimulatedChat {
 }
 
 impl SimulatedChat {
-    /// An empty chat in a window of so many tokens; `None` if there is no such strategy.
+    /// Creates an empty chat in a window of so many tokens. Returns `None` if there is no such strategy.
     pub fn new(strategy: &str, window_tokens: u64, summariser: ScriptedSummariser) -> Option<Self> {
         let mut policy = pass::usual_policy(strategy)?;
         if summariser == ScriptedSummariser::Extract {

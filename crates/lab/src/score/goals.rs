@@ -1,9 +1,9 @@
 //! The figures that the measures are held to.
 
-/// Standing orders of COMPINT that stand in the view, of 15, in every cell.
+/// The number of COMPINT's 15 standing orders that are in the view, in every cell.
 pub const COMPINT_KEPT: usize = 15;
 
-/// Standing orders of our own in six languages that stand in the view, of 30, in every cell.
+/// The number of our own 30 standing orders in six languages that are in the view, in every cell.
 pub const HIDDEN_KEPT: usize = 30;
 
 /// Lines under a title that promises rules which are rules, in percent.
@@ -15,10 +15,10 @@ pub const REFUSED: usize = 25;
 /// Good summaries that are accepted, of 10.
 pub const ACCEPTED: usize = 10;
 
-/// Superseded facts and orders of which the newest stands in the view, of 20.
+/// The number of 20 superseded facts and orders whose newest version is in the view.
 pub const NEWEST_KEPT: usize = 20;
 
-/// Superseded facts and orders of which the old one stands unmarked beside the newest, at most.
+/// The maximum number of superseded facts and orders whose old version is unmarked beside the newest.
 pub const MAX_STALE: usize = 2;
 
 /// Locked decisions and forbidden behaviours of CompactBench's practice cases in the view, in percent.

@@ -53,13 +53,13 @@ pub struct EvidenceRecall {
     pub at_20: f64,
 }
 
-/// What a search found.
+/// The result of the searches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LocomoScore {
     /// Over all questions.
     pub all: EvidenceRecall,
-    /// By category of the data: 1 several hops, 2 time, 3 inference, 4 one hop, 5 adversarial.
+    /// The recall by category of the data: 1 several hops, 2 time, 3 inference, 4 one hop, 5 adversarial.
     pub by_category: BTreeMap<u8, EvidenceRecall>,
 }
 

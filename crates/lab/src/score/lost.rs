@@ -26,20 +26,21 @@ struct LostInCompactionFact {
     keywords: Vec<String>,
     message_start: usize,
     message_end: usize,
-    /// Whether it had gone into a summary before the chat begins.
+    /// `true` if a summary contained the fact before the chat begins.
     #[serde(default)]
     compacted: bool,
 }
 
-/// What is left of the facts.
+/// The part of the facts that is left.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LostInCompactionScore {
     /// Facts that the chat itself states.
     pub facts: usize,
-    /// Those whose answer stands in the last view: its words, or all its keywords in one message.
+    /// The number of facts whose answer is in the last view: its words, or all its keywords in one message.
     pub in_view: usize,
-    /// Those of which a search for the question finds the answer or its place among its first ten messages.
+    /// The number of facts for which a search with the question finds the answer or its place among the first
+    /// ten messages.
     pub at_10: usize,
     /// Compactions on the way.
     pub compactions: usize,
@@ -55,7 +56,7 @@ impl LostInCompactionScore {
 }
 
 impl ReceiptsFolder {
-    /// Returns the chat of lost-in-compaction whose facts stand at all depths.
+    /// Returns the chat of lost-in-compaction that has facts at all depths.
     ///
     /// # Errors
     /// [`ReceiptsError`] if the file is missing or has another shape.

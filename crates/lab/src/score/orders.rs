@@ -1,4 +1,4 @@
-//! Standing orders that the user gives once, and whether they stand in the view after compactions.
+//! Standing orders that the user gives once: are they in the view after compactions?
 //!
 //! The public ones are COMPINT's side constraints (arXiv 2608.11242). Thirty others in six languages are our own. The
 //! order is one message of the user in a long chat about other things.
@@ -22,13 +22,13 @@ const LAST_QUESTION: &str = "Thanks. Where were we?";
 /// Our own orders, one a line, as `language<TAB>order`.
 const OWN_ORDERS: &str = include_str!("data/orders.tsv");
 
-/// Where the order stands in the chat.
+/// The position of the order in the chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OrderPosition {
-    /// It is the second message.
+    /// The order is the second message.
     SecondMessage,
-    /// It follows so much of the chat's tokens, in percent.
+    /// The order follows this share of the chat's tokens, in percent.
     Percent(u8),
 }
 
@@ -42,37 +42,37 @@ impl OrderPosition {
     }
 }
 
-/// One way to give the orders.
+/// A case: one way to give the orders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderCase {
     /// The strategy.
     pub strategy: &'static str,
-    /// Who writes summaries.
+    /// The model that writes summaries.
     pub summariser: ScriptedSummariser,
     /// Length of the chat, in tokens.
     pub chat_tokens: u64,
-    /// Where the order stands.
+    /// The position of the order.
     pub position: OrderPosition,
-    /// Compactions at least: the chat goes on until there were so many. The first is asked for if the chat is too short
-    /// for one.
+    /// The minimum number of compactions: the chat continues until there were so many. The first is requested
+    /// if the chat is too short for one.
     pub rounds: usize,
 }
 
-/// What became of the orders in one case.
+/// The state of the orders in one case at the end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderScore {
     /// The strategy.
     pub strategy: &'static str,
-    /// Who wrote summaries.
+    /// The model that wrote summaries.
     pub summariser: String,
     /// Length of the chat, in tokens.
     pub chat_tokens: u64,
-    /// Where the order stood.
+    /// The position of the order.
     pub position: OrderPosition,
     /// Compactions at least.
     pub rounds: usize,
-    /// Orders that stand verbatim in the view.
+    /// The number of orders that are verbatim in the view.
     pub kept: usize,
     /// Orders that were given, each in a chat of its own.
     pub orders: usize,
@@ -80,7 +80,7 @@ pub struct OrderScore {
     pub missing: Vec<usize>,
     /// Lines under titles that promise rules, in all views.
     pub listed: usize,
-    /// Those of them that are the order.
+    /// The number of those entries that are the order.
     pub listed_orders: usize,
     /// Views that were larger than a request may be.
     pub overflows: usize,
@@ -115,7 +115,7 @@ pub fn all_cases(rounds: usize) -> Vec<OrderCase> {
     cases
 }
 
-/// Returns the cases that stand for all others where time is short: two lengths for each pair, and five rounds.
+/// Returns a sample of cases for quick runs: two lengths for each pair, and five rounds.
 pub fn sample_cases() -> Vec<OrderCase> {
     let mut cases = Vec::new();
     for (strategy, summariser) in strategies() {

@@ -40,7 +40,7 @@ const WORDS: [&str; 24] = [
     "valley", "willow", "zephyr",
 ];
 
-/// What a policy made of the job.
+/// The result of a policy on the job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingJobScore {
@@ -77,7 +77,7 @@ pub(super) fn prices() -> PriceTable {
     }
 }
 
-/// A policy whose requests are looked at on their way.
+/// A policy that observes the requests of another.
 struct PolicyObserver {
     policy: Box<dyn ContextPolicy>,
     whole: HashSet<usize>,
@@ -102,6 +102,7 @@ impl ContextPolicy for PolicyObserver {
         let request = self.policy.request(recording, next, now);
         let shown: HashSet<u64> = request.view.iter().map(|segment| segment.id).collect();
         for file in 0..FILES {
+            // A shortened result has another id, so a known id means that the file is whole.
             if shown.contains(&recording.id(result_entry(file))) {
                 self.whole.insert(file);
             }
@@ -116,7 +117,7 @@ impl ContextPolicy for PolicyObserver {
     }
 }
 
-/// The entry of a file's content: a task, then a call and a result for each file.
+/// Returns the entry of a file's content: a task, then a call and a result for each file.
 fn result_entry(file: usize) -> usize {
     2 + 2 * file
 }
@@ -138,7 +139,7 @@ fn path(file: usize) -> String {
     format!("notes/{}_{file:02}.txt", WORDS[file % WORDS.len()])
 }
 
-/// Of 2,000 to 8,000 tokens, with the needle somewhere in it.
+/// Returns a content of 2,000 to 8,000 tokens, with the needle somewhere in it.
 fn content(file: usize) -> String {
     const TOKENS_OF_LINE: usize = 12;
     let lines = (2_000 + file * 2_711 % 6_000) / TOKENS_OF_LINE;

@@ -11,34 +11,34 @@ use serde::de::DeserializeOwned;
 
 use super::ChatTurn;
 
-/// A folder with the public data: `compint.json`, `filler.json.gz`, `lost_d80_C1.json.gz`, `locomo.json.gz` and
-/// `compactbench/*.yaml`. Sources stand inside the files.
+/// A folder with the public data: `compint.json`, `filler.json.gz`, `lost_d80_C1.json.gz`, `locomo.json.gz`
+/// and `compactbench/*.yaml`. The files name their sources.
 #[derive(Clone, Debug)]
 pub struct ReceiptsFolder {
     folder: PathBuf,
 }
 
-/// Why a file of the public data cannot be used.
+/// The reason that a file of the public data cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", path.display())]
 pub struct ReceiptsError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The kind of the fault.
     pub kind: ReceiptsErrorKind,
 }
 
-/// What is wrong with a file of the public data.
+/// The fault of a file of the public data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiptsErrorKind {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Io(#[from] std::io::Error),
-    /// It is no JSON of the expected shape.
+    /// The file is no JSON of the expected shape.
     #[error("it has another shape than expected: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is no YAML of the expected shape.
+    /// The file is no YAML of the expected shape.
     #[error("it has another shape than expected: {0}")]
     Yaml(String),
 }
@@ -59,7 +59,7 @@ struct FillerChat {
 }
 
 impl ReceiptsFolder {
-    /// The public data in that folder. Nothing is read yet.
+    /// Opens a folder of public data. Nothing is read yet.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }

@@ -62,19 +62,19 @@ const NO_SUMMARIES: [(&str, &str); 23] = [
     ("promise", "I will write the summary in my next message, please give me a moment to read everything."),
 ];
 
-/// What became of the answers.
+/// The result of the answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusalScore {
     /// Answers that are no summary.
     pub no_summaries: usize,
-    /// Those of them that no committed compaction has.
+    /// The number of refusals that no committed compaction contains.
     pub refused: usize,
     /// Names of those that were used all the same.
     pub let_through: Vec<String>,
     /// Good summaries.
     pub good_summaries: usize,
-    /// Those of them that were used.
+    /// The number of good summaries that were used.
     pub accepted: usize,
     /// Names of those that were refused.
     pub turned_away: Vec<String>,
@@ -100,6 +100,7 @@ pub fn measure(filler: &[ChatTurn]) -> RefusalScore {
     }
     for (name, write) in GOOD_SUMMARIES {
         score.good_summaries += 1;
+        // The strategy that waits for its summary gives each answer its chance.
         let used = chat(STRATEGIES[0], filler, &ScriptedSummariser::Written(write));
         match used.is_some_and(|chat| has_used_answer(&chat)) {
             true => score.accepted += 1,
@@ -156,7 +157,7 @@ pub(super) fn shows_answer(shown: &str, answer: &str) -> bool {
 /// A way to write a good summary.
 type WriteSummary = fn(&SummaryTask<'_>) -> String;
 
-/// Good summaries of varied form: each is made of what the assistant said.
+/// Good summaries of varied form. Each is made of the assistant's messages.
 const GOOD_SUMMARIES: [(&str, WriteSummary); 10] = [
     ("headings and lists", |task| summary_with_headings(task, 500, ["Goal:", "Done:", "State:"], "- ")),
     ("short", |task| summary_with_headings(task, 160, ["Goal:", "State:", "Next steps:"], "- ")),
@@ -184,7 +185,7 @@ fn summary_with_headings(task: &SummaryTask<'_>, tokens: u64, titles: [&str; 3],
     written(&sentences, titles, bullet)
 }
 
-/// What the assistant named, in German sentences.
+/// Returns a German summary with the names from the assistant's sentences, under `titles`.
 fn german(task: &SummaryTask<'_>, titles: [&str; 3]) -> String {
     let names = |sentence: String| -> Option<String> {
         let words = sentence.split_whitespace().skip(1);

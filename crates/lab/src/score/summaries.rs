@@ -1,4 +1,4 @@
-//! Whether the summaries that a model writes are the ones that a session goes on with.
+//! Measures whether a session continues with the summaries that a model writes.
 
 use longhaul_core::history::HistoryFoldError;
 use serde::Serialize;
@@ -14,15 +14,15 @@ const WINDOW_TOKENS: u64 = 32_000;
 /// Length of the chat, in tokens.
 const CHAT_TOKENS: u64 = 190_000;
 
-/// What became of a model's summaries in one chat.
+/// The fate of a model's summaries in one chat.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SummariesScore {
     /// Compactions in all.
     pub compactions: usize,
-    /// Those before which a summary was written.
+    /// The number of compactions before which a summary was written.
     pub written: usize,
-    /// Those of them that show that summary.
+    /// The number of those compactions that show that summary.
     pub used: usize,
     /// Compactions after one with a summary that show neither it nor a newer one.
     pub dropped: usize,
@@ -44,7 +44,8 @@ pub fn measure(filler: &[ChatTurn], strategy: &str) -> Option<SummariesScore> {
     Some(score_of(&committed))
 }
 
-/// Runs the reading job in a window of so many tokens with the usual stand-in; `None` if there is no such strategy.
+/// Runs the reading job in a window of so many tokens with the usual stand-in. Returns `None` if there is no
+/// such strategy.
 ///
 /// # Errors
 /// [`HistoryFoldError`] as [`reading_job::recording`].

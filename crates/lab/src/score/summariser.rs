@@ -1,4 +1,4 @@
-//! Who answers the requests for summaries in a measure.
+//! The models that answer the requests for summaries in a measure.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub enum ScriptedSummariser {
     StandIn,
     /// No summariser: the planner makes extracts.
     Extract,
-    /// The same answer to every request.
+    /// A fixed answer to every request.
     Fixed(Arc<str>),
-    /// A plausible summary, with headings, made of what the assistant said: no order of the user is in it.
+    /// A plausible summary with headings, made of the assistant's messages. It contains no order of the user.
     OrderBlind,
     /// An answer made by a function.
     Written(fn(&SummaryTask<'_>) -> String),
@@ -36,7 +36,7 @@ pub struct SummaryTask<'a> {
     pub order: String,
     /// The longest answer that is allowed, in tokens.
     pub limit_tokens: u64,
-    /// Whether a pruning agent is asked, which answers in JSON.
+    /// `true` if the request is a pruning agent's, which answers in JSON.
     pub is_pruning: bool,
     pub(crate) counter: &'a MessageTokenCounter,
 }
@@ -58,7 +58,7 @@ impl fmt::Debug for ScriptedSummariser {
 }
 
 impl ScriptedSummariser {
-    /// A summariser that refuses every request.
+    /// Creates a summariser that refuses every request.
     pub fn refusing() -> Self {
         Self::Fixed(REFUSAL.into())
     }
@@ -110,7 +110,7 @@ impl SummaryTask<'_> {
     }
 }
 
-/// The first sentence that names something: it has a capital within, or a digit.
+/// Returns the first sentence that names something: it has a capital within, or a digit.
 fn telling_sentence(text: &str) -> Option<String> {
     const SHORTEST_CHARS: usize = 40;
     const LONGEST_CHARS: usize = 240;

@@ -11,7 +11,7 @@ const WINDOW_TOKENS: u64 = 32_000;
 /// Length of the chat around the two messages, in tokens.
 const CHAT_TOKENS: u64 = 60_000;
 
-/// Where the two messages stand, in percent of the chat.
+/// The positions of the two messages, in percent of the chat.
 const PLACES_PERCENT: [u64; 2] = [15, 55];
 
 /// Pairs, one a line, as `old<TAB>new`.
@@ -24,19 +24,20 @@ const MARKS: [&str; 9] =
 /// Titles under which the order of statements says which of them holds.
 const ORDER_TITLES: [&str; 3] = ["later words win", "newest wins", "newer wins"];
 
-/// What became of the pairs.
+/// The result of the pairs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SupersededScore {
     /// Pairs of an old and a new statement, each in a chat of its own.
     pub pairs: usize,
-    /// Pairs of which the new statement stands in the view.
+    /// The number of pairs whose new statement is in the view.
     pub newest_kept: usize,
-    /// Pairs of which the old statement stands in the view.
+    /// The number of pairs whose old statement is in the view.
     pub old_kept: usize,
-    /// Pairs of which the old statement stands on a line that does not say it was replaced.
+    /// The number of pairs whose old statement is on a line without a note that it was replaced.
     pub old_unmarked: usize,
-    /// Those of them that do not stand before the new statement under a title that says that later words win.
+    /// The number of those pairs whose old statement is not before the new one under a title that says that
+    /// later words win.
     pub old_misleading: usize,
     /// New statements that are not in the view.
     pub missing: Vec<String>,
@@ -96,7 +97,7 @@ fn is_marked(line: &str, statement: &str) -> bool {
     MARKS.iter().any(|mark| rest.contains(mark))
 }
 
-/// Returns whether the new statement follows below, in a section whose title says that later words win.
+/// Reports whether the new statement follows below, in a section whose title says that later words win.
 fn is_followed(view: &str, at: usize, new: &str) -> bool {
     let is_title = |line: &&str| {
         let bare = line.trim().trim_matches('*');

@@ -25,7 +25,7 @@ const TASKS: [&str; 6] = [
     "move it out of the module, never change its signature",
 ];
 
-/// What has come up so far and may be used again.
+/// The items that have come up so far and may be used again.
 #[derive(Default)]
 struct ReusableItems {
     paths: Vec<String>,
@@ -60,7 +60,7 @@ fn answer(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
     script.say(said);
 }
 
-/// People take their time: often longer than a cache lives.
+/// Appends a task. People take their time: often longer than a cache lives.
 fn task(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
     script.wait(20, 900);
     let task = *script.rng.pick(&TASKS);

@@ -16,23 +16,23 @@ mod filling;
 pub const PRICES: TokenPrices =
     TokenPrices { input: 1.0, cache_read: 0.1, cache_write: 1.0, output: 5.0, cache_life_ms: 300_000 };
 
-/// How a job is set up.
+/// The setup of a job.
 #[derive(Clone, Debug)]
 pub struct ReadingOptions {
     /// The context window, in tokens.
     pub window_tokens: u64,
     /// System prompt and tools, in tokens.
     pub fixed_tokens: u64,
-    /// Whether the loop limits a result at its source, as in a session. Behind the gateway the agent is foreign, and
-    /// nothing limits its results before the planner does.
+    /// `true` if the loop limits a result at its source, as in a session. Behind the gateway the agent is
+    /// foreign, and nothing limits its results before the planner does.
     pub truncates_at_source: bool,
-    /// How many files the agent asks for in one step.
+    /// The number of files that the agent asks for in one step.
     pub files_per_step: usize,
-    /// How the context is kept in bounds.
+    /// The policy that keeps the context in bounds.
     pub policy: CompactionPolicy,
 }
 
-/// What came of a job.
+/// The outcome of a job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadingOutcome {
     /// Cost in tokens of uncached input: input 1, cached input 0.1, output 5; summaries included.
@@ -43,13 +43,13 @@ pub struct ReadingOutcome {
     pub requests: usize,
     /// Requests that read the rest of a file that was cut.
     pub rereads: usize,
-    /// Lines that matter and stand verbatim in the final request.
+    /// The number of lines that matter and are verbatim in the final request.
     pub needles_visible: usize,
-    /// Lines that matter and stand in the final request or behind a handle that it names.
+    /// The number of lines that matter and are in the final request or behind a handle that it names.
     pub needles_reachable: usize,
-    /// Files whose first showing was cut.
+    /// The number of files whose first showing was cut.
     pub files_cut: usize,
-    /// Files whose text was never shown completely, not even in pieces.
+    /// The number of files whose text was never shown completely, not even in pieces.
     pub files_incomplete: usize,
     /// Requests in which a result after the newest assistant message is a placeholder without content.
     pub placeholders: usize,
@@ -61,16 +61,16 @@ pub struct ReadingOutcome {
     pub edits: usize,
     /// Tokens of each request, in order.
     pub context: Vec<u64>,
-    /// What ended the job, if it was not the last answer.
+    /// The error that ended the job, if the job had no last answer.
     pub error: Option<String>,
 }
 
 /// A file with a line that matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadingFile {
-    /// Its path.
+    /// The path of the file.
     pub path: String,
-    /// Its lines, the one that matters among them.
+    /// The lines of the file, the one that matters among them.
     pub lines: Vec<String>,
     /// The line that matters.
     pub needle: String,
@@ -79,12 +79,12 @@ pub struct ReadingFile {
 /// A reading job of so many files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadingJob {
-    /// In the order in which they are read.
+    /// The files in the order in which they are read.
     pub files: Vec<ReadingFile>,
 }
 
 impl ReadingJob {
-    /// A job of `count` files of 2,000 to 8,000 tokens.
+    /// Creates a job of `count` files of 2,000 to 8,000 tokens.
     pub fn new(seed: u64, count: usize) -> Self {
         let mut rng = SeededRng::new(seed);
         let files = (0..count).map(|at| file(&mut rng, at)).collect();

@@ -16,17 +16,17 @@ impl SeededRng {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub(super) fn below(&mut self, n: u64) -> u64 {
         self.next() % n.max(1)
     }
 
-    /// A number from `from` to `to`, both included.
+    /// Returns a number from `from` to `to`, both included.
     pub(super) fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.below(to - from + 1)
     }
 
-    /// A number from `from` to about `to`, small ones as likely as large ones by order of magnitude.
+    /// Returns a number from `from` to about `to`, small ones as likely as large ones by order of magnitude.
     pub(super) fn magnitude(&mut self, from: u64, to: u64) -> u64 {
         let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         (from as f64 * (to as f64 / from as f64).powf(share)) as u64
@@ -40,7 +40,7 @@ impl SeededRng {
         &items[self.below(items.len() as u64) as usize]
     }
 
-    /// One of a list that has grown: mostly a late one, and now and then one of any age.
+    /// Returns an item of a list that has grown: mostly a late one, and now and then one of any age.
     pub(super) fn pick_earlier<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         let back = self.magnitude(1, items.len() as u64 + 1);
         &items[items.len() - (back as usize).clamp(1, items.len())]

@@ -35,7 +35,8 @@ impl PostgresEnqueue {
         })
     }
 
-    /// What was accepted under the same key before, or by this call, whose answer was lost.
+    /// Returns the receipt of the message under the same key: an earlier call's, or this call's own if its
+    /// answer was lost.
     async fn known(&self, db: &mut PgConnection, no: i64) -> Result<Option<EnqueueReceipt>, sqlx::Error> {
         let first = sqlx::query!(
             r#"SELECT queue_id, made_by, (SELECT count(*) FROM inbox AS waiting

@@ -20,7 +20,8 @@ pub(crate) struct PostgresEventAppend {
     settles: Vec<String>,
 }
 
-/// What the statement says: where the log ended before, if anything was done; how many of the entries waited.
+/// The statement's row: the earlier end of the log if the statement did anything, and the number of waiting
+/// entries.
 struct PostgresAppendRow {
     before: Option<i64>,
     waiting: i64,
@@ -38,8 +39,9 @@ impl PostgresEventAppend {
         })
     }
 
-    /// All of it in one statement, so that the session's row is never locked while this node is waited for. Entries of
-    /// the queue are locked before the session; whoever else locks both does it under the session's lock alone.
+    /// Appends in one statement, so that the session's row is never locked while this node is waited for.
+    /// Entries of the queue are locked before the session. Other code that locks both does so under the
+    /// session's lock alone.
     async fn append(
         &self,
         db: &mut PgConnection,
@@ -115,6 +117,7 @@ impl PostgresLeasedWrite for PostgresEventAppend {
         if let Some(before) = outcome.before {
             return Ok(from_db(before + 1));
         }
+        // Nothing was done now. An earlier attempt may have done it, and only its answer was lost.
         match place.check_write_status(db).await? {
             PostgresWriteStatus::Done { last_seq } => Ok(from_db(last_seq - self.events.count() + 1)),
             PostgresWriteStatus::Before if outcome.waiting != limit_to_db(self.takes.len()) => {

@@ -1,4 +1,4 @@
-//! What is remembered for prefixes of conversations, and what gives way.
+//! Reads and writes entries of the prefix cache, and evicts the least recently used.
 
 use async_trait::async_trait;
 use longhaul_store::{PrefixCacheKey, PrefixCacheLimits};
@@ -8,7 +8,7 @@ use crate::call::PostgresOperation;
 use crate::error::PostgresOperationError;
 use crate::text::{count_from_db, limit_to_db};
 
-/// What is remembered under keys: place and body of each that is known, in order.
+/// The query for the entries of keys. Its rows are the index and the body of each known key, in order.
 pub(crate) struct PostgresPrefixCacheQuery {
     pub(crate) keys: Vec<Vec<u8>>,
 }
@@ -60,7 +60,7 @@ impl PostgresOperation for PostgresPrefixCacheInsert {
     }
 }
 
-/// Of several nodes one writes at a time: otherwise each would leave room for the others' entries.
+/// Locks the cache for one writing node: otherwise each would leave room for the others' entries.
 pub(crate) async fn lock(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!(r#"SELECT pg_advisory_xact_lock('memo'::regclass::oid::bigint) AS "locked: ()""#)
         .fetch_one(db)
@@ -92,6 +92,7 @@ impl PostgresPrefixCacheInsert {
         if self.found.is_empty() {
             return Ok(());
         }
+        // A key may be noted several times. Its last use counts, hence `max(place)`.
         let found: Vec<Vec<u8>> = self.found.iter().map(|key| key.as_bytes().to_vec()).collect();
         sqlx::query!(
             "UPDATE memo SET used = newest.used + found.place

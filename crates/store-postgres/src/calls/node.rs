@@ -1,4 +1,4 @@
-//! The nodes: who is there, whose a session is, and which sessions nobody has.
+//! The nodes: the living ones, the owners of sessions, and the sessions without an owner.
 
 use std::time::Duration;
 
@@ -201,9 +201,9 @@ impl PostgresOperation for PostgresOwnerQuery {
 /// [`ClusterStore::orphans`](longhaul_store::ClusterStore::orphans).
 pub(crate) struct PostgresOrphansQuery {
     pub(crate) limit: usize,
-    /// Whether messages count that wait since a cancel or a crash.
+    /// `true` if messages count that wait since a cancel or a crash.
     pub(crate) waiting: bool,
-    /// So that nodes that ask at the same time do not begin with the same one.
+    /// The seed of the order, so that nodes that ask at the same time do not begin with the same session.
     pub(crate) seed: i64,
 }
 
@@ -261,7 +261,8 @@ impl PostgresOperation for PostgresNextLeaseEndQuery {
     }
 }
 
-/// Whether the database started less than `ttl` ago: then nodes that live may not have come back to it yet.
+/// The query that asks whether the database started less than `ttl` ago. Nodes that live may then not have
+/// returned to it yet.
 pub(crate) struct PostgresRecentStartQuery {
     pub(crate) ttl: Duration,
 }
@@ -281,12 +282,13 @@ impl PostgresOperation for PostgresRecentStartQuery {
     }
 }
 
-/// Where the logs of sessions end, and how much others did for their owners: for a node that may have missed news.
+/// The query for the ends of logs and the counts of mail for their owners, for a node that may have missed
+/// news.
 pub(crate) struct PostgresMissedNewsQuery {
     pub(crate) sessions: Vec<i64>,
 }
 
-/// What is new in one session.
+/// The newest state of one session.
 pub(crate) struct PostgresSessionHeadRow {
     pub(crate) no: i64,
     pub(crate) last_seq: i64,
@@ -313,7 +315,7 @@ impl PostgresOperation for PostgresMissedNewsQuery {
     }
 }
 
-/// Tells the other nodes.
+/// The command that notifies the other nodes.
 pub(crate) struct PostgresNotifyCommand {
     pub(crate) channel: String,
     pub(crate) payload: String,

@@ -329,7 +329,7 @@ async fn session_no(db: &mut PgConnection, id: &SessionId) -> Result<i64, Postgr
     no.ok_or_else(|| not_found(id).into())
 }
 
-/// The events in `rows`, which follow `after` without a gap.
+/// Decodes the events in `rows`, which follow `after` without a gap.
 ///
 /// # Errors
 /// [`StoreError::Damaged`].

@@ -29,7 +29,7 @@ impl PostgresSessionCreation {
         Ok(Self { id: new.id.clone(), title, at: new.at, events, made_by: call_name() })
     }
 
-    /// What will be known of the session.
+    /// Returns the record that the new session will have.
     pub(crate) fn record(&self) -> SessionRecord {
         SessionRecord {
             id: self.id.clone(),
@@ -83,7 +83,7 @@ impl PostgresSessionCreation {
         Ok(inserted.is_some())
     }
 
-    /// Returns whether the session that is there was made by this call, whose answer was lost.
+    /// Reports whether this call, whose answer was lost, made the existing session.
     async fn is_mine(&self, db: &mut PgConnection) -> Result<bool, sqlx::Error> {
         let maker =
             sqlx::query_scalar!("SELECT made_by FROM session WHERE id = $1", &*text_to_db(self.id.as_str()))
@@ -140,7 +140,7 @@ impl PostgresOperation for PostgresSessionDeletion {
     }
 }
 
-/// Removes the session of that number, whose row is locked.
+/// Removes the session of a number. The row is locked already.
 ///
 /// # Errors
 /// The database's.

@@ -1,4 +1,4 @@
-//! What is named, and which sessions may go.
+//! The queries for blobs that events name and for sessions that may be deleted.
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
@@ -70,7 +70,8 @@ impl PostgresOperation for PostgresIdleSessionsQuery {
     }
 }
 
-/// [`StoreMaintenance::delete_at_rest`](longhaul_store::StoreMaintenance::delete_at_rest); answers with the number of what is gone.
+/// [`StoreMaintenance::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest). Returns the number of the
+/// deleted session.
 pub(crate) struct PostgresIdleSessionDeletion {
     pub(crate) id: SessionId,
     pub(crate) before: Millis,

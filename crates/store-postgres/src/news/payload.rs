@@ -1,5 +1,5 @@
-//! The text of a notification: who sends it, then `NO:SEQ` for a log that grew, `NO` for a queue or signals that changed,
-//! `NO!` for a session that is gone.
+//! The text of a notification. It begins with the sender; then follow `NO:SEQ` for a log that grew, `NO` for
+//! a queue or signals that changed, `NO!` for a deleted session.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use longhaul_core::ids::Seq;
 /// PostgreSQL takes fewer than 8,000 bytes.
 const PAYLOAD_BYTES: usize = 7_900;
 
-/// One piece of news, by the number of its session.
+/// A notification about a session, by the session's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PostgresNotification {
     Grown(i64, Seq),
@@ -38,7 +38,7 @@ impl PostgresNotification {
     }
 }
 
-/// The items as payloads, each short enough.
+/// Packs the items into payloads, each short enough.
 pub(super) fn pack(sender: &str, items: impl Iterator<Item = PostgresNotification>) -> Vec<String> {
     let mut payloads: Vec<String> = Vec::new();
     for item in items {
@@ -54,7 +54,8 @@ pub(super) fn pack(sender: &str, items: impl Iterator<Item = PostgresNotificatio
     payloads
 }
 
-/// Who sent a payload, and what it says. What cannot be read is left out: a newer version may say more.
+/// Returns the sender and the notifications of a payload. Unreadable notifications are left out: a newer
+/// version may say more.
 pub(super) fn unpack(payload: &str) -> (&str, impl Iterator<Item = PostgresNotification>) {
     let mut words = payload.split(' ');
     (words.next().unwrap_or_default(), words.filter_map(PostgresNotification::read))

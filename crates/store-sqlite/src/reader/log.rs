@@ -9,19 +9,19 @@ use super::{SqliteReader, not_found};
 use crate::error::store_error;
 use crate::key::{event_id, from_db, last_event_id, limit_to_db, seq_of};
 
-/// How many events come in one row, unless they are large.
+/// The maximum number of events in one row, unless they are large.
 const ROW_EVENTS: i64 = 64;
 
-/// Events whose bodies come to more bytes than this come one by one.
+/// The size in bytes above which an event's body is read in a row of its own.
 const ROW_BYTES: i64 = 1 << 20;
 
-/// Stands between the events of a row: `char(30)`, which JSON has in no place.
+/// The separator between the events of a row: `char(30)`, which JSON never contains.
 const BETWEEN: u8 = 0x1e;
 
-/// Stands for the checksum of an event that has none.
+/// The placeholder for a missing checksum.
 const NO_CHECKSUM: &str = "-";
 
-/// Where a log is, and how far it goes.
+/// The key of a session's log and the extent of its positions.
 struct SqliteLogExtent {
     no: i64,
     last_seq: i64,
@@ -111,7 +111,7 @@ impl SqliteReader {
             .ok_or_else(|| not_found(id))
     }
 
-    /// The events after `after` up to `last`, which were written.
+    /// Returns the written events after `after` up to `last`.
     async fn span(&self, id: &SessionId, no: i64, after: Seq, last: Seq) -> Result<Vec<Event>, StoreError> {
         match self.grouped(id, no, after, last).await {
             Err(StoreError::Damaged { .. } | StoreError::Corrupt(_)) => {
@@ -215,7 +215,7 @@ impl SqliteReader {
     }
 }
 
-/// The fields of an event in a row: key, format, time, checksum, body.
+/// Returns the fields of an event in a row: key, format, time, checksum, body.
 fn split_fields(event: &[u8]) -> Option<SqliteEventRow<'_>> {
     let mut fields = event.splitn(5, |byte| *byte == b' ');
     let mut text = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
@@ -228,7 +228,7 @@ fn split_fields(event: &[u8]) -> Option<SqliteEventRow<'_>> {
 }
 
 impl SqliteEventRow<'_> {
-    /// The reason why the event is damaged, if its checksum says so.
+    /// Returns the reason why the event is damaged, if its checksum does not match.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let found = event_checksum(self.format, from_db(self.at_ms), self.body);
         match self.checksum {

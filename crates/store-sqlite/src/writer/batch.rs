@@ -1,4 +1,4 @@
-//! One transaction in the making.
+//! A transaction that collects several writes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ struct SqliteEventInsert {
     body: Arc<str>,
 }
 
-/// What became of a session's row.
+/// The change of a session's row in this transaction.
 struct SqliteSessionUpdate {
     last_seq: Seq,
     at: Millis,
@@ -47,7 +47,7 @@ struct SqliteSessionUpdate {
     parked: Option<bool>,
 }
 
-/// What to tell watchers after the commit.
+/// The notices that watchers receive after the commit.
 #[derive(Debug, Default)]
 pub(crate) struct SqliteCommitNotices {
     pub(crate) grown: Vec<(SessionId, Seq)>,
@@ -71,7 +71,7 @@ impl<'w> SqliteWriteBatch<'w> {
         Self { connection, begun: false, leases, news, rows, grown, pieces: Vec::new() }
     }
 
-    /// The connection, inside the transaction.
+    /// Returns the connection, inside the transaction.
     pub(crate) async fn db(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         if !self.begun {
             sqlx::query("BEGIN IMMEDIATE").execute(&mut *self.connection).await?;
@@ -141,7 +141,7 @@ impl<'w> SqliteWriteBatch<'w> {
         Ok(())
     }
 
-    /// The number of a session.
+    /// Returns the number of a session.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -228,7 +228,7 @@ pub(crate) struct SqliteLeaseTable {
     held: HashMap<SessionId, SqliteLeasedSession>,
     /// The answers that stream.
     pub(super) steps: SqliteChunkCounts,
-    /// What the entries that this transaction changed were before, in order.
+    /// The earlier values of the entries that this transaction changed, in order.
     before: Vec<(SessionId, Option<SqliteLeasedSession>)>,
 }
 
@@ -246,7 +246,7 @@ impl SqliteLeaseTable {
         self.held.contains_key(id)
     }
 
-    /// The session, if `lease` is the valid one.
+    /// Returns the session, if `lease` is the valid one.
     ///
     /// # Errors
     /// [`StoreError::Fenced`].
@@ -263,12 +263,12 @@ impl SqliteLeaseTable {
         self.before.push((id.clone(), before));
     }
 
-    /// The transaction was committed.
+    /// Keeps the changes, because the transaction was committed.
     pub(crate) fn commit_changes(&mut self) {
         self.before.clear();
     }
 
-    /// The transaction failed: everything is as it was before.
+    /// Restores the earlier state, because the transaction failed.
     pub(crate) fn undo(&mut self) {
         self.steps.forget();
         for (id, before) in self.before.drain(..).rev() {

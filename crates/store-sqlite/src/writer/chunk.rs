@@ -21,10 +21,10 @@ const SETTLED: i64 = -1;
 /// Rows of settled steps that may stay. As many as those of live steps may stay too.
 const MAX_SETTLED_ROWS: i64 = 256;
 
-/// What the table of pieces holds, without their text.
+/// The counters of the chunk table, without the text of the chunks.
 #[derive(Debug, Default)]
 pub(crate) struct SqliteChunkCounts {
-    /// Whether the other fields are known. They are read again after a failed transaction.
+    /// `true` if the other fields are known. They are read again after a failed transaction.
     known: bool,
     /// The number of pieces of each step that is not settled, by session and step.
     live: BTreeMap<(i64, String), i64>,
@@ -107,9 +107,10 @@ impl SqliteWriteOperation for SqliteChunkInsert {
     }
 }
 
-/// Reads which steps there are, unless that is known.
+/// Reads the steps that have chunks, unless they are known.
 async fn know_steps(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
     if !batch.leases.steps.known {
+        // Staged pieces must be in the table before the table is counted.
         batch.flush().await?;
         batch.leases.steps = SqliteChunkCounts::read(batch.db().await?).await?;
     }

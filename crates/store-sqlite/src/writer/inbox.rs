@@ -38,7 +38,7 @@ impl SqliteEnqueue {
         })
     }
 
-    /// What was accepted under the same key before.
+    /// Returns the receipt of the message that was accepted under the same key before.
     async fn known(&self, db: &mut SqliteConnection, no: i64) -> Result<Option<EnqueueReceipt>, sqlx::Error> {
         let Some(key) = &self.client_key else { return Ok(None) };
         let first = sqlx::query!(
@@ -251,6 +251,7 @@ async fn settle(db: &mut SqliteConnection, no: i64, ids: &str, state: i64) -> Re
     )
     .execute(&mut *db)
     .await?;
+    // Moves the mark below which no message waits. Queries start there and skip the settled messages.
     sqlx::query!(
         "UPDATE session SET settled_messages = coalesce(
              (SELECT min(id) - 1 FROM inbox WHERE id > ?1 << 32 | settled_messages AND id <= ?2 AND state = 0),

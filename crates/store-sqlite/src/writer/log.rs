@@ -117,6 +117,7 @@ impl SqliteWriteOperation for SqliteEventAppend {
         if let Some(title) = &self.events.change.title {
             rename(batch.db().await?, held.no, title).await?;
         }
+        // An append may only take or settle. Then the log does not grow, and watchers need no notice.
         if last_seq > held.last_seq {
             self.stage(batch, held, last_seq);
         }

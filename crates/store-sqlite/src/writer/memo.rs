@@ -1,4 +1,4 @@
-//! What is remembered for prefixes of conversations, and what gives way.
+//! Writes entries of the prefix cache, and evicts the least recently used.
 
 use async_trait::async_trait;
 use longhaul_store::{PrefixCacheKey, PrefixCacheLimits};

@@ -28,7 +28,7 @@ impl SqliteSessionCreation {
         Ok(Self { id: new.id.clone(), title, at: new.at, events })
     }
 
-    /// What will be known of the session.
+    /// Returns the record that the new session will have.
     pub(crate) fn record(&self) -> SessionRecord {
         SessionRecord {
             id: self.id.clone(),
@@ -97,6 +97,7 @@ impl SqliteWriteOperation for SqliteSessionDeletion {
             return Err(StoreError::Busy(self.id.clone()).into());
         }
         let no = batch.session_no(&self.id).await?;
+        // Staged rows of this session must be in the tables before they can be deleted.
         batch.flush().await?;
         remove(batch, &self.id, no).await
     }

@@ -43,6 +43,7 @@ impl SqliteWriteOperation for SqliteSessionImport {
         self.inbox(batch.db().await?, no).await?;
         self.requests(batch.db().await?, no).await?;
         self.chunks(batch.db().await?, no).await?;
+        // The chunks went past the counters, which must be read again.
         batch.leases.steps.forget();
         self.blobs(batch.db().await?, no).await?;
         Ok(())

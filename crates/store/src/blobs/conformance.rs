@@ -1,4 +1,4 @@
-//! What every place for blobs promises, as checks that any place runs.
+//! The promises of every blob store, as checks that any implementation runs.
 #![expect(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
 
 use std::ops::Range;
@@ -66,7 +66,7 @@ async fn takes_the_same_from_many(blobs: &BlobStore) {
     assert_eq!(blobs.get(&stored[0]).await.unwrap(), "the same");
 }
 
-/// Late enough for everything that is stored now to count as forgotten.
+/// Returns a time at which everything stored now counts as forgotten.
 fn later() -> SystemTime {
     SystemTime::now() + UNTOUCHED + Duration::from_secs(60)
 }

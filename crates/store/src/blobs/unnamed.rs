@@ -1,5 +1,5 @@
-//! Content that nobody names any more is removed in two steps, each after a day: it is set aside, and what is set aside
-//! goes. Until then it is read as before, and comes back if somebody names it.
+//! Removes blobs that no event names, in two steps, each after a day: a blob is first set aside, then
+//! removed. A blob that is set aside can still be read, and returns to its place if an event names it.
 //!
 //! One step would not do where several processes share the blobs. Who stores content that is there already is told
 //! that it is, and names it a moment later; an object store cannot delete "unless somebody has touched it since", so a
@@ -31,16 +31,16 @@ pub(super) const RENEWED: Duration = Duration::from_secs(60 * 60);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReferencedBlobs(HashSet<[u8; 32]>);
 
-/// What a sweep has done.
+/// The result of one sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlobSweepReport {
-    /// Blobs that nobody names, and that will go if nobody does for another day.
+    /// The number of blobs that were set aside. They are removed if no event names them for another day.
     pub set_aside: u64,
     /// Blobs that were set aside and are named.
     pub brought_back: u64,
-    /// Blobs that are gone.
+    /// The number of removed blobs.
     pub removed: u64,
-    /// How large those were together.
+    /// The total size of the removed blobs, in bytes.
     pub removed_bytes: u64,
 }
 
@@ -107,8 +107,9 @@ impl BlobStore {
         Ok(swept)
     }
 
-    /// Removes every blob that is not in `named`, if nobody has touched it for `age`, and says how many they were and
-    /// how many bytes. Only who has the blobs for itself may call it: what somebody stores meanwhile could go.
+    /// Removes every blob that is not in `named` and was not touched for `age`. Returns the number of removed
+    /// blobs and their bytes. The caller must be the only user of the blobs: otherwise a blob that is being
+    /// stored could be removed.
     ///
     /// # Errors
     /// [`BlobError::Storage`]; what was not removed does no harm.
@@ -130,7 +131,7 @@ impl BlobStore {
         Ok((count, bytes))
     }
 
-    /// What is set aside under that hash, which is in its place again.
+    /// Returns the blob that is set aside under the hash, and tries to restore it to its place.
     ///
     /// # Errors
     /// [`BlobError::NotFound`]; [`BlobError::Storage`].
@@ -162,7 +163,8 @@ impl BlobStore {
         }
     }
 
-    /// Returns whether it was set aside: not if somebody was faster, or has just stored it again.
+    /// Reports whether the blob was set aside. It was not if another process was faster, or has just stored
+    /// it again.
     async fn set_aside(&self, object: &ObjectMeta, hash: &str, oldest: i64) -> Result<bool, BlobError> {
         let failed = |error: &Error| storage(hash, error);
         let content = match self.content(&object.location).await {
@@ -197,7 +199,7 @@ impl BlobStore {
         }
     }
 
-    /// Everything below a folder, as it was at one moment.
+    /// Returns all objects below a folder, as they were at one moment.
     async fn all(&self, folder: &str) -> Result<Vec<ObjectMeta>, BlobError> {
         let listed = self.objects.list(Some(&Key::from(folder))).boxed();
         listed.try_collect().await.map_err(|error| storage(folder, &error))

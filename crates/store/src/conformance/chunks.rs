@@ -24,7 +24,7 @@ pub async fn chunks_are_kept_in_order(store: SharedStore) {
     assert_eq!(setup.store.chunks(&setup.id).await.unwrap(), expected);
 }
 
-/// The append that settles a step drops its pieces, and no others.
+/// The append that settles a step drops its chunks, and no others.
 pub async fn settled_chunks_are_dropped(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -36,7 +36,7 @@ pub async fn settled_chunks_are_dropped(store: SharedStore) {
     assert_eq!(setup.store.chunks(&setup.id).await.unwrap(), [chunk("b", 0)]);
 }
 
-/// A piece that is not the next of its step is refused: what is kept has no holes and no repeats.
+/// A chunk that is not the next of its step is refused. The stored chunks have no holes and no repeats.
 pub async fn only_the_next_chunk_is_kept(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -51,7 +51,7 @@ pub async fn only_the_next_chunk_is_kept(store: SharedStore) {
     assert_eq!(setup.store.chunks(&setup.id).await.unwrap(), []);
 }
 
-/// Only the newest lease keeps pieces.
+/// Only the newest lease can store chunks.
 pub async fn chunks_are_fenced(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let old = setup.claim().await;

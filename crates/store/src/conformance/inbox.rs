@@ -16,7 +16,7 @@ fn taking(ids: &[&str]) -> LogAppend {
     LogAppend { takes, ..append(vec![note("taken")]) }
 }
 
-/// Messages wait in the order they came; their position says how many are before them.
+/// Messages wait in the order of their arrival. A message's position counts those before it, from 1.
 pub async fn queued_messages_have_positions(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for (position, id) in (1..).zip(["c", "a", "b"]) {
@@ -31,7 +31,7 @@ pub async fn queued_messages_have_positions(store: SharedStore) {
     assert_eq!(setup.enqueue("d", None).await, accepted("d", 3, false));
 }
 
-/// The same key again answers with the first message, wherever it is by now.
+/// A repeated key is answered with the first message, wherever that message is by now.
 pub async fn a_repeated_key_adds_nothing(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for (id, key) in [("a", "ka"), ("b", "kb"), ("c", "kc")] {
@@ -58,7 +58,7 @@ pub async fn keys_belong_to_their_session(store: SharedStore) {
     assert_eq!(other, accepted("a", 1, false));
 }
 
-/// No more messages wait than the limit allows, also when many come at once.
+/// The number of waiting messages never exceeds the limit, also when many arrive at once.
 pub async fn the_queue_has_a_limit(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let comers = (0..20).map(|n| {
@@ -89,7 +89,7 @@ pub async fn a_taken_queue_id_is_a_conflict(store: SharedStore) {
     assert_eq!(setup.waiting().await, ["a".into()]);
 }
 
-/// An edited message keeps its place and says the new text; one that does not wait is not found.
+/// An edited message keeps its place and has the new text. A message that does not wait is not found.
 pub async fn waiting_messages_can_be_edited(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", None).await.unwrap();
@@ -104,7 +104,8 @@ pub async fn waiting_messages_can_be_edited(store: SharedStore) {
     assert!(not_found(&setup.store.edit_queued(&setup.id, &"never".into(), parts, None).await));
 }
 
-/// What a client sent along waits with its message, also when others change; an edit says whether it stays.
+/// A message's metadata waits with the message, also while others change. An edit says whether the metadata
+/// stays.
 pub async fn metadata_waits_with_its_message(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for (id, with) in [("a", true), ("b", false), ("c", true)] {
@@ -135,7 +136,7 @@ pub async fn metadata_waits_with_its_message(store: SharedStore) {
     assert_eq!(waiting().await, [of_c]);
 }
 
-/// A removed message waits no more; those behind it move up.
+/// A removed message no longer waits. The messages behind it move up.
 pub async fn waiting_messages_can_be_removed(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for id in ["a", "b", "c"] {
@@ -198,7 +199,7 @@ pub async fn all_messages_are_taken_or_none(store: SharedStore) {
     assert_eq!(setup.waiting().await, []);
 }
 
-/// When a message is taken and removed at the same time, one of the two happens.
+/// A message that is taken and removed at the same time is either taken or removed, never both.
 pub async fn taking_and_removing_race_to_one_end(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -215,7 +216,7 @@ pub async fn taking_and_removing_race_to_one_end(store: SharedStore) {
     }
 }
 
-/// Anyone may enqueue, whoever holds the session.
+/// Any process may enqueue, whoever holds the session.
 pub async fn enqueueing_needs_no_lease(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     assert_eq!(setup.enqueue("a", None).await, accepted("a", 1, false));

@@ -11,7 +11,7 @@ async fn write(setup: &ConformanceSetup, lease: &Lease, text: &str) -> Result<()
     setup.store.append(lease, append(vec![note(text)])).await.map(|_| ())
 }
 
-/// After a second claim the first can append nothing; the second can.
+/// After a second claim, the first lease can append nothing, and the second can.
 pub async fn an_older_claim_is_fenced(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let first = setup.claim().await;
@@ -25,7 +25,7 @@ pub async fn an_older_claim_is_fenced(store: SharedStore) {
     assert_eq!(setup.log().await, [started(), note("first"), note("second")]);
 }
 
-/// A lease that was given up appends nothing more.
+/// A released lease appends nothing more.
 pub async fn a_released_lease_is_void(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -36,7 +36,7 @@ pub async fn a_released_lease_is_void(store: SharedStore) {
     write(&setup, &next, "in time").await.unwrap();
 }
 
-/// Giving up a lease that somebody else has superseded does not disturb them.
+/// The release of a superseded lease does not disturb the new holder.
 pub async fn releasing_a_void_lease_changes_nothing(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let first = setup.claim().await;
@@ -48,7 +48,7 @@ pub async fn releasing_a_void_lease_changes_nothing(store: SharedStore) {
     setup.store.release(&stranger).await.unwrap();
 }
 
-/// Of claims made at the same time exactly one can append.
+/// Exactly one of several simultaneous claims can append.
 pub async fn of_two_racing_claims_one_holds(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for round in 0..20 {

@@ -53,7 +53,7 @@ pub async fn events_come_back_as_they_went_in(store: SharedStore) {
     assert_eq!(stored, [Event { seq: 2, at: NOW, format: FORMAT, body }]);
 }
 
-/// What a client sent along is stored with its message, and with those that one message is made of.
+/// A message's metadata is stored with the message, also when several messages become one.
 pub async fn metadata_is_stored_with_its_message(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -89,7 +89,7 @@ pub async fn large_bodies_are_kept(store: SharedStore) {
     assert_eq!(setup.log().await, [started(), note("before"), large, note("after")]);
 }
 
-/// When a queue entry cannot be taken, nothing else of the call happens either.
+/// An append with a queue entry that cannot be taken changes nothing at all.
 pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -112,7 +112,7 @@ pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
     assert_eq!(seqs(&next), [2], "the refused call used up no position");
 }
 
-/// An append may carry no events: it takes and settles, and the log stays as it is.
+/// An append may have no events: it takes and settles, and the log stays unchanged.
 pub async fn an_append_without_events_takes_and_settles(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -224,7 +224,7 @@ pub async fn the_tail_is_the_newest(store: SharedStore) {
     }
 }
 
-/// A session between two others, whose log has `count` more events than the first.
+/// Makes a session between two others. Its log has `count` more events than the first.
 async fn filled(store: SharedStore, count: usize) -> ConformanceSetup {
     store.create(new_session("before", NOW)).await.unwrap();
     let setup = ConformanceSetup::new(store).await;
@@ -265,7 +265,7 @@ fn own_events(id: &SessionId) -> Vec<Vec<EventBody>> {
     (0..APPENDS).map(|n| vec![note(&format!("{id}:{n}:a")), note(&format!("{id}:{n}:b"))]).collect()
 }
 
-/// Somebody who reads while others write sees each event once and in order, by asking for what is newer.
+/// A reader beside a writer sees each event once and in order, by asking for newer events.
 pub async fn readers_never_see_a_gap(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -285,7 +285,7 @@ pub async fn readers_never_see_a_gap(store: SharedStore) {
     assert_eq!(seen, (1..=301).collect::<Vec<_>>());
 }
 
-/// The blobs that the log names are listed, each once; another session's are not among them.
+/// The blobs that the log names are listed, each once. Those of another session are not.
 pub async fn blobs_named_by_the_log_are_listed(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let other = new_session("other", NOW);

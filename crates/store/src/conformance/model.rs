@@ -13,7 +13,8 @@ use longhaul_core::queue::QueuedMessage;
 use super::{note, run_finished, started, titled};
 use crate::{AnswerChunk, Lease, LogAppend, NewQueuedMessage, NewSession, SessionRecord, Store, StoreError};
 
-/// Something to ask. Small numbers name sessions, leases (the newest first), queue entries, kinds of events, steps.
+/// An operation on the store. Small numbers name sessions, leases (the newest first), queue entries, kinds of
+/// events, steps.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "they are the arguments of what the store is asked")]
 pub enum StoreOperation {
@@ -56,7 +57,8 @@ fn event(kind: u8) -> EventBody {
 pub struct StoreUnderTest<'s> {
     store: &'s dyn Store,
     leases: Vec<Lease>,
-    /// How often each number of a session's queue entries was accepted and settled: ids are never given again.
+    /// The number of times that each queue entry of a session was accepted and settled. Queue ids are never
+    /// reused.
     generations: HashMap<(SessionId, u8), (u32, bool)>,
 }
 
@@ -64,17 +66,17 @@ pub struct StoreUnderTest<'s> {
 pub type Answer = Result<String, Discriminant<StoreError>>;
 
 impl<'s> StoreUnderTest<'s> {
-    /// A store that has given none.
+    /// Wraps a store that has given no lease yet.
     pub fn new(store: &'s dyn Store) -> Self {
         Self { store, leases: Vec::new(), generations: HashMap::new() }
     }
 
-    /// What it answers when it is asked `op` at the time `at`.
+    /// Returns the store's answer to the operation `op` at the time `at`.
     pub async fn act(&mut self, op: &StoreOperation, at: u64) -> Answer {
         self.try_act(op, at).await.map_err(|error| std::mem::discriminant(&error))
     }
 
-    /// The newest leases are the likeliest to be used.
+    /// Returns the lease of a number. The newest leases are used most often.
     fn lease(&self, number: u8) -> Option<&Lease> {
         self.leases.iter().rev().nth(number.into())
     }
@@ -85,7 +87,8 @@ impl<'s> StoreUnderTest<'s> {
         format!("entry {number}.{generation}").into()
     }
 
-    /// The id of an entry to queue: another one if the last of that number was accepted and waits no more.
+    /// Returns the id of an entry to queue. The id is a new one if the last of that number was accepted and
+    /// no longer waits.
     async fn next_entry_id(&mut self, session: &SessionId, number: u8) -> QueueId {
         let last = self.entry_id(session, number);
         let waiting = self.store.queue(session).await.unwrap_or_default();
@@ -179,12 +182,12 @@ fn queued(id: QueueId, key: Option<u8>, queue_limit: usize, at: u64) -> NewQueue
     }
 }
 
-/// Every second message has metadata.
+/// Returns metadata for every second message.
 fn metadata_at(at: u64) -> Option<MessageMetadata> {
     (at % 2 == 1).then(|| super::metadata(&at.to_string()))
 }
 
-/// Everything a store knows.
+/// The whole content of a store.
 #[derive(Debug, PartialEq)]
 pub struct StoreSnapshot {
     sessions: Vec<SessionRecord>,
@@ -193,7 +196,7 @@ pub struct StoreSnapshot {
     chunks: Vec<Vec<AnswerChunk>>,
 }
 
-/// Everything `store` knows.
+/// Returns the whole content of `store`.
 pub async fn content(store: &dyn Store) -> StoreSnapshot {
     let sessions = store.sessions(usize::MAX).await.unwrap();
     let (mut logs, mut queues, mut chunks) = (Vec::new(), Vec::new(), Vec::new());

@@ -11,7 +11,8 @@ fn known(what: &str, since: u64, repeated: bool, answer: Option<&str>) -> Idempo
     IdempotentRequest { what: what.to_owned(), since, repeated, answer: answer.map(str::to_owned) }
 }
 
-/// A request that comes again finds what was asked first, where the log was then, and the answer.
+/// A repeated request finds the first request's content, the position of the log at that time, and the
+/// answer.
 pub async fn a_repeated_request_finds_its_answer(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let begin = async |key: &str, what: &str| setup.store.begin_request(&setup.id, request(key, what)).await;
@@ -25,7 +26,7 @@ pub async fn a_repeated_request_finds_its_answer(store: SharedStore) {
     assert_eq!(begin("other", "this").await, Ok(known("this", 2, true, None)));
 }
 
-/// A request that came to nothing may come again.
+/// A forgotten request may be sent again.
 pub async fn a_forgotten_request_is_new(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let begin = async || setup.store.begin_request(&setup.id, request("k", "this")).await;
@@ -36,7 +37,7 @@ pub async fn a_forgotten_request_is_new(store: SharedStore) {
     setup.store.answer_request(&setup.id, "unknown", None).await.unwrap();
 }
 
-/// Of many that come at once one is the first.
+/// Exactly one of many simultaneous requests is the first.
 pub async fn of_racing_requests_one_is_first(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let comers = (0..20).map(|_| {

@@ -32,7 +32,7 @@ pub async fn created_sessions_are_found(store: SharedStore) {
     assert_eq!(events.iter().map(|event| event.at).collect::<Vec<_>>(), [NOW - 5, NOW - 4]);
 }
 
-/// An id is given once; the session that has it stays as it is.
+/// An id is used once. The session that has the id stays unchanged.
 pub async fn a_taken_id_is_a_conflict(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let again = NewSession { title: Some("other".into()), ..new_session("s", NOW + 1) };
@@ -48,7 +48,7 @@ pub async fn a_log_is_never_empty(store: SharedStore) {
     assert_eq!(store.sessions(10).await.unwrap(), []);
 }
 
-/// Whatever is asked of an unknown session, it is not found.
+/// Every call about an unknown session fails with "not found".
 pub async fn unknown_sessions_are_not_found(store: SharedStore) {
     let id = SessionId::from("nobody");
     assert!(not_found(&store.session(&id).await));
@@ -115,7 +115,7 @@ pub async fn the_record_follows_the_log(store: SharedStore) {
     assert_eq!(setup.store.sessions(1).await.unwrap(), [record]);
 }
 
-/// A parked session is known for one until something is said or run.
+/// The record shows a parked session until the next message or run.
 pub async fn the_record_says_what_is_parked(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;

@@ -1,4 +1,4 @@
-//! What may go, and what is named.
+//! Checks of maintenance: sessions that may be deleted, and blobs that events name.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn queued(id: &str, parts: Vec<Part>) -> NewQueuedMessage {
     NewQueuedMessage::new(id, NOW, parts, 10)
 }
 
-/// All blobs are named that a log or a message that waits names, and no others.
+/// The named blobs are exactly those that a log or a waiting message names.
 pub async fn blobs_are_named_by_logs_and_by_what_waits<S: Store + StoreMaintenance>(store: Arc<S>) {
     let [said, waiting, other] = ["said", "waiting", "other"].map(blob);
     let message = Message::user("m", vec![image(&said)]);
@@ -39,7 +39,7 @@ pub async fn blobs_are_named_by_logs_and_by_what_waits<S: Store + StoreMaintenan
     assert_eq!(store.named_blobs().await.unwrap(), ReferencedBlobs::default());
 }
 
-/// Only what is old and at rest may go, and what was said in between keeps a session.
+/// Only old sessions at rest may be deleted. A message in between keeps a session.
 pub async fn only_old_sessions_at_rest_may_go<S: Store + StoreMaintenance>(store: Arc<S>) {
     let resting = async |limit| -> Vec<String> {
         let ids = store.at_rest_before(NOW, limit).await.unwrap();

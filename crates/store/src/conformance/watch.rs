@@ -22,7 +22,7 @@ async fn ends(watch: &mut Receiver<Seq>) -> bool {
     timeout(PATIENCE, watch.changed()).await.unwrap().is_err()
 }
 
-/// A watch knows the newest position at once.
+/// A watch has the newest position at once.
 pub async fn a_watch_starts_at_the_newest(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -33,7 +33,7 @@ pub async fn a_watch_starts_at_the_newest(store: SharedStore) {
     assert!(!watch.has_changed().unwrap());
 }
 
-/// Every append is seen by all who watch; what is announced can be read.
+/// All watchers see every append. An announced event can be read.
 pub async fn a_watch_sees_the_newest(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -71,7 +71,7 @@ pub async fn a_watch_misses_nothing(store: SharedStore) {
     writer.await.unwrap();
 }
 
-/// When the session is deleted, its watches end.
+/// A session's watches end when the session is deleted.
 pub async fn a_watch_ends_with_its_session(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let mut watch = setup.store.watch(&setup.id).await.unwrap();
@@ -79,7 +79,7 @@ pub async fn a_watch_ends_with_its_session(store: SharedStore) {
     assert!(ends(&mut watch).await);
 }
 
-/// When the store is closed, all watches end.
+/// All watches end when the store is closed.
 pub async fn a_watch_ends_with_the_store(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let mut watch = setup.store.watch(&setup.id).await.unwrap();

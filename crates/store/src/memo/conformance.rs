@@ -1,4 +1,4 @@
-//! What every memo promises, as tests that any back-end runs.
+//! The promises of every prefix cache, as tests that any back-end runs.
 //!
 //! A back-end writes `longhaul_store::memo_conformance!(make);` in a test module, where
 //! `async fn make(limits: MemoLimits) -> (Arc<dyn PrefixCache>, Guard)` gives a new empty memo and whatever must outlive it.
@@ -41,13 +41,13 @@ macro_rules! memo_conformance {
     };
 }
 
-/// The key of the prefix of a number.
+/// Returns the key of the prefix with a number.
 pub fn key(number: u32) -> PrefixCacheKey {
     let scope = PrefixCacheScope { credential: b"somebody", upstream: "here", policy: "1" };
     PrefixCacheKey::new(&scope, blake3::hash(&number.to_le_bytes()).as_bytes())
 }
 
-/// An edit that explains itself in `why`.
+/// Returns an edit that explains itself in `why`.
 pub fn edit(why: &str) -> ViewEdit {
     ViewEdit {
         id: "e".into(),
@@ -73,14 +73,14 @@ async fn put(memo: &Arc<dyn PrefixCache>, number: u32, why: &str) {
     memo.put(key(number), &[edit(why)]).await.unwrap();
 }
 
-/// What is known of a prefix, in words.
+/// Describes the cache's entry for a prefix in words.
 async fn known(memo: &Arc<dyn PrefixCache>, number: u32) -> Option<String> {
     let found = memo.find(&[key(number)]).await.unwrap()?;
     assert_eq!(found.index, 0);
     Some(found.edits.into_iter().map(|edit| edit.why).collect())
 }
 
-/// An empty memo knows nothing, and asking for nothing finds nothing.
+/// An empty cache has no entries, and a query without keys finds nothing.
 pub async fn nothing_is_known_at_first(memo: Arc<dyn PrefixCache>) {
     assert_eq!(memo.find(&[key(1), key(2)]).await, Ok(None));
     put(&memo, 1, "one").await;
@@ -88,7 +88,7 @@ pub async fn nothing_is_known_at_first(memo: Arc<dyn PrefixCache>) {
     assert_eq!(memo.find(&[key(2)]).await, Ok(None));
 }
 
-/// Edits come back as they went in, in their order, none included.
+/// Edits are returned as they were stored, in their order, none included.
 pub async fn what_was_put_is_found(memo: Arc<dyn PrefixCache>) {
     let edits = vec![edit("first \u{1f980}\u{0}\"\\"), edit("second")];
     memo.put(key(1), &edits).await.unwrap();
@@ -110,14 +110,14 @@ pub async fn the_first_known_key_wins(memo: Arc<dyn PrefixCache>) {
     }
 }
 
-/// Of two puts under one key the later is known.
+/// The later of two puts under one key is known.
 pub async fn a_later_put_replaces(memo: Arc<dyn PrefixCache>) {
     put(&memo, 1, "old").await;
     put(&memo, 1, "new").await;
     assert_eq!(known(&memo, 1).await.as_deref(), Some("new"));
 }
 
-/// With room for three the entry gives way that was neither put nor found for the longest time.
+/// A full cache with room for three evicts the entry that was neither put nor found for the longest time.
 pub async fn the_least_recently_used_gives_way(memo: Arc<dyn PrefixCache>) {
     for number in 1..=3 {
         put(&memo, number, "x").await;
@@ -141,7 +141,7 @@ pub async fn the_least_recently_used_gives_way(memo: Arc<dyn PrefixCache>) {
     assert!(known(&memo, 3).await.is_some());
 }
 
-/// With room for 3,000 bytes in all, large entries push out small ones.
+/// A cache with room for 3,000 bytes evicts small entries for large ones.
 pub async fn bytes_are_bounded_too(memo: Arc<dyn PrefixCache>) {
     let frame = encode_edits(&[edit("")]).unwrap().len();
     let sized = |bytes: usize| "x".repeat(bytes - frame);
@@ -161,7 +161,7 @@ pub async fn bytes_are_bounded_too(memo: Arc<dyn PrefixCache>) {
     assert_eq!((known(&memo, 3).await, known(&memo, 4).await), (None, None));
 }
 
-/// What is larger than the memo pushes out nothing, not even what it should replace.
+/// An entry larger than the cache evicts nothing, not even the entry that it should replace.
 pub async fn what_is_too_large_changes_nothing(memo: Arc<dyn PrefixCache>) {
     put(&memo, 1, "small").await;
     put(&memo, 2, "other").await;
@@ -177,7 +177,7 @@ pub async fn thousands_of_keys_are_looked_up(memo: Arc<dyn PrefixCache>) {
     assert_eq!(memo.find(&keys).await.unwrap().unwrap().index, 4_999);
 }
 
-/// None of many puts is lost, and the last word on a common key is one of them.
+/// No put of many simultaneous ones is lost, and a common key has the edits of one of them.
 pub async fn puts_at_the_same_time_are_all_kept(memo: Arc<dyn PrefixCache>) {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 1..=40 {
@@ -197,7 +197,8 @@ pub async fn puts_at_the_same_time_are_all_kept(memo: Arc<dyn PrefixCache>) {
     assert!((1..=40).contains(&last));
 }
 
-/// Texts come back as they went in, and share the room with edits: whatever was not used for the longest time gives way.
+/// Texts are returned as they were stored, and share the room with edits. The least recently used entry is
+/// evicted.
 pub async fn texts_are_kept_beside_edits(memo: Arc<dyn PrefixCache>) {
     assert_eq!(memo.find_text(&key(1)).await, Ok(None));
     for text in ["first", "{\"a\": [1, \"\u{1f980}\"]}\n"] {

@@ -1,6 +1,6 @@
-//! How much a memo keeps.
+//! The limits of a prefix cache.
 
-/// How much is remembered at most.
+/// The maximum amount that a prefix cache remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixCacheLimits {
     /// Entries.
@@ -10,7 +10,7 @@ pub struct PrefixCacheLimits {
 }
 
 impl Default for PrefixCacheLimits {
-    /// 10,000 prefixes, 64 MiB: a summary is a few kilobytes long.
+    /// Returns 10,000 prefixes and 64 MiB: a summary is a few kilobytes long.
     fn default() -> Self {
         Self { entries: 10_000, bytes: 64 << 20 }
     }

@@ -39,7 +39,7 @@ enum PrefixCacheValue {
 }
 
 impl MemoryPrefixCache {
-    /// An empty memo.
+    /// Creates an empty cache.
     pub fn new(limits: PrefixCacheLimits) -> Self {
         Self { limits, state: Mutex::default() }
     }

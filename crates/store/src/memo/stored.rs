@@ -11,10 +11,10 @@ use crate::StoreError;
 /// Keys found since the last write, at most: then they are written by themselves.
 const NOTED_KEYS: usize = 512;
 
-/// Where entries stand as rows.
+/// A store that keeps prefix cache entries as rows.
 #[async_trait]
 pub trait PrefixCacheRows: Send + Sync {
-    /// What stands under those of `keys` that are known, in their order: the place of the key among them, and the body.
+    /// Returns the known entries of `keys`, in the order of `keys`: the index of the key, and the body.
     ///
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::Closed`].
@@ -45,7 +45,7 @@ pub struct DatabasePrefixCache<S> {
 }
 
 impl<S: PrefixCacheRows> DatabasePrefixCache<S> {
-    /// The memo in `store`. What is beyond `limits` gives way at the next [`PrefixCache::put`].
+    /// Creates the cache in `store`. Entries beyond `limits` are evicted at the next [`PrefixCache::put`].
     pub fn new(store: Arc<S>, limits: PrefixCacheLimits) -> Self {
         Self { store, limits, found: Mutex::default() }
     }

@@ -48,13 +48,14 @@ impl MemoryInbox {
         Some(&entry.message.id)
     }
 
-    /// From 1; 0 for a message that waits no more.
+    /// Returns the position from 1, or 0 for a message that no longer waits.
     fn position(&self, id: &QueueId) -> usize {
         self.waiting().position(|message| message.id == *id).map_or(0, |index| index + 1)
     }
 
     /// Takes all of `ids` or none.
     pub(super) fn take(&mut self, ids: &[QueueId]) -> Result<(), StoreError> {
+        // All ids are checked before one is settled, so a refusal changes nothing.
         for (index, id) in ids.iter().enumerate() {
             if self.position(id) == 0 || ids[..index].contains(id) {
                 return Err(StoreError::Conflict(format!("queued message {id} does not wait")));

@@ -1,4 +1,4 @@
-//! One session in memory.
+//! The log of one session in memory.
 
 use std::collections::{HashMap, HashSet};
 
@@ -74,6 +74,7 @@ impl MemorySession {
     }
 
     pub(super) fn append(&mut self, append: LogAppend) -> Result<Vec<Event>, StoreError> {
+        // The only step that can fail is first: a refused append leaves nothing behind.
         self.inbox.take(&append.takes)?;
         self.streams.retain(|stream| !append.settles.contains(&stream.step));
         let before = self.events.len();

@@ -29,15 +29,15 @@ pub(super) struct EditorToolCall {
     output: String,
 }
 
-/// What a file held before a call changed it.
+/// The content of a file before a call changed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum PriorFileContent {
-    /// Nobody looked, or it could not be read.
+    /// Nobody looked, or the file could not be read.
     #[default]
     Unknown,
     /// There was none.
     Nothing,
-    /// This.
+    /// The file held this text.
     Text(String),
 }
 
@@ -49,12 +49,12 @@ impl EditorToolCall {
         Self { id, tool, arguments, root, before, output: String::new() }
     }
 
-    /// The file that a call changes, as its arguments name it.
+    /// Returns the file that a call changes, as its arguments name it.
     pub(super) fn changed_file<'a>(tool: &str, arguments: &'a Value) -> Option<&'a str> {
         matches!(tool, "edit" | "write").then(|| arguments["path"].as_str()).flatten()
     }
 
-    /// As it is first shown.
+    /// Returns the call as the editor first shows it.
     pub(super) fn announced(&self) -> ToolCall {
         ToolCall::new(self.id.clone(), self.title())
             .name(self.tool.clone())
@@ -65,7 +65,7 @@ impl EditorToolCall {
             .raw_input(self.arguments.clone())
     }
 
-    /// As a person is asked about it.
+    /// Returns the call as the editor asks a person about it.
     pub(super) fn asked(&self) -> ToolCallUpdate {
         let fields = ToolCallUpdateFields::new()
             .title(self.title())
@@ -82,7 +82,7 @@ impl EditorToolCall {
         self.update(ToolCallUpdateFields::new().status(ToolCallStatus::InProgress))
     }
 
-    /// More of its output: the newest part of it is shown, since each update replaces the one before.
+    /// Adds output of the call. The update shows the newest part, since each update replaces the one before.
     pub(super) fn printed(&mut self, text: &str) -> ToolCallUpdate {
         self.output.push_str(text);
         let surplus = self.output.chars().count().saturating_sub(TAIL);
@@ -95,7 +95,7 @@ impl EditorToolCall {
         self.update(ToolCallUpdateFields::new().content(content))
     }
 
-    /// How it ended, and with what.
+    /// Returns the end of the call: its status and its content.
     pub(super) fn ended(&self, done: bool, shown: Vec<ContentBlock>, raw: Value) -> ToolCallUpdate {
         let status = if done { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
         let mut content = if done { self.changes() } else { Vec::new() };
@@ -124,7 +124,7 @@ impl EditorToolCall {
         }
     }
 
-    /// A line of Markdown.
+    /// Returns the title as a line of Markdown.
     fn title(&self) -> String {
         let path = self.text("path");
         let quoted = |text: &str| code(&fit(&one_line(text), TITLE));
@@ -145,7 +145,8 @@ impl EditorToolCall {
         }
     }
 
-    /// Where it works. A path that leads out of the workspace is not opened by the tool, and by no editor either.
+    /// Returns the paths that the call works on. A path that leads out of the workspace is left out: the tool
+    /// does not open it, and no editor should.
     fn locations(&self) -> Vec<ToolCallLocation> {
         let Some(path) = self.text("path").and_then(|path| inside(&self.root, path)) else {
             return Vec::new();
@@ -160,7 +161,8 @@ impl EditorToolCall {
         vec![ToolCallLocation::new(path).line(line)]
     }
 
-    /// What it changes, or would run. Of a file that it replaces, only where it is known what was there.
+    /// Returns the changes that the call makes, or the command that it would run. A replaced file is shown
+    /// only if its earlier content is known.
     fn changes(&self) -> Vec<ToolCallContent> {
         if let Some(command) = self.text("command").filter(|_| self.tool == "bash") {
             return whole_command(command);
@@ -178,7 +180,7 @@ impl EditorToolCall {
         vec![ToolCallContent::from(diff)]
     }
 
-    /// Output of our own tools is no Markdown.
+    /// Sets the output of our own tools, which is no Markdown, as text.
     fn set(&self, text: &str) -> String {
         match self.kind() {
             ToolKind::Other => text.to_owned(),
@@ -187,14 +189,14 @@ impl EditorToolCall {
     }
 }
 
-/// A command that its title does not hold: whoever allows it must see all of it.
+/// Shows a command that its title does not hold: whoever allows the command must see all of it.
 fn whole_command(command: &str) -> Vec<ToolCallContent> {
     let shown = spelled(command);
     let is_title = fit(&one_line(command), TITLE) == command;
     (!is_title).then(|| ToolCallContent::from(text_block(&fenced(&shown)))).into_iter().collect()
 }
 
-/// Text in which nothing hides: what would not show is spelled out.
+/// Returns text in which nothing hides: invisible characters are spelled out.
 fn spelled(text: &str) -> String {
     let is_hidden = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t'))
@@ -205,7 +207,7 @@ fn spelled(text: &str) -> String {
     spelled.collect()
 }
 
-/// A path of the workspace, without going to the disk.
+/// Returns a path of the workspace, without a look at the disk.
 fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     let mut whole = PathBuf::new();
     for component in root.join(path).components() {
@@ -220,7 +222,7 @@ fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     whole.starts_with(root).then_some(whole)
 }
 
-/// Text in a fence longer than any that is in it.
+/// Puts text in a fence longer than any that is in it.
 pub(super) fn fenced(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
@@ -232,7 +234,7 @@ fn code(text: &str) -> String {
     format!("{mark}{pad}{text}{pad}{mark}")
 }
 
-/// Of backticks, wherever they stand.
+/// Returns the length of the longest run of backticks in the text.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! What an editor asks for, beside prompts: sessions, in their workspaces.
+//! The requests of an editor beside prompts: sessions, in their workspaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -33,11 +33,11 @@ pub(super) struct EditorConnection {
     rooms: WorkspaceRegistry,
     shows: OnceLock<EditorCapabilities>,
     talks: Mutex<BTreeMap<String, Arc<EditorSession>>>,
-    /// The sessions made for it: one in which nothing is said is not kept.
+    /// The sessions made for this editor. A session without a message is not kept.
     made: Mutex<BTreeSet<String>>,
 }
 
-/// Which session to open, and where.
+/// The session to open, and its folder.
 pub(super) struct OpenSessionRequest {
     pub(super) id: SessionId,
     pub(super) cwd: PathBuf,
@@ -46,13 +46,13 @@ pub(super) struct OpenSessionRequest {
 }
 
 impl EditorConnection {
-    /// An editor of which nothing is known.
+    /// Creates the connection to an editor that has not announced anything yet.
     pub(super) async fn at(place: &CliEnvironment, asking: ToolApprovalMode) -> Self {
         let (shows, talks, made) = Default::default();
         Self { rooms: WorkspaceRegistry::over(place, asking).await, shows, talks, made }
     }
 
-    /// What this agent can do, once it is known what the editor can show.
+    /// Returns this agent's capabilities, and stores the editor's.
     pub(super) async fn initialize(&self, request: InitializeRequest) -> InitializeResponse {
         let session = request.client_capabilities.session.as_ref();
         let shows = EditorCapabilities {
@@ -76,7 +76,7 @@ impl EditorConnection {
         InitializeResponse::new(ProtocolVersion::V1).agent_capabilities(capabilities).agent_info(me)
     }
 
-    /// A new session in a workspace.
+    /// Begins a new session in a workspace.
     ///
     /// # Errors
     /// Why there can be none, in words.
@@ -96,7 +96,7 @@ impl EditorConnection {
         Ok(talk)
     }
 
-    /// A session from before; `to` is told the whole of it.
+    /// Opens an earlier session. The whole conversation is sent to `to`.
     ///
     /// # Errors
     /// There is none; it cannot be opened there.
@@ -136,7 +136,7 @@ impl EditorConnection {
         self.rooms.get_or_start_runtime(&cwd, servers).await.map_err(|failure| failed(&failure))
     }
 
-    /// A prompt of an open session has come.
+    /// Registers a prompt of an open session.
     ///
     /// # Errors
     /// No such session is open.
@@ -146,12 +146,12 @@ impl EditorConnection {
         Ok((talk, ticket))
     }
 
-    /// An open session.
+    /// Returns an open session.
     pub(super) fn talk(&self, id: &SessionId) -> Option<Arc<EditorSession>> {
         self.talks().get(&*id.0).cloned()
     }
 
-    /// The sessions that any editor ever opened, in one folder or in all.
+    /// Returns the sessions that any editor ever opened, in one folder or in all.
     ///
     /// # Errors
     /// The data folder cannot be used; the cursor is none of ours.
@@ -175,7 +175,7 @@ impl EditorConnection {
         Ok(ListSessionsResponse::new(infos.collect()).next_cursor(next))
     }
 
-    /// Cancels what runs in a session and lets it go. One in which nothing was said is not kept.
+    /// Cancels the work of a session and closes it. A session without a message is not kept.
     pub(super) async fn let_go(&self, id: &str) {
         let Some(talk) = self.talks().remove(id) else { return };
         talk.cancel().await;
@@ -202,7 +202,7 @@ impl EditorConnection {
         }
     }
 
-    /// The editor has left: everything comes to rest, and nothing is lost.
+    /// Closes all sessions after the editor has left. Nothing is lost.
     pub(super) async fn close(&self) {
         let open: Vec<String> = self.talks().keys().cloned().collect();
         futures_util::future::join_all(open.iter().map(|id| self.let_go(id))).await;
@@ -213,7 +213,7 @@ impl EditorConnection {
         self.shows.get().copied().unwrap_or_default()
     }
 
-    /// No panic happens while a lock is held.
+    /// Locks the sessions. No panic happens while a lock is held.
     fn talks(&self) -> MutexGuard<'_, BTreeMap<String, Arc<EditorSession>>> {
         self.talks.lock().unwrap_or_else(PoisonError::into_inner)
     }

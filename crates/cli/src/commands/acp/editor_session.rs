@@ -1,4 +1,5 @@
-//! One session as an editor has it open: prompts, one turn after the other or into the one that runs, and their cancel.
+//! One session that an editor has open: its prompts, one turn after the other or into the current one, and
+//! their cancellation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
@@ -22,14 +23,14 @@ use super::workspace_runtimes::WorkspaceRuntime;
 pub(super) struct EditorSession {
     pub(super) session: Session,
     pub(super) room: Arc<WorkspaceRuntime>,
-    /// Whoever has it tells the editor what happens.
+    /// The follower. The owner of its lock informs the editor.
     follower: Mutex<SessionFollower>,
     is_titled: AtomicBool,
     /// The prompts that are not answered.
     tickets: Lock<Vec<CancellationToken>>,
-    /// Cancels that are under way: what comes after them waits for them.
+    /// The number of cancels under way. Later prompts wait for them.
     cancels: watch::Sender<usize>,
-    /// Held while a prompt is handed over: what a cancel behind it still has to cancel is not the next one's.
+    /// The lock during the handover of a prompt. A cancel behind the prompt must not hit the next one.
     handing: tokio::sync::Mutex<()>,
 }
 
@@ -57,7 +58,7 @@ impl EditorSession {
         }
     }
 
-    /// Tells the whole conversation so far.
+    /// Sends the whole conversation so far.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -65,7 +66,7 @@ impl EditorSession {
         self.follower.lock().await.tell_again(to).await
     }
 
-    /// What an editor wants to know of a session that it has just opened.
+    /// Sends the facts that an editor needs about a session that it has just opened.
     pub(super) async fn greet(&self, to: &Connection) {
         let follower = self.follower.lock().await;
         follower.send(to, offered());
@@ -80,7 +81,7 @@ impl EditorSession {
         }
     }
 
-    /// A prompt has come.
+    /// Registers a prompt that has arrived.
     pub(super) fn ticket(&self) -> PromptCancelHandle {
         let token = CancellationToken::new();
         let mut tickets = self.tickets();
@@ -89,7 +90,7 @@ impl EditorSession {
         PromptCancelHandle(token)
     }
 
-    /// Cancels every prompt that has come; answers when nothing goes on any more. A prompt that comes later waits for
+    /// Cancels every prompt that has arrived, and returns when no work is left. A later prompt waits for
     /// that.
     pub(super) fn cancel(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
         self.tickets().drain(..).for_each(|ticket| ticket.cancel());
@@ -103,7 +104,7 @@ impl EditorSession {
         }
     }
 
-    /// One turn: from a prompt to the answer, and why it ended.
+    /// Runs one turn, from a prompt to the answer, and returns the reason of its end.
     ///
     /// # Errors
     /// What was wrong with the prompt, or with the run.
@@ -186,7 +187,7 @@ impl EditorSession {
         Ok(StopReason::EndTurn)
     }
 
-    /// A title is a convenience: a session that is busy goes without.
+    /// Sets a title. The title is a convenience: a busy session has none.
     async fn set_session_title(&self, to: &Connection, title: String) {
         if title.is_empty() || self.session.rename(title.clone()).await.is_err() {
             return;
@@ -195,7 +196,7 @@ impl EditorSession {
         self.follower.lock().await.send(to, update);
     }
 
-    /// Returns whether nothing was said in it.
+    /// Reports whether the session has no messages.
     pub(super) async fn is_empty(&self) -> bool {
         let is_empty =
             self.session.inspect_run(|run| run.history().entries().is_empty()).await.unwrap_or(false);
@@ -206,13 +207,13 @@ impl EditorSession {
         refused(self.session.id().as_str(), error)
     }
 
-    /// No panic happens while the lock is held.
+    /// Locks the tickets. No panic happens while the lock is held.
     fn tickets(&self) -> MutexGuard<'_, Vec<CancellationToken>> {
         self.tickets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The first words said.
+/// Returns the first words of the prompt.
 fn title(given: &[PromptPart]) -> String {
     let text = given.iter().find_map(|given| match given {
         PromptPart::Text(text) => Some(title_of(text)),

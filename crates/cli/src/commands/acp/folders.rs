@@ -1,4 +1,5 @@
-//! Which folder each session of an editor works in: the log does not say, and editors list sessions by it.
+//! The working folder of each session of an editor. The log does not have it, and editors list sessions by
+//! it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use longhaul_core::ids::SessionId;
 use serde::{Deserialize, Serialize};
 
-/// Its name in the data folder. A line for each session; the last one of a session counts.
+/// The file's name in the data folder. It has a line for each session; the last line of a session counts.
 const FILE: &str = "acp-folders.jsonl";
 
 /// The folders of the sessions.
@@ -26,7 +27,7 @@ struct SessionFolderRecord {
 }
 
 impl SessionFolderIndex {
-    /// Reads what is known. A line that cannot be read says nothing.
+    /// Reads the file. A line that cannot be read is skipped.
     pub(super) fn load(data_dir: &Path) -> Self {
         let file = data_dir.join(FILE);
         let text = fs::read_to_string(&file).unwrap_or_default();
@@ -35,7 +36,7 @@ impl SessionFolderIndex {
         Self { file, known }
     }
 
-    /// The folder of a session, if an editor ever opened it.
+    /// Returns the folder of a session, if an editor ever opened the session.
     pub(super) fn of(&self, session: &SessionId) -> Option<&PathBuf> {
         self.known.get(session.as_str())
     }

@@ -1,4 +1,5 @@
-//! Who watches a session and tells the editor: in order, each thing once, also after falling behind.
+//! The task that follows a session and informs the editor: in order, each event once, also after it fell
+//! behind.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -33,7 +34,7 @@ use super::workspace_runtimes::WorkspaceRuntime;
 /// The way to the editor.
 pub(super) type Connection = ConnectionTo<Client>;
 
-/// Files whose old text is shown beside the new one, and media that are shown, are no larger, in bytes.
+/// The maximum size, in bytes, of files whose old text is shown beside the new one, and of shown media.
 const LARGEST_SHOWN: u64 = 4 << 20;
 
 const ALLOW: &str = "allow";
@@ -45,7 +46,7 @@ pub(super) struct SessionFollower {
     room: Arc<WorkspaceRuntime>,
     watch: EventReceiver,
     updates: EditorUpdateTranslator,
-    /// All that events up to this one mean was told.
+    /// The position up to which all events were sent.
     seen: Seq,
     /// Questions that the editor has not answered.
     asked: BTreeMap<String, CancellationToken>,
@@ -70,7 +71,7 @@ impl SessionFollower {
         }
     }
 
-    /// Tells the whole conversation so far.
+    /// Sends the whole conversation so far.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -82,7 +83,7 @@ impl SessionFollower {
         told
     }
 
-    /// Tells what happens until `work` is done, and what had happened by then.
+    /// Sends the events that happen until `work` is done, and those that had happened by then.
     pub(super) async fn follow<T>(&mut self, to: &Connection, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         let done = loop {
@@ -105,7 +106,7 @@ impl SessionFollower {
         }
     }
 
-    /// What was missed and is durable is in the log.
+    /// Reads missed events from the log, which has all that are durable.
     async fn catch_up(&mut self, to: &Connection) {
         if let Err(error) = self.tell_missed(to).await {
             tracing::warn!("the editor was not told everything: {}", error.message);
@@ -150,13 +151,13 @@ impl SessionFollower {
         }
     }
 
-    /// Sends an update. An editor that has left is told nothing.
+    /// Sends an update, unless the editor has left.
     pub(super) fn send(&self, to: &Connection, update: SessionUpdate) {
         let notification = SessionNotification::new(self.session.id().as_str().to_owned(), update);
         let _ = to.send_notification(notification);
     }
 
-    /// A name for something the agent says beside the model.
+    /// Returns an id for a message of the agent beside the model's.
     pub(super) fn remark_id(&self) -> String {
         format!("remark-{}", self.seen)
     }
@@ -175,7 +176,7 @@ impl SessionFollower {
         beside
     }
 
-    /// What a compaction shows in the place of what went.
+    /// Returns the text that a compaction shows in place of the removed messages.
     async fn summary(&self, edit: &str) -> Option<String> {
         let edit = edit.to_owned();
         let look = move |run: &Run| {
@@ -248,7 +249,7 @@ fn options() -> Vec<PermissionOption> {
     ]
 }
 
-/// What an answer means. Only a clear yes is one.
+/// Returns the decision in an editor's answer. Only a clear yes approves.
 fn decision(answer: Result<RequestPermissionResponse, Error>) -> (bool, Option<String>) {
     match answer.map(|answer| answer.outcome) {
         Ok(RequestPermissionOutcome::Selected(chosen)) if &*chosen.option_id.0 == ALLOW => (true, None),
@@ -271,7 +272,8 @@ fn read_before(workspace: &Workspace, path: &str) -> PriorFileContent {
     }
 }
 
-/// What a session has cost so far in dollars, at the prices of its model now; `None` if nobody says what it costs.
+/// Returns the cost of a session so far in dollars, at the prices of its present model. Returns `None` if
+/// nobody says the prices.
 pub(super) async fn cost(session: &Session) -> Option<f64> {
     let look = |run: &Run| {
         let prices = run.settings().policy.prices?;

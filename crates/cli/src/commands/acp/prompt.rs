@@ -1,4 +1,4 @@
-//! What an editor sends as a prompt, as parts of a message; and parts of a message as an editor shows them.
+//! The conversion between an editor's prompt and the parts of a message, in both directions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use reqwest::Url;
 use crate::failure::{CommandError, Outcome};
 use crate::term::human::grouped;
 
-/// What an editor gave, before anything is stored.
+/// A part of an editor's prompt, before anything is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PromptPart {
     Text(String),
@@ -74,20 +74,21 @@ fn decoded(data: &str) -> Result<Vec<u8>, String> {
     STANDARD.decode(data.trim()).map_err(|error| format!("the data is not base64: {error}"))
 }
 
-/// What came as text is text, whatever it is called.
+/// Returns a text media type for content that came as text, whatever its declared type.
 fn as_text(media_type: String) -> String {
     let blob = BlobRef { hash: String::new(), bytes: 0 };
     let media = MediaPart { blob, media_type, name: None, width: None, height: None };
     if media.is_text() { media.media_type } else { "text/plain".to_owned() }
 }
 
-/// A link as the model can follow it: a path for its tools, where it is a file.
+/// Returns a link as the model can follow it: a path for its tools, if it is a file.
 fn linked(link: &ResourceLink, root: &Path) -> String {
     let target = named(&link.uri, root);
     if target.ends_with(&link.name) { format!("`{target}`") } else { format!("[{}]({target})", link.name) }
 }
 
-/// A file's path, seen from the workspace if it lies there, with the lines that are meant; any other address as it is.
+/// Returns a file's path, relative to the workspace if it lies there, with the lines that are meant. Other
+/// addresses are unchanged.
 fn named(uri: &str, root: &Path) -> String {
     let Ok(url) = Url::parse(uri) else { return uri.to_owned() };
     let Some(path) = Some(&url).filter(|url| url.scheme() == "file").and_then(|url| url.to_file_path().ok())
@@ -113,6 +114,7 @@ pub(super) async fn stored(
         parts.push(match given {
             PromptPart::Text(text) => Part::text(text),
             PromptPart::Media { bytes, media_type, name } => {
+                // Checked before the blob is stored: a refused prompt must not leave it behind.
                 check_quota(bytes.len() as u64, runtime, session).await?;
                 let is_image = media_type.starts_with("image/");
                 let size = longhaul::picture::size(&bytes)
@@ -149,7 +151,7 @@ async fn check_quota(bytes: u64, runtime: &Runtime, session: &SessionId) -> Outc
 /// The contents of media that are shown, by the hash of their blob.
 pub(super) type Contents = BTreeMap<String, Vec<u8>>;
 
-/// A part as an editor shows it; nothing for what it does not.
+/// Returns a part as an editor shows it, or nothing if editors do not show it.
 pub(super) fn shown(part: &Part, contents: &Contents, root: &Path) -> Option<ContentBlock> {
     match part {
         Part::Text(text) if !text.text.is_empty() => Some(text_block(&text.text)),
@@ -175,7 +177,7 @@ pub(super) fn shown(part: &Part, contents: &Contents, root: &Path) -> Option<Con
     }
 }
 
-/// A text.
+/// Creates a text block.
 pub(super) fn text_block(text: &str) -> ContentBlock {
     ContentBlock::Text(TextContent::new(text))
 }
@@ -184,7 +186,7 @@ fn stand_in(media: &MediaPart) -> String {
     format!("[{} {}]", media.name.as_deref().unwrap_or("attachment"), media.media_type)
 }
 
-/// The address that [`named`] made a name of.
+/// Returns the address from which [`named`] made a name.
 fn address(name: &str, root: &Path) -> String {
     if name.contains("://") {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! One store for several runtimes: it outlives each of them.
+//! One store for several runtimes. The store outlives each of them.
 
 use async_trait::async_trait;
 use longhaul_core::event::Event;
@@ -112,7 +112,7 @@ impl Store for SharedStoreHandle {
         self.0.watch(id).await
     }
 
-    /// There are others who still need it.
+    /// Does nothing: other runtimes still need the store.
     async fn close(&self) {}
 }
 

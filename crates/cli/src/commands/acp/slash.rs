@@ -1,4 +1,4 @@
-//! What can be typed behind a slash in an editor.
+//! The slash commands of an editor.
 
 use agent_client_protocol::v1::schema::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, UnstructuredCommandInput,
@@ -45,7 +45,7 @@ impl EditorCommand {
         }
     }
 
-    /// Does it; what is said of it, in Markdown.
+    /// Performs the command, and returns the result in Markdown.
     ///
     /// # Errors
     /// Why it was not done.
@@ -91,7 +91,7 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
     }
 }
 
-/// What an editor offers behind a slash.
+/// Returns the list of slash commands for the editor.
 pub(super) fn offered() -> SessionUpdate {
     let with = |hint: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint));
     SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(vec![

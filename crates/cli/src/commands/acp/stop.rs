@@ -1,4 +1,4 @@
-//! Why a turn ended, in the protocol's words, and errors as an editor shows them.
+//! The reason that a turn ended, in the protocol's words, and errors as an editor shows them.
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{self, SessionId, StopReason};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::failure::CommandError;
 
-/// How a run ended. What has no word of its own is an error with one.
+/// Returns the stop reason of a run. An end that the protocol has no word for is an error with a message.
 pub(super) fn reason(settled: &RunOutcome) -> Result<StopReason, Error> {
     match settled.end {
         Some(RunEnd::Stop) | None => Ok(StopReason::EndTurn),
@@ -26,7 +26,7 @@ pub(super) fn reason(settled: &RunOutcome) -> Result<StopReason, Error> {
     }
 }
 
-/// What is said of an end that its word alone does not explain.
+/// Returns an explanation for an end that its stop reason alone does not explain.
 pub(super) fn remark(settled: &RunOutcome) -> Option<&'static str> {
     match settled.end? {
         RunEnd::MaxSteps => Some("The step limit (run.maxSteps) is reached. Send a message to go on."),
@@ -36,22 +36,22 @@ pub(super) fn remark(settled: &RunOutcome) -> Option<&'static str> {
     }
 }
 
-/// An error of ours with a sentence for the person.
+/// Creates an internal error with a sentence for the person.
 pub(super) fn internal(message: impl Into<String>) -> Error {
     Error::new(agent_client_protocol::ErrorCode::INTERNAL_ERROR, message)
 }
 
-/// Something in the editor's request is not as it must be.
+/// Creates the error that an editor's request is invalid.
 pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::new(agent_client_protocol::ErrorCode::INVALID_PARAMS, message)
 }
 
-/// An error of a command, whole.
+/// Converts an error of a command, whole.
 pub(super) fn failed(failure: &CommandError) -> Error {
     internal(failure.message())
 }
 
-/// An error of a session.
+/// Converts an error of a session.
 pub(super) fn refused(id: &str, error: &SessionError) -> Error {
     match error {
         SessionError::Store(StoreError::NotFound(_)) => not_found(id),
@@ -59,7 +59,7 @@ pub(super) fn refused(id: &str, error: &SessionError) -> Error {
     }
 }
 
-/// There is no such session.
+/// Creates the error that there is no such session.
 pub(super) fn not_found(id: &str) -> Error {
     schema::Error::session_not_found(SessionId::new(id)).into()
 }

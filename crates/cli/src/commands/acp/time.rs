@@ -2,7 +2,7 @@
 
 use longhaul_core::ids::Millis;
 
-/// `2026-11-22T18:08:03.250Z`: ISO 8601, of milliseconds since the Unix epoch.
+/// Formats milliseconds since the Unix epoch in ISO 8601: `2026-11-22T18:08:03.250Z`.
 ///
 /// Days to a date: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
 pub(super) fn iso8601(at: Millis) -> String {

@@ -1,4 +1,5 @@
-//! What happens in a session, as the updates an editor is sent. Pure: what must be looked up comes beside it.
+//! Translates events of a session into updates for an editor. Pure: facts that must be looked up come as
+//! arguments.
 
 mod edits;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use crate::term::human::grouped;
 use super::call::{EditorToolCall, PriorFileContent};
 use super::prompt::{Contents, shown, text_block};
 
-/// Whether it happens now, or has happened and is told again.
+/// The mode of delivery: an event as it happens, or a replay of an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpdateDelivery {
     /// The editor shows what its user typed by itself, and the meter moves.
@@ -30,7 +31,7 @@ pub(super) enum UpdateDelivery {
     Again,
 }
 
-/// What an editor has said it can show, beyond what every editor can.
+/// The editor's announced abilities, beyond those that every editor has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EditorCapabilities {
     /// Compactions, as rows of their own.
@@ -39,14 +40,14 @@ pub(super) struct EditorCapabilities {
     pub(super) notices: bool,
 }
 
-/// What an announcement alone does not say.
+/// The facts for updates that an announcement alone does not have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpdateDetails {
-    /// What the session has cost so far, in dollars.
+    /// The cost of the session so far, in dollars.
     pub(super) cost: Option<f64>,
     /// The summary that a compaction shows.
     pub(super) summary: Option<String>,
-    /// What the file that a call changes holds before.
+    /// The earlier content of the file that a call changes.
     pub(super) before: PriorFileContent,
     /// The contents of media.
     pub(super) contents: Contents,
@@ -63,7 +64,8 @@ pub(super) struct EditorUpdateTranslator {
     edits: edits::CompactionUpdates,
 }
 
-/// How much of a message was sent, and how much of it is in pieces that are stored. Characters, by voice.
+/// The number of characters of a message that were sent, and the number that are in stored pieces, by kind of
+/// text.
 #[derive(Clone, Copy, Debug, Default)]
 struct MessageSendProgress {
     text: TextSendProgress,
@@ -104,7 +106,7 @@ impl EditorUpdateTranslator {
         }
     }
 
-    /// What an editor is sent of an announcement.
+    /// Returns the updates that an editor is sent for an announcement.
     pub(super) fn take(&mut self, told: &ApiEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
         match told.name {
             "llm:chunk" => self.chunk(told),
@@ -147,7 +149,7 @@ impl EditorUpdateTranslator {
         }
     }
 
-    /// A call as a person is asked about it.
+    /// Returns a call as a person is asked about it.
     pub(super) fn asked(&self, call_id: &str) -> Option<ToolCallUpdate> {
         self.calls.get(call_id).map(EditorToolCall::asked)
     }
@@ -161,7 +163,8 @@ impl EditorUpdateTranslator {
         call.map(|call| SessionUpdate::ToolCallUpdate(update(call))).into_iter().collect()
     }
 
-    /// A piece of the answer in flight. One that does not go on from what was sent waits for the whole message.
+    /// Translates a piece of the answer in flight. A piece that does not continue the sent text waits for the
+    /// whole message.
     fn chunk(&mut self, told: &ApiEvent) -> Vec<SessionUpdate> {
         let (id, content) = (told.text("messageId"), told.text("content"));
         let voice = if told.text("chunkType") == "reasoning" {
@@ -184,6 +187,7 @@ impl EditorUpdateTranslator {
         let parts = parts.unwrap_or_default();
         match (told.text("role"), told.text("source")) {
             ("assistant", _) => self.answered(told, &parts),
+            // In a live session the editor shows its user's prompt by itself.
             ("user", "typed") if self.telling == UpdateDelivery::Again => {
                 let id = told.text("messageId");
                 let blocks = parts.iter().filter_map(|part| shown(part, &beside.contents, &self.root));
@@ -193,7 +197,7 @@ impl EditorUpdateTranslator {
         }
     }
 
-    /// What of a message was not sent while it was streamed: all of it, if it is told again.
+    /// Returns the part of a message that was not streamed: all of it in a replay.
     fn answered(&mut self, told: &ApiEvent, parts: &[Part]) -> Vec<SessionUpdate> {
         let own = told.text("messageId");
         let id = Some(told.text("continues")).filter(|begun| !begun.is_empty()).unwrap_or(own).to_owned();
@@ -211,6 +215,7 @@ impl EditorUpdateTranslator {
             extent.sent = extent.sent.max(extent.stored);
             made.extend(said(voice, &id, new));
         }
+        // A paused message continues under the same id, so its progress must stay.
         if told.payload.get("paused") != Some(&Value::Bool(true)) {
             self.spoken.remove(&id);
         }
@@ -243,24 +248,25 @@ impl EditorUpdateTranslator {
     }
 }
 
-/// The meter, as after each step.
+/// Returns the meter, as after each step.
 fn usage(told: &ApiEvent, beside: &UpdateDetails) -> SessionUpdate {
     let number = |key: &str| told.payload.get(key).and_then(Value::as_u64).unwrap_or_default();
     usage_of(number("total"), number("window"), beside.cost)
 }
 
-/// How much of the window is used, and what the session has cost.
+/// Returns the update with the used part of the window and the cost of the session.
 pub(super) fn usage_of(total: u64, window: u64, cost: Option<f64>) -> SessionUpdate {
     let cost = cost.map(|dollars| Cost::new(dollars, "USD"));
     SessionUpdate::UsageUpdate(UsageUpdate::new(total, window).cost(cost))
 }
 
-/// A text of the agent that belongs to no message of the model's.
+/// Creates an update with a text of the agent that belongs to no message of the model's.
 pub(super) fn remark(id: &str, text: &str) -> SessionUpdate {
     SessionUpdate::AgentMessageChunk(chunk(text_block(text), id))
 }
 
-/// Text of the model's; nothing for nothing. The two voices of a message are two messages to an editor.
+/// Creates an update with the model's text, or none for empty text. Text and reasoning of a message are two
+/// messages to an editor.
 fn said(voice: EditorTextKind, id: &str, text: &str) -> Option<SessionUpdate> {
     let block = text_block(text);
     (!text.is_empty()).then(|| match voice {
@@ -273,7 +279,7 @@ fn chunk(block: ContentBlock, id: &str) -> ContentChunk {
     ContentChunk::new(block).message_id(MessageId::new(id))
 }
 
-/// What stands behind the first `chars` characters.
+/// Returns the text after its first `chars` characters.
 fn behind(text: &str, chars: u64) -> &str {
     let chars = usize::try_from(chars).unwrap_or(usize::MAX);
     text.char_indices().nth(chars).map_or("", |(at, _)| &text[at..])

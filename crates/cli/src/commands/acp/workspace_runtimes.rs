@@ -27,23 +27,24 @@ use crate::{agent_file, data, hosted_providers, model_discovery};
 use super::folders::SessionFolderIndex;
 use super::shared_store::SharedStoreHandle;
 
-/// How long one call of a server that the editor names may take: as long as one of the agent file.
+/// The maximum time of one call of a server that the editor names, equal to that of the agent file's servers.
 const CALL: Duration = Duration::from_secs(120);
 
 /// The MCP servers that an editor names for a session.
 pub(super) type Servers = BTreeMap<String, McpServerConfig>;
 
-/// All of them.
+/// The registry of all workspaces.
 pub(super) struct WorkspaceRegistry {
     place: CliEnvironment,
     asking: ToolApprovalMode,
-    /// The data folder, or why it cannot be used: that is told to an editor that wants a session.
+    /// The data folder, or the reason that it cannot be used. An editor that wants a session gets this
+    /// reason.
     store: Result<SharedStore, String>,
     folders: Lock<SessionFolderIndex>,
     rooms: Mutex<Vec<Arc<WorkspaceRuntime>>>,
 }
 
-/// One workspace, with the servers that the editor gave it.
+/// The runtime of one workspace, with the servers that the editor gave it.
 pub(super) struct WorkspaceRuntime {
     pub(super) folder: PathBuf,
     pub(super) runtime: Runtime,
@@ -51,7 +52,7 @@ pub(super) struct WorkspaceRuntime {
 }
 
 impl WorkspaceRegistry {
-    /// No room yet, over the data folder of a place.
+    /// Creates an empty registry over the data folder of an environment.
     pub(super) async fn over(place: &CliEnvironment, asking: ToolApprovalMode) -> Self {
         let opened = data::open(place, AgentConfig::default().blobs.max_bytes).await;
         let store = opened.map(|data| data.store).map_err(|failure| failure.message().to_owned());
@@ -63,7 +64,7 @@ impl WorkspaceRegistry {
         self.store.as_ref().map_err(CommandError::new)
     }
 
-    /// The room of a workspace.
+    /// Returns the runtime of a workspace.
     ///
     /// # Errors
     /// There is no such folder; its agent file, its model or the data folder cannot be used.
@@ -78,6 +79,8 @@ impl WorkspaceRegistry {
                 folder.display()
             )));
         }
+        // The lock is held while the workspace is set up. Otherwise two sessions that open one folder at once
+        // would each start its servers.
         let mut rooms = self.rooms.lock().await;
         let known = rooms.iter().find(|room| room.folder == folder && room.servers == servers);
         if let Some(room) = known {
@@ -104,7 +107,7 @@ impl WorkspaceRegistry {
         Ok(WorkspaceRuntime { folder: folder.to_owned(), runtime, servers })
     }
 
-    /// As if the command had been called in that folder.
+    /// Returns the environment as if the command had been called in that folder.
     fn place_in(&self, folder: &Path) -> CliEnvironment {
         let own = self.place.config_dir.as_ref().map(|own| own.join(AGENT_FILE));
         CliEnvironment {
@@ -114,8 +117,8 @@ impl WorkspaceRegistry {
         }
     }
 
-    /// Returns whether the model sees pictures, as far as that can be known before an editor says where it works. A
-    /// model of which nothing is known is offered them.
+    /// Reports whether the model sees pictures, as far as that is known before an editor names its folder. A
+    /// model without known facts is offered pictures.
     pub(super) async fn may_see(&self) -> bool {
         let Ok(loaded) = agent_file::load(&self.place) else { return true };
         let Ok(loaded) = model_discovery::complete(&self.place, loaded).await else { return true };
@@ -128,7 +131,7 @@ impl WorkspaceRegistry {
         FeatureSupport::from(assemble::declared(&config).images).or(said).or(known).may()
     }
 
-    /// The sessions that an editor ever opened, the newest first, with the folder of each.
+    /// Returns the sessions that an editor ever opened, the newest first, with the folder of each.
     ///
     /// # Errors
     /// The data folder cannot be used.
@@ -160,19 +163,21 @@ impl WorkspaceRegistry {
     /// Cancels what runs anywhere, then closes everything, the store last.
     pub(super) async fn close(&self) {
         let rooms = std::mem::take(&mut *self.rooms.lock().await);
+        // The store is closed last: the runtimes still write while they end.
         join_all(rooms.iter().map(|room| room.runtime.close())).await;
         if let Ok(store) = &self.store {
             store.close().await;
         }
     }
 
-    /// No panic happens while the lock is held.
+    /// Locks the folders. No panic happens while the lock is held.
     fn folders(&self) -> MutexGuard<'_, SessionFolderIndex> {
         self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The MCP servers that an editor names, as an agent file would name them. One that cannot be started is done without.
+/// Converts the MCP servers that an editor names to those of an agent file. A server that cannot be started
+/// is left out.
 ///
 /// # Errors
 /// Those that this agent has not said it can reach.
@@ -204,7 +209,7 @@ pub(super) fn servers(named: Vec<McpServer>) -> Result<Servers, String> {
     Ok(servers)
 }
 
-/// A name that tools can have in front, as near as can be to the editor's.
+/// Returns a name that tools can have in front, as near as can be to the editor's.
 fn server_name(name: &str) -> String {
     if is_server_name(name) {
         return name.to_owned();

@@ -42,7 +42,7 @@ impl TypedApprovalAnswer {
 }
 
 impl ApprovalQueue {
-    /// The question a person is asked now.
+    /// Returns the open question for the person.
     pub(super) fn first(&self) -> Option<&ToolCallInfo> {
         self.open.front().map(|(_, call)| call)
     }
@@ -57,12 +57,12 @@ impl ApprovalQueue {
         Ok(true)
     }
 
-    /// A question that was answered, by whomever, is closed.
+    /// Closes a question that was answered, by whomever.
     pub(super) fn close(&mut self, id: &str) {
         self.open.retain(|(open, _)| open.as_str() != id);
     }
 
-    /// No question is open: the run is over.
+    /// Closes all questions, because the run is over.
     pub(super) fn clear(&mut self) {
         self.open.clear();
     }
@@ -106,7 +106,7 @@ pub(super) fn question(call: &ToolCallInfo, columns: usize, style: TextPainter) 
     asked
 }
 
-/// The arguments of a call: a command or a change as such, all else as it was written.
+/// Returns the arguments of a call: a command or a change as such, all else as it was written.
 fn arguments_shown(call: &ToolCallInfo, columns: usize) -> Vec<String> {
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
     let text = |key: &str| arguments.get(key).and_then(Value::as_str);

@@ -13,14 +13,14 @@ use tokio::task::JoinHandle;
 use crate::failure::{CommandError, Outcome};
 use crate::term::{log, out, text};
 
-/// What a person does.
+/// An action of the person at the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ConsoleInput {
     /// Enter.
     Line(String),
     /// Ctrl-C.
     Interrupt,
-    /// Ctrl-D, or the terminal is gone.
+    /// The person pressed Ctrl-D, or the terminal is gone.
     End,
 }
 
@@ -56,12 +56,12 @@ impl LineConsole {
         Ok(Self { typed, orders, writer, task, prompt })
     }
 
-    /// The next thing a person does.
+    /// Returns the person's next input.
     pub(super) async fn next(&mut self) -> ConsoleInput {
         self.typed.recv().await.unwrap_or(ConsoleInput::End)
     }
 
-    /// What a person did already and nobody has looked at.
+    /// Returns the input that arrives within `time`, or `None`.
     pub(super) async fn next_within(&mut self, time: std::time::Duration) -> Option<ConsoleInput> {
         tokio::time::timeout(time, self.next()).await.ok()
     }
@@ -87,7 +87,7 @@ impl LineConsole {
         }
     }
 
-    /// The line comes back with the up key.
+    /// Adds the line to the history of the up key.
     pub(super) fn remember(&self, line: &str) {
         let _ = self.orders.send(ConsoleCommand::Remember(line.to_owned()));
     }
@@ -133,8 +133,8 @@ async fn edit(
     let _ = line.flush();
 }
 
-/// The editor takes an entered line for one that ends in the prompt's last row: the rows a longer one took are
-/// still there, above the new prompt.
+/// Erases the rows of a wrapped line. The editor assumes that an entered line ends in the prompt's last row,
+/// and leaves the earlier rows above the new prompt.
 fn erase_wrapped(line: &mut Readline, prompt: &str, entered: &str) {
     let columns = out::columns();
     let last_row = |text: usize| text.saturating_sub(1) / columns;
@@ -146,8 +146,9 @@ fn erase_wrapped(line: &mut Readline, prompt: &str, entered: &str) {
     }
 }
 
-/// Some terminals paste line feeds as they are; the editor drops them, and the lines would be one. The terminal
-/// makes them line ends, as if typed. Whoever gives the terminal back undoes this too.
+/// Lets the terminal turn pasted line feeds into line ends, as if typed. Some terminals paste line feeds
+/// unchanged; the editor drops them, and the lines would be one. The code that restores the terminal undoes
+/// this too.
 fn take_line_feeds() {
     let stdin = std::io::stdin();
     // One that cannot do this still takes what is typed.

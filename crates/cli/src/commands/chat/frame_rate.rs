@@ -1,4 +1,5 @@
-//! How often a chat at a terminal is drawn, and how much it takes in between.
+//! The rate at which a chat at a terminal is drawn, and the number of events that it takes between two
+//! frames.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,22 +9,22 @@ use longhaul::event_bus::{EventReceiver, RecvError, SharedEvent};
 use super::texts;
 use crate::failure::{CommandError, Outcome};
 
-/// How often elapsed times are shown anew.
+/// The interval at which elapsed times are shown anew.
 pub(super) const TICK: Duration = Duration::from_millis(500);
 
-/// How long a terminal that is being resized is left alone.
+/// The time that a terminal is left alone while it is being resized.
 pub(super) const SETTLE: Duration = Duration::from_millis(60);
 
 /// Announcements taken together: a fast stream is not drawn word by word.
 const BATCH: usize = 256;
 
-/// What was announced, or how much of it was missed.
+/// An announcement, or the number of missed ones.
 pub(super) enum SubscriptionItem {
     Told(Arc<SharedEvent>),
     Missed(u64),
 }
 
-/// What was received, and what else is there by now.
+/// Returns the received item together with all items that wait already.
 ///
 /// # Errors
 /// The session has ended.

@@ -30,7 +30,7 @@ use super::slash::{ChatCommand, ChatCommandResult};
 use super::status::ActivityTracker;
 use super::{ChatContext, ChatTransition, texts};
 
-/// How long a second Ctrl-C counts as the second.
+/// The maximum time between two presses of Ctrl-C that count as a double press.
 const TWICE: Duration = Duration::from_secs(2);
 
 struct LineChat<'a, 'b> {
@@ -46,7 +46,7 @@ struct LineChat<'a, 'b> {
     columns: usize,
 }
 
-/// Talks until the person leaves or goes elsewhere.
+/// Talks until the person leaves or changes the session.
 pub(super) async fn talk(
     talk: &mut ChatContext<'_>,
     console: &mut LineConsole,
@@ -76,6 +76,7 @@ impl LineChat<'_, '_> {
         let mut interrupts = InterruptSignals::listen()?;
         let mut resized = signal(SignalKind::window_change())?;
         let mut tick = tokio::time::interval(TICK);
+        // Ticks that were missed during slow work are not made up for.
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.show().await;
@@ -103,7 +104,7 @@ impl LineChat<'_, '_> {
         }
     }
 
-    /// The editor must know first, or it erases rows that are not its own.
+    /// Resizes. The editor must know the new size first, or it erases rows that are not its own.
     async fn resize(&mut self) {
         tokio::time::sleep(SETTLE).await;
         self.columns = out::columns();
@@ -150,7 +151,7 @@ impl LineChat<'_, '_> {
         }
     }
 
-    /// Once cancels, twice leaves; a paste that waits is dropped first.
+    /// Handles Ctrl-C: the first cancels, the second leaves. A waiting paste is dropped first.
     fn interrupt(&mut self) -> Option<ChatTransition> {
         if !self.pasted.is_empty() {
             self.pasted.clear();

@@ -1,5 +1,5 @@
-//! Messages of several lines. Lines that come faster than anybody types are a paste: they become one message,
-//! which is sent when a person presses Enter. A line that ends in a backslash goes on in the next.
+//! Messages of several lines. Lines that arrive faster than a person types are a paste: they become one
+//! message, which is sent when a person presses Enter. A line that ends in a backslash continues in the next.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use super::console::{ConsoleInput, LineConsole};
 /// Lines of a paste come within this time.
 const GAP: Duration = Duration::from_millis(25);
 
-/// What was pasted, or typed so far, and not sent yet.
+/// The pasted or typed lines that were not sent yet.
 #[derive(Debug, Default)]
 pub(super) struct PasteBuffer {
     lines: Vec<String>,
     goes_on: bool,
 }
 
-/// What a typed line has become.
+/// The result of a typed line.
 pub(super) enum LineInputResult {
     /// A message or a command.
     Text(String),
     /// Lines that wait for Enter.
     Held,
-    /// Something else was typed right behind it.
+    /// Another input followed at once.
     Other(ConsoleInput),
 }
 
@@ -31,12 +31,12 @@ impl PasteBuffer {
         self.lines.is_empty()
     }
 
-    /// How many lines wait.
+    /// Returns the number of lines that wait.
     pub(super) fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Returns whether the newest of them said that it goes on.
+    /// Reports whether the newest line ends in a continuation mark.
     pub(super) fn goes_on(&self) -> bool {
         self.goes_on
     }
@@ -62,10 +62,11 @@ impl PasteBuffer {
         }
     }
 
-    /// Takes lines that came together; the whole message, if that was its end.
+    /// Adds lines that arrived together. Returns the whole message, if they end it.
     fn add(&mut self, mut lines: Vec<String>) -> Option<String> {
         let is_paste = lines.len() > 1;
         self.goes_on = match lines.last_mut() {
+            // In a paste a backslash at the end of a line is content, not a continuation mark.
             Some(line) if !is_paste && goes_on(line) => line.pop().is_some(),
             _ => false,
         };
@@ -78,7 +79,7 @@ impl PasteBuffer {
     }
 }
 
-/// Returns whether a line says that it goes on. Two backslashes are one that is meant.
+/// Reports whether a line ends in a continuation mark. Two backslashes are one literal backslash.
 pub(crate) fn goes_on(line: &str) -> bool {
     line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }

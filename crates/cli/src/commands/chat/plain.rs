@@ -1,4 +1,4 @@
-//! A chat without a terminal: each line is a message, its turn is printed, then comes the next.
+//! A chat without a terminal: each line is a message, and its turn is printed before the next line is read.
 
 use std::future::Future;
 use std::io;
@@ -96,10 +96,10 @@ async fn command(
     Ok(None)
 }
 
-/// What is needed while something goes on.
+/// The state of a plain chat during one turn.
 struct PlainChatTurn<'a> {
     session: Session,
-    /// Whether a person reads it as it comes.
+    /// `true` if a person reads the answer while it streams.
     is_seen: bool,
     watch: &'a mut EventReceiver,
     transcript: &'a mut TranscriptRenderer,
@@ -107,7 +107,7 @@ struct PlainChatTurn<'a> {
 }
 
 impl PlainChatTurn<'_> {
-    /// Prints what happens until `work` is done; `None` if somebody interrupts.
+    /// Prints events until `work` is done. Returns `None` after an interrupt.
     async fn follow<T>(&mut self, work: impl Future<Output = Outcome<T>>) -> Outcome<Option<T>> {
         let mut work = std::pin::pin!(work);
         let done = loop {

@@ -1,5 +1,5 @@
-//! A chat with a person on a terminal that can be drawn on: what comes from the keyboard, from the session and
-//! from the clock, one after the other.
+//! A chat with a person on a terminal that can be drawn on. Inputs of the keyboard, the session and the clock
+//! are handled one after the other.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use super::frame_rate::{self, SETTLE, TICK, collect_event_batch};
 use super::slash::{ChatCommand, ChatCommandResult, described};
 use super::{ChatContext, ChatTransition, texts};
 
-/// No more than one picture within this time, whatever comes in.
+/// The minimum time between two pictures.
 const FRAME: Duration = Duration::from_millis(16);
 
 struct ScreenChat<'a, 'b> {
@@ -43,12 +43,12 @@ struct ScreenChat<'a, 'b> {
     /// The call of the question that was shown last.
     shown: Option<String>,
     work: JoinSet<Outcome<String>>,
-    /// Nothing is drawn before.
+    /// The earliest time of the next picture.
     draw_at: Instant,
     is_resized: bool,
 }
 
-/// Talks until the person leaves or goes elsewhere.
+/// Talks until the person leaves or changes the session.
 pub(super) async fn talk(
     talk: &mut ChatContext<'_>,
     screen: &mut TerminalScreen,
@@ -137,7 +137,7 @@ impl ScreenChat<'_, '_> {
         self.screen.draw(&finished, &self.state.view(now_ms()))
     }
 
-    /// What is left goes above.
+    /// Prints the remaining rows above the live rows.
     fn finish(&mut self) -> std::io::Result<()> {
         let rest = self.state.rest();
         self.screen.draw(&rest, &self.state.view(now_ms()))
@@ -298,7 +298,7 @@ impl ScreenChat<'_, '_> {
         Ok(())
     }
 
-    /// What a person said here before comes back with the up key.
+    /// Loads the person's earlier messages into the history of the up key.
     async fn remember(&mut self) -> Outcome<()> {
         for event in self.talk.runtime.log(self.talk.session.id()).await? {
             if let EventBody::MessagesTaken { message, .. } = &event.body {

@@ -1,4 +1,4 @@
-//! What can be typed behind a slash.
+//! The slash commands of the chat.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ const LISTED: usize = 15;
 /// Passages that are found.
 const RECALLED: usize = 5;
 
-/// Where the commands' descriptions stand.
+/// The column of the commands' descriptions.
 const HELP_COLUMN: usize = 24;
 
 const HELP: &str = "\
@@ -84,7 +84,7 @@ pub(super) enum ChatCommand {
     Wrong(String),
 }
 
-/// Something to do with the queue.
+/// An operation on the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum QueueCommand {
     List,
@@ -93,11 +93,11 @@ pub(super) enum QueueCommand {
     Clear,
 }
 
-/// What a command gives.
+/// The result of a command.
 pub(super) enum ChatCommandResult {
     /// Text to print.
     Text(String),
-    /// Something that takes a while and then gives text, perhaps none.
+    /// A slow operation that then gives text, perhaps none.
     Work(Pin<Box<dyn Future<Output = Outcome<String>> + Send>>),
     /// Another place.
     Next(ChatTransition),
@@ -320,14 +320,14 @@ impl ChatContext<'_> {
     }
 }
 
-/// Every command: how it is typed, and what it does.
+/// Returns every command: its usage and its description.
 pub(super) fn described() -> impl Iterator<Item = (&'static str, &'static str)> {
     let commands = HELP.lines().filter(|line| line.starts_with('/'));
     let split = commands.filter_map(|line| line.split_at_checked(HELP_COLUMN));
     split.map(|(usage, does)| (usage.trim_end(), does))
 }
 
-/// The commands, set for `columns`: what they do hangs beside them.
+/// Returns the commands, set for `columns`. Descriptions hang beside the commands.
 fn help(place: &CliEnvironment, columns: usize) -> String {
     let text = HELP
         .replace("`longhaul chat -c`", &format!("`{}`", place.command_with_model("chat -c")))
@@ -357,7 +357,7 @@ fn numbered(waiting: &[QueuedMessage], number: usize) -> Outcome<&QueueId> {
 mod tests {
     use super::*;
 
-    /// Everything that [`ChatCommand::of`] knows.
+    /// The names of all commands that [`ChatCommand::of`] knows.
     const NAMES: [&str; 20] = [
         "context",
         "show",

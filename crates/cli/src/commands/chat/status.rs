@@ -18,10 +18,10 @@ const NARROW: usize = 10;
 /// Columns of a running tool.
 const LABEL: usize = 48;
 
-/// From this many columns on there is room.
+/// The number of columns from which there is room.
 const ROOMY: usize = 72;
 
-/// What is going on.
+/// The current activity of the session.
 #[derive(Debug, Default)]
 pub(crate) struct ActivityTracker {
     doing: ActivityKind,
@@ -30,7 +30,7 @@ pub(crate) struct ActivityTracker {
     running: Vec<(ToolCallInfo, Millis)>,
     /// Messages that wait.
     pub(crate) queued: usize,
-    /// Whether running tools have rows of their own.
+    /// `true` if running tools have rows of their own.
     tools_apart: bool,
 }
 
@@ -46,7 +46,7 @@ enum ActivityKind {
 }
 
 impl ActivityTracker {
-    /// Nothing, where running tools have rows of their own.
+    /// Creates an idle tracker for a display in which running tools have rows of their own.
     pub(crate) fn with_tools_apart() -> Self {
         Self { tools_apart: true, ..Self::default() }
     }
@@ -86,12 +86,12 @@ impl ActivityTracker {
         }
     }
 
-    /// Nothing is going on.
+    /// Ends all activity.
     pub(crate) fn rest(&mut self) {
         (self.doing, self.since) = (ActivityKind::Nothing, None);
     }
 
-    /// The tools that run, and for how long they have.
+    /// Returns the running tools, and the time since the start of each.
     pub(crate) fn running(&self, now: Millis) -> impl ExactSizeIterator<Item = (&ToolCallInfo, Duration)> {
         self.running.iter().map(move |(call, since)| (call, elapsed(*since, now)))
     }
@@ -107,7 +107,8 @@ impl ActivityTracker {
         }
     }
 
-    /// In a few words, a command in at most `room` columns; empty if nothing is going on.
+    /// Describes the activity in a few words, with a command in at most `room` columns. Empty if nothing is
+    /// going on.
     fn words(&self, waits_for_person: bool, room: usize, now: Millis) -> String {
         if waits_for_person {
             return "waits for you".to_owned();
@@ -138,7 +139,7 @@ impl ActivityTracker {
         }
     }
 
-    /// The whole line, exactly `columns` wide: meter left, activity right.
+    /// Returns the whole line, exactly `columns` wide: meter left, activity right.
     pub(crate) fn line(
         &self,
         meter: &ContextMeterBar,

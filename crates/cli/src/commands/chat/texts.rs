@@ -1,30 +1,30 @@
-//! What the chat says in either of its ways at a terminal.
+//! The chat's messages, equal in both of its presentations.
 
-/// To whoever answers otherwise.
+/// The hint after another answer than those offered.
 pub(crate) const ANSWER: &str = "y, n or a, then Enter; n with words tells the model why not";
 
-/// After the first Ctrl-C, where nothing runs.
+/// The hint after the first Ctrl-C, where nothing runs.
 pub(crate) const INTERRUPT_AGAIN: &str = "Ctrl-C again leaves; everything is kept";
 
-/// After the first Esc.
+/// The hint after the first Esc.
 pub(crate) const ESCAPE_AGAIN: &str = "Esc again leaves; everything is kept";
 
-/// To whoever dropped what was written.
+/// The hint after a draft was dropped.
 pub(crate) const UP_BRINGS_BACK: &str = "dropped; ↑ brings it back";
 
-/// To whoever changes a message that the model has by now.
+/// The hint to a person who changes a message that the model has by now.
 pub(crate) const TAKEN_MEANWHILE: &str = "the model has it already; ⏎ sends this as another message";
 
-/// In the empty input.
+/// The placeholder of the empty input.
 pub(crate) const MESSAGE: &str = "Message, or / for commands";
 
-/// In the empty input while a run goes on.
+/// The placeholder of the empty input while a run goes on.
 pub(crate) const WILL_QUEUE: &str = "Message will be queued…";
 
-/// In the empty input while messages wait and nothing runs.
+/// The placeholder of the empty input while messages wait and nothing runs.
 pub(crate) const QUEUE_WAITS: &str = "Message, or /retry to go on with what waits";
 
-/// The session is gone.
+/// The error that the session has ended.
 pub(crate) const SESSION_ENDED: &str = "the session has ended; everything is kept";
 
 /// Announcements were missed.
@@ -32,7 +32,7 @@ pub(crate) fn missed(events: u64) -> String {
     format!("{events} events were too fast to be shown; /show has them")
 }
 
-/// A message was not taken.
+/// Returns the error that a message was not accepted.
 pub(crate) fn not_sent(why: &str) -> String {
     format!("not sent: {why}")
 }
@@ -46,7 +46,7 @@ pub(crate) fn waiting(messages: usize) -> String {
     }
 }
 
-/// Storage failed under a session.
+/// Returns the error that storage failed under a session.
 pub(crate) fn broken(message: &str) -> String {
     format!("storage: {message}; what was acknowledged is kept")
 }

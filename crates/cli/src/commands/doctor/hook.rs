@@ -18,10 +18,10 @@ use crate::term::text::visible;
 const LOOK: &str = r#"case $1 in */*) at=$1 ;; *) at=$(command -v -- "$1") || exit 3 ;; esac
 case $at in */*) [ -e "$at" ] || exit 3; : < "$at" || exit 4 ;; esac"#;
 
-/// How long that may take.
+/// The maximum time of that look-up.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// A line for each, label and fact. None is run.
+/// Returns a line for each hook, label and fact. No hook is run.
 pub(super) async fn facts(
     place: &CliEnvironment,
     config: &AgentConfig,
@@ -49,6 +49,7 @@ pub(super) async fn facts(
 
 async fn command(place: &CliEnvironment, line: &str, sandbox: &Arc<Sandbox>, style: TextPainter) -> String {
     for name in named(line) {
+        // Looked at from inside the sandbox, because hooks run there.
         let shown = visible(name);
         match look(place, name, sandbox).await {
             Some(0) => {}
@@ -63,7 +64,7 @@ async fn command(place: &CliEnvironment, line: &str, sandbox: &Arc<Sandbox>, sty
     "is there".to_owned()
 }
 
-/// The program and the files of a command line, as far as they are plain words.
+/// Returns the program and the files of a command line, as far as they are plain words.
 fn named(line: &str) -> Vec<&str> {
     let is_plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+".contains(c));
     let words = line.split_whitespace().take_while(is_plain);

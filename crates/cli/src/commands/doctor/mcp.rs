@@ -10,7 +10,8 @@ use crate::environment::CliEnvironment;
 use crate::term::style::TextPainter;
 use crate::term::text::visible;
 
-/// A line for each, label and fact. They are started as `run` would start them, and ended again.
+/// Returns a line for each server, label and fact. The servers are started as `run` would start them, and
+/// ended again.
 pub(super) async fn facts(
     place: &CliEnvironment,
     config: &AgentConfig,

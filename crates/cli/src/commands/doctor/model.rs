@@ -1,4 +1,4 @@
-//! What is known of the model that would be used, and who says it.
+//! The known facts about the model that would be used, with their sources.
 
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_providers::{LimitSource, ReasoningScope};
@@ -7,7 +7,7 @@ use crate::commands::NO_TOOLS;
 use crate::model_facts::{ModelFacts, dollars};
 use crate::term::human::grouped;
 
-/// A line for each, label and fact.
+/// Returns a line for each fact, label and fact.
 pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
     let mut facts = vec![("window", window(model))];
     if let Some(output) = model.max_output() {
@@ -30,7 +30,7 @@ pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What becomes of a model's own reasoning at its later calls.
+/// Describes the fate of a model's own reasoning at its later calls.
 fn sent_back(kept: ReasoningScope) -> &'static str {
     match kept {
         ReasoningScope::Never => "its earlier reasoning is not sent back to the model",

@@ -1,4 +1,4 @@
-//! What the agent's commands and MCP programs may do on this machine.
+//! The permissions of the agent's commands and MCP programs on this machine.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::term::text::visible;
 /// Paths of a list that are named; others are counted.
 const NAMED: usize = 12;
 
-/// A line for each thing, label and fact.
+/// Returns a line for each permission, label and fact.
 pub(super) fn facts(
     place: &CliEnvironment,
     config: &AgentConfig,

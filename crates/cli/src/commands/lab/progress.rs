@@ -1,4 +1,4 @@
-//! How far a replay is, for who waits for it at a terminal.
+//! The progress of a replay, for a person who waits at a terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +9,8 @@ use longhaul_lab::replay::MakePolicy;
 use crate::term::out;
 use crate::term::text::fit;
 
-/// The same makers, which tell whenever one of them is asked: once for each replay. `times`: how often each is for every
-/// recording.
+/// Wraps makers so that each use of one is reported: once for each replay. `times`: the number of uses of
+/// each maker for every recording.
 pub(super) fn told(
     makers: Vec<MakePolicy>,
     names: &[String],
@@ -35,12 +35,12 @@ fn line(number: usize, all: usize, sessions: usize, policy: &str) -> String {
     format!("replay {number} of {all} · session {session} of {sessions} · {policy}")
 }
 
-/// In place of what stood there.
+/// Prints a line in place of the last one.
 pub(super) fn say(line: &str) {
     out::message(&format!("\r\u{1b}[K{}", fit(line, out::width())));
 }
 
-/// The line is free again.
+/// Clears the line.
 pub(super) fn end() {
     say("");
 }

@@ -32,7 +32,7 @@ pub(super) async fn run(args: ScoreArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// Off the threads that wait for input and output.
+/// Measures on a thread of its own: the others wait for input and output.
 async fn public_measures(receipts: ReceiptsFolder) -> Outcome<ScoreReport> {
     let measure = move || {
         ScoreReport::from_receipts(&receipts, |measure| out::message(&format!("measuring {measure}\n")))
@@ -62,7 +62,7 @@ async fn session_scores(args: &ScoreArgs, place: &CliEnvironment) -> Outcome<Sco
     Ok(board)
 }
 
-/// The command again, fit for a shell.
+/// Returns the command line again, fit for a shell.
 fn command_line(args: &ScoreArgs) -> String {
     let mut words = vec!["longhaul".to_owned(), "lab".to_owned(), "score".to_owned()];
     words.extend(args.files.iter().map(|file| file.display().to_string()));

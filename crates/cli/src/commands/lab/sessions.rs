@@ -19,7 +19,7 @@ use crate::term::text::one_line;
 const CODING_STEPS: [usize; 2] = [300, 800];
 const SUPPORT_TURNS: [usize; 2] = [150, 400];
 
-/// Every session of the files.
+/// Reads every session of the files.
 ///
 /// # Errors
 /// Usage, for a file that cannot be read as one of the known formats.
@@ -57,7 +57,7 @@ async fn content(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// No two sessions have the same name: tables tell them apart by it.
+/// Returns an unused name: tables tell sessions apart by their names.
 fn unused(name: String, known: &[SessionRecording]) -> String {
     let is_taken = |name: &str| known.iter().any(|it| it.name == name);
     if !is_taken(&name) {
@@ -81,7 +81,7 @@ fn recording(
     Ok(recording.with_fixed_text(fixed.join("\n")))
 }
 
-/// Long sessions made by a program, the same every time.
+/// Returns long sessions made by a program, equal every time.
 pub(super) fn synthetic() -> Outcome<Vec<SessionRecording>> {
     let mut all = Vec::new();
     for (seed, steps) in (1..).zip(CODING_STEPS) {

@@ -1,4 +1,4 @@
-//! What is asked for by name: policies, windows, price tables.
+//! The selection by name: policies, windows, price tables.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::hint::quoted;
 /// The strategy that the report is about.
 const SUBJECT: &str = "adaptive";
 
-/// What costs are measured by.
+/// The policy that costs are compared with.
 const BASELINE: &str = "append-only";
 
-/// What is replayed.
+/// The selected policies, windows and prices of a replay.
 #[derive(Clone)]
 pub(super) struct ReplaySelection {
     pub(super) policies: Vec<String>,
@@ -41,7 +41,7 @@ pub(super) struct ConfiguredStrategy {
 }
 
 impl ConfiguredStrategy {
-    /// `None` if the file says nothing of compression that is not so anyway.
+    /// Returns the configured strategy, or `None` if the file changes nothing about compression.
     pub(super) fn of(config: &AgentConfig, file: String) -> Option<Self> {
         let compression = &config.context.compression;
         if *compression == AgentConfig::default().context.compression {
@@ -62,7 +62,8 @@ impl ConfiguredStrategy {
         Some(Self { strategy: compression.strategy.as_str(), policy, file })
     }
 
-    /// Which of the policies has the options of the file, in a sentence; `None` if none of them has.
+    /// Names the policies that have the options of the file, in a sentence. Returns `None` if none of them
+    /// has.
     pub(super) fn said(&self, policies: &[String]) -> Option<String> {
         let is_replayed = policies.iter().any(|name| name == self.strategy);
         is_replayed.then(|| format!("{} acts with the options of {}.", self.strategy, self.file))
@@ -86,12 +87,12 @@ impl ReplaySelection {
         Ok(Self { policies, windows: windows?, prices, configured })
     }
 
-    /// The policy of that name, with the options of the file if it is the file's.
+    /// Returns the policy of a name, with the options of the file if the policy is the file's.
     fn policy(&self, name: &str) -> Option<Box<dyn ContextPolicy>> {
         self.configured.as_ref().and_then(|it| it.named(name)).or_else(|| policy(name))
     }
 
-    /// Each makes its policy anew.
+    /// Returns makers, each of which makes its policy anew.
     pub(super) fn makers(&self) -> Vec<MakePolicy> {
         let maker = |name: &String| -> Option<MakePolicy> {
             policy(name)?;
@@ -103,7 +104,7 @@ impl ReplaySelection {
         self.policies.iter().filter_map(maker).collect()
     }
 
-    /// The policies as the report presents them.
+    /// Returns the policies as the report presents them.
     pub(super) fn facts(&self) -> Vec<PolicyFacts> {
         let facts = |name: &String| PolicyFacts {
             name: name.clone(),
@@ -113,7 +114,7 @@ impl ReplaySelection {
         self.policies.iter().map(facts).collect()
     }
 
-    /// The lines of the tables that are used.
+    /// Returns the lines of the tables that are used.
     pub(super) fn price_sources(&self) -> Vec<String> {
         let is_used = |line: &String| {
             let name = line.split(" = ").next().unwrap_or_default();
@@ -123,7 +124,7 @@ impl ReplaySelection {
     }
 }
 
-/// A strategy of ours by its name, or a peer.
+/// Returns a strategy of ours by its name, or a peer.
 fn policy(name: &str) -> Option<Box<dyn ContextPolicy>> {
     let ours = PlannerPolicy::by_name(name).map(|it| Box::new(it) as Box<dyn ContextPolicy>);
     ours.or_else(|| rivals::named(name))
@@ -138,7 +139,7 @@ fn role(name: &str) -> PolicyRole {
     }
 }
 
-/// The baseline, the subject, the other strategies, the peers.
+/// Returns the baseline, the subject, the other strategies, and the peers.
 fn all_policies() -> Vec<String> {
     let peers = rivals::all().into_iter().map(|it| it.name().to_owned());
     let mut names: Vec<String> = strategy::NAMES.iter().map(|it| (*it).to_owned()).chain(peers).collect();
@@ -169,7 +170,7 @@ fn policies(wanted: &[String]) -> Outcome<Vec<String>> {
     Ok(names)
 }
 
-/// `32000`, or `50%` of each session's peak.
+/// Parses a window: `32000`, or `50%` of each session's peak.
 fn window(text: &str) -> Outcome<ReplayWindow> {
     let wrong = || {
         CommandError::usage(format!(
@@ -203,7 +204,7 @@ fn prices(wanted: &[String]) -> Outcome<Vec<PriceTable>> {
     Ok(found)
 }
 
-/// The command again, fit for a shell.
+/// Returns the command line again, fit for a shell.
 pub(super) fn command_line(args: &ReplayArgs, configured: Option<&ConfiguredStrategy>) -> String {
     let mut words = vec!["longhaul".to_owned()];
     words.extend(configured.into_iter().flat_map(|it| ["--config".to_owned(), it.file.clone()]));

@@ -1,4 +1,4 @@
-//! What the tools do. Reading never claims the data folder: it may be in use by a chat or a server.
+//! The answers of the tools. Reading never claims the data folder: it may be in use by a chat or a server.
 
 use longhaul::recall::RecallSource;
 use longhaul::session::{Runtime, whole_log};
@@ -20,7 +20,7 @@ use super::history;
 /// The most that one answer holds: clients cut off more.
 const ROOM: TextLimit = TextLimit { max_chars: 60_000, max_tokens: 15_000 };
 
-/// What a tool answers.
+/// The answer of a tool.
 #[derive(Debug, Default)]
 pub(super) struct McpToolAnswer {
     pub(super) texts: Vec<String>,
@@ -40,12 +40,12 @@ pub(super) async fn answer(place: &CliEnvironment, asked: McpToolRequest) -> Out
     }
 }
 
-/// The newest, unless another is meant.
+/// Returns the session that is meant: the newest, unless another is named.
 fn session_or_last(session: Option<&String>) -> &str {
     session.map_or("last", String::as_str)
 }
 
-/// Of which session something is. The original stands alone, byte for byte.
+/// Returns the heading with the session of an answer. The original has none: it is unchanged, byte for byte.
 fn about(record: &SessionRecord) -> String {
     format!("(session {} · {})", record.id, record.title.as_deref().unwrap_or("no title"))
 }

@@ -15,7 +15,7 @@ pub(super) struct McpToolSpec {
     read_only: bool,
 }
 
-/// All tools.
+/// The specifications of all tools.
 pub(super) const TOOLS: &[McpToolSpec] = &[
     McpToolSpec {
         name: "recall",
@@ -53,7 +53,7 @@ pub(super) const TOOLS: &[McpToolSpec] = &[
     },
 ];
 
-/// A tool in the protocol's form.
+/// Returns a tool in the protocol's form.
 pub(super) fn described(tool: &McpToolSpec) -> Tool {
     let schema: JsonObject = serde_json::from_str(tool.schema).unwrap_or_default();
     let annotations = ToolAnnotations::with_title(tool.title)
@@ -64,7 +64,7 @@ pub(super) fn described(tool: &McpToolSpec) -> Tool {
     Tool::new(tool.name, tool.description, schema).with_title(tool.title).with_annotations(annotations)
 }
 
-/// What a call asks for.
+/// The request in a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum McpToolRequest {
     Recall(McpRecallArgs),
@@ -105,7 +105,7 @@ pub(super) struct McpSearchArgs {
     pub(super) limit: Option<usize>,
 }
 
-/// What is wrong with a call.
+/// The fault of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum McpRequestError {
     /// There is no such tool.

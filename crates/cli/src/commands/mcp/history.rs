@@ -25,7 +25,7 @@ struct SearchableMessage {
     text: String,
 }
 
-/// The messages that match a query best, in words.
+/// Returns the messages that match a query best, in words.
 ///
 /// # Errors
 /// The data folder cannot be read.
@@ -68,7 +68,7 @@ async fn session_messages(
     Ok(said.collect())
 }
 
-/// What was recalled would only be found twice.
+/// Reports whether an entry is a recalled text. A search would only find such a text twice.
 fn is_recalled(entry: &LogEntry) -> bool {
     matches!(&entry.kind, LogEntryKind::Result { tool } if tool == longhaul::recall::NAME)
 }
@@ -82,7 +82,7 @@ fn speaker(entry: &LogEntry) -> String {
     }
 }
 
-/// What a person could read of it.
+/// Returns the part of a message that a person could read.
 fn text(parts: &[Part]) -> String {
     let mut all = String::new();
     for part in parts {

@@ -18,7 +18,7 @@ const INSTRUCTIONS: &str = "The sessions of longhaul, an agent runtime that neve
     finds what was said in any session, `recall` returns the exact original of anything one session ever contained, \
     `context_status` says what fills its context window, `compact` makes room in it.";
 
-/// Something to be done, and who waits for it.
+/// A job, and the client that waits for it.
 pub(super) struct McpJob {
     pub(super) asked: McpToolRequest,
     pub(super) reply: oneshot::Sender<Outcome<McpToolAnswer>>,

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use crate::environment::CliEnvironment;
 
-/// What opens an address, and whether somebody can see it.
+/// Returns the program that opens an address, if somebody can see it.
 fn opener(place: &CliEnvironment) -> Option<&'static str> {
     if cfg!(target_os = "macos") {
         return Some("open");

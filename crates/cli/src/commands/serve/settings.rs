@@ -13,7 +13,7 @@ use crate::term::out;
 /// Their file's name in the data folder.
 const FILE: &str = "settings.json";
 
-/// Has them hold, and says so in a line if there are any. A damaged file is told of and left alone.
+/// Applies the settings, and logs them in a line if there are any. A damaged file is reported and left alone.
 pub(super) async fn apply(place: &CliEnvironment, agent_file: Option<&Path>, runtime: &Runtime) {
     let text = agent_file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     let path = place.data_dir.join(FILE);

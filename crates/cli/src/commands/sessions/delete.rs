@@ -61,7 +61,7 @@ async fn sweep(data: &DataStores) -> Outcome<()> {
     Ok(())
 }
 
-/// All names first: `last` means another one as soon as the newest is gone.
+/// Resolves all names before the first deletion: `last` means another session afterwards.
 async fn meant(
     place: &CliEnvironment,
     store: &SharedStore,

@@ -100,6 +100,7 @@ async fn import_file(data: &DataStores, imported: ImportedFile) -> Outcome<()> {
 }
 
 async fn store(data: &DataStores, session: ImportedSession) -> Outcome<SessionId> {
+    // Checked before anything is stored: a broken conversation must leave no blobs behind.
     super::check(&session.events)?;
     for (_, content) in session.blobs {
         data.blobs.put(content).await?;
@@ -113,6 +114,7 @@ async fn store(data: &DataStores, session: ImportedSession) -> Outcome<SessionId
 async fn read(file: &Path) -> Outcome<Vec<u8>> {
     let mut bytes = Vec::new();
     if file == Path::new("-") {
+        // One byte above the limit, so that the parser notices an input that is too large.
         let most = import::MAX_BYTES as u64 + 1;
         tokio::io::stdin().take(most).read_to_end(&mut bytes).await?;
     } else {

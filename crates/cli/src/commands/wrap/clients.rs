@@ -1,4 +1,4 @@
-//! What each client needs. The ways were tried with the versions that are named.
+//! The settings that each client needs. They were tried with the named versions.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use super::{GatewayAccess, quoted};
 use crate::failure::{CommandError, Outcome};
 use longhaul::config::nearest;
 
-/// What clients are told of the window where they must be told one: behind the gateway there is no end to it.
+/// The window size for clients that must have one. Behind the gateway the window has no end.
 const WINDOW: u64 = 1_000_000;
 
-/// And of the longest answer.
+/// The maximum answer for clients that must have one.
 const OUTPUT: u64 = 32_000;
 
 /// The variable that holds the token where a client reads it from its environment.
@@ -21,26 +21,26 @@ const TOKEN: &str = "LONGHAUL_TOKEN";
 /// A client.
 pub(super) struct WrapClient {
     pub(super) name: &'static str,
-    /// What it is, in a line.
+    /// A description of the client, in a line.
     pub(super) about: &'static str,
-    /// What is started; `None` for libraries.
+    /// The program that is started; `None` for libraries.
     pub(super) program: Option<&'static str>,
     pub(super) setup: fn(&GatewayAccess) -> Outcome<WrapClientSetup>,
 }
 
-/// How one is pointed at the gateway.
+/// The settings that point a client at the gateway.
 #[derive(Debug, Default)]
 pub(super) struct WrapClientSetup {
     pub(super) environment: Vec<(&'static str, EnvironmentValue)>,
     pub(super) arguments: Vec<String>,
-    /// Arguments that stand for the files where they are not written.
+    /// Arguments that replace the files where the files are not written.
     pub(super) arguments_by_run: Vec<String>,
-    /// The same in the environment.
+    /// Environment variables that replace the files where the files are not written.
     pub(super) only_by_run: Vec<(&'static str, EnvironmentValue)>,
     /// Lines to type beside.
     pub(super) lines: Vec<String>,
     pub(super) files: Vec<ClientSettingsFile>,
-    /// Why `--run` cannot do it.
+    /// The reason that `--run` cannot set the client up.
     pub(super) not_by_run: Option<&'static str>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct ClientSettingsFile {
     pub(super) change: SettingsFileChange,
 }
 
-/// All of them.
+/// All clients.
 const CLIENTS: [WrapClient; 11] = [
     WrapClient { name: "claude", about: "Claude Code (2.1)", program: Some("claude"), setup: claude },
     WrapClient { name: "codex", about: "Codex (0.169)", program: Some("codex"), setup: codex },
@@ -102,7 +102,7 @@ const CLIENTS: [WrapClient; 11] = [
     },
 ];
 
-/// The client by its name.
+/// Returns the client by its name.
 ///
 /// # Errors
 /// Usage, for one that is not known or cannot be pointed here.
@@ -128,6 +128,7 @@ fn claude(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
         ("ANTHROPIC_BASE_URL", plain(&door.root)),
         ("ANTHROPIC_AUTH_TOKEN", EnvironmentValue::Key),
         ("ANTHROPIC_MODEL", plain(&door.model)),
+        // Side requests would otherwise name a model that the gateway may not have.
         ("ANTHROPIC_SMALL_FAST_MODEL", plain(&door.model)),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", plain("1")),
     ];
@@ -271,6 +272,7 @@ fn mini(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     let environment = vec![
         ("OPENAI_API_BASE", plain(door.v1())),
         ("OPENAI_API_KEY", EnvironmentValue::Key),
+        // mini-swe-agent stops at a model whose price it does not know.
         ("MSWEA_COST_TRACKING", plain("ignore_errors")),
     ];
     let arguments = vec!["-m".to_owned(), format!("openai/{}", door.model)];

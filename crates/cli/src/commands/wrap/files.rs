@@ -27,19 +27,19 @@ pub(super) struct ClientFileChanges {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ClientFileRecord {
     path: PathBuf,
-    /// As it was; `None` if there was none.
+    /// The copy of the original file; `None` if there was no file.
     copy: Option<PathBuf>,
-    /// What was written, by its hash.
+    /// The hash of the written content.
     hash: String,
     /// The keys that were set, of a JSON file: they can be taken out of one that its client has changed since.
     #[serde(default)]
     keys: Option<Value>,
 }
 
-/// How a file is put back.
+/// The way in which a file is restored.
 enum FileRestoration {
     AsItWas,
-    /// It was changed since: this is it without what was written.
+    /// The file was changed since. This is its content without the written settings.
     Without(String),
 }
 
@@ -68,7 +68,7 @@ impl ClientFileRecord {
 #[derive(Debug)]
 pub(super) struct FileChangePlan {
     pub(super) path: PathBuf,
-    /// What is set, for people.
+    /// The settings, for people.
     pub(super) shown: String,
     old: Option<String>,
     new: String,
@@ -81,7 +81,7 @@ impl ClientFileChanges {
         Self { record: folder.join(format!("{client}.json")), folder }
     }
 
-    /// What would be written; `None` if the file says it already.
+    /// Returns the change that would be written. Returns `None` if the file has the settings already.
     ///
     /// # Errors
     /// The file cannot be read, or is not what it should be.
@@ -184,7 +184,7 @@ fn remove(path: &Path) -> Outcome<()> {
     }
 }
 
-/// A copy beside the file, under a name that is free.
+/// Writes a copy beside the file, under a free name.
 fn kept(path: &Path, old: &str) -> Outcome<PathBuf> {
     let name = |number: u32| {
         let mut name = path.as_os_str().to_owned();
@@ -203,7 +203,7 @@ fn mode_of(path: &Path) -> u32 {
     fs::metadata(path).map_or(0o600, |known| known.permissions().mode() & 0o777)
 }
 
-/// The file whole or not at all. One that is new is its owner's only: it may hold a key.
+/// Writes the file whole or not at all. A new file is readable for its owner only: it may hold a key.
 fn put(path: &Path, text: &str) -> Outcome<()> {
     put_as(path, text, mode_of(path))
 }

@@ -1,9 +1,9 @@
-//! Some keys of a file set, and every other as it was.
+//! Sets some keys of a file, and keeps every other one.
 
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
 
-/// What is set in a file.
+/// The settings that are written to a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SettingsFileChange {
     /// These keys of a JSON object; groups are merged.
@@ -17,12 +17,12 @@ pub(super) enum SettingsFileChange {
 }
 
 impl SettingsFileChange {
-    /// It alone, as a person would write it.
+    /// Returns the settings alone, as a person would write them.
     pub(super) fn shown(&self) -> String {
         self.applied("").unwrap_or_default()
     }
 
-    /// The file with it.
+    /// Returns the file with these settings.
     ///
     /// # Errors
     /// Why the file cannot be read as what it should be.
@@ -65,7 +65,8 @@ fn merge(all: &mut Value, keys: &Value) {
     }
 }
 
-/// A JSON file without keys that were set, each as it was `before`. What was given another value since stays.
+/// Returns a JSON file without keys that were set: each is as it was `before`. A key with another value since
+/// stays.
 ///
 /// # Errors
 /// The file is no JSON object any more.

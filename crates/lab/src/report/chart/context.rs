@@ -54,7 +54,7 @@ fn caption(
     out.leaf("span", &[], &format!("{share}{shortened}"));
 }
 
-/// What all charts of a cell have in common.
+/// The axes that all charts of a cell share.
 struct ContextChartAxes {
     x: ChartScale,
     y: ChartScale,
@@ -104,7 +104,7 @@ impl ContextChartAxes {
     }
 }
 
-/// `50K`: ticks are round.
+/// Formats ticks like `50K`: ticks are round.
 fn whole_tokens(number: f64) -> String {
     let text = tokens(number as u64);
     text.replace(".0", "")
@@ -143,7 +143,7 @@ fn panel(
     });
 }
 
-/// The line; of many calls the least and the largest of each stretch.
+/// Returns the line. If there are many calls, each stretch has its least and its largest.
 fn course(axes: &ContextChartAxes, context: &[u64]) -> Vec<(f64, f64)> {
     let stretch = context.len().div_ceil(MAX_POINTS / 2).max(1);
     if stretch < 3 {

@@ -22,7 +22,7 @@ const LINE: f64 = 13.0;
 pub(in crate::report) struct ScatterPoint {
     policy: String,
     role: PolicyRole,
-    /// Its place among the policies: which mark it has.
+    /// The index among the policies, which selects the mark.
     index: usize,
     /// Quartiles of the cost as a share of the baseline's.
     cost: [f64; 3],
@@ -30,11 +30,11 @@ pub(in crate::report) struct ScatterPoint {
     in_view: [f64; 3],
     /// Median of (a) + (b).
     at_hand: f64,
-    /// Whether all requests fit the window, in most replays.
+    /// `true` if all requests fit the window in most replays.
     fits: bool,
 }
 
-/// The policies over all recordings of a scope.
+/// Returns the policies over all recordings of a scope.
 pub(in crate::report) fn points(
     header: &ReportHeader,
     cells: &[ComparisonCell<'_>],
@@ -58,7 +58,7 @@ pub(in crate::report) fn points(
     header.policies.iter().enumerate().filter_map(point).collect()
 }
 
-/// What the charts of all price tables have in common: the largest cost and the least recall.
+/// The extent that the charts of all price tables share: the largest cost and the least recall.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::report) struct ScatterExtent {
     cost: f64,
@@ -106,7 +106,7 @@ pub(in crate::report) fn draw(
     });
 }
 
-/// The indices of the points on the frontier: only what a server would have taken is on it.
+/// Returns the indices of the points on the frontier. Points that a server would have refused are not on it.
 fn fitting_frontier(points: &[ScatterPoint]) -> Vec<usize> {
     let fitting: Vec<usize> = (0..points.len()).filter(|it| points[*it].fits).collect();
     let medians: Vec<(f64, f64)> =
@@ -124,6 +124,7 @@ struct ScatterAxes {
 impl ScatterAxes {
     fn of(extent: ScatterExtent) -> Self {
         let costs = ticks(0.0, extent.cost, 5);
+        // The scale needs some height, also if every policy had everything in view.
         let shares: Vec<f64> =
             ticks(extent.in_view.min(0.99), 1.0, 5).into_iter().filter(|it| *it <= 1.0 + 1e-9).collect();
         let ends =
@@ -155,7 +156,7 @@ impl ScatterAxes {
         label(out, "axis end", (RIGHT, HEIGHT - 8.0), "cost, % of append-only · ← better");
     }
 
-    /// Along the frontier one pays more before one gains.
+    /// Returns the steps of the frontier: along it one pays more before one gains.
     fn steps(&self, frontier: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let mut course = Vec::new();
         let mut before: Option<(f64, f64)> = None;
@@ -170,7 +171,7 @@ impl ScatterAxes {
         course
     }
 
-    /// The middle half of the sessions.
+    /// Appends the middle half of the sessions.
     fn spread(&self, out: &mut MarkupWriter, point: &ScatterPoint) {
         let class = format!("spread {}", point.role.as_str());
         let (x, y) = self.at((point.cost[1], point.in_view[1]));
@@ -248,6 +249,7 @@ fn labels(out: &mut MarkupWriter, axes: &ScatterAxes, points: &[ScatterPoint]) {
             taken.push(ChartRect::around(x, axes.y.at(point.at_hand), 5.0));
         }
     }
+    // The policy under test is the first to choose a place for its label.
     let mut order: Vec<&ScatterPoint> = points.iter().collect();
     order.sort_by_key(|it| it.role != PolicyRole::Subject);
     for point in order {
@@ -295,7 +297,7 @@ impl ChartRect {
     }
 }
 
-/// The nearest free place for a label of that width: beside the mark, else in lines above and below it.
+/// Returns the nearest free place for a label of a width: beside the mark, else in lines above and below it.
 fn free_place((x, y): (f64, f64), width: f64, taken: &[ChartRect]) -> ChartRect {
     let at = |left: f64, top: f64| ChartRect { left, right: left + width, top, bottom: top + LINE };
     let rows = (0..24).flat_map(|row| {

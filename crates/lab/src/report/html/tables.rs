@@ -12,13 +12,14 @@ use super::{paragraph, window_of};
 /// Rows of single outcomes up to which all price tables are shown.
 const MOST_ROWS: usize = 4_000;
 
-/// A table whose first `words` columns are text.
+/// Appends a table whose first `words` columns are text.
 pub(in crate::report) fn table(
     out: &mut MarkupWriter,
     head: &[&str],
     words: usize,
     rows: impl FnOnce(&mut MarkupWriter),
 ) {
+    // A table may be wider than the page. A focusable region can be scrolled with the keyboard.
     out.element(
         "div",
         &[("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", head[0])],
@@ -38,7 +39,7 @@ pub(in crate::report) fn table(
     );
 }
 
-/// Whose work a session is.
+/// Returns the origin of a session: an agent or a program.
 pub(super) fn origin(synthetic: bool) -> &'static str {
     if synthetic { "SYNTHETIC" } else { "recorded" }
 }
@@ -47,7 +48,7 @@ fn word(out: &mut MarkupWriter, text: &str) {
     out.leaf("td", &[("class", "word")], text);
 }
 
-/// A figure that sorts by its value.
+/// Appends a figure that sorts by its value.
 fn figure(out: &mut MarkupWriter, value: Option<f64>, show: impl Fn(f64) -> String) {
     match value {
         Some(value) => out.leaf("td", &[("data-v", &format!("{value}"))], &show(value)),
@@ -55,7 +56,7 @@ fn figure(out: &mut MarkupWriter, value: Option<f64>, show: impl Fn(f64) -> Stri
     }
 }
 
-/// A figure whose text sorts as it is.
+/// Appends a figure whose text sorts unchanged.
 fn plain(out: &mut MarkupWriter, value: Option<f64>, show: impl Fn(f64) -> String) {
     out.leaf("td", &[], &or_none(value, show));
 }
@@ -83,7 +84,8 @@ const MEDIANS: [&str; 16] = [
     "too large",
 ];
 
-/// At the first prices all of them, then each group; the other prices and single windows are folded.
+/// Appends the medians: at the first prices all of them, then each group. The other prices and single windows
+/// are folded.
 pub(super) fn medians(report: &ReplayReport, out: &mut MarkupWriter) {
     paragraph(
         out,
@@ -141,7 +143,7 @@ fn medians_row(report: &ReplayReport, summary: &PolicySummary, out: &mut MarkupW
     });
 }
 
-/// A row for each session, window and price table: append-only, the best peer, the policy under test.
+/// Appends a row for each session, window and price table: append-only, the best peer, the policy under test.
 pub(super) fn sessions(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     if let Some(subject) = report.header.subject() {
         paragraph(out, "note", "A row for each session in each window. A heading sorts by its column.");
@@ -210,7 +212,7 @@ fn session_row(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome, out: &mut Mar
     });
 }
 
-/// The five columns that say which cell a row is about.
+/// Appends the five columns that name the cell of a row.
 fn session(cell: &ComparisonCell<'_>, out: &mut MarkupWriter) {
     let any = cell.any();
     out.leaf("th", &[("scope", "row")], &any.recording);
@@ -220,7 +222,7 @@ fn session(cell: &ComparisonCell<'_>, out: &mut MarkupWriter) {
     word(out, &any.prices);
 }
 
-/// Every outcome, folded.
+/// Appends every outcome, folded.
 fn outcomes(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupWriter) {
     let head = [
         "session",
@@ -297,7 +299,8 @@ fn outcome_row(
     });
 }
 
-/// Where the facts of removed messages are, by class, over the recordings of agents at the first price table.
+/// Appends a table of where the facts of removed messages are, by class. It covers the recordings of agents
+/// at the first price table.
 pub(super) fn survival(report: &ReplayReport, out: &mut MarkupWriter) {
     paragraph(
         out,
@@ -338,7 +341,7 @@ pub(super) fn survival(report: &ReplayReport, out: &mut MarkupWriter) {
     });
 }
 
-/// `user constraints` for `userConstraints`.
+/// Returns a name with spaces: `user constraints` for `userConstraints`.
 fn spaced(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 2);
     for c in name.chars() {

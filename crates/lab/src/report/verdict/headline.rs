@@ -5,8 +5,8 @@ use super::super::figures::{listed, percent_in_sentence, tokens};
 use super::super::summary::{self, ComparisonCell, WindowChoice, median};
 use super::{GoalResult, PolicyGoal};
 
-/// The result in one sentence: the medians at the first price table, over recordings of agents if there are any; and the
-/// best and the worst of the windows.
+/// Returns the result in one sentence: the medians at the first price table, over recordings of agents if
+/// there are any; and the best and the worst of the windows.
 pub fn headline(header: &ReportHeader, goals: &[GoalResult], cells: &[ComparisonCell<'_>]) -> String {
     let (Some(subject), Some(first)) = (header.subject(), goals.first()) else {
         return "The policies beside each other: the policy under test was not replayed, so there is no verdict."
@@ -34,7 +34,7 @@ pub fn headline(header: &ReportHeader, goals: &[GoalResult], cells: &[Comparison
     }
 }
 
-/// From the best window to the worst; nothing where they do not differ.
+/// Describes the best and the worst window. Empty if they do not differ.
 fn spread(cells: &[&ComparisonCell<'_>]) -> String {
     let cost = spread_of(PolicyGoal::CostOfBaseline, " of append-only", cells)
         .or_else(|| spread_of(PolicyGoal::CostOfBestPeer, " of the best peer", cells));
@@ -46,8 +46,8 @@ fn spread(cells: &[&ComparisonCell<'_>]) -> String {
     }
 }
 
-/// `25.7 % of append-only (25 % of the peak) to 37.3 % (75 % of the peak)`: the medians of the best window and of the
-/// worst.
+/// Returns the medians of the best window and of the worst: `25.7 % of append-only (25 % of the peak) to 37.3
+/// % (75 % of the peak)`.
 fn spread_of(goal: PolicyGoal, of: &str, cells: &[&ComparisonCell<'_>]) -> Option<String> {
     let in_window = |window: WindowChoice| {
         let held = cells.iter().filter(|it| WindowChoice::of(it.any()) == window);

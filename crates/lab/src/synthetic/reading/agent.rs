@@ -25,13 +25,13 @@ use super::{ReadingJob, ReadingOptions, ReadingOutcome};
 use crate::recording::{RecordedMessage, text_of};
 use crate::summary::{length_tokens, stand_in_summary};
 
-/// How often the agent reads on in a file that was cut.
+/// The maximum number of times that the agent reads on in a file that was cut.
 const MOST_REREADS: usize = 3;
 
-/// How many requests of the agent go by while a summary is written beside the work.
+/// The number of the agent's requests that pass while a background summary is written.
 const SUMMARY_STEPS: usize = 2;
 
-/// A bound on the requests of a job: one that needs more has gone wrong.
+/// The maximum number of requests of a job: a job that needs more has gone wrong.
 const MOST_REQUESTS: usize = 1_000;
 
 /// Milliseconds between two requests.
@@ -40,7 +40,7 @@ const STEP_MS: u64 = 15_000;
 const TASK: &str = "Read every file of the list in order, one after the other. When you have read them all, write a \
                     report with the line of each file that matters.";
 
-/// What is asked for in one call: a file from a line on.
+/// The arguments of one call: a file, from a line on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileReadCall {
     file: usize,
@@ -61,9 +61,9 @@ struct ReadingAgent<'a> {
     asked: BTreeMap<CallId, FileReadCall>,
     /// Calls of the newest answer.
     newest: Vec<CallId>,
-    /// Which lines of each file were shown.
+    /// For each file, the lines that were shown.
     shown: Vec<Vec<bool>>,
-    /// Where the result of each call stands in the log, and the file.
+    /// The position in the log and the file of each call's result.
     stored: Vec<(u64, usize)>,
     /// The request before, by text and tokens.
     sent: Vec<(String, u64)>,
@@ -208,7 +208,7 @@ impl<'a> ReadingAgent<'a> {
         input
     }
 
-    /// Which lines of the newest results the request shows.
+    /// Notes the lines of the newest results that the request shows.
     fn note_results(&mut self) {
         let view: Vec<ViewItem> = self.run.history().view().to_vec();
         let mut is_placeholder = false;
@@ -306,7 +306,8 @@ impl<'a> ReadingAgent<'a> {
         ToolResult { call_id: call.call_id.clone(), status: ToolStatus::Completed, content, truncated }
     }
 
-    /// The stand-in writes it of what the request shows; beside the work it takes a while.
+    /// Writes the stand-in's summary of the messages that the request shows. A background summary takes a
+    /// while.
     fn write_summary(&mut self, task: u64, ahead: bool, request: &SummaryRequest) {
         let counter = MessageTokenCounter::default();
         let shown: Vec<RecordedMessage> =

@@ -1,4 +1,4 @@
-//! What stands in the files of a reading job: code, logs and prose around one line that matters.
+//! The contents of the files of a reading job: code, logs and prose around one line that matters.
 
 use super::SeededRng;
 
@@ -45,7 +45,7 @@ pub(super) fn path(rng: &mut SeededRng, at: usize) -> String {
     }
 }
 
-/// A value, a decision, a ticket, an error or a constraint in turn.
+/// Returns a value, a decision, a ticket, an error or a constraint in turn.
 pub(super) fn needle(rng: &mut SeededRng, at: usize) -> String {
     let (noun, other) = (*rng.pick(&NOUNS), *rng.pick(&NOUNS));
     let number = rng.between(1_000, 9_999);
