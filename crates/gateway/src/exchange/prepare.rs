@@ -127,7 +127,8 @@ impl UpstreamAttempt {
     pub(super) async fn prepare(&mut self) -> Result<OutboundRequest, GatewayError> {
         if !self.policy.enabled {
             // Without compaction nothing is counted or removed, but a translation needs the items.
-            let said = if self.needs_translation() { Some(self.work(|| self.said_alone()).await?) } else { None };
+            let said =
+                if self.needs_translation() { Some(self.work(|| self.said_alone()).await?) } else { None };
             let steps = self.work(|| self.cleaned()).await;
             return Ok(OutboundRequest { said, steps, ..OutboundRequest::default() });
         }

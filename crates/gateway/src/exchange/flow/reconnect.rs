@@ -99,7 +99,12 @@ async fn resume(
                 attempt += 1;
             }
             _ => {
-                return ResumedStream { attempt: route, prepared, body, then: StreamContinuation::AfterBreak };
+                return ResumedStream {
+                    attempt: route,
+                    prepared,
+                    body,
+                    then: StreamContinuation::AfterBreak,
+                };
             }
         }
     }

@@ -187,7 +187,8 @@ impl AnswerFlow {
         newest: Option<Usage>,
     ) -> PartialUsage {
         // Usage that the gateway itself wrote for another dialect is no report.
-        let reported = |usage: Usage| Some(usage).filter(|usage| !route.needs_translation() && usage.input_tokens > 0);
+        let reported =
+            |usage: Usage| Some(usage).filter(|usage| !route.needs_translation() && usage.input_tokens > 0);
         if let Some(usage) = newest.and_then(reported).filter(|usage| usage.output_tokens > 0) {
             return PartialUsage {
                 input: usage.input_tokens,
