@@ -1,12 +1,13 @@
-//! What was said, as the conventions write it: messages of parts, as JSON. Only where it is asked for.
+//! The content of messages as the conventions define it: messages of parts, as JSON. Only captured on request.
 
 use longhaul_core::message::{MediaPart, Message, ModelAnswer, Part, Role};
 use serde_json::{Value, json};
 
-/// The most of one text, in bytes.
+/// The maximum size of one text, in bytes.
 const MAX_TEXT_BYTES: usize = 32 << 10;
 
-/// The most of one call's messages, in bytes: spans wait in memory for their collector. The newest stay.
+/// The maximum size of one call's messages, in bytes, because spans wait in memory for their collector. The newest
+/// stay.
 const MAX_MESSAGES_BYTES: usize = 256 << 10;
 
 /// `gen_ai.system_instructions`.
@@ -40,7 +41,7 @@ pub(super) fn result(content: &[Part]) -> String {
     clipped(&content.iter().filter_map(Part::as_text).collect::<String>())
 }
 
-/// A text, no longer than is sent.
+/// Returns a text, clipped to the maximum size.
 pub(super) fn clipped(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     match text.len() - end {
@@ -82,7 +83,7 @@ fn part(part: &Part) -> Value {
     }
 }
 
-/// Named, not sent.
+/// Returns the name of a file instead of its bytes.
 fn file(media: &MediaPart, modality: &str) -> Value {
     json!({
         "type": "file",
