@@ -221,7 +221,7 @@ impl Session {
     }
 
     /// Takes messages that have waited since a crash or a cancel, if the agent's rules say that they wait for no person
-    /// ([`RunRecovery::Continue`](longhaul_core::run::Recovery)). In a parked session they keep waiting.
+    /// ([`RunRecovery::Continue`](longhaul_core::run::RunRecovery)). In a parked session they keep waiting.
     pub fn take_up(&self) {
         self.command(SessionCommand::TakeUp);
     }
@@ -373,7 +373,7 @@ impl Session {
         self.record(Box::new(move |run| undo(run, &edit_id))).await.map(drop)
     }
 
-    /// Allows automatic compaction again for what an undo brought back.
+    /// Allows automatic compaction again for the messages that an undo restored.
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; [`SessionError::NotUndone`]; [`SessionError::AlreadyReleased`];

@@ -297,14 +297,14 @@ pub enum SessionEvent {
     OrderPinned {
         /// The order.
         order_id: OrderId,
-        /// Its words.
+        /// The order's text.
         text: String,
     },
     /// A standing order was changed.
     OrderEdited {
         /// The order.
         order_id: OrderId,
-        /// Its words.
+        /// The order's text.
         text: String,
     },
     /// A standing order was removed.

@@ -8,8 +8,8 @@
 //! With the cargo feature `telemetry`, spans and metrics reach OpenTelemetry, too, and can be sent to a collector by
 //! OTLP. Both leave out the content of messages unless it is asked for.
 //!
-//! [`RunEffect`]: longhaul_core::run::Effect
-//! [`RunLoopInput`]: longhaul_core::run::Input
+//! [`RunEffect`]: longhaul_core::run::RunEffect
+//! [`RunLoopInput`]: longhaul_core::run::RunLoopInput
 
 mod call;
 mod content;
@@ -66,11 +66,11 @@ impl Telemetry {
     /// Makes telemetry that also sends spans and metrics to these providers.
     ///
     /// ```
-    /// use longhaul::telemetry::{Content, Telemetry};
+    /// use longhaul::telemetry::{ContentCapture, Telemetry};
     /// use opentelemetry_sdk::{metrics::SdkMeterProvider, trace::SdkTracerProvider};
     ///
     /// let (tracers, meters) = (SdkTracerProvider::default(), SdkMeterProvider::default());
-    /// let telemetry = Telemetry::new(&tracers, &meters, Content::LeftOut).named("reviewer");
+    /// let telemetry = Telemetry::new(&tracers, &meters, ContentCapture::LeftOut).named("reviewer");
     /// ```
     pub fn new(
         tracers: &opentelemetry_sdk::trace::SdkTracerProvider,

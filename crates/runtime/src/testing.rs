@@ -100,6 +100,7 @@ pub fn runtime_that_says(text: &str) -> Result<(Runtime, TemporaryFolder), Testi
     let folder = TemporaryFolder::new()?;
     let provider: SharedProvider =
         Arc::new(ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text(text))));
+    // A scripted model has its limits at hand, so the future is ready at once and needs no executor.
     let agent = futures_util::FutureExt::now_or_never(agent(provider, &folder));
     let agent =
         agent.ok_or_else(|| std::io::Error::other("the scripted model asks nobody for its limits"))??;

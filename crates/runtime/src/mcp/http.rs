@@ -264,7 +264,7 @@ impl McpHttpClient {
         }
     }
 
-    /// A session that is begun a second time is another server's, for all we know: its tools may differ.
+    /// Notes a second session. It may reach another server, whose tools may differ, so the tools are listed again.
     fn note(&self, message: &ClientJsonRpcMessage) {
         let initializes = matches!(message, ClientJsonRpcMessage::Request(request)
             if matches!(request.request, ClientRequest::InitializeRequest(_)));
@@ -348,7 +348,7 @@ impl StreamableHttpClient for McpHttpClient {
 fn readable(wire: &McpExchangeRegistry, mut event: Sse, asked: Option<&RequestId>) -> Sse {
     let Some(data) = &event.data else { return event };
     let instead = match (wire.read(data), asked) {
-        // rmcp takes any answer for the last event of this body, and nobody would hear what it says.
+        // `rmcp` takes any answer as the last event of this body, so the caller would never see this error.
         (Ok(ServerJsonRpcMessage::Error(error)), Some(asked)) if error.id.as_ref() != Some(asked) => {
             answer_to(asked, ServerJsonRpcMessage::Error(error))
         }

@@ -34,6 +34,7 @@ impl PictureLimits {
     /// accept about 20 MB in base64 and scale down pictures that are wider than 8,000 pixels themselves.
     pub fn of_wire(api: &str, count: usize) -> Self {
         match api {
+            // Base64 adds a third: 3,900,000 bytes become 5.2 million characters, 15,000,000 bytes become 20 million.
             "anthropic-messages" => {
                 Self { max_side: if count > 20 { 2_000 } else { 8_000 }, max_bytes: 3_900_000 }
             }
@@ -72,9 +73,9 @@ pub enum PictureFitError {
 /// Checks a picture, and makes it smaller if it exceeds a server's limits.
 ///
 /// ```
-/// use longhaul::picture::{PictureLimits, Unfit, fit};
+/// use longhaul::picture::{PictureLimits, PictureFitError, fit};
 /// let limits = PictureLimits::of_wire("openai-chat", 1);
-/// assert_eq!(fit(b"no picture", limits), Err(Unfit::Unknown));
+/// assert_eq!(fit(b"no picture", limits), Err(PictureFitError::Unknown));
 /// ```
 ///
 /// # Errors

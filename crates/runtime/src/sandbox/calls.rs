@@ -42,7 +42,7 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_msgctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    // Code in the kernel, and what attacks on it are made of.
+    // Loading code into the kernel, and the tools of attacks on it.
     libc::SYS_bpf,
     libc::SYS_userfaultfd,
     libc::SYS_perf_event_open,

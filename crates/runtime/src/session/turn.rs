@@ -27,7 +27,7 @@ use crate::session_event::{MessageSource, SessionEvent};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let agent = Agent::builder().provider(Scripted::new(Script::always("Hello!"))).build().await?;
+/// # let agent = Agent::builder().provider(ScriptedProvider::new(ModelScript::always("Hello!"))).build().await?;
 /// let session = agent.session().await?;
 /// let mut turn = session.turn("Hi").await?;
 /// let mut said = String::new();

@@ -10,12 +10,12 @@ const MAX_TEXT_BYTES: usize = 32 << 10;
 /// stay.
 const MAX_MESSAGES_BYTES: usize = 256 << 10;
 
-/// `gen_ai.system_instructions`.
+/// Returns the value of `gen_ai.system_instructions`.
 pub(super) fn instructions(system: &str) -> String {
     json!([{ "type": "text", "content": clipped(system) }]).to_string()
 }
 
-/// `gen_ai.input.messages`: the newest of them, as many as there is room for.
+/// Returns the value of `gen_ai.input.messages`: the newest messages, as many as there is room for.
 pub(super) fn messages<'a>(all: impl DoubleEndedIterator<Item = &'a Message>) -> String {
     let mut newest = Vec::new();
     let mut bytes = 0;
@@ -31,12 +31,12 @@ pub(super) fn messages<'a>(all: impl DoubleEndedIterator<Item = &'a Message>) ->
     format!("[{}]", newest.join(","))
 }
 
-/// `gen_ai.output.messages`.
+/// Returns the value of `gen_ai.output.messages`.
 pub(super) fn answer(answer: &ModelAnswer) -> String {
     json!([{ "role": "assistant", "parts": parts(&answer.parts) }]).to_string()
 }
 
-/// The text of a tool's result.
+/// Returns the text of a tool's result.
 pub(super) fn result(content: &[Part]) -> String {
     clipped(&content.iter().filter_map(Part::as_text).collect::<String>())
 }

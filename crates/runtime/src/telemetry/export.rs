@@ -71,6 +71,7 @@ impl TelemetryExporter {
         session_id: &str,
         parent: Option<&ExportedSpan>,
     ) -> ExportedSpan {
+        // The session is in the baggage, so that spans of tools and clients can carry its id.
         let session = || KeyValue::new(names::SESSION, session_id.to_owned());
         let above = match parent {
             Some(ExportedSpan(context)) => context.clone(),

@@ -109,6 +109,7 @@ fn signal(base: &Url, path: &str) -> String {
 }
 
 fn resource(service: &ServiceIdentity) -> Resource {
+    // The SDK reads `OTEL_SERVICE_NAME` itself, and an operator's name takes precedence over ours.
     let found = Resource::builder().build();
     let name = found.get(&Key::new("service.name")).map(|name| name.to_string());
     let is_named = name.is_some_and(|name| !name.starts_with("unknown_service"));

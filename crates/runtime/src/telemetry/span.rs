@@ -20,7 +20,8 @@ pub(super) enum OperationKind {
 }
 
 impl OperationKind {
-    /// The value of `gen_ai.operation.name`. `compact` and `count_tokens` are ours: the conventions have none.
+    /// Returns the value of `gen_ai.operation.name`. `compact` and `count_tokens` are our own, because the conventions
+    /// have no names for them.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::InvokeAgent => "invoke_agent",

@@ -76,6 +76,7 @@ impl BashTool {
         let failed =
             |error: std::io::Error| ToolError::Failed(format!("the shell could not be started: {error}"));
         let (reader, writer) = std::io::pipe().map_err(failed)?;
+        // One pipe for both streams keeps the order in which the command wrote them.
         let second = writer.try_clone().map_err(failed)?;
         let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(failed)?;
         let args = self.options.iter().copied().chain([command]).map(OsString::from).collect();
@@ -170,6 +171,7 @@ async fn pump(
     tokio::pin!(over);
     loop {
         let count = tokio::select! {
+            // Output that has arrived is read before the deadline counts.
             biased;
             read = reader.read(&mut buffer) => read.unwrap_or(0),
             () = &mut over => 0,

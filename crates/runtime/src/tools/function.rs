@@ -36,7 +36,7 @@ pub struct FunctionTool {
 /// and [`JsonSchema`]; doc comments of the fields reach the model as descriptions.
 ///
 /// The closure returns anything that is [`IntoToolOutput`]: text, JSON, or a `Result` of one of them. The model reads
-/// an error and goes on. Arguments that do not fit the type are an error for the model, too, and the closure is not
+/// an error and continues. Arguments that do not fit the type are an error for the model, too, and the closure is not
 /// called. A call that is cancelled drops the closure's future.
 ///
 /// ```

@@ -32,6 +32,8 @@ pub(super) struct CollectorClient {
 pub(super) struct SharedCollectorClient(pub(super) Arc<CollectorClient>);
 
 impl CollectorClient {
+    /// Makes a client for the collector at `base`.
+    ///
     /// # Errors
     /// TLS cannot be set up.
     pub(super) fn new(base: &Url, runtime: Handle) -> Result<Self, reqwest::Error> {
