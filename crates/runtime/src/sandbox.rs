@@ -295,7 +295,7 @@ impl Sandbox {
     /// access that a person configured for the child; `None` takes the policy's.
     ///
     /// # Errors
-    /// Those of [`spawn`](Self::spawn), and [`SandboxError::Private`].
+    /// The errors of [`spawn`](Self::spawn), and [`SandboxError::Private`].
     pub async fn spawn_server(
         &self,
         request: SpawnRequest,
@@ -310,7 +310,7 @@ impl Sandbox {
     /// Starts a child with a home that commands do not share; otherwise like [`spawn`](Self::spawn).
     ///
     /// # Errors
-    /// Those of [`spawn`](Self::spawn), and [`SandboxError::Private`].
+    /// The errors of [`spawn`](Self::spawn), and [`SandboxError::Private`].
     pub async fn spawn_apart(
         &self,
         request: SpawnRequest,

@@ -128,7 +128,7 @@ impl Session {
     /// Sends a message with a key of the caller's. Sending the same key again adds nothing, but hooks run each time.
     ///
     /// # Errors
-    /// Those of [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn send_keyed(
         &self,
         parts: Vec<Part>,
@@ -140,7 +140,7 @@ impl Session {
     /// Sends a message with its parts, key and metadata.
     ///
     /// # Errors
-    /// Those of [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn send_message(&self, message: NewMessage) -> Result<SendReceipt, SessionError> {
         let seat = self.seat();
         seat.check()?;
@@ -183,7 +183,7 @@ impl Session {
     /// Sends a text and waits until the session has come to rest.
     ///
     /// # Errors
-    /// Those of [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn ask(&self, text: &str) -> Result<RunOutcome, SessionError> {
         self.send(vec![Part::text(text)]).await?;
         self.settled().await
@@ -286,7 +286,7 @@ impl Session {
     /// Changes a waiting message. Without `metadata` the message keeps its own.
     ///
     /// # Errors
-    /// Those of [`Session::edit_queued`].
+    /// The errors of [`Session::edit_queued`].
     pub async fn edit_queued_message(
         &self,
         id: QueueId,

@@ -268,7 +268,7 @@ impl Workspace {
     /// Returns the time of a file's last change. The file need not be readable.
     ///
     /// # Errors
-    /// Those of [`open_file`](Self::open_file).
+    /// The errors of [`open_file`](Self::open_file).
     pub fn modified(&self, path: &ResolvedPath) -> Result<SystemTime, WorkspaceError> {
         open::modified(&self.root_fd, &path.relative)
     }

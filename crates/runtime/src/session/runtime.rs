@@ -179,7 +179,7 @@ impl Runtime {
     /// Returns the session of an id as [`Runtime::create_as`] does, with a named agent.
     ///
     /// # Errors
-    /// Those of [`Runtime::create_in`]; [`SessionError::Log`].
+    /// The errors of [`Runtime::create_in`]; [`SessionError::Log`].
     pub async fn create_as_in(
         &self,
         id: SessionId,
@@ -286,7 +286,7 @@ impl Runtime {
     /// Creates a session as [`Runtime::fork`] does, under an id of the caller's. A retry gets the same session.
     ///
     /// # Errors
-    /// Those of [`Runtime::fork`].
+    /// The errors of [`Runtime::fork`].
     pub async fn fork_as(
         &self,
         fork_id: SessionId,

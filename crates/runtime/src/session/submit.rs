@@ -28,7 +28,7 @@ impl Runtime {
     /// session's agent, as this process knows it.
     ///
     /// # Errors
-    /// Those of [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn leave_message(
         &self,
         id: &SessionId,

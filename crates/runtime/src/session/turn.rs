@@ -82,7 +82,7 @@ impl Session {
     /// busy session takes it at its next step.
     ///
     /// # Errors
-    /// Those of [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn turn(&self, text: impl Into<String>) -> Result<Turn, SessionError> {
         self.turn_with(vec![Part::text(text)]).await
     }
@@ -90,7 +90,7 @@ impl Session {
     /// Sends a message of several parts and returns the turn, as [`Session::turn`] does.
     ///
     /// # Errors
-    /// Those of [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn turn_with(&self, parts: Vec<Part>) -> Result<Turn, SessionError> {
         // Watching begins before the message is sent, so that no event of the turn is missed.
         let announcements = self.watch();

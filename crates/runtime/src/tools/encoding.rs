@@ -14,8 +14,8 @@ pub(super) struct Utf16Encoding {
 }
 
 impl Utf16Encoding {
-    /// Returns the encoding of a file that begins with these bytes; `None` for UTF-8 and everything else. A file without
-    /// a byte order mark is UTF-16 if every second byte of its beginning is zero and no other is.
+    /// Returns the encoding of a file that begins with these bytes; `None` for UTF-8 and every other encoding. A file
+    /// without a byte order mark is UTF-16 if every second byte of its beginning is zero and no other byte is.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
         match start {
             // UTF-32 begins with these bytes, too.

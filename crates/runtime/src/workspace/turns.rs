@@ -43,7 +43,7 @@ impl<'a> FileWriteLock<'a> {
     /// Opens the file for reading.
     ///
     /// # Errors
-    /// Those of [`Workspace::open_file`].
+    /// The errors of [`Workspace::open_file`].
     pub fn open(&self) -> Result<(File, FileVersion), WorkspaceError> {
         let file = self.workspace.open_file(self.path)?;
         let opened = fstat(&file).map_err(|error| io_error(&self.path.relative, error.into()))?;
@@ -53,8 +53,8 @@ impl<'a> FileWriteLock<'a> {
     /// Replaces the file as [`Workspace::replace`] does; `read` is the version that the content was made from.
     ///
     /// # Errors
-    /// Those of [`Workspace::replace`], and [`WorkspaceError::Changed`] if the file is no longer the version that was
-    /// opened.
+    /// The errors of [`Workspace::replace`], and [`WorkspaceError::Changed`] if the file is no longer the version that
+    /// was opened.
     pub fn replace(&self, content: &[u8], read: Option<&FileVersion>) -> Result<(), WorkspaceError> {
         self.workspace.check_replaceable(self.path)?;
         replace::replace(&self.workspace.root_fd, &self.path.relative, content, read)
