@@ -382,8 +382,8 @@ impl Session {
         self.record(Box::new(move |run| release(run, edit_id))).await.map(drop)
     }
 
-    /// Stores that the session talks to this runtime's model from here on, if its newest model was another, and
-    /// says whether it was.
+    /// Records a switch to this runtime's model, if the session's newest model is another. Returns true in
+    /// that case.
     ///
     /// # Errors
     /// [`SessionError::Busy`].

@@ -41,7 +41,7 @@ pub enum SessionEvent {
     Waiting {
         /// The kind of failure: `outage`, `rate-limit` or `broken-answer`.
         reason: String,
-        /// The number of the attempt that comes, from 1 for the first repetition.
+        /// The number of the next attempt, from 1 for the first repetition.
         attempt: u32,
         /// The time of the attempt, in milliseconds since 1970.
         next_attempt_at: Millis,

@@ -14,9 +14,9 @@ pub(crate) use self::agent_overrides::AgentOverrides;
 pub use self::file::{SettingsFile, Written};
 use crate::config::TriggerConfig;
 
-/// The session's own model, as `pruningAgent` names it.
+/// The value of `pruningAgent` for the session's own model.
 pub const SAME_AGENT: &str = "__same__";
-/// The session's own model, as `summarizeWith` names it.
+/// The value of `summarizeWith` for the session's own model.
 pub const SAME_MODEL: &str = "same";
 /// The value of `summarizeWith` for no model: extracts are made by program.
 pub const EXTRACT: &str = "extract";

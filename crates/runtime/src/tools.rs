@@ -52,7 +52,7 @@ pub trait Tool: Send + Sync {
     /// Returns the tool's spec for the model. The bytes must be the same every time.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs one call. Dropping the future ends everything the call has started.
+    /// Runs one call. Dropping the future ends all work that the call has started.
     async fn run(&self, call: ToolInput) -> ToolOutput;
 
     /// Reports whether the runtime believes the spec's claim that the tool only reads. Such a tool needs no approval. A

@@ -295,7 +295,7 @@ impl Workspace {
         self.turn(path).replace(content, None)
     }
 
-    /// Waits until no other tool of this process changes the file.
+    /// Waits until no other tool of this process changes the file, and locks the file.
     pub fn turn<'a>(&'a self, path: &'a ResolvedPath) -> FileWriteLock<'a> {
         FileWriteLock::take(self, path)
     }

@@ -206,7 +206,7 @@ impl McpHttpClient {
         };
         let is_answer = error.as_ref().is_some_and(|error| error.id.as_ref() == Some(asked));
         let words = error.as_ref().map_or(body, |error| words(&error.error));
-        // A server that fails with an error for this request may have begun with it.
+        // An error answer with this request's id may mean that the server has begun the request.
         let has_not_begun = status.is_client_error() || (error.is_some() && !is_answer);
         let is_lost =
             has_session && has_not_begun && !is_about_the_caller && names_a_lost_session(status, &words);
@@ -254,7 +254,7 @@ impl McpHttpClient {
                 let message = answer_to(asked, message).unwrap_or_else(|| no_answer_to(asked));
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
-            // Nothing was asked; whatever came instead of 202 is no matter.
+            // The message was no request, so the body in place of 202 does not matter.
             (Err(_), None) => Ok(StreamableHttpPostResponse::Accepted),
             (Err(UnreadableMcpMessage { stand_in: Some(message), .. }), Some(asked)) => {
                 let message = answer_to(asked, *message).unwrap_or_else(|| no_answer_to(asked));
@@ -315,7 +315,7 @@ impl StreamableHttpClient for McpHttpClient {
         protocol: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
         let request = self.0.client.delete(self.0.url.clone());
-        // A server that knows no such request, or no such session any more, is as good.
+        // A server without this method, or without the session, has nothing to delete; both are fine.
         self.send(self.request(request, Some(&session), protocol)).await.map(drop)
     }
 

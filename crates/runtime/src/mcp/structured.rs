@@ -71,7 +71,7 @@ fn leaves(value: &Value, words: &mut BTreeSet<String>, others: &mut BTreeSet<Str
     }
 }
 
-/// Returns whether a number or a flag stands in a text, and not within a longer one.
+/// Reports whether a text contains a number or a flag that is not part of a longer word.
 fn contains_word(text: &str, word: &str) -> bool {
     let is_inner = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

@@ -58,7 +58,7 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_add_key,
     libc::SYS_keyctl,
     libc::SYS_request_key,
-    // Another tree of files, or a file without a path.
+    // Calls that lead to another tree of files, or to a file without a path.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,

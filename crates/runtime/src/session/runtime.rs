@@ -455,7 +455,7 @@ impl RuntimeInner {
             survival: Mutex::default(),
         });
         let run = Run::new(Arc::new(seat.agent.settings()), history);
-        // Boxed: a future holds every value that moves through it once more.
+        // Boxed, because a future holds another copy of every value that moves through it.
         let driver = Box::new(SessionDriver::new(run, seat.agent, Arc::clone(&shared), lease, messages));
         let session = Session::new(shared);
         // Recovery must be the first input that the driver handles.

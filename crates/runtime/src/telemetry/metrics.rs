@@ -99,6 +99,7 @@ impl MetricInstruments {
         let mut about = vec![
             KeyValue::new(names::OPERATION, figures.kind.as_str()),
             KeyValue::new(names::PROVIDER, figures.provider.to_owned()),
+            // Not the model of the answer: a server would then decide how many time series there are (decision 15).
             KeyValue::new(names::REQUEST_MODEL, figures.model.to_owned()),
         ];
         self.tokens(figures, &about);

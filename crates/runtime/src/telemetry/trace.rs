@@ -292,6 +292,7 @@ impl SessionTrace {
 
     fn call_model(&mut self, max_output_tokens: u64, around: TracedRun<'_>) {
         self.drop_compaction();
+        // The conventions count a call and its repetitions as one operation (decision 15).
         if let Some(call) = &mut self.call {
             return call.sent_again();
         }
