@@ -89,7 +89,7 @@ impl McpServers {
         let starts = configs.iter().map(|(name, config)| async move {
             let starting = start(name, config, place);
             let started = match config.optional.then_some(config.timeout) {
-                // An agent that can do without a server does not wait for it longer than for one of its calls.
+                // An agent waits for an optional server's start no longer than for one of the server's calls.
                 Some(limit) => timeout(limit, starting)
                     .await
                     .unwrap_or_else(|_| Err(format!("it did not answer within {} s", limit.as_secs_f32()))),

@@ -1,32 +1,32 @@
-//! The size of a picture, which pictures are too large to be decoded, and pictures as a model's server takes them.
+//! The size of a picture, the limits on decoding, and the fitting of pictures to a model's server.
 //!
-//! The size stands in the first bytes. It is looked at before anybody decodes a picture, because a small file can ask
-//! for more memory than a machine has.
+//! The size stands in the first bytes. It is checked before a picture is decoded, because a small file can ask for more
+//! memory than a machine has.
 
 mod fit;
 
 pub use fit::{FittedPicture, PictureFitError, PictureLimits, fit};
 
-/// The longest side, in pixels.
+/// The maximum length of a side, in pixels.
 pub const LONGEST_SIDE: usize = 32_768;
 
-/// The most pixels in all: 100 million are 400 MB when they are decoded.
+/// The maximum number of pixels: 100 million take 400 MB when they are decoded.
 pub const MOST_PIXELS: usize = 100_000_000;
 
-/// A picture that nobody should decode.
+/// A picture that is too large to be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a picture of {width} × {height} pixels is too large: {} million pixels at most, {LONGEST_SIDE} on a side",
     MOST_PIXELS / 1_000_000
 )]
 pub struct PictureTooLarge {
-    /// In pixels.
+    /// The width, in pixels.
     pub width: usize,
-    /// In pixels.
+    /// The height, in pixels.
     pub height: usize,
 }
 
-/// Width and height in pixels, as the content says; `None` for what is no picture of a known kind.
+/// Returns width and height in pixels, as the content declares; `None` if the content is no picture of a known kind.
 ///
 /// ```
 /// let gif = b"GIF89a\x40\x00\x20\x00\x00\x00\x00";
@@ -38,6 +38,7 @@ pub struct PictureTooLarge {
 /// # Errors
 /// [`PictureTooLarge`].
 pub fn size(content: &[u8]) -> Result<Option<(u32, u32)>, PictureTooLarge> {
+    // A file may declare different sizes to different readers, so the largest of all counts.
     let said = imagesize::blob_size(content).ok().map(|size| (size.width, size.height));
     let Some((width, height)) = [said, jpeg(content), gif(content)].into_iter().flatten().reduce(larger)
     else {
@@ -50,12 +51,12 @@ pub fn size(content: &[u8]) -> Result<Option<(u32, u32)>, PictureTooLarge> {
     }
 }
 
-/// What holds both: a decoder may make room for either.
+/// Returns the size that holds both, because a decoder may allocate either.
 fn larger(one: (usize, usize), other: (usize, usize)) -> (usize, usize) {
     (one.0.max(other.0), one.1.max(other.1))
 }
 
-/// The largest frame of a JPEG (ITU T.81, B.1.1). Before a marker there may be any number of bytes `FF`.
+/// Returns the largest frame of a JPEG (ITU T.81, B.1.1). Any number of bytes `FF` may precede a marker.
 fn jpeg(content: &[u8]) -> Option<(usize, usize)> {
     let mut rest = content.strip_prefix(b"\xFF\xD8")?;
     let mut found = None;
@@ -65,7 +66,7 @@ fn jpeg(content: &[u8]) -> Option<(usize, usize)> {
         let marker = rest[begin + fill];
         rest = &rest[begin + fill + 1..];
         match marker {
-            // In the picture's own data, or without a segment.
+            // These markers are part of the picture's data or have no segment.
             0x00 | 0x01 | 0xD0..=0xD8 => continue,
             0xD9 => return found,
             _ => {}
@@ -80,7 +81,7 @@ fn jpeg(content: &[u8]) -> Option<(usize, usize)> {
     }
 }
 
-/// Screen and frames of a GIF (GIF89a, 18 to 20): a frame may be larger than the screen.
+/// Returns the extent of a GIF's screen and frames (GIF89a, 18 to 20), because a frame may be larger than the screen.
 fn gif(content: &[u8]) -> Option<(usize, usize)> {
     let rest = content.strip_prefix(b"GIF87a").or_else(|| content.strip_prefix(b"GIF89a"))?;
     let little = |at: usize, bytes: &[u8]| two(bytes, at, u16::from_le_bytes);
@@ -104,14 +105,14 @@ fn gif(content: &[u8]) -> Option<(usize, usize)> {
     Some(found)
 }
 
-/// What follows a table of colours, if there is one: the byte at `flags` says that, and how long it is.
+/// Returns the bytes after a table of colours, if there is one. The byte at `flags` holds its presence and length.
 fn behind_colors(bytes: &[u8], flags: usize, table: usize) -> Option<&[u8]> {
     let flags = *bytes.get(flags)?;
     let length = if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
     bytes.get(table + length..)
 }
 
-/// What follows a list of parts, each with its length before it.
+/// Returns the bytes after a list of parts, each with its length before it.
 fn behind_parts(mut bytes: &[u8]) -> Option<&[u8]> {
     loop {
         let (length, rest) = bytes.split_first()?;

@@ -1,8 +1,8 @@
-//! `recall`: the exact original of anything that was pruned, truncated or compacted, by handle, by range of
-//! it, or by a search over the session's log.
+//! `recall`: returns the exact original of a message that was pruned, truncated or compacted, by handle, by a range of
+//! a handle, or by a search over the session's log.
 //!
-//! A handle is a position in this session's log, resolved here and nowhere else: text that merely looks like
-//! one reaches nothing that the session does not own.
+//! A handle is a position in this session's log and is resolved only here. Text that merely looks like a handle reaches
+//! nothing outside the session.
 
 use longhaul_core::history::{History, LogEntry, ViewItemKind};
 use longhaul_core::ids::Seq;
@@ -19,21 +19,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use longhaul_core::recall::tool::plain_text;
 pub use longhaul_core::recall::tool::{DEFAULT_HITS, NAME, RecallSnippet, hits_text as as_text, spec};
 
-/// What can be recalled: every message of a session.
+/// The messages that can be recalled: every message of a session.
 #[derive(Clone, Debug)]
 pub struct RecallSource {
     entries: Vec<LogEntry>,
-    /// Those that the model is shown in full anyway: a search ranks them behind the others.
+    /// The messages that the model sees in full anyway. A search ranks them after the others.
     shown: BTreeSet<Seq>,
     index: SharedSearchIndex,
 }
 
-/// The words of a session's messages as far as they were searched. Kept beside a session it is only ever extended, so that
-/// a search costs what came since the last one.
+/// The index of the words in a session's messages, as far as they were searched. The index is kept beside a session and
+/// only extended, so a search costs only the messages since the last one.
 #[derive(Clone, Debug, Default)]
 pub struct SharedSearchIndex(Arc<Mutex<SearchIndex>>);
 
-/// The most messages that a search takes into its index before it lets other tasks go on, and may be cancelled.
+/// The number of messages that a search indexes before it yields to other tasks and can be cancelled.
 const SLICE_MESSAGES: usize = 64;
 
 impl SharedSearchIndex {
@@ -41,7 +41,7 @@ impl SharedSearchIndex {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the entries that came since the last search. What cannot be read is not found.
+    /// Adds the entries since the last search. A message that cannot be read is not found.
     async fn extend(&self, entries: &[LogEntry], blobs: &BlobStore) {
         loop {
             let known = self.lock().len();
@@ -55,23 +55,23 @@ impl SharedSearchIndex {
             }
             {
                 let mut index = self.lock();
-                // Another search may have taken some meanwhile.
+                // Another search may have added some of them meanwhile.
                 let taken = index.len() - known;
                 texts.iter().skip(taken).for_each(|text| _ = index.add(text));
             }
-            // A cancelled search ends here, and other tasks of this thread get their turn.
+            // A cancelled search ends here, and other tasks of this thread can run.
             tokio::task::yield_now().await;
         }
     }
 }
 
 impl RecallSource {
-    /// The messages of a session as it is now, to be searched from scratch.
+    /// Makes a source of a session's current messages, with an empty index.
     pub fn of(history: &History) -> Self {
         Self::with(history, SharedSearchIndex::default())
     }
 
-    /// The messages of a session as it is now, with the index of that session.
+    /// Makes a source of a session's current messages, with the session's index.
     pub fn with(history: &History, index: SharedSearchIndex) -> Self {
         let whole = history.view().iter().filter(|item| {
             !matches!(
@@ -96,10 +96,10 @@ fn is_truncated(history: &History, seq: Seq) -> bool {
     parts.iter().any(|part| matches!(part, Part::ToolResult(result) if result.truncated.is_some()))
 }
 
-/// Answers a call: the text, or why there is none.
+/// Answers a call with a text or the reason that there is none.
 ///
 /// # Errors
-/// A sentence for the model.
+/// A sentence that the model reads.
 pub async fn recall(
     arguments: &str,
     source: &RecallSource,
@@ -130,7 +130,7 @@ pub async fn recall(
     }
 }
 
-/// A stored message as text, byte for byte where it is text; a truncated output in full.
+/// Returns a stored message as text, byte for byte if it is text, with a truncated output in full.
 async fn original(entry: &LogEntry, blobs: &BlobStore) -> Result<String, String> {
     let mut text = String::new();
     for part in &entry.message.parts {
@@ -149,7 +149,7 @@ async fn original(entry: &LogEntry, blobs: &BlobStore) -> Result<String, String>
     Ok(text)
 }
 
-/// The passages that a query means, the best first: at most `hits`, and not more than fits in `limit`.
+/// Returns the passages that match a query, the best first: at most `hits`, and at most as many as fit in `limit`.
 pub async fn search(
     query: &str,
     hits: usize,
@@ -159,6 +159,7 @@ pub async fn search(
 ) -> Vec<RecallSnippet> {
     source.index.extend(&source.entries, blobs).await;
     let weight = |at: usize| match source.entries.get(at) {
+        // The answers of `recall` itself repeat other messages and would only crowd them out.
         Some(entry) if is_own(entry) => 0.0,
         Some(entry) if source.shown.contains(&entry.seq) => SHOWN_WEIGHT,
         _ => 1.0,

@@ -86,7 +86,7 @@ pub struct SandboxPolicy {
 }
 
 impl SandboxPolicy {
-    /// Allows a workspace and the system's folders, with an empty inherited environment.
+    /// Makes a policy that allows a workspace and the system's folders, with an empty inherited environment.
     pub fn new(workspace: impl Into<PathBuf>, scratch: impl Into<PathBuf>) -> Self {
         Self {
             workspace: workspace.into(),
@@ -109,7 +109,7 @@ impl SandboxPolicy {
 /// The access of children to the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkAccess {
-    /// The same access as the user has.
+    /// Access to every host and service that the user reaches.
     #[default]
     Open,
     /// No sockets at all: neither to other machines, nor to this machine's services, nor UNIX sockets.
@@ -295,7 +295,7 @@ impl Sandbox {
     /// access that a person configured for the child; `None` takes the policy's.
     ///
     /// # Errors
-    /// Those of [`spawn`](Self::spawn), and [`SandboxError::Private`].
+    /// The errors of [`spawn`](Self::spawn), and [`SandboxError::Private`].
     pub async fn spawn_server(
         &self,
         request: SpawnRequest,
@@ -310,7 +310,7 @@ impl Sandbox {
     /// Starts a child with a home that commands do not share; otherwise like [`spawn`](Self::spawn).
     ///
     /// # Errors
-    /// Those of [`spawn`](Self::spawn), and [`SandboxError::Private`].
+    /// The errors of [`spawn`](Self::spawn), and [`SandboxError::Private`].
     pub async fn spawn_apart(
         &self,
         request: SpawnRequest,

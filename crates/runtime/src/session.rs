@@ -128,7 +128,7 @@ impl Session {
     /// Sends a message with a key of the caller's. Sending the same key again adds nothing, but hooks run each time.
     ///
     /// # Errors
-    /// Those of [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn send_keyed(
         &self,
         parts: Vec<Part>,
@@ -140,7 +140,7 @@ impl Session {
     /// Sends a message with its parts, key and metadata.
     ///
     /// # Errors
-    /// Those of [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn send_message(&self, message: NewMessage) -> Result<SendReceipt, SessionError> {
         let seat = self.agent_binding();
         seat.check()?;
@@ -183,7 +183,7 @@ impl Session {
     /// Sends a text and waits until the session has come to rest.
     ///
     /// # Errors
-    /// Those of [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn ask(&self, text: &str) -> Result<RunOutcome, SessionError> {
         self.send(vec![Part::text(text)]).await?;
         self.settled().await
@@ -221,7 +221,7 @@ impl Session {
     }
 
     /// Takes messages that have waited since a crash or a cancel, if the agent's rules say that they wait for no person
-    /// ([`RunRecovery::Continue`](longhaul_core::run::Recovery)). In a parked session they keep waiting.
+    /// ([`RunRecovery::Continue`](longhaul_core::run::RunRecovery)). In a parked session they keep waiting.
     pub fn take_up(&self) {
         self.command(SessionCommand::TakeUp);
     }
@@ -286,7 +286,7 @@ impl Session {
     /// Changes a waiting message. Without `metadata` the message keeps its own.
     ///
     /// # Errors
-    /// Those of [`Session::edit_queued`].
+    /// The errors of [`Session::edit_queued`].
     pub async fn edit_queued_message(
         &self,
         id: QueueId,
@@ -374,7 +374,7 @@ impl Session {
         self.record(Box::new(move |run| undo(run, &edit_id))).await.map(drop)
     }
 
-    /// Allows automatic compaction again for what an undo brought back.
+    /// Allows automatic compaction again for the messages that an undo restored.
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; [`SessionError::NotUndone`]; [`SessionError::AlreadyReleased`];
@@ -383,8 +383,8 @@ impl Session {
         self.record(Box::new(move |run| release(run, edit_id))).await.map(drop)
     }
 
-    /// Stores that the session talks to this runtime's model from here on, if its newest model was another, and
-    /// says whether it was.
+    /// Records a switch to this runtime's model, if the session's newest model is another. Returns true in
+    /// that case.
     ///
     /// # Errors
     /// [`SessionError::Busy`].

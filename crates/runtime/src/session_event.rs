@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::api_events::ApiEvent;
 
-/// Something that happened in a session. As JSON an object with the field `type`, for example
+/// An event of a session. Its JSON is an object with the field `type`, for example
 /// `{"type":"text-delta","text":"Hel","stepId":"…","messageId":"…","offset":0}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -41,9 +41,9 @@ pub enum SessionEvent {
     Waiting {
         /// The kind of failure: `outage`, `rate-limit` or `broken-answer`.
         reason: String,
-        /// The number of the attempt that comes, from 1 for the first repetition.
+        /// The number of the next attempt, from 1 for the first repetition.
         attempt: u32,
-        /// When the attempt comes, in milliseconds since 1970.
+        /// The time of the attempt, in milliseconds since 1970.
         next_attempt_at: Millis,
         /// The newest failure.
         error: ErrorInfo,
@@ -58,7 +58,7 @@ pub enum SessionEvent {
     MessageQueued {
         /// The message's entry in the queue.
         queue_id: QueueId,
-        /// Its place among those that wait, from 1.
+        /// The position among the waiting messages, from 1.
         position: u64,
     },
     /// A waiting message was changed.
@@ -73,10 +73,10 @@ pub enum SessionEvent {
     },
     /// Waiting messages entered the conversation as one message.
     MessagesTaken {
-        /// Their entries in the queue, oldest first.
+        /// The messages' entries in the queue, oldest first.
         queue_ids: Vec<QueueId>,
     },
-    /// A message is in the conversation: what was typed, a note of the runtime, or a whole answer of the model.
+    /// A message is in the conversation: typed text, a note of the runtime, or a whole answer of the model.
     MessageAdded {
         /// The message.
         message_id: MessageId,
@@ -88,7 +88,7 @@ pub enum SessionEvent {
         parts: Vec<Part>,
         /// The reason why the answer is not whole, if it is not.
         interrupted: Option<PartialAnswerReason>,
-        /// The message that this one goes on with, for the rest of an answer that was paused to make room.
+        /// The message that this one continues, for the rest of an answer that was paused to make room.
         continues: Option<MessageId>,
     },
 
@@ -98,9 +98,9 @@ pub enum SessionEvent {
         text: String,
         /// The model call.
         step_id: StepId,
-        /// The message that it becomes a part of.
+        /// The message that the text becomes a part of.
         message_id: MessageId,
-        /// Characters of text before it.
+        /// The number of characters of text before this piece.
         offset: u64,
     },
     /// More readable reasoning of the answer in flight.
@@ -109,16 +109,16 @@ pub enum SessionEvent {
         text: String,
         /// The model call.
         step_id: StepId,
-        /// The message that it becomes a part of.
+        /// The message that the reasoning becomes a part of.
         message_id: MessageId,
-        /// Characters of reasoning before it.
+        /// The number of characters of reasoning before this piece.
         offset: u64,
     },
     /// More of the arguments of a tool call in the answer in flight.
     ToolInputDelta {
         /// The model call.
         step_id: StepId,
-        /// Which of the answer's tool calls, from 0.
+        /// The position among the answer's tool calls, from 0.
         index: u64,
         /// The tool, once it is known.
         tool_name: Option<String>,
@@ -131,7 +131,7 @@ pub enum SessionEvent {
         call_id: CallId,
         /// The tool.
         tool_name: String,
-        /// The arguments: an empty object if the model wrote none, and `null` if what it wrote is not JSON.
+        /// The arguments: an empty object if the model wrote none, and `null` if its text is not JSON.
         arguments: Value,
         /// The arguments as the model wrote them.
         arguments_text: String,
@@ -169,7 +169,7 @@ pub enum SessionEvent {
         call_id: CallId,
         /// The piece of output.
         text: String,
-        /// Characters of output before it.
+        /// The number of characters of output before this piece.
         offset: u64,
     },
     /// A tool call is over.
@@ -182,7 +182,7 @@ pub enum SessionEvent {
         status: ToolStatus,
         /// The result as the model is shown it.
         content: Vec<Part>,
-        /// Set if the output was too long and the model is shown its beginning or end.
+        /// True if the output was too long and the model sees its beginning or end.
         is_truncated: bool,
     },
     /// A model call is over and gave an answer.
@@ -196,11 +196,11 @@ pub enum SessionEvent {
         /// The usage that the server reported; `None` if it reported none.
         usage: Option<Usage>,
     },
-    /// A model call failed, or something about the model's server should be known.
+    /// A model call failed, or the model's server reports a problem.
     ModelError {
         /// The error of the attempt.
         error: ErrorInfo,
-        /// Set if the work goes on all the same.
+        /// True if the work continues all the same.
         is_recoverable: bool,
     },
     /// Pictures or files were left out of a request: the model does not take them.
@@ -297,14 +297,14 @@ pub enum SessionEvent {
     OrderPinned {
         /// The order.
         order_id: OrderId,
-        /// Its words.
+        /// The order's text.
         text: String,
     },
     /// A standing order was changed.
     OrderEdited {
         /// The order.
         order_id: OrderId,
-        /// Its words.
+        /// The order's text.
         text: String,
     },
     /// A standing order was removed.
@@ -313,16 +313,16 @@ pub enum SessionEvent {
         order_id: OrderId,
     },
 
-    /// This reader was slow, and events are gone. What is durable of them stands in the log.
+    /// This reader was slow, and events were lost. The durable ones are in the log.
     Lagged {
         /// The number of events.
         missed: u64,
     },
     /// An event of the API that has no type yet.
     Other {
-        /// Its name in the API.
+        /// The event's name in the API.
         name: String,
-        /// Its fields.
+        /// The event's fields.
         payload: Map<String, Value>,
     },
 }
@@ -343,13 +343,14 @@ pub enum MessageSource {
 }
 
 impl SessionEvent {
-    /// Returns the typed form of an announcement; `None` for one that says nothing that another does not say, such as
-    /// the empty piece that ends a text.
+    /// Returns the typed form of an announcement. The result is `None` for an announcement that repeats another, such
+    /// as the empty piece that ends a text.
     pub fn from_announcement(announcement: &ApiEvent) -> Option<Self> {
         let fields = EventFields(&announcement.payload);
         match announcement.name {
             "llm:thinking" => None,
             "llm:chunk" if announcement.text("content").is_empty() => None,
+            // An unknown name or field must not lose the event: readers get the raw form.
             name => Some(translate(name, &fields).unwrap_or_else(|| Self::Other {
                 name: name.to_owned(),
                 payload: announcement.payload.clone(),
@@ -362,23 +363,23 @@ impl SessionEvent {
 struct EventFields<'a>(&'a Map<String, Value>);
 
 impl EventFields<'_> {
-    /// A field; `None` if it is missing or of another type.
+    /// Returns a field; `None` if it is missing or of another type.
     fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         T::deserialize(self.0.get(name)?).ok()
     }
 
-    /// A field that may be missing or `null`; `None` if it is of another type.
+    /// Returns a field that may be missing or `null`; `None` if it is of another type.
     fn optional<T: DeserializeOwned>(&self, name: &str) -> Option<Option<T>> {
         self.0.get(name).map_or(Some(None), |value| Option::deserialize(value).ok())
     }
 
-    /// The words and the code of an error, from the fields of these names.
+    /// Returns an error with its text and code, from the fields of these names.
     fn error(&self, message: &str) -> Option<ErrorInfo> {
         Some(ErrorInfo { code: self.get("code")?, message: self.get(message)? })
     }
 }
 
-/// The typed form; `None` if the name or a field is not known.
+/// Returns the typed form; `None` if the name or a field is unknown.
 fn translate(name: &str, fields: &EventFields<'_>) -> Option<SessionEvent> {
     run_event(name, fields)
         .or_else(|| message_event(name, fields))

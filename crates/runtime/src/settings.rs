@@ -14,9 +14,9 @@ pub(crate) use self::agent_overrides::AgentOverrides;
 pub use self::file::{SettingsFile, Written};
 use crate::config::TriggerConfig;
 
-/// The session's own model, as `pruningAgent` names it.
+/// The value of `pruningAgent` for the session's own model.
 pub const SAME_AGENT: &str = "__same__";
-/// The session's own model, as `summarizeWith` names it.
+/// The value of `summarizeWith` for the session's own model.
 pub const SAME_MODEL: &str = "same";
 /// The value of `summarizeWith` for no model: extracts are made by program.
 pub const EXTRACT: &str = "extract";
@@ -37,7 +37,7 @@ pub struct SettingsOverrides {
     /// The pruner, if the strategy is `pruning-agent`: [`SAME_AGENT`], an agent or a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruning_agent: Option<String>,
-    /// True to restore, after a compaction, the parts that were left out and that the conversation mentions.
+    /// True if a compaction restores omitted parts that the conversation mentions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_recall: Option<bool>,
     /// The writer of summaries under the other strategies: [`SAME_MODEL`], [`EXTRACT`] or a model.
@@ -92,7 +92,7 @@ pub struct EffectiveSettings {
     pub trigger: (Option<StrategyTrigger>, SettingSource),
     /// The pruner.
     pub pruning_agent: (String, SettingSource),
-    /// True if the parts that a compaction left out and the conversation mentions are restored after it.
+    /// True if a compaction restores omitted parts that the conversation mentions.
     pub auto_recall: (bool, SettingSource),
     /// The writer of summaries.
     pub summarize_with: (String, SettingSource),

@@ -1,9 +1,10 @@
-//! Which addresses a name may lead to, for the servers that we call ourselves: hooks and MCP servers.
+//! The guard over the addresses that a name may resolve to, for the servers that we call ourselves: hooks and MCP
+//! servers.
 //!
-//! A person names a server; who answers for that name may say any address, a different one each time. Addresses that
-//! mean "this machine's network card" or "whoever runs this machine" (link-local, among them the metadata services of
-//! cloud providers, which hand out keys) are refused at every connection, unless the address itself stands in the
-//! configuration instead of a name: then it was meant.
+//! A person names a server, but the owner of the name may answer with any address, a different one each time. Some
+//! addresses mean "this machine's network card" or "the operator of this machine": link-local ones, among them the
+//! metadata services of cloud providers, which hand out keys. Such addresses are refused at every connection. If the
+//! configuration holds the address itself instead of a name, the address is intended and allowed.
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,13 +20,13 @@ const METADATA: [IpAddr; 3] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// Why a name leads nowhere.
+/// The reason that a name cannot be connected to.
 #[derive(Debug, thiserror::Error)]
 #[error("the name leads to {0}, an address that only counts where it stands itself in the configuration")]
 struct AddressRefused(IpAddr);
 
-/// A client for one server: names are checked as above, and a proxy from the environment is never meant for the
-/// machine itself.
+/// Makes a client for one server. Resolved addresses are checked, and a proxy from the environment is never used for
+/// the machine itself.
 pub(crate) fn client(server: &Url) -> ClientBuilder {
     let builder = Client::builder().dns_resolver(Arc::new(CheckedResolver(SystemResolver)));
     if is_loopback(server) { builder.no_proxy() } else { builder }
@@ -36,8 +37,9 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Returns whether a name may lead there.
+/// Reports whether a name may resolve to an address.
 fn is_reachable(address: IpAddr) -> bool {
+    // An IPv4 address in IPv6 form must not slip through.
     let address = address.to_canonical();
     let is_near = match address {
         IpAddr::V4(four) => four.is_link_local() || four.is_broadcast() || four.octets()[0] == 0,
@@ -48,7 +50,7 @@ fn is_reachable(address: IpAddr) -> bool {
     !is_near && !address.is_unspecified() && !address.is_multicast() && !METADATA.contains(&address)
 }
 
-/// The IPv4 address that a translator (NAT64) makes of an IPv6 one.
+/// Returns the IPv4 address that a NAT64 translator reaches by an IPv6 one.
 fn embedded(six: Ipv6Addr) -> Option<Ipv4Addr> {
     let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = six.segments() else { return None };
     let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
@@ -68,7 +70,7 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// The answers of another resolver without those that are refused.
+/// A resolver that removes the refused addresses from another resolver's answers.
 struct CheckedResolver<R>(R);
 
 impl<R: Resolve> Resolve for CheckedResolver<R> {

@@ -1,12 +1,12 @@
-//! Spans and metrics of runs, in the names of OpenTelemetry's conventions for generative AI.
+//! Spans and metrics of runs, named by OpenTelemetry's conventions for generative AI.
 //!
-//! What is measured is read off the loop itself: every operation begins with an [`RunEffect`] and ends with an
-//! [`RunLoopInput`] or an append, and both pass through one place of the driver. `SessionTrace` watches that place; nothing
-//! else in the runtime knows of telemetry.
+//! The measurements come from the loop itself. Every operation begins with an [`RunEffect`] and ends with an
+//! [`RunLoopInput`] or an append, and both pass through one place of the driver. `SessionTrace` watches that place; no
+//! other part of the runtime knows of telemetry.
 //!
-//! Spans always go to `tracing` (level INFO, target `longhaul`), where nothing is made of them unless somebody
-//! listens. With the cargo feature `telemetry` they go to OpenTelemetry too, with metrics, and can be sent to a
-//! collector by OTLP. What was said is in neither, unless it is asked for.
+//! Spans always reach `tracing` (level INFO, target `longhaul`), where they cost nothing unless a subscriber listens.
+//! With the cargo feature `telemetry`, spans and metrics reach OpenTelemetry, too, and can be sent to a collector by
+//! OTLP. Both leave out the content of messages unless it is asked for.
 //!
 //! [`RunEffect`]: longhaul_core::run::RunEffect
 //! [`RunLoopInput`]: longhaul_core::run::RunLoopInput
@@ -36,7 +36,7 @@ use self::export::TelemetryExporter;
 pub use self::otlp::{OtlpError, ServiceIdentity};
 pub(crate) use self::trace::SessionTrace;
 
-/// Where an agent's spans and metrics go. By default only to `tracing`.
+/// The destination of an agent's spans and metrics, by default only `tracing`.
 #[derive(Clone, Debug, Default)]
 pub struct Telemetry {
     /// The agent's name in spans and metrics.
@@ -45,15 +45,15 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// The same for an agent of that name.
+    /// Returns the same telemetry for a named agent.
     #[must_use]
     pub fn named(mut self, agent: &str) -> Self {
         self.agent = Some(agent.into());
         self
     }
 
-    /// Sends what is still waiting, and sends nothing any more after that. Takes two seconds at most; what a
-    /// collector has not taken by then is lost. Providers that were handed in are their owner's to shut down.
+    /// Sends the data that still wait, and sends nothing more after that. The call takes two seconds at most, and drops
+    /// data that a collector has not accepted by then. Providers that were handed in are their owner's to shut down.
     pub(crate) async fn close(&self) {
         if let Some(exporting) = &self.exporting {
             exporting.close().await;
@@ -63,7 +63,7 @@ impl Telemetry {
 
 #[cfg(feature = "telemetry")]
 impl Telemetry {
-    /// Spans and metrics also go to these providers.
+    /// Makes telemetry that also sends spans and metrics to these providers.
     ///
     /// ```
     /// use longhaul::telemetry::{ContentCapture, Telemetry};
@@ -80,15 +80,15 @@ impl Telemetry {
         Self { agent: None, exporting: Some(Arc::new(TelemetryExporter::new(tracers, meters, content))) }
     }
 
-    /// Spans and metrics also go to the collector at `url`, as OTLP over HTTP (protobuf): `http://host:4318`, to
-    /// which `/v1/traces` and `/v1/metrics` are added. Nothing waits for it; one that cannot be reached is a
-    /// warning, once. Needs a running tokio runtime.
+    /// Makes telemetry that also sends spans and metrics to the collector at `url`, as OTLP over HTTP (protobuf). The
+    /// paths `/v1/traces` and `/v1/metrics` are added to an address such as `http://host:4318`. Sending never delays a
+    /// run, and an unreachable collector is logged as a warning once. The call needs a running tokio runtime.
     ///
     /// The OpenTelemetry SDK reads its own variables: `OTEL_EXPORTER_OTLP_HEADERS` (a collector's key),
     /// `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`.
     ///
     /// # Errors
-    /// [`OtlpError`] for an address that cannot be used.
+    /// [`OtlpError`] for an unusable address.
     pub fn otlp(url: &str, service: &ServiceIdentity, content: ContentCapture) -> Result<Self, OtlpError> {
         let exporting = otlp::connect(url, service, content)?;
         Ok(Self { agent: None, exporting: Some(Arc::new(exporting)) })

@@ -1,4 +1,4 @@
-//! A runtime in a temporary folder with a scripted model, for tests and examples of programs that embed one.
+//! A runtime in a temporary folder with a scripted model, for tests and examples of programs that embed a runtime.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::telemetry::Telemetry;
 use crate::tools::{ToolLimits, ToolSet};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// A folder that is removed when this is dropped.
+/// A folder that is removed when this value is dropped.
 #[derive(Debug)]
 pub struct TemporaryFolder(PathBuf);
 
@@ -35,7 +35,7 @@ impl TemporaryFolder {
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Returns the folder's path.
     pub fn path(&self) -> &std::path::Path {
         &self.0
     }
@@ -47,27 +47,27 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Why a test runtime could not be made.
+/// The reason that a test runtime could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TestingError {
-    /// The folder.
+    /// The folder could not be made.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The workspace.
+    /// The workspace could not be opened.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// The sandbox.
+    /// The sandbox could not be made.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
 }
 
-/// Default policy: `reactive-overflow`.
+/// Returns the default policy, `reactive-overflow`.
 pub fn policy() -> CompactionPolicy {
     CompactionPolicy::new(Arc::new(ReactiveOverflowStrategy::default()))
 }
 
-/// An agent with that model and all built-in tools allowed, working in `folder`.
+/// Makes an agent with a model and all built-in tools allowed, working in `folder`.
 ///
 /// # Errors
 /// [`TestingError`].
@@ -92,7 +92,7 @@ pub async fn agent(provider: SharedProvider, folder: &TemporaryFolder) -> Result
     })
 }
 
-/// A runtime in memory whose model always gives that answer.
+/// Makes a runtime in memory whose model always gives the same answer.
 ///
 /// # Errors
 /// [`TestingError`].
@@ -100,6 +100,7 @@ pub fn runtime_that_says(text: &str) -> Result<(Runtime, TemporaryFolder), Testi
     let folder = TemporaryFolder::new()?;
     let provider: SharedProvider =
         Arc::new(ScriptedProvider::new(ModelScript::always(ScriptedAnswer::text(text))));
+    // A scripted model has its limits at hand, so the future is ready at once and needs no executor.
     let agent = futures_util::FutureExt::now_or_never(agent(provider, &folder));
     let agent =
         agent.ok_or_else(|| std::io::Error::other("the scripted model asks nobody for its limits"))??;

@@ -52,7 +52,7 @@ pub trait Tool: Send + Sync {
     /// Returns the tool's spec for the model. The bytes must be the same every time.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs one call. Dropping the future ends everything the call has started.
+    /// Runs one call. Dropping the future ends all work that the call has started.
     async fn run(&self, call: ToolInput) -> ToolOutput;
 
     /// Reports whether the runtime believes the spec's claim that the tool only reads. Such a tool needs no approval. A
@@ -62,8 +62,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// Returns the approval of calls for which no rule of the agent names the tool. [`ToolApproval::Ask`] follows
-    /// [`AgentRules::default_approval`](crate::agent::Rules::default_approval). `None` means the same for a tool that
-    /// changes something, and [`ToolApproval::Allow`] for one that only reads.
+    /// [`AgentRules::default_approval`](crate::agent::AgentRules::default_approval). `None` means the same for a tool
+    /// that changes something, and [`ToolApproval::Allow`] for one that only reads.
     fn approval(&self) -> Option<ToolApproval> {
         None
     }
@@ -82,7 +82,7 @@ pub trait Tool: Send + Sync {
 /// One call of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolInput {
-    /// The arguments, as parsed from what the model wrote.
+    /// The arguments, as parsed from the model's text.
     pub arguments: serde_json::Value,
     /// The arguments, byte for byte as the model wrote them.
     pub written: RawJson,
@@ -178,7 +178,7 @@ pub enum ToolOutputPart {
     Media {
         /// The content.
         bytes: Bytes,
-        /// Its MIME type.
+        /// The MIME type.
         media_type: String,
         /// The file name, if there is one.
         name: Option<String>,
@@ -402,6 +402,7 @@ where
     if cancel.is_cancelled() {
         return ToolOutput::cancelled();
     }
+    // A cancel during the work would only stop the waiting: the thread would still write the file.
     settle(tokio::task::spawn_blocking(work).await)
 }
 

@@ -268,7 +268,7 @@ impl Workspace {
     /// Returns the time of a file's last change. The file need not be readable.
     ///
     /// # Errors
-    /// Those of [`open_file`](Self::open_file).
+    /// The errors of [`open_file`](Self::open_file).
     pub fn modified(&self, path: &ResolvedPath) -> Result<SystemTime, WorkspaceError> {
         open::modified(&self.root_fd, &path.relative)
     }
@@ -295,7 +295,7 @@ impl Workspace {
         self.turn(path).replace(content, None)
     }
 
-    /// Waits until no other tool of this process changes the file.
+    /// Waits until no other tool of this process changes the file, and locks the file.
     pub fn turn<'a>(&'a self, path: &'a ResolvedPath) -> FileWriteLock<'a> {
         FileWriteLock::take(self, path)
     }

@@ -206,7 +206,7 @@ impl McpHttpClient {
         };
         let is_answer = error.as_ref().is_some_and(|error| error.id.as_ref() == Some(asked));
         let words = error.as_ref().map_or(body, |error| words(&error.error));
-        // A server that fails with an error for this request may have begun with it.
+        // An error answer with this request's id may mean that the server has begun the request.
         let has_not_begun = status.is_client_error() || (error.is_some() && !is_answer);
         let is_lost =
             has_session && has_not_begun && !is_about_the_caller && names_a_lost_session(status, &words);
@@ -254,7 +254,7 @@ impl McpHttpClient {
                 let message = answer_to(asked, message).unwrap_or_else(|| no_answer_to(asked));
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
-            // Nothing was asked; whatever came instead of 202 is no matter.
+            // The message was no request, so the body in place of 202 does not matter.
             (Err(_), None) => Ok(StreamableHttpPostResponse::Accepted),
             (Err(UnreadableMcpMessage { stand_in: Some(message), .. }), Some(asked)) => {
                 let message = answer_to(asked, *message).unwrap_or_else(|| no_answer_to(asked));
@@ -264,7 +264,7 @@ impl McpHttpClient {
         }
     }
 
-    /// A session that is begun a second time is another server's, for all we know: its tools may differ.
+    /// Notes a second session. It may reach another server, whose tools may differ, so the tools are listed again.
     fn note(&self, message: &ClientJsonRpcMessage) {
         let initializes = matches!(message, ClientJsonRpcMessage::Request(request)
             if matches!(request.request, ClientRequest::InitializeRequest(_)));
@@ -315,7 +315,7 @@ impl StreamableHttpClient for McpHttpClient {
         protocol: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
         let request = self.0.client.delete(self.0.url.clone());
-        // A server that knows no such request, or no such session any more, is as good.
+        // A server without this method, or without the session, has nothing to delete; both are fine.
         self.send(self.request(request, Some(&session), protocol)).await.map(drop)
     }
 
@@ -348,7 +348,7 @@ impl StreamableHttpClient for McpHttpClient {
 fn readable(wire: &McpExchangeRegistry, mut event: Sse, asked: Option<&RequestId>) -> Sse {
     let Some(data) = &event.data else { return event };
     let instead = match (wire.read(data), asked) {
-        // rmcp takes any answer for the last event of this body, and nobody would hear what it says.
+        // `rmcp` takes any answer as the last event of this body, so the caller would never see this error.
         (Ok(ServerJsonRpcMessage::Error(error)), Some(asked)) if error.id.as_ref() != Some(asked) => {
             answer_to(asked, ServerJsonRpcMessage::Error(error))
         }

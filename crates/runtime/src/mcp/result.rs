@@ -1,7 +1,7 @@
-//! A server's answer to a call, as a tool's output.
+//! The conversion of a server's answer to a call into a tool's output.
 //!
-//! The texts become one: only the first piece of an output is cut to the room that is left. Where a picture or a
-//! file stood, a line says so; it follows behind the text.
+//! All texts become one, because only the first piece of an output is cut to the room that is left. Each picture or
+//! file is replaced by a line in the text, and follows after the text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::structured;
 use crate::tools::{PreservedEnd, ToolOutput, ToolOutputPart};
 
-/// The most pictures and files that are taken from one answer: each is a file of its own, flushed to disk.
+/// The maximum number of pictures and files of one answer, because each is a file of its own, flushed to disk.
 const MAX_ATTACHMENTS: usize = 64;
 
 #[derive(Deserialize)]
@@ -65,14 +65,14 @@ struct McpEmbeddedResource {
 /// Reads the result of `tools/call`.
 ///
 /// # Errors
-/// It is no such result.
+/// The text is no such result.
 pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
     let written: McpCallResult<'_> = serde_json::from_str(text)?;
     let mut pieces = McpOutputBuilder::default();
     for block in &written.content {
         match serde_json::from_str(block.get()) {
             Ok(block) => pieces.add(block),
-            // A kind of a later protocol, or broken: the model may make something of it.
+            // The block is of a later protocol or broken; the model may still understand it.
             Err(_) => pieces.texts.push(block.get().to_owned()),
         }
     }
@@ -90,9 +90,9 @@ pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
 struct McpOutputBuilder {
     texts: Vec<String>,
     media: Vec<ToolOutputPart>,
-    /// A hash of the base64 of each of `media`, as the server wrote it.
+    /// The hashes of the base64 of `media`, as the server wrote it.
     encoded: Vec<blake3::Hash>,
-    /// Pictures and files that are not taken.
+    /// The number of pictures and files that are left out.
     left_out: usize,
 }
 
@@ -137,8 +137,8 @@ impl McpOutputBuilder {
         self.media.push(ToolOutputPart::Media { bytes: Bytes::from(bytes), media_type, name });
     }
 
-    /// Servers are asked to give structured content as text too; where one did, it is not given twice. Pictures in it
-    /// give way to a word on where they are.
+    /// Adds structured content. Servers are asked to repeat it as text; if one did, it is not added twice. Pictures in
+    /// it are replaced by a reference to the attachment.
     fn add_structured(&mut self, structured: &str) {
         let Ok(mut value) = serde_json::from_str::<Value>(structured) else {
             return self.texts.push(structured.to_owned());

@@ -1,14 +1,14 @@
-//! `structuredContent` that says again what stands in `content`.
+//! The check whether `structuredContent` repeats the texts of `content`.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// The most characters that are searched for one answer: values times the length of the texts.
+/// The maximum work of the search for one answer: values times the characters of the texts.
 const MAX_SEARCHED: usize = 200 << 20;
 
-/// Puts a word in the place of every picture or file that `content` has, too. `encoded` has the hashes of their base64.
-/// Returns whether there was one.
+/// Replaces every picture or file that `content` holds, too, by a reference. `encoded` has the hashes of their base64.
+/// The result tells whether there was one.
 pub(super) fn replace_media(value: &mut Value, encoded: &[blake3::Hash]) -> bool {
     match value {
         Value::String(text) => {
@@ -21,7 +21,7 @@ pub(super) fn replace_media(value: &mut Value, encoded: &[blake3::Hash]) -> bool
             *text = attachment(at + 1);
             true
         }
-        // Every one is replaced, also after the first.
+        // Every item is replaced, also after the first match.
         Value::Array(items) => items.iter_mut().fold(false, |any, item| replace_media(item, encoded) | any),
         Value::Object(fields) => {
             fields.values_mut().fold(false, |any, item| replace_media(item, encoded) | any)
@@ -34,8 +34,8 @@ fn attachment(number: usize) -> String {
     format!("[Attachment {number}]")
 }
 
-/// Returns whether the texts say all that the value says: one of them is the value as JSON, or each of its words
-/// and numbers stands in them, or names an attachment. Numbers alone say nothing without their names.
+/// Reports whether the texts repeat the whole value. One text is the value as JSON, or each word and number of the
+/// value occurs in the texts or names an attachment. Numbers alone mean nothing without their names.
 pub(super) fn is_told(value: &Value, texts: &[String], attachments: usize) -> bool {
     let parsed: Vec<Value> = texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
     if parsed.contains(value) {
@@ -71,7 +71,7 @@ fn leaves(value: &Value, words: &mut BTreeSet<String>, others: &mut BTreeSet<Str
     }
 }
 
-/// Returns whether a number or a flag stands in a text, and not within a longer one.
+/// Reports whether a text contains a number or a flag that is not part of a longer word.
 fn contains_word(text: &str, word: &str) -> bool {
     let is_inner = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

@@ -40,6 +40,7 @@ impl McpTool {
     fn call(&self, input: &ToolInput) -> Result<McpOutgoingCall, ToolOutput> {
         let names = &self.normalized.names;
         let (arguments, written) = match &input.arguments {
+            // Without renamed properties, the model's bytes are sent unchanged.
             Value::Object(fields) if names.is_empty() => {
                 (Some(fields.clone()), Some(input.written.as_str().to_owned()))
             }
@@ -131,6 +132,7 @@ impl Tool for McpTool {
     }
 
     async fn run(&self, input: ToolInput) -> ToolOutput {
+        // The list stays as it was, so the model may still call a tool that the server has removed.
         if self.server.fate(&self.listed) == McpToolStatus::Gone {
             return self.gone();
         }
@@ -145,6 +147,7 @@ impl Tool for McpTool {
     }
 
     fn is_vouched_for(&self) -> bool {
+        // `readOnlyHint` is the server's own claim; approval follows the agent's rules alone (decision 11).
         false
     }
 

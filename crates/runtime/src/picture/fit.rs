@@ -1,4 +1,4 @@
-//! Pictures as a model's server takes them: of a kind it knows, undamaged, and no larger than it allows.
+//! Pictures that a model's server accepts: of a known kind, undamaged, and within its limits.
 
 use std::io::Cursor;
 
@@ -9,31 +9,32 @@ use image::{DynamicImage, ImageError, ImageFormat, ImageReader, Rgba};
 
 use super::PictureTooLarge;
 
-/// The quality of a picture that is written anew as JPEG, of 100.
+/// The quality of a picture that is rewritten as JPEG, of 100.
 const JPEG_QUALITY: u8 = 85;
 
-/// The most memory that decoding one picture may take, in bytes: 100 million pixels of four bytes, and a little more.
+/// The maximum memory for decoding one picture, in bytes: 100 million pixels of four bytes, and a little more.
 const MAX_DECODED_BYTES: u64 = 512 << 20;
 
-/// How often a picture is made smaller until its bytes are few enough.
+/// The number of times that a picture is made smaller to reduce its bytes.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// What a server takes of one picture.
+/// The limits of a server for one picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PictureLimits {
-    /// The longest side, in pixels.
+    /// The maximum length of a side, in pixels.
     pub max_side: u32,
-    /// The size of the file, in bytes.
+    /// The maximum size of the file, in bytes.
     pub max_bytes: u64,
 }
 
 impl PictureLimits {
-    /// The limits of a wire, in a request with `count` pictures.
+    /// Returns the limits of a wire, in a request with `count` pictures.
     ///
     /// Anthropic, "Vision" (8,000 pixels, 2,000 where a request has more than 20 pictures; 5 MB in base64). The others
-    /// take about 20 MB in base64; what is wider than 8,000 pixels they scale down themselves.
+    /// accept about 20 MB in base64 and scale down pictures that are wider than 8,000 pixels themselves.
     pub fn of_wire(api: &str, count: usize) -> Self {
         match api {
+            // Base64 adds a third: 3,900,000 bytes become 5.2 million characters, 15,000,000 bytes become 20 million.
             "anthropic-messages" => {
                 Self { max_side: if count > 20 { 2_000 } else { 8_000 }, max_bytes: 3_900_000 }
             }
@@ -45,31 +46,31 @@ impl PictureLimits {
 /// A picture that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FittedPicture {
-    /// Its MIME type, as its content says.
+    /// The MIME type, as the content declares.
     pub media_type: &'static str,
-    /// The picture written anew; `None` if it can be sent as it is.
+    /// The rewritten picture; `None` if the original can be sent.
     pub rewritten: Option<Bytes>,
 }
 
-/// Why a picture cannot be sent.
+/// The reason that a picture cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PictureFitError {
-    /// The content is of no kind that servers take.
+    /// The content is of no kind that servers accept.
     #[error("its content is no PNG, JPEG, GIF, WebP or BMP picture")]
     Unknown,
     /// The content cannot be decoded.
     #[error("the picture is damaged ({0})")]
     Damaged(String),
-    /// Nobody should decode it.
+    /// The picture is too large to be decoded.
     #[error("{0}")]
     TooLarge(#[from] PictureTooLarge),
-    /// It stays too large, however small it is made.
+    /// The picture stays too large, however small it is made.
     #[error("it cannot be made small enough for this server")]
     Incompressible,
 }
 
-/// Checks a picture, and makes it smaller where a server takes less.
+/// Checks a picture, and makes it smaller if it exceeds a server's limits.
 ///
 /// ```
 /// use longhaul::picture::{PictureLimits, PictureFitError, fit};
@@ -78,7 +79,7 @@ pub enum PictureFitError {
 /// ```
 ///
 /// # Errors
-/// [`PictureFitError`]: words can stand in its place, the picture cannot be sent.
+/// [`PictureFitError`]: the picture cannot be sent, and the caller may send a text instead.
 pub fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture, PictureFitError> {
     let format = image::guess_format(content).map_err(|_| PictureFitError::Unknown)?;
     let media_type = match format {
@@ -92,7 +93,7 @@ pub fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture, Pictu
     let size = super::size(content)?;
     let picture = match decode(content, format) {
         Ok(picture) => picture,
-        // What we cannot decode although it is whole, the server may.
+        // The server may decode a whole picture that our decoder does not support.
         Err(ImageError::Unsupported(_)) if format != ImageFormat::Bmp => {
             return Ok(FittedPicture { media_type, rewritten: None });
         }
@@ -114,7 +115,7 @@ fn decode(content: &[u8], format: ImageFormat) -> Result<DynamicImage, ImageErro
     reader.decode()
 }
 
-/// Writes a picture anew: as PNG where it was lossless and that is small enough, else as JPEG, smaller each time.
+/// Rewrites a picture, smaller each time: as PNG if it was lossless and PNG is small enough, otherwise as JPEG.
 fn shrink(
     picture: DynamicImage,
     format: ImageFormat,
@@ -146,7 +147,7 @@ fn as_png(picture: &DynamicImage) -> Option<Bytes> {
     Some(written.into_inner().into())
 }
 
-/// JPEG has no transparency: what shines through is white.
+/// Encodes a picture as JPEG. The format has no transparency, so transparent parts become white.
 fn as_jpeg(picture: &DynamicImage) -> Option<Bytes> {
     let mut opaque = picture.to_rgba8();
     for Rgba([red, green, blue, alpha]) in opaque.pixels_mut() {

@@ -1,9 +1,9 @@
-//! System calls that children are refused, by seccomp.
+//! The system calls that children are refused, by seccomp.
 //!
-//! Landlock guards files; this guards the kernel: what looks into other processes, loads code into the kernel,
-//! mounts, changes how other processes run, or is a way around what Landlock and this filter look at (io_uring). What is refused gives `EPERM`, as if
-//! the user were not allowed to. A program of another architecture than this one's (32 bits on 64) is killed at
-//! its first system call, because the numbers mean other things there.
+//! Landlock guards files; this filter guards the kernel. It refuses calls that inspect other processes, load code into
+//! the kernel, mount, or change how other processes run. It also refuses ways around Landlock and the filter itself
+//! (io_uring). A refused call returns `EPERM`, as if the user lacked the right. A program of another architecture (32
+//! bits on 64) is killed at its first system call, because the numbers mean other things there.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::NetworkAccess;
 const PERMISSION_DENIED: u32 = libc::EPERM as u32;
 const NO_SUCH_CALL: u32 = libc::ENOSYS as u32;
 
-/// Refused whatever the arguments are.
+/// The calls that are refused whatever their arguments are.
 pub(super) const REFUSED: &[c_long] = &[
     // Other processes' memory and descriptors.
     libc::SYS_ptrace,
@@ -42,7 +42,7 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_msgctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    // Code in the kernel, and what attacks on it are made of.
+    // Loading code into the kernel, and the tools of attacks on it.
     libc::SYS_bpf,
     libc::SYS_userfaultfd,
     libc::SYS_perf_event_open,
@@ -50,7 +50,7 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
-    // Its work is done by the kernel, where this filter does not look.
+    // The kernel does the work of these calls, where this filter does not look.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -58,7 +58,7 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_add_key,
     libc::SYS_keyctl,
     libc::SYS_request_key,
-    // Another tree of files, or a file without a path.
+    // Calls that lead to another tree of files, or to a file without a path.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
@@ -84,9 +84,10 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_clock_adjtime,
 ];
 
-/// Allowed on the caller only: the call, and its arguments with the values that mean the caller. On another process they
-/// end it (a file size of 0), starve it or slow it down for good, and for most of them the kernel asks only whether the
-/// user is the same, in a Landlock domain too.
+/// The calls that are allowed on the caller only, with the argument values that mean the caller.
+///
+/// On another process they end it (a file size of 0), starve it or slow it down for good. For most of them the kernel
+/// only checks that the user is the same, even in a Landlock domain.
 const ON_ITSELF: &[(c_long, &[(u8, u64)])] = &[
     (libc::SYS_prlimit64, &[(0, 0)]),
     (libc::SYS_sched_setaffinity, &[(0, 0)]),
@@ -102,18 +103,18 @@ const ON_ITSELF: &[(c_long, &[(u8, u64)])] = &[
 /// `IOPRIO_WHO_PROCESS` of `linux/ioprio.h`.
 const IO_PRIORITY_OF_PROCESS: u64 = 1;
 
-/// The resource whose limit is a child's mark (`mark`).
+/// The resource whose limit is a child's tag (`process_tag`).
 const MARK: u64 = libc::RLIMIT_LOCKS as u64;
 
-/// Refuses the calling thread, and what it starts, the calls above; sockets, too, where `network` is denied.
+/// Refuses the calls above to the calling thread and all processes it starts, and sockets, too, if `network` is denied.
 ///
-/// `no_new_privs` is set, so that a program with more rights cannot be started to get around it.
+/// `no_new_privs` is set, so that a program with more rights cannot be started to get around the filter.
 pub(super) fn refuse(network: NetworkAccess) -> Result<(), String> {
     let programs = programs(network).map_err(|error| error.to_string())?;
     programs.iter().try_for_each(|program| apply_filter(program)).map_err(|error| error.to_string())
 }
 
-/// One program for each answer that the kernel gives.
+/// Returns one filter program for each error that the kernel returns.
 fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut refused: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
@@ -124,8 +125,7 @@ fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::Back
         (libc::SYS_ioperm, Vec::new()),
     ]);
     if network == NetworkAccess::Denied {
-        // Every kind, UNIX sockets included: behind one of them may be a container's or a session's service that
-        // reaches further.
+        // Every kind, UNIX sockets included: a service of a container or a session behind one may reach further.
         refused.insert(libc::SYS_socket, Vec::new());
         refused.insert(libc::SYS_socketpair, pairs_that_lead_elsewhere()?);
     }
@@ -135,13 +135,14 @@ fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::Back
     let (new_user, to_parent) = (flag(libc::CLONE_NEWUSER)?, flag(libc::CLONE_PARENT)?);
     refused.insert(libc::SYS_unshare, vec![new_user.clone()]);
     refused.insert(libc::SYS_clone, vec![new_user, to_parent]);
-    // What a process is known by for as long as it runs.
+    // No process may change its tag.
     let mark = equal(0, MARK)?;
     refused.insert(libc::SYS_setrlimit, vec![SeccompRule::new(vec![mark])?]);
     let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     let of_mark = SeccompRule::new(vec![equal(1, MARK)?, changes])?;
     refused.entry(libc::SYS_prlimit64).or_default().push(of_mark);
-    // Its flags are behind a pointer, where a filter cannot look. Callers use `clone` where it is missing.
+    // The flags of `clone3` are behind a pointer, where a filter cannot look. Callers use `clone` if `clone3` is
+    // missing.
     let missing = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     let mut programs = Vec::new();
     for (calls, answer) in [(refused, PERMISSION_DENIED), (missing, NO_SUCH_CALL)] {
@@ -155,7 +156,7 @@ fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::Back
     Ok(programs)
 }
 
-/// Rules that fit as soon as one of the arguments is not what it should be. They are numbers of 32 bits.
+/// Returns rules that match as soon as one of the arguments has another value. The arguments are numbers of 32 bits.
 fn unless(own: &[(u8, u64)]) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let rule = |(argument, value): &(u8, u64)| {
         let other = SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, *value)?;
@@ -164,25 +165,25 @@ fn unless(own: &[(u8, u64)]) -> Result<Vec<SeccompRule>, seccompiler::BackendErr
     own.iter().map(rule).collect()
 }
 
-/// A rule that fits where `flag` is among those of the first argument.
+/// Returns a rule that matches if the first argument contains `flag`.
 ///
-/// `CLONE_NEWUSER`: a user of its own making has every capability, and with it most of what is refused here.
-/// `CLONE_PARENT`: a child of the runtime's that the runtime does not know of.
+/// `CLONE_NEWUSER`: in its own user namespace a process has every capability, and with it most of the refused rights.
+/// `CLONE_PARENT`: the runtime would get a child that it does not know of.
 fn flag(flag: libc::c_int) -> Result<SeccompRule, seccompiler::BackendError> {
     let flag = u64::from(flag.unsigned_abs());
     let set = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?;
     SeccompRule::new(vec![set])
 }
 
-/// A condition on an argument of 32 bits.
+/// Returns a condition on an argument of 32 bits.
 fn equal(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
 }
 
-/// All but pairs of UNIX streams and of packets in sequence. A datagram can be sent by any socket to any path, whoever
-/// listens there.
+/// Returns rules that match all socket pairs but UNIX streams and sequenced packets. A datagram socket can send to any
+/// path, whoever listens there.
 fn pairs_that_lead_elsewhere() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    /// The kind is in these bits of the second argument; flags are in others.
+    /// The bits of the second argument that hold the kind; other bits hold flags.
     const KIND: u64 = 0xf;
     let within = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| u64::from(kind.unsigned_abs()));
     let mut rules = unless(&[(0, u64::from(libc::AF_UNIX.unsigned_abs()))])?;
@@ -193,7 +194,8 @@ fn pairs_that_lead_elsewhere() -> Result<Vec<SeccompRule>, seccompiler::BackendE
     Ok(rules)
 }
 
-/// On x86-64 every call has a second number (x32), which the others let pass: all of those are missing.
+/// Returns a filter for the second numbers of calls on x86-64 (x32), which the other filters let pass. All of them are
+/// reported as missing.
 fn second_numbers() -> [sock_filter; 4] {
     const LOAD: u16 = 0x20;
     const IS_AT_LEAST: u16 = 0x35;
@@ -201,7 +203,7 @@ fn second_numbers() -> [sock_filter; 4] {
     const FIRST: u32 = 0x4000_0000;
     let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     [
-        // The call's number is the first word of what a filter is shown.
+        // The call's number is the first word of a filter's input.
         step(LOAD, 0, 0, 0),
         step(IS_AT_LEAST, 0, 1, FIRST),
         step(ANSWER, 0, 0, libc::SECCOMP_RET_ERRNO | NO_SUCH_CALL),

@@ -127,7 +127,7 @@ impl Drop for ConfinedChild {
     }
 }
 
-/// A process group that must not be signalled once its number may belong to somebody else.
+/// A process group that must not be signalled once its number may belong to another group.
 #[derive(Debug)]
 struct ProcessGroup {
     leader: Pid,
@@ -149,7 +149,7 @@ impl ProcessGroup {
         child: &mut Child,
         mark: Option<ProcessTag>,
     ) -> io::Result<(ExitStatus, RemainingProcesses)> {
-        // Should this fail, so will the wait below, and its error is returned.
+        // If this wait fails, the wait below fails, too, and its error is returned.
         let _ = wait_without_reaping(self.leader);
         self.signal(Signal::KILL);
         let left = mark.map_or(RemainingProcesses::None, |mark| mark.end(self.leader));
@@ -204,7 +204,7 @@ fn live(
     };
     let group = Arc::new(ProcessGroup { leader: Pid::from_child(&child), reaped: Mutex::new(false) });
     let (ended, exit) = oneshot::channel();
-    // If nobody takes the handle, dropping it kills the child.
+    // If the caller has stopped waiting, dropping the handle kills the child.
     let _ = started.send(Ok(ConfinedChild { group: Arc::clone(&group), exit, status: None }));
     let finished = group.finish(&mut child, bounds.mark);
     seal.restore();
@@ -253,6 +253,7 @@ fn start_confined(
     let failed = |why: &str| SandboxError::Confine(format!("its thread cannot be started: {why}"));
     let starter = starter.spawn(confining).map_err(|error| failed(&error.to_string()))?;
     let (child, thread) = starter.join().map_err(|_| failed("it has gone"))?;
+    // Landlock lets signals through within a domain, and a signal to this thread would end our whole process.
     wait_for_the_end_of(thread);
     child
 }

@@ -1,4 +1,4 @@
-//! Landlock: confines the calling thread and what it starts.
+//! Landlock: confines the calling thread and the processes that it starts.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,12 +13,12 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use super::Confinement;
 use super::grants::{PathGrant, PathRight};
 
-/// What is asked for: the newest version whose effects are tested. Older kernels enforce less of it.
+/// The Landlock ABI that is requested: the newest version whose effects are tested. Older kernels enforce less.
 const WANTED: ABI = ABI::V6;
 
-/// What root may still do in a child: own and change files, serve on low ports, switch users. The others
-/// lead around Landlock: with `PERFMON` or `SYS_ADMIN`, `/proc/<pid>/environ` and `maps` of any process are
-/// readable (Linux 6.13 and later do not ask Landlock then), with `MKNOD` and `SYS_RAWIO` the disk itself is.
+/// The capabilities that root keeps in a child: own and change files, serve on low ports, switch users. The others lead
+/// around Landlock. With `PERFMON` or `SYS_ADMIN`, `/proc/<pid>/environ` and `maps` of any process are readable (Linux
+/// 6.13 and later do not ask Landlock then). With `MKNOD` and `SYS_RAWIO` the disk itself is readable.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -30,10 +30,11 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 
 /// Confines the calling thread for good.
 ///
-/// Each call of this makes a domain of its own: what is started from the thread can neither signal nor trace
-/// processes outside, nor read their `/proc/<pid>/environ`, `mem`, `fd`, `cwd` and `root`.
+/// Each call makes a domain of its own. Processes started from the thread can neither signal nor trace processes
+/// outside, nor read their `/proc/<pid>/environ`, `mem`, `fd`, `cwd` and `root`.
 pub(super) fn this_thread(grants: &[PathGrant]) -> Result<Confinement, String> {
     let status = restrict(grants).map_err(|error| error.to_string())?;
+    // Landlock comes first: it sets `no_new_privs`, without which dropped capabilities could return.
     drop_capabilities().map_err(|error| format!("capabilities cannot be given up: {error}"))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, kernel_abi } => kernel_abi.unwrap_or(effective_abi as i32),
@@ -48,8 +49,8 @@ pub(super) fn this_thread(grants: &[PathGrant]) -> Result<Confinement, String> {
     }
 }
 
-/// Gives up all capabilities but the kept ones. Landlock has set `no_new_privs` for this thread, so that not
-/// even root gets them back by running a program.
+/// Drops all capabilities but the kept ones. Landlock has set `no_new_privs` for this thread, so that not even root
+/// regains them by running a program.
 fn drop_capabilities() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.effective &= KEPT;
@@ -66,12 +67,12 @@ fn restrict(grants: &[PathGrant]) -> Result<RestrictionStatus, RulesetError> {
     grants.iter().try_fold(ruleset, add)?.restrict_self()
 }
 
-/// Adds a grant; a path that has gone meanwhile is passed over.
+/// Adds a grant. A path that was removed meanwhile is skipped.
 fn add(ruleset: RulesetCreated, grant: &PathGrant) -> Result<RulesetCreated, RulesetError> {
     let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(opened) = rustix::fs::open(&grant.path, how, Mode::empty()) else { return Ok(ruleset) };
     let rights = match kind(&opened) {
-        // The path had no links when it was listed.
+        // The path was no link when it was listed.
         None | Some(FileType::Symlink) => return Ok(ruleset),
         Some(FileType::Directory) => rights(grant.right),
         Some(_) => rights(grant.right) & AccessFs::from_file(WANTED),

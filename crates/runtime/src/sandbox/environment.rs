@@ -1,4 +1,4 @@
-//! What of the environment children get to see.
+//! The environment variables that children receive.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::SandboxPolicy;
 
-/// Names that are passed on. Whatever is not listed stays behind: keys have many names.
+/// The variables that are passed on. Variables that are not listed stay behind, because keys have many names.
 const HARMLESS: [&str; 18] = [
     "PATH",
     "LANG",
@@ -21,7 +21,7 @@ const HARMLESS: [&str; 18] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "TZDIR",
-    // Which of several versions of a language holds.
+    // The version of a language that is used, if there are several.
     "PYENV_VERSION",
     "RBENV_VERSION",
     "NODENV_VERSION",
@@ -31,9 +31,9 @@ const HARMLESS: [&str; 18] = [
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Variables that name the root of a toolchain, and where it usually lies in the home folder. Programs are told of it,
-/// because `HOME` is another folder for them: the shims of pyenv look for its versions there. `CARGO_HOME` is none of
-/// them: keys lie in that folder, and cargo writes to it.
+/// The variables that name the root of a toolchain, and its usual place in the home folder. Programs need them, because
+/// children have another `HOME`: the shims of pyenv look for its versions there. `CARGO_HOME` is left out, because keys
+/// lie in that folder and cargo writes to it.
 pub(super) const ROOTS: [(&str, Option<&str>); 24] = [
     ("RUSTUP_HOME", Some(".rustup")),
     ("PYENV_ROOT", Some(".pyenv")),
@@ -66,12 +66,13 @@ pub(super) fn scrubbed(policy: &SandboxPolicy, private: &Path) -> BTreeMap<OsStr
     kept.insert("PATH".into(), DEFAULT_PATH.into());
     kept.extend(pointers(policy));
     kept.extend(policy.environment.iter().filter(|(name, _)| passes(policy, name)).cloned());
+    // `HOME` and `TMPDIR` come last, so that no passed-on variable can replace the private folders.
     kept.insert("HOME".into(), private.join("home").into());
     kept.insert("TMPDIR".into(), private.join("tmp").into());
     kept
 }
 
-/// The roots and settings that lie in the home folder.
+/// Returns the toolchain roots and settings that lie in the home folder.
 fn pointers(policy: &SandboxPolicy) -> impl Iterator<Item = (OsString, OsString)> {
     let found = |(name, file): (&str, &str)| {
         let path = policy.home.as_ref()?.join(file);

@@ -1,9 +1,9 @@
 //! Keeps the protected folders closed to other users.
 //!
-//! Landlock does not look at `chmod`, `chown` and access lists: a child may change them for any file of its user. It
-//! cannot read the data folder in this way, but it could open the folder to everybody else on the machine. So the rights
-//! of these folders, and of what lies directly in them, are noted before the first child starts, watched for as long as
-//! children may run, and put back at once when they change.
+//! Landlock does not check `chmod`, `chown` and access lists, so a child may change them for any file of its user. The
+//! child still cannot read the data folder, but it could open the folder to every other user of the machine. The
+//! permissions of these folders and their direct entries are therefore recorded before the first child starts. They are
+//! watched for as long as children may run, and restored at once when they change.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,10 +16,10 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fc
 
 pub(super) use watch::Watch;
 
-/// The rights of other users: those of the group and of everybody.
+/// The permission bits of group and others.
 const OF_OTHERS: u32 = 0o077;
 
-/// The rights of a file or folder.
+/// The permissions of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FilePermissions {
     mode: u32,
@@ -41,12 +41,12 @@ struct ProtectedFolder {
 pub(super) struct ProtectedFolderSet(Vec<ProtectedFolder>);
 
 impl ProtectedFolderSet {
-    /// Notes the rights of those folders that there are.
+    /// Records the permissions of the folders that exist.
     pub(super) fn of(folders: &[PathBuf]) -> Self {
         Self(folders.iter().filter_map(|folder| ProtectedFolder::of(folder).ok()).collect())
     }
 
-    /// Puts back what has changed since.
+    /// Restores the permissions that have changed since.
     pub(super) fn restore(&self) {
         for sealed in &self.0 {
             match sealed.restore() {
@@ -78,8 +78,9 @@ impl ProtectedFolder {
         Ok(Self { path: path.to_owned(), folder, rights, entries })
     }
 
-    /// Puts back what has changed, and returns how many files and folders that were. Newer files are closed as well and do
-    /// not count: no command can make one here, so this process has, with the rights that new files get.
+    /// Restores changed permissions, and returns the number of files and folders concerned. Newer files are closed as
+    /// well but not counted. No command can make a file here, so this process has made them, with the default
+    /// permissions.
     fn restore(&self) -> io::Result<usize> {
         let mut changed = 0;
         let now = FilePermissions::of(&self.folder.metadata()?);
@@ -87,7 +88,7 @@ impl ProtectedFolder {
             fchown(&self.folder, Some(Uid::from_raw(self.rights.uid)), Some(Gid::from_raw(self.rights.gid)))?;
         }
         if now != self.rights {
-            // Also after a change of the owner, which takes some rights away.
+            // The mode is also restored after a change of the owner, which clears some bits.
             fchmod(&self.folder, Mode::from_raw_mode(self.rights.mode))?;
             changed += 1;
         }
@@ -103,14 +104,14 @@ impl ProtectedFolder {
     fn restore_entry(&self, name: &std::ffi::CStr) -> io::Result<bool> {
         let known = match statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(known) => known,
-            // Files come and go while it is looked at.
+            // Files may appear and disappear during the check.
             Err(rustix::io::Errno::NOENT) => return Ok(false),
             Err(error) => return Err(error.into()),
         };
         let kind = FileType::from_raw_mode(known.st_mode);
         let now = FilePermissions { mode: known.st_mode & 0o7777, uid: known.st_uid, gid: known.st_gid };
         let wanted = self.wanted(name, now);
-        // A link has no rights of its own, and is followed nowhere.
+        // A link has no permissions of its own and is not followed.
         if now == wanted || kind == FileType::Symlink {
             return Ok(false);
         }
@@ -123,7 +124,8 @@ impl ProtectedFolder {
         Ok(self.entries.contains_key(name))
     }
 
-    /// The rights that an entry had at first. One that is newer is the folder's owner's; in a closed folder it is closed.
+    /// Returns the permissions that an entry had at first. A newer entry belongs to the folder's owner, and is closed
+    /// if the folder is.
     fn wanted(&self, name: &std::ffi::CStr, now: FilePermissions) -> FilePermissions {
         let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name.to_bytes());
         let is_closed = self.rights.mode & OF_OTHERS == 0;
@@ -154,7 +156,7 @@ mod watch {
 
     use super::ProtectedFolderSet;
 
-    /// Puts back what changes, at once. Ends when it is dropped.
+    /// The watch that restores changed permissions at once. It ends when it is dropped.
     #[derive(Debug)]
     pub(in super::super) struct Watch {
         seal: Arc<ProtectedFolderSet>,
@@ -170,10 +172,10 @@ mod watch {
     }
 
     impl Watch {
-        /// Begins to watch. Where the system does not tell of changes, they are looked for at the end of each child only.
+        /// Begins to watch. If the system reports no changes, permissions are checked only at the end of each child.
         pub(in super::super) fn over(folders: &[std::path::PathBuf]) -> Self {
             let seal = Arc::new(ProtectedFolderSet::of(folders));
-            // Without a folder there is nothing that would end the thread.
+            // Without a folder no event would end the thread.
             let events = (!seal.0.is_empty()).then(|| Events::of(&seal)).transpose();
             let events = events
                 .inspect_err(|error| tracing::warn!("protected folders cannot be watched: {error}"))
@@ -181,7 +183,7 @@ mod watch {
             Self { seal, _events: events }
         }
 
-        /// What is watched.
+        /// Returns the watched folders.
         pub(in super::super) fn seal(&self) -> Arc<ProtectedFolderSet> {
             Arc::clone(&self.seal)
         }
@@ -202,7 +204,7 @@ mod watch {
         }
     }
 
-    /// The life of the thread: each event is a change, or the end of a watch.
+    /// Runs the thread: each event is a change, or the end of a watch.
     fn put_back(inotify: &OwnedFd, seal: &ProtectedFolderSet, has_ended: &AtomicBool) {
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(inotify, &mut buffer);
@@ -210,7 +212,7 @@ mod watch {
             let event = reader.next().map(drop);
             match event {
                 Ok(()) if has_ended.load(Ordering::Acquire) => return,
-                // One look is enough for several at once.
+                // One restore is enough for several events at once.
                 Ok(()) if !reader.is_buffer_empty() => {}
                 Ok(()) => seal.restore(),
                 Err(rustix::io::Errno::INTR) => {}
@@ -222,7 +224,7 @@ mod watch {
     impl Drop for Events {
         fn drop(&mut self) {
             self.has_ended.store(true, Ordering::Release);
-            // The end of a watch is an event, which wakes the thread. Without a watch there is nothing to wake it.
+            // The end of a watch is an event, which wakes the thread. Without a watch nothing can wake the thread.
             let wakes = |watch: &i32| inotify::remove_watch(&self.inotify, *watch).is_ok();
             let is_woken = self.watched.iter().filter(|watch| wakes(watch)).count() > 0;
             if let Some(thread) = self.thread.take().filter(|_| is_woken) {
@@ -238,17 +240,17 @@ mod watch {
 
     use super::ProtectedFolderSet;
 
-    /// Says what to put back at the end of each child.
+    /// The recorded permissions, which are restored at the end of each child.
     #[derive(Debug)]
     pub(in super::super) struct Watch(Arc<ProtectedFolderSet>);
 
     impl Watch {
-        /// Notes the rights of the folders.
+        /// Records the permissions of the folders.
         pub(in super::super) fn over(folders: &[std::path::PathBuf]) -> Self {
             Self(Arc::new(ProtectedFolderSet::of(folders)))
         }
 
-        /// What was noted.
+        /// Returns the recorded folders.
         pub(in super::super) fn seal(&self) -> Arc<ProtectedFolderSet> {
             Arc::clone(&self.0)
         }

@@ -1,7 +1,7 @@
-//! Which files children may reach: a list of paths, each with what is allowed below it.
+//! The files that children may access: a list of paths, each with the right below it.
 //!
-//! Landlock grants whole trees and cannot take a part out again. Where a protected path lies inside a granted
-//! folder, the folder's entries are granted one by one instead, without the protected one.
+//! Landlock grants whole trees and cannot exclude a part again. If a protected path lies inside a granted folder, the
+//! folder's entries are granted one by one instead, without the protected one.
 
 use std::path::{Path, PathBuf};
 
@@ -9,35 +9,35 @@ use super::SandboxPolicy;
 use super::environment::ROOTS;
 use super::private_tmp::FOLDERS;
 
-/// What is allowed below a path.
+/// The right below a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PathRight {
     /// Reading and running.
     Read,
-    /// Everything.
+    /// All access.
     Write,
     /// Reading and writing, for devices.
     Device,
-    /// Listing folders: names, no contents.
+    /// Listing folders: names, without contents.
     List,
 }
 
-/// One path and what is allowed below it.
+/// One path and the right below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathGrant {
     pub(super) path: PathBuf,
     pub(super) right: PathRight,
 }
 
-/// All grants, and what is worth telling about them.
+/// All grants, and notes about them for people.
 #[derive(Debug, Default)]
 pub(super) struct PathGrants {
     pub(super) list: Vec<PathGrant>,
     pub(super) notes: Vec<String>,
 }
 
-/// Programs, libraries and settings of the system. `/proc` is here because much does not run without it;
-/// what is secret in it (`environ`, `mem`, `fd` … of processes outside) is guarded by the domain itself.
+/// Programs, libraries and settings of the system. `/proc` is included because much does not run without it. The
+/// Landlock domain itself guards the secrets in it (`environ`, `mem`, `fd` … of processes outside).
 const SYSTEM: [&str; 14] = [
     "/usr",
     "/bin",
@@ -57,7 +57,7 @@ const SYSTEM: [&str; 14] = [
 
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Secrets of the machine inside the system's folders, of interest where the runtime runs as root.
+/// Secrets of the machine inside the system's folders, which matter where the runtime runs as root.
 const SECRETS: [&str; 8] = [
     "/etc/shadow",
     "/etc/shadow-",
@@ -69,7 +69,7 @@ const SECRETS: [&str; 8] = [
     "/etc/sudoers.d",
 ];
 
-/// Toolchains and harmless settings in the home folder; folders that also hold keys are listed in parts.
+/// Toolchains and harmless settings in the home folder. Folders that also hold keys are listed in parts.
 const TOOLCHAINS: [&str; 42] = [
     ".cargo/bin",
     ".cargo/registry",
@@ -115,10 +115,10 @@ const TOOLCHAINS: [&str; 42] = [
     ".config/git/ignore",
 ];
 
-/// Folders of the home folder in which programs of all kinds keep what is theirs.
+/// Folders of the home folder in which programs of all kinds keep their files.
 const SHARED: [&str; 6] = [".local", ".local/share", ".config", ".cache", ".cargo", ".ssh"];
 
-/// What a folder holds that is the root of a toolchain, one of these at least.
+/// The entries that mark a folder as the root of a toolchain; one is enough.
 const ROOT_MARKS: [&str; 9] = [
     "pyvenv.cfg",
     "conda-meta",
@@ -145,13 +145,13 @@ pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> PathGrants {
     allow(search_path(policy), PathRight::Read);
     allow(policy.read.clone(), PathRight::Read);
     allow(policy.write.clone(), PathRight::Write);
-    // Not the folder itself: its lock says that its owner lives.
+    // Not the folder itself, because its lock shows that the owner is alive.
     allow(FOLDERS.map(|name| private.join(name)).to_vec(), PathRight::Write);
     allow(vec![policy.workspace.clone()], PathRight::Write);
     grants
 }
 
-/// The usual folders of toolchains, those that the environment names, and those whose programs are in `PATH`.
+/// Returns the usual folders of toolchains, those that variables name, and those whose programs are in `PATH`.
 fn toolchains(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let usual = policy.home.iter().flat_map(|home| TOOLCHAINS.iter().map(|name| home.join(name)));
     let variable = |name: &str| policy.environment.iter().find(|(known, _)| known == name);
@@ -164,15 +164,15 @@ fn toolchains(policy: &SandboxPolicy) -> Vec<PathBuf> {
     usual.chain(named).chain(behind).collect()
 }
 
-/// The folders programs are looked for in, unless they hold much else.
+/// Returns the folders of `PATH`, except those that hold much else.
 fn search_path(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let path = policy.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
     let folders = path.into_iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute());
     folders.filter(|folder| is_narrow(policy, folder)).collect()
 }
 
-/// Returns whether neither the home folder nor the workspace lies in a folder, nor is it one of those in which
-/// programs of all kinds keep what is theirs, keys included.
+/// Reports whether a folder holds neither the home folder nor the workspace. The folder must also not be one in which
+/// programs of all kinds keep their files, keys included.
 fn is_narrow(policy: &SandboxPolicy, folder: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
     let is_above = |path: &Path| path.starts_with(&folder);
@@ -181,7 +181,7 @@ fn is_narrow(policy: &SandboxPolicy, folder: &Path) -> bool {
     !is_above(&policy.workspace) && !home.is_some_and(is_above) && !home.is_some_and(is_shared)
 }
 
-/// The root of the toolchain whose programs are in that folder of `PATH`: its libraries lie beside them.
+/// Returns the root of the toolchain whose programs are in a folder of `PATH`, because its libraries lie beside them.
 fn root_of(policy: &SandboxPolicy, programs: &Path) -> Option<PathBuf> {
     let programs = programs.canonicalize().ok()?;
     let root = programs.parent().filter(|root| is_narrow(policy, root))?;
@@ -194,7 +194,7 @@ fn root_of(policy: &SandboxPolicy, programs: &Path) -> Option<PathBuf> {
 }
 
 impl PathGrants {
-    /// Grants a path that exists; others are passed over.
+    /// Grants a path that exists; other paths are skipped.
     fn allow(&mut self, path: &Path, right: PathRight, closed: &[PathBuf]) {
         let Ok(path) = path.canonicalize() else { return };
         if closed.iter().any(|closed| path.starts_with(closed)) {
@@ -207,7 +207,7 @@ impl PathGrants {
         }
     }
 
-    /// Grants the entries of a folder that holds something closed.
+    /// Grants the entries of a folder that contains a closed path.
     fn around(&mut self, folder: &Path, right: PathRight, closed: &[PathBuf]) {
         if right == PathRight::Write {
             let folder = folder.display();
@@ -219,7 +219,7 @@ impl PathGrants {
         self.list.push(PathGrant { path: folder.to_owned(), right: PathRight::List });
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         for entry in entries.flatten() {
-            // A link may lead anywhere; what it leads to needs a grant of its own.
+            // A link may lead anywhere; its target needs a grant of its own.
             if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
                 self.allow(&entry.path(), right, closed);
             }

@@ -1,22 +1,22 @@
-//! How much of the machine a child may use.
+//! The resource limits of a child.
 //!
-//! The limits are the kernel's (`setrlimit`). They are those of one process each, but for the number of processes,
-//! which is counted by user. A child is held before its first instruction until they are set, so that nothing it
-//! starts is without them.
+//! The limits are the kernel's (`setrlimit`). Each applies to one process, except for the number of processes, which
+//! counts by user. A child is held before its first instruction until the limits are set, so that all its descendants
+//! have them.
 
-/// Limits of a child and of everything it starts; `None` is no limit.
+/// The limits of a child and all its descendants; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildLimits {
-    /// Time of the processor that one process may use, in seconds. Not for MCP servers, which run for as long as the
-    /// agent does.
+    /// The processor time of one process, in seconds. MCP servers have no such limit, because they run for as long as
+    /// the agent.
     pub cpu_seconds: Option<u64>,
-    /// Memory that one process may fill, in bytes.
+    /// The memory of one process, in bytes.
     pub memory_bytes: Option<u64>,
-    /// The largest file that may be written, in bytes.
+    /// The maximum size of a written file, in bytes.
     pub file_bytes: Option<u64>,
-    /// Processes and threads that children may add to those of the machine. The kernel does not hold root to it.
+    /// The number of processes and threads that children may add to those of the machine. The kernel exempts root.
     pub processes: Option<u64>,
-    /// Files that one process may have open.
+    /// The number of files that one process may have open.
     pub open_files: Option<u64>,
 }
 
@@ -25,14 +25,14 @@ impl ChildLimits {
     pub const NONE: Self =
         Self { cpu_seconds: None, memory_bytes: None, file_bytes: None, processes: None, open_files: None };
 
-    /// Returns whether there is none.
+    /// Reports whether there is no limit.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }
 }
 
 impl Default for ChildLimits {
-    /// Those of the configuration file.
+    /// Returns the defaults of the configuration file.
     fn default() -> Self {
         Self {
             cpu_seconds: Some(14_400),
@@ -44,7 +44,7 @@ impl Default for ChildLimits {
     }
 }
 
-/// For people, for example `16 GiB of memory, 4096 processes more`.
+/// Formats the limits for people, for example `16 GiB of memory, 4096 processes more`.
 impl std::fmt::Display for ChildLimits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let bytes = |bytes: u64| match bytes {
@@ -75,10 +75,10 @@ mod linux {
 
     use super::ChildLimits;
 
-    /// Seconds between being told that the time is used up and being killed.
+    /// The seconds between the signal that the time is used up and the kill.
     const LAST_SECONDS: u64 = 5;
 
-    /// Sets the limits of a process. What it has already may be less; it never becomes more.
+    /// Sets the limits of a process. An existing lower limit stays.
     pub(in super::super) fn set(process: Pid, limits: &ChildLimits) -> io::Result<()> {
         let processes = limits.processes.map(|more| on_this_machine().saturating_add(more));
         let wanted = [
@@ -98,7 +98,7 @@ mod linux {
         Ok(())
     }
 
-    /// Processes and threads of all users: the kernel counts those of one user, which are fewer.
+    /// Returns the number of processes and threads of all users. The kernel counts those of one user, which are fewer.
     fn on_this_machine() -> u64 {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let all = load.split_whitespace().nth(3).and_then(|tasks| tasks.split_once('/')?.1.parse().ok());

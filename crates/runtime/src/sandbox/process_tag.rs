@@ -19,13 +19,13 @@ use rustix::process::{
 };
 use uuid::Uuid;
 
-/// The maximum search for survivors while a caller waits.
+/// The maximum duration of the search for survivors while a caller waits.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The maximum search for survivors while other work waits.
+/// The maximum duration of the search for survivors while other work waits.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 
-/// The maximum search for survivors after that, while no caller waits.
+/// The maximum duration of the search for survivors after that, while no caller waits.
 const AT_LEISURE: Duration = Duration::from_secs(600);
 
 /// The time for killed processes to disappear and for new ones to appear.

@@ -1,8 +1,8 @@
-//! Removing a folder that commands have filled, however deep.
+//! The removal of a folder that commands have filled, however deep.
 //!
-//! `std::fs::remove_dir_all` calls itself for every level and keeps each open: folders in folders by the ten thousand,
-//! which a command makes in a second, overflow the stack and end the process. Here the folders in a folder are moved
-//! to the top and emptied there, so that there are never more than two levels to look at.
+//! `std::fs::remove_dir_all` calls itself for every level and keeps each level open. A command can nest ten thousand
+//! folders in a second, which would overflow the stack and end the process. This module moves inner folders to the top
+//! and empties them there, so that there are never more than two levels.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -16,10 +16,10 @@ use uuid::Uuid;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Removes a folder and all that is in it; links are removed, not followed. Nobody may change it meanwhile.
+/// Removes a folder and all its contents. Links are removed, not followed. No other process may change it meanwhile.
 ///
 /// # Errors
-/// The system's error, or that it has taken `until` then. What was removed is gone.
+/// The system's error, or a timeout if the removal was not done by `until`. Removed entries stay removed.
 pub(super) fn remove(path: &Path, until: Option<Instant>) -> io::Result<()> {
     let top = match openat(CWD, path, FOLDER, Mode::empty()) {
         Err(Errno::ACCESS) => {
@@ -29,14 +29,14 @@ pub(super) fn remove(path: &Path, until: Option<Instant>) -> io::Result<()> {
         opened => opened,
     }?;
     let mut folders = remove_files(top.as_fd(), until)?;
-    // No name that is there already.
+    // A fresh prefix cannot collide with an existing name.
     let (prefix, mut moved) = (Uuid::now_v7().simple().to_string(), 0_u64);
     while let Some(name) = folders.pop() {
         let folder = open(top.as_fd(), &name)?;
         for inner in remove_files(folder.as_fd(), until)? {
             let aside = CString::new(format!("{prefix}-{moved}"))?;
             moved += 1;
-            // One that may not be written cannot be moved.
+            // A folder without write permission cannot be moved.
             chmodat(&folder, &inner, Mode::RWXU, AtFlags::empty())?;
             renameat(&folder, &inner, &top, &aside)?;
             folders.push(aside);
@@ -52,7 +52,7 @@ fn open(top: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     Ok(openat(top, name, FOLDER, Mode::empty())?)
 }
 
-/// Removes everything but the folders, and names these.
+/// Removes every entry but the folders, and returns the folders' names.
 fn remove_files(folder: BorrowedFd<'_>, until: Option<Instant>) -> io::Result<Vec<CString>> {
     let mut folders = Vec::new();
     for entry in Dir::read_from(folder)? {
@@ -77,7 +77,7 @@ fn check(until: Option<Instant>) -> io::Result<()> {
     }
 }
 
-/// Not every file system says it in its lists.
+/// Returns the kind of an entry, because not every file system includes it in listings.
 fn kind(folder: BorrowedFd<'_>, name: &CStr, listed: FileType) -> io::Result<FileType> {
     Ok(match listed {
         FileType::Unknown => {

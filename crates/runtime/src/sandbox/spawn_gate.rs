@@ -1,9 +1,11 @@
 //! Holds a child until its limits are set.
 //!
-//! A limit can be set for another process only once there is one. So what is started first is a shell that waits for a
-//! line; its limits are set, the line is written, and it becomes the program. The line comes through a pipe whose other
-//! end this process alone has: where this process dies, however it dies, the shell reads the end and is gone. (A shell
-//! that stops itself outlives its server, and whoever lets it go on starts the program without its limits.)
+//! A limit can be set only for a process that exists. The first program is therefore a shell that waits for a line. Its
+//! limits are set, the line is written, and the shell becomes the program.
+//!
+//! The line comes through a pipe whose other end only this process has. If this process dies in any way, the shell
+//! reads the end of the pipe and exits. (A shell that stops itself would outlive its server, and any process that
+//! continues the shell would start the program without its limits.)
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeWriter, Write};
@@ -16,18 +18,18 @@ use rustix::fs::Access;
 
 const SHELL: &str = "/bin/sh";
 
-/// Where the shell reads the line. It has one digit because some shells know no others.
+/// The descriptor from which the shell reads the line. It has one digit because some shells know no others.
 const DESCRIPTOR: i32 = 9;
 
-/// The names are the shell's own; the program is not told of them.
+/// The script unsets the shell's own variables, so that the program does not inherit them.
 const SCRIPT: &str =
     r#"read -r longhaul_gate <&9 || exit 1; exec 9<&-; unset longhaul_gate PWD OLDPWD SHLVL; exec "$0" "$@""#;
 
-/// The end of the pipe that lets a held child go. Dropping it ends the child.
+/// The end of the pipe that releases a held child. Dropping it ends the child.
 #[derive(Debug)]
 pub(super) struct SpawnGate(PipeWriter);
 
-/// The program that is started in the place of `program`, and the arguments before its own.
+/// Builds the command of the shell that becomes `program`, and the gate that holds the shell.
 ///
 /// # Errors
 /// The system's error.
@@ -40,29 +42,29 @@ pub(super) fn command(program: &OsStr) -> io::Result<(Command, SpawnGate)> {
     Ok((command, SpawnGate(writer)))
 }
 
-/// Returns whether there is a shell to do it with.
+/// Reports whether there is a shell for the gate.
 pub(super) fn is_possible() -> bool {
     Path::new(SHELL).exists()
 }
 
 impl SpawnGate {
-    /// Lets the child go.
+    /// Releases the child.
     ///
     /// # Errors
-    /// The system's error. The child has to be killed then.
+    /// The system's error. The child must be killed then.
     pub(super) fn open(mut self) -> io::Result<()> {
         match self.0.write_all(b"\n") {
-            // It was killed before.
+            // The child was killed before.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written,
         }
     }
 }
 
-/// Returns whether a program is there to be run: the shell's word for it comes too late for an error of ours.
+/// Checks that a program exists and can be run, because the shell reports that too late for an error of ours.
 ///
 /// # Errors
-/// Not found, or not to be run.
+/// The program was not found or cannot be run.
 pub(super) fn look_for(program: &OsStr, path: Option<&OsString>, directory: &Path) -> io::Result<()> {
     let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
         vec![directory.join(program)]

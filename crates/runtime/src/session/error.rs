@@ -58,7 +58,6 @@ impl SessionError {
         match self {
             Self::Store(StoreError::NotFound(_)) | Self::NotFound(_) => ErrorCode::NotFound,
             Self::Store(StoreError::QueueFull(_)) => ErrorCode::QueueFull,
-            // A session that another node owns is a conflict: the client retries there or later.
             Self::Store(
                 StoreError::Conflict(_)
                 | StoreError::Fenced(_)

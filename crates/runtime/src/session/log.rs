@@ -28,7 +28,7 @@ pub(super) struct LoadedSession {
 /// Reads the whole log of a session.
 ///
 /// # Errors
-/// Those of the store.
+/// The errors of the store.
 pub async fn whole_log(store: &SharedStore, id: &SessionId) -> Result<Vec<Event>, StoreError> {
     let mut pages = LogPageReader::of(store, id);
     let mut log = pages.next().await?;

@@ -46,7 +46,7 @@ impl Session {
     /// Gives a standing order another text and returns the order. The model sees the change before its next step.
     ///
     /// # Errors
-    /// Those of [`Session::pin_order`]; [`SessionError::Order`] if the order does not exist or is inactive, or if
+    /// The errors of [`Session::pin_order`]; [`SessionError::Order`] if the order does not exist or is inactive, or if
     /// another one has that text.
     pub async fn edit_order(
         &self,

@@ -117,6 +117,7 @@ impl Runtime {
     pub async fn use_settings(&self, file: SettingsFile) -> std::io::Result<SettingsOverrides> {
         let _alone = self.house.steering.changing.write().await;
         let read = file.read();
+        // The file is set before a read error is returned: the next change then replaces the damaged file.
         let _ = self.house.steering.file.set(file);
         let mut choices = read?;
         let governed = loop {
@@ -271,6 +272,7 @@ impl RuntimeInner {
             }
             Err(error) => {
                 let mut agent = Agent::clone(&self.steering.usual().0);
+                // The substitute must not continue a run that the missing agent began.
                 agent.rules.recovery = RunRecovery::Rest;
                 AgentBinding { agent: Arc::new(agent), missing: Some(error.to_string()) }
             }

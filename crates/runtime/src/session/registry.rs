@@ -64,7 +64,7 @@ impl SessionRegistry {
     /// Puts an opened session into its entry.
     ///
     /// # Errors
-    /// Those of [`SessionRegistry::admits`], because the opening may have taken long.
+    /// The errors of [`SessionRegistry::admits`], because the opening may have taken long.
     pub(super) fn put(
         &self,
         id: &SessionId,

@@ -179,7 +179,7 @@ impl Runtime {
     /// Returns the session of an id as [`Runtime::create_as`] does, with a named agent.
     ///
     /// # Errors
-    /// Those of [`Runtime::create_in`]; [`SessionError::Log`].
+    /// The errors of [`Runtime::create_in`]; [`SessionError::Log`].
     pub async fn create_as_in(
         &self,
         id: SessionId,
@@ -286,7 +286,7 @@ impl Runtime {
     /// Creates a session as [`Runtime::fork`] does, under an id of the caller's. A retry gets the same session.
     ///
     /// # Errors
-    /// Those of [`Runtime::fork`].
+    /// The errors of [`Runtime::fork`].
     pub async fn fork_as(
         &self,
         fork_id: SessionId,
@@ -460,7 +460,7 @@ impl RuntimeInner {
             survival: Mutex::default(),
         });
         let run = Run::new(Arc::new(seat.agent.settings()), history);
-        // Boxed: a future holds every value that moves through it once more.
+        // Boxed, because a future holds another copy of every value that moves through it.
         let driver = Box::new(SessionDriver::new(run, seat.agent, Arc::clone(&shared), lease, messages));
         let session = Session::new(shared);
         // Recovery must be the first input that the driver handles.

@@ -1,4 +1,4 @@
-//! The hook that a message passes before it is queued.
+//! The hook that runs on a message before the message is queued.
 
 use longhaul_core::ids::{QueueId, SessionId};
 use longhaul_core::message::Part;
@@ -10,11 +10,11 @@ use crate::agent::Agent;
 use crate::clock::now_ms;
 use crate::hooks::{HookEvent, UserPromptSubmitRequest, marked};
 
-/// The longest reason that is passed on, in characters.
+/// The maximum length of a hook's reason, in characters.
 const MAX_REASON_CHARS: usize = 4_000;
 
 impl Session {
-    /// The message with what the hook adds to it.
+    /// Returns the message's parts with the hook's addition.
     ///
     /// # Errors
     /// [`SessionError::Refused`].
@@ -24,11 +24,11 @@ impl Session {
 }
 
 impl Runtime {
-    /// Leaves a message in the queue of a session that another process has. The rules are those of the session's agent,
-    /// as this process knows it.
+    /// Leaves a message in the queue of a session that another process owns. The message follows the rules of the
+    /// session's agent, as this process knows it.
     ///
     /// # Errors
-    /// As [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn leave_message(
         &self,
         id: &SessionId,

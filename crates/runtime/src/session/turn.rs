@@ -17,10 +17,10 @@ use super::{RunOutcome, Session, SessionError};
 use crate::event_bus::{EventReceiver, RecvError, TryRecvError};
 use crate::session_event::{MessageSource, SessionEvent};
 
-/// A turn of a session that goes on: a stream of its events, which ends with the turn.
+/// A turn in progress: a stream of its events, which ends with the turn.
 ///
-/// The turn does not depend on its stream being read. To drop it stops nothing; [`Session::cancel`] does. The stream
-/// ends with an error if the turn failed, so that `event?` is enough to notice.
+/// The turn does not depend on its stream being read. Dropping the stream stops nothing; [`Session::cancel`] does. The
+/// stream ends with an error if the turn failed, so that `event?` is enough to notice.
 ///
 /// ```
 /// use longhaul::prelude::*;
@@ -46,7 +46,7 @@ pub struct Turn {
     session: Session,
     events: BoxStream<'static, Result<SessionEvent, TurnError>>,
     output: TurnOutput,
-    /// Set if events are gone that the output is made of.
+    /// True if events were lost that the output is made of.
     has_missed: bool,
     failure: Option<TurnError>,
 }
@@ -65,7 +65,7 @@ pub struct TurnOutput {
     pub end: Option<RunEnd>,
 }
 
-/// A turn failed.
+/// The failure of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnError {
@@ -78,21 +78,21 @@ pub enum TurnError {
 }
 
 impl Session {
-    /// Sends a text and returns the turn that it begins. The message is durable when this returns; a busy session takes it
-    /// at its next step.
+    /// Sends a text and returns the turn that the text begins. The message is durable when this function returns, and a
+    /// busy session takes it at its next step.
     ///
     /// # Errors
-    /// As [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn turn(&self, text: impl Into<String>) -> Result<Turn, SessionError> {
         self.turn_with(vec![Part::text(text)]).await
     }
 
-    /// As [`Session::turn`], with a message of several parts.
+    /// Sends a message of several parts and returns the turn, as [`Session::turn`] does.
     ///
     /// # Errors
-    /// As [`Session::send`].
+    /// The errors of [`Session::send`].
     pub async fn turn_with(&self, parts: Vec<Part>) -> Result<Turn, SessionError> {
-        // Before the message is sent: nothing of the turn may be missed.
+        // Watching begins before the message is sent, so that no event of the turn is missed.
         let announcements = self.watch();
         let sent = self.send(parts).await?;
         let session = self.clone();
@@ -106,7 +106,7 @@ impl Session {
             is_taken: false,
             is_over: false,
         };
-        // A stream that has ended may be asked again.
+        // A stream that has ended may be polled again.
         let events = stream::unfold(progress, |mut progress| async move {
             let event = progress.next().await?;
             Some((event, progress))
@@ -130,10 +130,10 @@ impl Turn {
         StreamExt::next(self).await
     }
 
-    /// Waits until the turn is over, and returns what it has come to.
+    /// Waits until the turn is over, and returns its output.
     ///
     /// # Errors
-    /// [`TurnError`] if the turn failed. What was said until then stands in the session.
+    /// [`TurnError`] if the turn failed. The session keeps the messages until then.
     pub async fn finish(mut self) -> Result<TurnOutput, TurnError> {
         while self.next().await.is_some() {}
         if let Some(failure) = self.failure {
@@ -186,7 +186,7 @@ impl TurnOutput {
     }
 }
 
-/// The newest answer of the model, with the pieces that it was paused in.
+/// Returns the model's newest answer, joined from the pieces in which it was paused.
 fn final_answer(history: &History) -> String {
     let mut pieces = Vec::new();
     for entry in history.entries().iter().rev() {
@@ -206,12 +206,12 @@ struct TurnProgress {
     announcements: EventReceiver,
     /// The turn's message.
     queue_id: QueueId,
-    /// Answers once nothing goes on in the session any more: the end of the turn where announcements are lost, and where
-    /// a cancel leaves its message in the queue.
+    /// The future that resolves once the session is at rest. It ends the turn if announcements are lost, or if a cancel
+    /// leaves the message in the queue.
     settled: Option<BoxFuture<'static, Result<RunOutcome, SessionError>>>,
     last: RunOutcome,
     failure: Option<TurnError>,
-    /// Set once the message is in the conversation.
+    /// True once the message is in the conversation.
     is_taken: bool,
     is_over: bool,
 }
@@ -240,11 +240,11 @@ impl TurnProgress {
         }
     }
 
-    /// The next event; `None` if there is something else to look at first.
+    /// Returns the next event; `None` if another condition must be checked first.
     async fn next_item(&mut self) -> Option<TurnStreamItem> {
         let received = match &mut self.settled {
             Some(settled) => tokio::select! {
-                // What was announced before the session came to rest comes first.
+                // Announcements before the rest must be delivered first.
                 biased;
                 received = self.announcements.recv() => received,
                 outcome = settled => {

@@ -1,4 +1,4 @@
-//! A call of the model that is going on, its repetitions included: the conventions see one operation.
+//! A model call in progress, its repetitions included, because the conventions count one operation.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::export::TelemetryExporter;
 use super::span::{AttributeValue, OperationKind, OperationSpan};
 use super::{content, identifier, names};
 
-/// A call that is going on.
+/// The span of a model call in progress.
 #[derive(Debug)]
 pub(super) struct ModelCallSpan {
     pub(super) open: OperationSpan,
@@ -22,17 +22,17 @@ pub(super) struct ModelCallSpan {
     finish: Option<ModelStopReason>,
     response_id: Option<String>,
     response_model: Option<String>,
-    /// What was answered, as JSON, where content is told.
+    /// The answer as JSON, if content is captured.
     output: Option<String>,
 }
 
-/// What metrics are made of.
+/// The values that the metrics of one call are made of.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "telemetry"), expect(dead_code, reason = "without the feature nobody measures"))]
 pub(super) struct ModelCallMetrics<'a> {
     pub(super) kind: OperationKind,
     pub(super) provider: &'a str,
-    /// As it was requested: the server's word for it would give it as many time series as it likes.
+    /// The requested model. A server's own name for it could create any number of time series.
     pub(super) model: &'a str,
     pub(super) error: Option<&'a str>,
     pub(super) seconds: f64,
@@ -59,12 +59,13 @@ impl ModelCallSpan {
         }
     }
 
-    /// Returns whether it asks for an answer, not for a count.
+    /// Reports whether the call asks for an answer and not for a count.
     pub(super) fn is_chat(&self) -> bool {
         self.kind == OperationKind::Chat
     }
 
-    /// The same request will go out once more, the how-manieth time: nothing has failed yet.
+    /// Notes that the same request will be sent again as number `attempt`. The call has not failed yet.
+    // A repetition clears the failed attempt: the span reports the outcome of the last one.
     pub(super) fn retried(&mut self, attempt: u32) {
         self.open.forgive();
         self.retries = attempt.into();
@@ -87,14 +88,14 @@ impl ModelCallSpan {
         self.output = wants_content.then(|| content::answer(answer));
     }
 
-    /// What the provider has reported; the newest report counts.
+    /// Stores the usage that the provider reported. The newest report counts.
     pub(super) fn used(&mut self, usage: Option<&Usage>) {
         if let Some(usage) = usage {
             self.usage = Some(usage.clone());
         }
     }
 
-    /// It is over. What may change while it goes on is said only now: a name is said once.
+    /// Ends the span. Attributes that may change during the call are set only now, because each name is set once.
     pub(super) fn end(mut self, exporting: Option<&TelemetryExporter>) {
         self.describe_answer();
         if let Some(exporting) = exporting {
@@ -139,7 +140,7 @@ impl ModelCallSpan {
     }
 }
 
-/// Which model it is, in the names of now and before.
+/// Sets the attributes of the model, under the current and the earlier names.
 pub(super) fn describe_model(open: &OperationSpan, origin: &ModelOrigin) {
     let provider = names::provider(&origin.provider);
     open.set(names::PROVIDER, provider);
@@ -149,7 +150,7 @@ pub(super) fn describe_model(open: &OperationSpan, origin: &ModelOrigin) {
     open.set(names::LLM_MODEL, origin.model.as_str());
 }
 
-/// The parts of input and output are said only where there are any.
+/// Sets the attributes of usage. The parts of input and output are set only if they are not zero.
 pub(super) fn describe_usage(open: &OperationSpan, usage: &Usage) {
     open.set(names::INPUT_TOKENS, usage.input_tokens);
     open.set(names::OUTPUT_TOKENS, usage.output_tokens);
@@ -164,7 +165,7 @@ pub(super) fn describe_usage(open: &OperationSpan, usage: &Usage) {
     }
 }
 
-/// The conventions' word for it.
+/// Returns the conventions' word for a stop reason.
 fn reason(finish: ModelStopReason) -> &'static str {
     match finish {
         ModelStopReason::Stop => "stop",
@@ -175,7 +176,7 @@ fn reason(finish: ModelStopReason) -> &'static str {
     }
 }
 
-/// The id of an answer and the model that gave it, where the server says so and they look like that.
+/// Returns the id of an answer and its model, if the server reports them in the form of identifiers.
 fn said(envelope: Option<&RawJson>, requested: &str) -> (Option<String>, Option<String>) {
     let parsed = envelope.and_then(|envelope| serde_json::from_str(envelope.as_str()).ok());
     let object: serde_json::Value = parsed.unwrap_or_default();

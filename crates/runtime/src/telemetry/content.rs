@@ -1,20 +1,21 @@
-//! What was said, as the conventions write it: messages of parts, as JSON. Only where it is asked for.
+//! The content of messages as the conventions define it: messages of parts, as JSON. Only captured on request.
 
 use longhaul_core::message::{MediaPart, Message, ModelAnswer, Part, Role};
 use serde_json::{Value, json};
 
-/// The most of one text, in bytes.
+/// The maximum size of one text, in bytes.
 const MAX_TEXT_BYTES: usize = 32 << 10;
 
-/// The most of one call's messages, in bytes: spans wait in memory for their collector. The newest stay.
+/// The maximum size of one call's messages, in bytes, because spans wait in memory for their collector. The newest
+/// stay.
 const MAX_MESSAGES_BYTES: usize = 256 << 10;
 
-/// `gen_ai.system_instructions`.
+/// Returns the value of `gen_ai.system_instructions`.
 pub(super) fn instructions(system: &str) -> String {
     json!([{ "type": "text", "content": clipped(system) }]).to_string()
 }
 
-/// `gen_ai.input.messages`: the newest of them, as many as there is room for.
+/// Returns the value of `gen_ai.input.messages`: the newest messages, as many as there is room for.
 pub(super) fn messages<'a>(all: impl DoubleEndedIterator<Item = &'a Message>) -> String {
     let mut newest = Vec::new();
     let mut bytes = 0;
@@ -30,17 +31,17 @@ pub(super) fn messages<'a>(all: impl DoubleEndedIterator<Item = &'a Message>) ->
     format!("[{}]", newest.join(","))
 }
 
-/// `gen_ai.output.messages`.
+/// Returns the value of `gen_ai.output.messages`.
 pub(super) fn answer(answer: &ModelAnswer) -> String {
     json!([{ "role": "assistant", "parts": parts(&answer.parts) }]).to_string()
 }
 
-/// The text of a tool's result.
+/// Returns the text of a tool's result.
 pub(super) fn result(content: &[Part]) -> String {
     clipped(&content.iter().filter_map(Part::as_text).collect::<String>())
 }
 
-/// A text, no longer than is sent.
+/// Returns a text, clipped to the maximum size.
 pub(super) fn clipped(text: &str) -> String {
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     match text.len() - end {
@@ -82,7 +83,7 @@ fn part(part: &Part) -> Value {
     }
 }
 
-/// Named, not sent.
+/// Returns the name of a file instead of its bytes.
 fn file(media: &MediaPart, modality: &str) -> Value {
     json!({
         "type": "file",

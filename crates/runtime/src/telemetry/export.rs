@@ -1,4 +1,4 @@
-//! Spans and metrics of OpenTelemetry.
+//! The export of spans and metrics to OpenTelemetry.
 
 use std::sync::Mutex;
 
@@ -19,27 +19,27 @@ use super::names;
 use super::otlp::OtlpCollector;
 use super::span::{AttributeValue, OperationKind};
 
-/// Whether spans hold what was said: prompts, answers, arguments and results of tools.
+/// The capture of content in spans: prompts, answers, arguments and results of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentCapture {
-    /// They do not.
+    /// No content.
     #[default]
     LeftOut,
-    /// They do, clipped: 32 KiB of a text, 256 KiB of a call's messages, the newest.
+    /// Content, clipped to 32 KiB of a text and to the newest 256 KiB of a call's messages.
     Included,
 }
 
-/// What exports.
+/// The exporter of spans and metrics.
 #[derive(Debug)]
 pub(super) struct TelemetryExporter {
     tracer: SdkTracer,
     instruments: MetricInstruments,
     content: ContentCapture,
-    /// Where it goes, if that is ours to shut down.
+    /// The collector, if this exporter has to shut it down.
     own: Mutex<Option<OtlpCollector>>,
 }
 
-/// A span that is exported, in its context: baggage and parents included.
+/// An exported span, in its context with baggage and parents.
 #[derive(Clone, Debug)]
 pub(super) struct ExportedSpan(Context);
 
@@ -58,7 +58,7 @@ impl TelemetryExporter {
         }
     }
 
-    /// The same to a collector whose providers end with it.
+    /// Makes an exporter to a collector whose providers end with the exporter.
     pub(super) fn owning(collector: OtlpCollector, content: ContentCapture) -> Self {
         let exporting = Self::new(&collector.tracers, &collector.meters, content);
         Self { own: Mutex::new(Some(collector)), ..exporting }
@@ -71,6 +71,7 @@ impl TelemetryExporter {
         session_id: &str,
         parent: Option<&ExportedSpan>,
     ) -> ExportedSpan {
+        // The session is in the baggage, so that spans of tools and clients can carry its id.
         let session = || KeyValue::new(names::SESSION, session_id.to_owned());
         let above = match parent {
             Some(ExportedSpan(context)) => context.clone(),
@@ -105,7 +106,7 @@ impl TelemetryExporter {
         self.instruments.run(agent, seconds, calls, tools, error);
     }
 
-    /// Sends what waits.
+    /// Sends the data that still wait, if the collector is our own.
     pub(super) async fn close(&self) {
         let own = self.own.lock().ok().and_then(|mut own| own.take());
         if let Some(collector) = own {
@@ -119,7 +120,7 @@ impl ExportedSpan {
         self.0.span().set_attribute(KeyValue::new(name, exported(value)));
     }
 
-    /// Words of an error may quote what was said: its class is an attribute, and the status has no words.
+    /// Marks the span as failed. The text of an error may quote content, so only the error's class is exported.
     pub(super) fn fail(&self) {
         self.0.span().set_status(Status::error(""));
     }
@@ -141,7 +142,7 @@ fn exported(value: AttributeValue) -> opentelemetry::Value {
     }
 }
 
-/// Does the work in the context of a span.
+/// Runs a future in the context of a span.
 pub(super) fn within<F: Future>(exported: Option<ExportedSpan>, work: F) -> impl Future<Output = F::Output> {
     match exported {
         Some(ExportedSpan(context)) => Either::Left(work.with_context(context)),

@@ -1,17 +1,17 @@
-//! Names that a server gives: its word for an answer, and for the model that gave it.
+//! Identifiers from a server: the id of an answer, and the name of the answering model.
 //!
-//! They are told even where content is not, and a server can put anything there, also the prompt and the key that
-//! it was just sent. So only what looks like an identifier passes. The key itself is not known here; one that says
-//! what it is does not pass.
+//! They are exported even without content capture. A server can put any text there, such as the prompt or the key that
+//! it was just sent. Only texts in the form of an identifier pass. The key itself is unknown here, but a key with a
+//! well-known prefix does not pass.
 
-/// The longest identifier, in bytes.
+/// The maximum length of an identifier, in bytes.
 const MAX_BYTES: usize = 128;
 
-/// The longest name of a model that has nothing to do with the requested one, in bytes. Routers give such names.
+/// The maximum length of a model name unrelated to the requested one, in bytes. Routers return such names.
 const MAX_OTHER_MODEL_BYTES: usize = 64;
 
-/// What keys and tokens of well-known services begin with, in small letters. Wherever one stands, the whole is
-/// dropped: a lost `task-1` is cheaper than a key in somebody's traces.
+/// The prefixes, in lower case, of well-known services' keys and tokens. A text that contains one anywhere is dropped:
+/// a lost `task-1` is cheaper than a key in a trace.
 const KEY_MARKS: [&str; 21] = [
     "sk-",
     "sk_",
@@ -37,14 +37,14 @@ const KEY_MARKS: [&str; 21] = [
     "eyj",
 ];
 
-/// An identifier of the server's, if it is one.
+/// Returns a text of the server if it has the form of an identifier.
 pub(super) fn identifier(text: &str) -> Option<&str> {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte);
     let is_one = (1..=MAX_BYTES).contains(&text.len()) && text.bytes().all(is_legal) && !has_key_mark(text);
     is_one.then_some(text)
 }
 
-/// The server's name of the model, if it is the requested one's, or one like it, or a short one.
+/// Returns the server's model name if it is the requested name, a related one, or a short one.
 pub(super) fn model<'a>(text: &'a str, requested: &str) -> Option<&'a str> {
     if text == requested {
         return Some(text);
@@ -53,7 +53,7 @@ pub(super) fn model<'a>(text: &'a str, requested: &str) -> Option<&'a str> {
     identifier(text).filter(is_plausible)
 }
 
-/// Returns whether the one is a version of the other: `gpt-4o-2024-08-06` of `openai/gpt-4o`.
+/// Reports whether one name is a version of the other: `gpt-4o-2024-08-06` of `openai/gpt-4o`.
 fn are_related(one: &str, other: &str) -> bool {
     let bare = |name: &str| name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let (one, other) = (bare(one), bare(other));

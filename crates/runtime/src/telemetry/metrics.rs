@@ -1,4 +1,5 @@
-//! Metrics, with the buckets of the conventions where they state some. Where an instrument has replaced one of v1.41.0 both are kept.
+//! Metrics, with the conventions' buckets where the conventions state some. Where an instrument has replaced one of
+//! v1.41.0, both are kept.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
@@ -24,7 +25,7 @@ const TOKEN_BUCKETS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// Of a call and of a tool.
+/// The buckets for the duration of a model call and of a tool call.
 const SECONDS_BUCKETS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
@@ -34,19 +35,19 @@ const RUN_SECONDS_BUCKETS: [f64; 13] =
 const FIRST_CHUNK_BUCKETS: [f64; 16] =
     [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
 
-/// Calls and tools of one run.
+/// The buckets for the number of model calls and tool calls in one run.
 const TIMES_BUCKETS: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 
 #[derive(Debug)]
 pub(super) struct MetricInstruments {
     inference_seconds: Histogram<f64>,
-    /// Of calls before [`Self::inference_seconds`], and still of those that ask for no answer.
+    /// The name before [`Self::inference_seconds`], which still holds calls that ask for no answer.
     operation_seconds: Histogram<f64>,
     first_chunk: Histogram<f64>,
     first_chunk_before: Histogram<f64>,
     input_tokens: Histogram<u64>,
     output_tokens: Histogram<u64>,
-    /// Replaced by the two above and the counters.
+    /// The earlier name of the two histograms above and the counters.
     tokens_before: Histogram<u64>,
     used: [Counter<u64>; 5],
     tool_seconds: Histogram<f64>,
@@ -98,6 +99,7 @@ impl MetricInstruments {
         let mut about = vec![
             KeyValue::new(names::OPERATION, figures.kind.as_str()),
             KeyValue::new(names::PROVIDER, figures.provider.to_owned()),
+            // Not the model of the answer: a server would then decide how many time series there are (decision 15).
             KeyValue::new(names::REQUEST_MODEL, figures.model.to_owned()),
         ];
         self.tokens(figures, &about);

@@ -1,6 +1,6 @@
-//! Names of attributes. Those of `gen_ai.*` are from open-telemetry/semantic-conventions-genai (status
-//! Development), read November 2026; where a name has replaced one of v1.41.0 that is still asked for, both are
-//! sent. Those of `longhaul.*` are ours.
+//! Names of attributes. Those of `gen_ai.*` come from open-telemetry/semantic-conventions-genai (status Development),
+//! read November 2026. Where a name has replaced one of v1.41.0 that is still in use, both are sent. Those of
+//! `longhaul.*` are our own.
 
 pub(super) const OPERATION: &str = "gen_ai.operation.name";
 pub(super) const PROVIDER: &str = "gen_ai.provider.name";
@@ -35,17 +35,17 @@ pub(super) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 pub(super) const TOOL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 pub(super) const TOOL_RESULT: &str = "gen_ai.tool.call.result";
 
-/// The provider as the agent file names it.
+/// The provider's name in the agent file.
 pub(super) const LLM_PROVIDER: &str = "llm.provider";
 pub(super) const LLM_MODEL: &str = "llm.model";
-/// What a model call is for: `main`, `recovery`, `summary` or `count`.
+/// The purpose of a model call: `main`, `recovery`, `summary` or `count`.
 pub(super) const PURPOSE: &str = "longhaul.purpose";
-/// How often a call was repeated within its span.
+/// The number of times that a call was repeated within its span.
 pub(super) const RETRIES: &str = "longhaul.retries";
 pub(super) const RUN: &str = "longhaul.run.id";
-/// Why a run ended, as in `run:complete`.
+/// The reason that a run ended, as in `run:complete`.
 pub(super) const RUN_END: &str = "longhaul.run.end";
-/// Whether another process had begun the run.
+/// True if another process had begun the run.
 pub(super) const RUN_RECOVERED: &str = "longhaul.run.recovered";
 pub(super) const COMPACTION: &str = "longhaul.compaction.id";
 pub(super) const COMPACTION_KIND: &str = "longhaul.compaction.kind";
@@ -54,14 +54,14 @@ pub(super) const REASON: &str = "longhaul.compaction.reason";
 pub(super) const TRIGGER_TOKENS: &str = "longhaul.compaction.trigger_tokens";
 pub(super) const TOKENS_BEFORE: &str = "longhaul.compaction.tokens_before";
 pub(super) const TOKENS_AFTER: &str = "longhaul.compaction.tokens_after";
-/// Why there was no summary, if another way was taken for want of one.
+/// The reason that there was no summary, if the compaction had to do without one.
 pub(super) const SUMMARY_FAILURE: &str = "longhaul.compaction.summary_failure";
 
-/// What stands for a value that is nobody's name: a tool that does not exist, an error without a class.
+/// The substitute for a value without a known name: a tool that does not exist, an error without a class.
 pub(super) const OTHER: &str = "_OTHER";
 
-/// The provider under the name that the conventions have for it. Servers that only speak a provider's language
-/// keep the name they have in the agent file.
+/// Returns the conventions' name for a provider. Servers that only speak a provider's protocol keep their name from the
+/// agent file.
 pub(super) fn provider(configured: &str) -> &str {
     match configured {
         "gemini" => "gcp.gemini",

@@ -1,13 +1,13 @@
-//! Without the feature `telemetry`: nothing is exported, and there is no value to export with.
+//! The exporter without the feature `telemetry`: an empty type, because nothing is exported.
 
 use super::call::ModelCallMetrics;
 use super::span::{AttributeValue, OperationKind};
 
-/// What exports; there is none.
+/// The exporter, of which no value exists.
 #[derive(Debug)]
 pub(super) enum TelemetryExporter {}
 
-/// A span that is exported; there is none.
+/// An exported span, of which no value exists.
 #[derive(Clone, Debug)]
 pub(super) enum ExportedSpan {}
 
@@ -57,7 +57,7 @@ impl ExportedSpan {
     }
 }
 
-/// Does the work as it is.
+/// Returns the future unchanged.
 pub(super) fn within<F: Future>(_: Option<ExportedSpan>, work: F) -> F {
     work
 }

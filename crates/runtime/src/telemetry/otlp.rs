@@ -1,4 +1,4 @@
-//! A collector behind HTTP: OTLP as protobuf, through the HTTP client that the library has anyway.
+//! An OTLP collector behind HTTP (protobuf), reached with the HTTP client that the library has anyway.
 
 mod collector;
 mod post;
@@ -18,27 +18,27 @@ pub(super) use self::collector::OtlpCollector;
 use self::post::{CollectorClient, SharedCollectorClient};
 use super::export::{ContentCapture, TelemetryExporter};
 
-/// Spans that may wait for their collector. With content one has up to about 300 KiB.
+/// The number of spans that may wait for their collector. A span with content has up to about 300 KiB.
 const WAITING_SPANS: usize = 2_048;
 const WAITING_SPANS_WITH_CONTENT: usize = 128;
 
-/// The program as its collector sees it.
+/// The program's identity in the collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceIdentity {
-    /// `service.name`, unless `OTEL_SERVICE_NAME` says otherwise.
+    /// `service.name`, unless `OTEL_SERVICE_NAME` overrides it.
     pub name: String,
     /// `service.version`.
     pub version: String,
 }
 
-/// Why telemetry cannot be sent there.
+/// The reason that telemetry cannot be sent to a collector.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtlpError {
-    /// The address.
+    /// The address is unusable.
     #[error("{0} is no http:// or https:// address of a collector, or has more than a path")]
     Address(String),
-    /// No tokio runtime.
+    /// No tokio runtime is running.
     #[error("telemetry needs a running tokio runtime")]
     NoRuntime,
     /// The exporter refuses its settings.
@@ -79,7 +79,7 @@ pub(super) fn connect(
     Ok(TelemetryExporter::owning(OtlpCollector { tracers, meters, post }, content))
 }
 
-/// Ends that nobody waits for: a full queue drops spans.
+/// Makes a processor that never delays the end of a span: a full queue drops spans.
 fn spans(
     base: &Url,
     post: Arc<CollectorClient>,
@@ -103,12 +103,13 @@ fn spans(
     Ok(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())
 }
 
-/// The address of one kind of data.
+/// Returns the address for one kind of data.
 fn signal(base: &Url, path: &str) -> String {
     format!("{}/{path}", base.as_str().trim_end_matches('/'))
 }
 
 fn resource(service: &ServiceIdentity) -> Resource {
+    // The SDK reads `OTEL_SERVICE_NAME` itself, and an operator's name takes precedence over ours.
     let found = Resource::builder().build();
     let name = found.get(&Key::new("service.name")).map(|name| name.to_string());
     let is_named = name.is_some_and(|name| !name.starts_with("unknown_service"));

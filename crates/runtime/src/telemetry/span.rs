@@ -1,4 +1,4 @@
-//! One operation that is going on: a span of `tracing`, and one of OpenTelemetry where that is asked for.
+//! One operation in progress: a span of `tracing`, and one of OpenTelemetry if an exporter is set.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tracing::field::Empty;
 use super::export::{ExportedSpan, TelemetryExporter, within};
 use super::names;
 
-/// What an operation is.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationKind {
     InvokeAgent,
@@ -20,7 +20,8 @@ pub(super) enum OperationKind {
 }
 
 impl OperationKind {
-    /// The value of `gen_ai.operation.name`. `compact` and `count_tokens` are ours: the conventions have none.
+    /// Returns the value of `gen_ai.operation.name`. `compact` and `count_tokens` are our own, because the conventions
+    /// have no names for them.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::InvokeAgent => "invoke_agent",
@@ -31,7 +32,7 @@ impl OperationKind {
         }
     }
 
-    /// Returns whether somebody else does the work.
+    /// Reports whether another server does the work.
     pub(super) fn is_client(self) -> bool {
         matches!(self, Self::Chat | Self::CountTokens)
     }
@@ -59,7 +60,7 @@ impl From<u64> for AttributeValue {
     }
 }
 
-/// An operation that is going on. One that is dropped before it has ended was interrupted.
+/// An operation in progress. If the value is dropped before its end, the operation was interrupted.
 #[derive(Debug)]
 pub(super) struct OperationSpan {
     span: tracing::Span,
@@ -69,14 +70,14 @@ pub(super) struct OperationSpan {
     has_ended: bool,
 }
 
-/// An operation to work in: what begins there is its child.
+/// The scope of an operation: spans that begin in the scope become the operation's children.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SpanScope {
     span: Option<tracing::Span>,
     exported: Option<ExportedSpan>,
 }
 
-/// The fields are listed because `tracing` takes no others later.
+/// Makes a `tracing` span with all its fields, because `tracing` accepts no further ones later.
 macro_rules! listed {
     ($name:literal, $parent:expr) => {
         tracing::info_span!(
@@ -98,7 +99,7 @@ macro_rules! listed {
 }
 
 impl OperationSpan {
-    /// Begins an operation. `what` is what it is done with: a model, a tool.
+    /// Begins an operation. `what` names its object: a model, a tool.
     pub(super) fn begin(
         exporting: Option<&TelemetryExporter>,
         kind: OperationKind,
@@ -112,6 +113,7 @@ impl OperationSpan {
         };
         let above = parent.and_then(|parent| parent.span.id());
         let span = match kind {
+            // `info_span!` needs a literal name, so each kind has a line.
             OperationKind::InvokeAgent => listed!("invoke_agent", above),
             OperationKind::Chat => listed!("chat", above),
             OperationKind::CountTokens => listed!("count_tokens", above),
@@ -129,7 +131,7 @@ impl OperationSpan {
         open
     }
 
-    /// Says something about it.
+    /// Sets an attribute.
     pub(super) fn set(&self, name: &'static str, value: impl Into<AttributeValue>) {
         let value = value.into();
         match &value {
@@ -144,19 +146,19 @@ impl OperationSpan {
         }
     }
 
-    /// Says something that was said, to OpenTelemetry only.
+    /// Sets an attribute with the content of messages, in OpenTelemetry only.
     pub(super) fn quote(&self, name: &'static str, text: String) {
         if let Some(exported) = &self.exported {
             exported.set(name, AttributeValue::Text(text));
         }
     }
 
-    /// It failed, or was stopped. The last word counts.
+    /// Marks the operation as failed or stopped. The last error counts.
     pub(super) fn fail(&mut self, error: &str) {
         self.error = Some(error.to_owned());
     }
 
-    /// It did not fail after all.
+    /// Removes the error again.
     pub(super) fn forgive(&mut self) {
         self.error = None;
     }
@@ -173,7 +175,7 @@ impl OperationSpan {
         SpanScope { span: Some(self.span.clone()), exported: self.exported.clone() }
     }
 
-    /// It is over.
+    /// Ends the operation.
     pub(super) fn end(mut self) {
         self.finish();
     }
@@ -205,8 +207,8 @@ impl Drop for OperationSpan {
 }
 
 impl SpanScope {
-    /// Does the work there: log lines name the operation, and what a tool or a model's client traces by itself
-    /// becomes its child, with the session in its baggage.
+    /// Runs a future in the operation's scope: log lines name the operation. Spans of a tool or of a model's client
+    /// become its children, with the session in their baggage.
     pub(crate) fn around<F: Future>(self, work: F) -> impl Future<Output = F::Output> {
         let work = within(self.exported, work);
         match self.span {

@@ -1,4 +1,4 @@
-//! What a session's loop is told and what it asks for, as spans.
+//! The inputs and effects of a session's loop as spans.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,22 @@ use super::names;
 use super::span::{AttributeValue, OperationKind, OperationSpan, SpanScope};
 use crate::agent::Agent;
 
-/// The operations of one session that are going on.
+/// The operations in progress of one session.
 #[derive(Debug)]
 pub(crate) struct SessionTrace {
     session_id: SessionId,
     turn: Option<RunSpan>,
     compaction: Option<OperationSpan>,
-    /// One at a time: the loop makes no two calls at once.
+    /// The model call in progress. The loop never makes two calls at once.
     call: Option<ModelCallSpan>,
-    /// Summaries that are written ahead: they are no part of what goes on meanwhile.
+    /// The tasks of summaries written in advance, which are no part of the work that runs meanwhile.
     ahead: BTreeSet<u64>,
     tools: BTreeMap<CallId, ToolSpan>,
-    /// Why something was told to stop.
+    /// The reason for stopping an operation.
     stop: Option<&'static str>,
 }
 
-/// A run, and how much it did.
+/// A run, and the number of its calls and tools.
 #[derive(Debug)]
 struct RunSpan {
     open: OperationSpan,
@@ -44,7 +44,7 @@ struct ToolSpan {
     name: String,
 }
 
-/// What is known around an input or an effect.
+/// The run and the agent around an input or an effect.
 #[derive(Clone, Copy)]
 struct TracedRun<'a> {
     run: &'a Run,
@@ -78,7 +78,7 @@ impl SessionTrace {
         }
     }
 
-    /// Takes what the loop is about to be told: operations end by it.
+    /// Handles an input before the loop does; inputs end operations.
     pub(crate) fn observe_input(&mut self, input: &RunLoopInput, run: &Run, agent: &Agent) {
         let around = TracedRun { run, agent };
         match input {
@@ -127,7 +127,7 @@ impl SessionTrace {
         }
     }
 
-    /// Takes what the loop answered: operations begin by it.
+    /// Handles the effects of the loop; effects begin operations.
     pub(crate) fn observe_effects(&mut self, effects: &[RunEffect], run: &Run, agent: &Agent) {
         let around = TracedRun { run, agent };
         for effect in effects {
@@ -159,12 +159,12 @@ impl SessionTrace {
         }
     }
 
-    /// Where the model call works.
+    /// Returns the scope of the model call.
     pub(crate) fn call_scope(&self) -> SpanScope {
         self.call.as_ref().map(|call| call.open.scope()).unwrap_or_default()
     }
 
-    /// Where a tool works.
+    /// Returns the scope of a tool call.
     pub(crate) fn tool_scope(&self, call_id: &CallId) -> SpanScope {
         self.tools.get(call_id).map(|tool| tool.open.scope()).unwrap_or_default()
     }
@@ -179,7 +179,7 @@ impl SessionTrace {
         self.stop.unwrap_or("interrupted")
     }
 
-    /// The word for a failure: a call that we stopped did not fail by itself.
+    /// Returns the word for a failure. A call that we stopped did not fail by itself.
     fn word(&self, code: ErrorCode) -> &'static str {
         match code {
             ErrorCode::Interrupted => self.stop_word(),
@@ -203,7 +203,7 @@ impl SessionTrace {
         call.end(around.exporting());
     }
 
-    /// What the loop has decided to store: whether an answer counts is its word.
+    /// Handles an event that the loop has decided to store. The event tells whether an answer counts.
     fn decided(&mut self, event: &EventBody, around: TracedRun<'_>) {
         match event {
             EventBody::StepFinished { .. } => self.end_call(around),
@@ -221,7 +221,7 @@ impl SessionTrace {
         }
     }
 
-    /// What is durable.
+    /// Handles a durable event.
     fn stored(&mut self, event: &EventBody, around: TracedRun<'_>) {
         match event {
             EventBody::RunStarted { run_id } => self.begin_turn(run_id, around),
@@ -259,7 +259,7 @@ impl SessionTrace {
         self.stop = None;
     }
 
-    /// A run that another process began has no span yet.
+    /// Begins the span of a run that another process began.
     fn find_turn(&mut self, around: TracedRun<'_>) {
         if let (None, Some(open)) = (&self.turn, around.run.history().open_run()) {
             self.begin_turn(&open.id, around);
@@ -292,6 +292,7 @@ impl SessionTrace {
 
     fn call_model(&mut self, max_output_tokens: u64, around: TracedRun<'_>) {
         self.drop_compaction();
+        // The conventions count a call and its repetitions as one operation (decision 15).
         if let Some(call) = &mut self.call {
             return call.sent_again();
         }
@@ -336,14 +337,14 @@ impl SessionTrace {
 
     fn begin_tool(&mut self, call: &ToolCall, around: TracedRun<'_>) {
         self.find_turn(around);
-        // A model may call anything: only what exists is a name.
+        // A model may call any name; only an existing tool's name is exported, to bound the number of time series.
         let exists = around.run.settings().tools.contains_key(&call.name);
         let name = if exists { call.name.as_str() } else { names::OTHER };
         let parent = self.turn.as_ref().map(|turn| &turn.open);
         let open = self.begin(OperationKind::ExecuteTool, Some(name), parent, around);
         open.set(names::TOOL_NAME, name);
         open.set(names::TOOL_TYPE, "function");
-        // Ours: the provider's may hold anything.
+        // The id is our own, because a provider's id may hold any text.
         open.set(names::TOOL_CALL_ID, call.call_id.as_str());
         if around.wants_content() {
             open.quote(names::TOOL_ARGUMENTS, content::clipped(&call.arguments));
@@ -372,7 +373,8 @@ impl SessionTrace {
         open.end();
     }
 
-    /// Begins at the latest when the edit is stored; with a summary, when that is asked for.
+    /// Begins a compaction, at the latest when its edit is stored. With a summary, the span begins with the summary's
+    /// request.
     fn begin_compaction(&mut self, strategy: &str, reason: EditReason, trigger: u64, around: TracedRun<'_>) {
         if self.compaction.is_some() {
             return;
@@ -400,7 +402,7 @@ impl SessionTrace {
         open.end();
     }
 
-    /// Whatever was begun came to nothing.
+    /// Ends a compaction that was begun but not stored.
     fn drop_compaction(&mut self) {
         let Some(mut open) = self.compaction.take() else { return };
         if open.error().is_none() {

@@ -1,13 +1,13 @@
-//! A call's arguments, read field by field, so that an error can name the field and what it should be.
+//! The arguments of a call, read field by field, so that an error can name the field and the expected value.
 
 use serde_json::{Map, Value};
 
 use super::ToolError;
 
-/// The arguments of one call. Fields are taken out one by one; what is left at the end is unknown.
+/// The arguments of one call. Fields are taken out one by one, and those that are left at the end are unknown.
 ///
-/// Names are matched without regard to case and underscores, numbers and flags may come as strings: small
-/// models write such things, and their meaning is clear.
+/// Names are matched without regard to case and underscores, and numbers and flags may be strings. Small models write
+/// such arguments, and the meaning is clear.
 #[derive(Debug)]
 pub struct ToolArguments {
     tool: &'static str,
@@ -19,7 +19,7 @@ impl ToolArguments {
     /// Starts reading the arguments of a call of `tool`.
     ///
     /// # Errors
-    /// [`ToolError::ToolArguments`] unless `value` is an object (or null, which counts as an empty one).
+    /// [`ToolError::Arguments`] unless `value` is an object (or null, which counts as an empty one).
     pub fn new(tool: &'static str, value: Value) -> Result<Self, ToolError> {
         let fields = match value {
             Value::Object(fields) => fields,
@@ -34,10 +34,10 @@ impl ToolArguments {
         Ok(Self { tool, fields, known: Vec::new() })
     }
 
-    /// Takes a text that must be there.
+    /// Takes a required text.
     ///
     /// # Errors
-    /// [`ToolError::ToolArguments`] when it is missing or no text.
+    /// [`ToolError::Arguments`] if the text is missing or of another type.
     pub fn text(&mut self, name: &'static str) -> Result<String, ToolError> {
         match self.optional_text(name)? {
             Some(text) => Ok(text),
@@ -48,7 +48,7 @@ impl ToolArguments {
     /// Takes a text that may be absent or null.
     ///
     /// # Errors
-    /// [`ToolError::ToolArguments`] when it is no text.
+    /// [`ToolError::Arguments`] if the value is no text.
     pub fn optional_text(&mut self, name: &'static str) -> Result<Option<String>, ToolError> {
         match self.take(name) {
             None => Ok(None),
@@ -60,7 +60,7 @@ impl ToolArguments {
     /// Takes a whole number within `range` that may be absent or null.
     ///
     /// # Errors
-    /// [`ToolError::ToolArguments`] when it is something else.
+    /// [`ToolError::Arguments`] if the value is something else or out of range.
     pub fn optional_number(
         &mut self,
         name: &'static str,
@@ -79,10 +79,10 @@ impl ToolArguments {
         }
     }
 
-    /// Takes a flag; absent or null means no.
+    /// Takes a flag; absent or null means false.
     ///
     /// # Errors
-    /// [`ToolError::ToolArguments`] when it is something else.
+    /// [`ToolError::Arguments`] if the value is something else.
     pub fn flag(&mut self, name: &'static str) -> Result<bool, ToolError> {
         match self.take(name) {
             None => Ok(false),
@@ -96,7 +96,7 @@ impl ToolArguments {
     /// Ends reading.
     ///
     /// # Errors
-    /// [`ToolError::ToolArguments`] when there are fields nobody has asked for.
+    /// [`ToolError::Arguments`] if there are fields that the tool does not know.
     pub fn finish(self) -> Result<(), ToolError> {
         if self.fields.is_empty() {
             return Ok(());
@@ -112,6 +112,7 @@ impl ToolArguments {
             true => name.to_owned(),
             false => self.fields.keys().find(|key| plain(key) == plain(name))?.clone(),
         };
+        // `shift_remove` keeps the order of the other fields, which an error lists.
         self.fields.shift_remove(&key).filter(|value| !value.is_null())
     }
 
@@ -149,6 +150,7 @@ fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     reason = "checked: whole, positive, exact in f64"
 )]
 fn whole(value: &Value) -> Option<u64> {
+    // Above 2^53 an `f64` cannot hold every whole number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) => number.as_u64().or_else(|| {

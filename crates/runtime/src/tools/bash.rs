@@ -21,17 +21,17 @@ use super::{
 };
 use crate::sandbox::{ConfinedChild, SpawnRequest};
 
-/// The longest time limit a call may ask for, milliseconds.
+/// The maximum time limit that a call may ask for, in milliseconds.
 const LONGEST_MS: u64 = 3_600_000;
 
-/// How long to wait for the end of the output once every known process has ended.
+/// The time to wait for the end of the output after every known process has ended.
 const DRAIN: Duration = Duration::from_millis(500);
 
 const DESCRIPTION: &str = "Runs a shell command and returns its output and exit code. Each call is a new shell in the workspace root, without input; what it leaves in the background ends with it. Temporary files go into $TMPDIR; other folders are mostly closed.";
 
 const PARAMETERS: &str = r#"{"type":"object","properties":{"command":{"type":"string"},"timeoutMs":{"type":"integer","minimum":1,"maximum":3600000,"description":"Time limit, default 120000"},"description":{"type":"string","description":"What it is for, in a few words"}},"required":["command"],"additionalProperties":false}"#;
 
-/// The tool.
+/// The `bash` tool.
 #[derive(Clone, Debug)]
 pub struct BashTool {
     shell: PathBuf,
@@ -39,7 +39,7 @@ pub struct BashTool {
 }
 
 impl BashTool {
-    /// Uses `bash` if it is in one of its usual places, else `/bin/sh`.
+    /// Makes the tool with `bash` if it is in one of its usual places, otherwise with `/bin/sh`.
     pub fn new() -> Self {
         let places = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash"];
         match places.iter().map(Path::new).find(|path| path.exists()) {
@@ -76,6 +76,7 @@ impl BashTool {
         let failed =
             |error: std::io::Error| ToolError::Failed(format!("the shell could not be started: {error}"));
         let (reader, writer) = std::io::pipe().map_err(failed)?;
+        // One pipe for both streams keeps the order in which the command wrote them.
         let second = writer.try_clone().map_err(failed)?;
         let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(failed)?;
         let args = self.options.iter().copied().chain([command]).map(OsString::from).collect();
@@ -132,7 +133,7 @@ impl BashArguments {
     }
 }
 
-/// What ended a command.
+/// The cause of a command's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommandEnd {
     Itself,
@@ -154,7 +155,7 @@ async fn watch(
     Ok((child.stop(context.limits.kill_grace).await?, ending))
 }
 
-/// Reads until the output ends, or until shortly after the command has.
+/// Reads until the output ends, or until shortly after the command has ended.
 async fn pump(
     mut reader: pipe::Receiver,
     capture: &mut OutputCapture,
@@ -170,6 +171,7 @@ async fn pump(
     tokio::pin!(over);
     loop {
         let count = tokio::select! {
+            // Output that has arrived is read before the deadline counts.
             biased;
             read = reader.read(&mut buffer) => read.unwrap_or(0),
             () = &mut over => 0,
@@ -195,7 +197,7 @@ impl CommandProgress<'_> {
             return;
         }
         let chars = text.chars().count() as u64;
-        // Watching must not slow the command down: a watcher who does not keep up misses pieces.
+        // Progress must not slow the command down, so a slow receiver misses pieces.
         let _ = self.progress.try_send(ToolProgress { offset: self.offset, text });
         self.offset += chars;
     }
@@ -239,7 +241,7 @@ fn status_line(status: ExitStatus, ending: CommandEnd, limit: Duration) -> Strin
     }
 }
 
-/// Returns whether a process ended because it was told to, also when a shell reports that of its child.
+/// Reports whether a process ended because of a signal, also when a shell reports that of its child.
 fn was_killed(status: ExitStatus) -> bool {
     status.signal().is_some() || matches!(status.code(), Some(137 | 143))
 }

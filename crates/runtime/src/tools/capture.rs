@@ -56,6 +56,7 @@ impl OutputCapture {
     }
 
     fn cut_between_characters(&mut self) {
+        // Half a character at the cut would count as invalid, although the command wrote valid text.
         let cut = unfinished(&self.head);
         self.head.truncate(self.head.len() - cut);
         self.lost_bytes += cut as u64;

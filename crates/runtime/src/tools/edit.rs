@@ -11,14 +11,14 @@ use super::encoding::Utf16Encoding;
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin, finishing};
 use crate::workspace::PathAccess;
 
-/// Files beyond this size are refused, bytes.
+/// The maximum size of a file, in bytes. Larger files are refused.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 const DESCRIPTION: &str = "Replaces `old` in a file with `new`. `old` must be there exactly as given, spaces and line breaks included, and once unless `replaceAll` is true: give enough lines around the place. The line numbers of `read` are not part of the text.";
 
 const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"string"},"replaceAll":{"type":"boolean"}},"required":["path","old","new"],"additionalProperties":false}"#;
 
-/// The tool.
+/// The `edit` tool.
 #[derive(Clone, Copy, Debug)]
 pub struct EditTool;
 
@@ -67,7 +67,7 @@ impl EditArguments {
         let shown = resolved.display();
         let failed = |error: std::io::Error| ToolError::Failed(format!("`{shown}`: {error}"));
         let mut content = Vec::new();
-        // Between reading and writing nobody else edits it.
+        // The lock keeps other tools of this process from changing the file between reading and writing.
         let turn = context.workspace.turn(&resolved);
         let (file, opened) = turn.open()?;
         file.take(LARGEST + 1).read_to_end(&mut content).map_err(failed)?;
@@ -94,7 +94,7 @@ impl EditArguments {
         }
         let replaced = pattern.replace_all(&content, NoExpand(self.new.as_bytes()));
         let replaced = match encoding {
-            // What was valid text and had valid text put in is valid text.
+            // Valid text with valid text inserted stays valid, so the lossy conversion loses nothing.
             Some(encoding) => encoding.encode(&String::from_utf8_lossy(&replaced)).into(),
             None => replaced,
         };
@@ -102,7 +102,7 @@ impl EditArguments {
         Ok(ToolOutput::text(format!("Replaced {} in {shown} (line {}).", times(places.count), places.lines)))
     }
 
-    /// In a file of CRLF lines, line breaks of the request mean CRLF.
+    /// Converts the request's line breaks to CRLF if the file has only CRLF lines.
     fn adopt_line_endings(&mut self, content: &[u8]) {
         if only_crlf(content) {
             self.old = to_crlf(&self.old);
@@ -123,7 +123,7 @@ impl EditArguments {
         }
     }
 
-    /// Where the first line of `old` is, apart from spaces around it.
+    /// Returns a hint at lines that equal the first line of `old` except for the spaces around it.
     fn hint(&self, content: &[u8]) -> String {
         let Some(first) = self.old.lines().map(str::trim).find(|line| !line.is_empty()) else {
             return String::new();
@@ -155,10 +155,10 @@ fn pattern(old: &str) -> Result<Regex, ToolError> {
         .map_err(|_| ToolError::Arguments("`edit`: `old` is too long; edit in smaller pieces".to_owned()))
 }
 
-/// Where a text is.
+/// The places of a text in a file.
 struct TextMatches {
     count: usize,
-    /// The lines of the first ten.
+    /// The line numbers of the first ten places.
     lines: String,
 }
 

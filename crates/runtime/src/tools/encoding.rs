@@ -1,6 +1,6 @@
-//! How a text file is encoded: UTF-8, or UTF-16 as editors and shells on Windows write it.
+//! The encoding of text files: UTF-8, or UTF-16 as editors and shells on Windows write it.
 
-/// Bytes at the beginning of a file that decide on its encoding, where it has no byte order mark.
+/// The number of bytes at the beginning of a file that decide on its encoding, if it has no byte order mark.
 const SAMPLE_BYTES: usize = 1_024;
 
 /// The byte order mark as a character.
@@ -14,11 +14,11 @@ pub(super) struct Utf16Encoding {
 }
 
 impl Utf16Encoding {
-    /// Returns the encoding of a file that begins with these bytes; `None` for UTF-8 and everything else. A file without
-    /// a byte order mark is UTF-16 if every second byte of its beginning is zero and no other is.
+    /// Returns the encoding of a file that begins with these bytes; `None` for UTF-8 and every other encoding. A file
+    /// without a byte order mark is UTF-16 if every second byte of its beginning is zero and no other byte is.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
         match start {
-            // UTF-32 begins so too.
+            // UTF-32 begins with these bytes, too.
             [0xff, 0xfe, 0, 0, ..] => None,
             [0xff, 0xfe, ..] => Some(Self { is_big_endian: false, has_mark: true }),
             [0xfe, 0xff, ..] => Some(Self { is_big_endian: true, has_mark: true }),
@@ -45,14 +45,14 @@ impl Utf16Encoding {
         text.filter(|_| rest.is_empty())
     }
 
-    /// The same with U+FFFD for what is no character.
+    /// Returns the text of a file without its byte order mark, with U+FFFD for invalid units.
     pub(super) fn decode_lossy(self, bytes: &[u8]) -> String {
         let (units, rest) = self.units(bytes);
         let characters = char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER));
         characters.chain(rest.first().map(|_| char::REPLACEMENT_CHARACTER)).collect()
     }
 
-    /// The units behind the mark, and a last byte that is half of one.
+    /// Returns the units after the mark, and a last byte that is half a unit.
     fn units(self, bytes: &[u8]) -> (impl Iterator<Item = u16> + '_, &[u8]) {
         let bytes = if self.has_mark { bytes.get(2..).unwrap_or_default() } else { bytes };
         let (pairs, rest) = bytes.as_chunks::<2>();

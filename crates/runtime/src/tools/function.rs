@@ -36,7 +36,7 @@ pub struct FunctionTool {
 /// and [`JsonSchema`]; doc comments of the fields reach the model as descriptions.
 ///
 /// The closure returns anything that is [`IntoToolOutput`]: text, JSON, or a `Result` of one of them. The model reads
-/// an error and goes on. Arguments that do not fit the type are an error for the model, too, and the closure is not
+/// an error and continues. Arguments that do not fit the type are an error for the model, too, and the closure is not
 /// called. A call that is cancelled drops the closure's future.
 ///
 /// ```
@@ -128,14 +128,14 @@ impl FunctionTool {
         Self { spec, approval: ToolApproval::Allow, function: Arc::new(function) }
     }
 
-    /// The same tool, declared to change nothing: such tools run in parallel.
+    /// Declares that the tool changes nothing. Such tools run in parallel.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.spec.read_only = true;
         self
     }
 
-    /// The same tool, run only after approval: by the handler of [`AgentBuilder::on_approval`], or by a person.
+    /// Makes the tool run only after approval, by the handler of [`AgentBuilder::on_approval`] or by a person.
     ///
     /// [`AgentBuilder::on_approval`]: crate::agent::AgentBuilder::on_approval
     #[must_use]
@@ -153,7 +153,7 @@ impl Tool for FunctionTool {
 
     async fn run(&self, call: ToolInput) -> ToolOutput {
         let cancel = call.context.cancel.clone();
-        // A closure may panic before there is a future, and after.
+        // A closure may panic before it returns a future, or while the future runs.
         let running = AssertUnwindSafe(async { (self.function)(call).await });
         tokio::select! {
             output = running.catch_unwind() => output.unwrap_or_else(|_| {
@@ -177,7 +177,7 @@ impl fmt::Debug for FunctionTool {
 
 /// A value that a closure may return as the output of a tool.
 pub trait IntoToolOutput {
-    /// Converts the value to what the model reads.
+    /// Converts the value to the output that the model reads.
     fn into_tool_output(self) -> ToolOutput;
 }
 
@@ -214,7 +214,8 @@ impl<T: IntoToolOutput, E: fmt::Display> IntoToolOutput for Result<T, E> {
     }
 }
 
-/// The schema in a form that every provider takes; as it is if it has none, so that the provider says what is wrong.
+/// Returns the schema in a form that every provider accepts. A schema without such a form is returned unchanged, so
+/// that the provider reports the error.
 fn normalized(tool: &str, schema: &str) -> NormalizedSchema {
     tool_schema::normalize(Some(schema)).unwrap_or_else(|error| {
         tracing::warn!(tool, %error, "the schema of a tool is sent as it is; providers may refuse it");
@@ -222,14 +223,14 @@ fn normalized(tool: &str, schema: &str) -> NormalizedSchema {
     })
 }
 
-/// The schema of a type, without references where the type is not recursive.
+/// Returns the schema of a type, without references unless the type is recursive.
 fn schema_of<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<A>();
-    // The type's name in Rust tells the model nothing.
+    // The type's Rust name tells the model nothing.
     schema.remove("title");
     schema.to_value()
 }

@@ -1,4 +1,4 @@
-//! `glob`: files by name, the newest first.
+//! `glob`: finds files by name, the newest first.
 
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ const DESCRIPTION: &str = "Finds files by name, the last changed first. `*` matc
 
 const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"string","description":"Such as src/**/*.{ts,tsx}"},"path":{"type":"string","description":"Folder to search (default: all)"}},"required":["pattern"],"additionalProperties":false}"#;
 
-/// The tool.
+/// The `glob` tool.
 #[derive(Clone, Copy, Debug)]
 pub struct GlobTool;
 
@@ -46,7 +46,7 @@ fn glob(
     let mut newest = NewestFiles::new(context.limits.grep_max_matches);
     files(&context.workspace, &start, stop, |file| {
         if wanted.is_match(&file.below) {
-            // What cannot be found again has gone, or its folder became a link that leads elsewhere.
+            // A file that cannot be found again was removed, or its folder became a link to another place.
             let changed = context.workspace.modified(&file.path).ok();
             changed.into_iter().for_each(|changed| newest.add(changed, file.path.display()));
         }
@@ -55,7 +55,7 @@ fn glob(
     Ok(ToolOutput::text(newest.listing()))
 }
 
-/// The files that were changed last, and how many there are.
+/// The files that were changed last, and the number of all.
 struct NewestFiles {
     most: usize,
     count: usize,
@@ -75,7 +75,7 @@ impl NewestFiles {
         }
     }
 
-    /// Forgets all but the newest, and puts these in order.
+    /// Drops all but the newest files and sorts these.
     fn settle(&mut self) {
         self.found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
         self.found.truncate(self.most);

@@ -1,4 +1,4 @@
-//! `grep`: lines that match a regular expression.
+//! `grep`: searches files for lines that match a regular expression.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,30 +16,30 @@ use super::walk::{WalkedFile, files, matcher, searching};
 use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, builtin};
 use crate::workspace::{PathAccess, Workspace};
 
-/// Files beyond this size are passed over, bytes.
+/// The maximum size of a searched file, in bytes. Larger files are skipped.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// What of a file is looked at to see whether it is text.
+/// The bytes at the beginning of a file that decide whether it is text.
 const BEGINNING_BYTES: u64 = 8 * 1024;
 
-/// Pieces in which longer lines are searched, and what of one is searched with the next: a longer match may be missed.
+/// The size of the pieces in which longer lines are searched, and of their overlap. A longer match may be missed.
 const PIECE_BYTES: usize = 32 * 1024;
 const OVERLAP_BYTES: usize = 4 * 1024;
 
-/// What a pattern may take in memory: each byte that is searched costs up to as many steps as it has states.
+/// The maximum memory of a compiled pattern. Each searched byte costs up to as many steps as the pattern has states.
 const PATTERN_BYTES: usize = 512 * 1024;
 
-/// Characters of a line that are shown.
+/// The number of characters of a line that are shown.
 const SHOWN_CHARS: usize = 400;
 
-/// Characters shown before a match in a line that is cut.
+/// The number of characters before a match that are shown of a shortened line.
 const LEAD_CHARS: usize = 100;
 
 const DESCRIPTION: &str = "Searches files line by line for a regular expression (Rust syntax) and returns `path:line:text`. Binary files, `.git` and what .gitignore names are passed over.";
 
 const PARAMETERS: &str = r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"File or folder (default: all)"},"glob":{"type":"string","description":"Only these files, such as *.rs or src/**/*.ts"},"ignoreCase":{"type":"boolean"},"context":{"type":"integer","minimum":0,"maximum":20,"description":"Lines around each match"}},"required":["pattern"],"additionalProperties":false}"#;
 
-/// The tool.
+/// The `grep` tool.
 #[derive(Clone, Copy, Debug)]
 pub struct GrepTool;
 
@@ -121,7 +121,7 @@ impl GrepSearch {
         if self.query.files.as_ref().is_some_and(|files| !files.is_match(&found.below)) {
             return;
         }
-        // A file that has gone or is closed to us has no matches.
+        // A file that was removed meanwhile or is closed to us has no matches.
         let Ok(file) = self.workspace.open_file(&found.path) else { return };
         if file.metadata().is_ok_and(|meta| meta.len() > LARGEST) {
             self.too_large += 1;
@@ -132,13 +132,13 @@ impl GrepSearch {
         }
     }
 
-    /// Where the first match of a line begins. A long line is searched in pieces, so that the search can be stopped.
+    /// Returns the start of a line's first match. A long line is searched in pieces, so that a cancel takes effect.
     fn find(&self, line: &[u8], stop: &CancellationToken) -> Option<usize> {
         let mut from = 0;
         while !stop.is_cancelled() {
             let end = line.len().min(from + PIECE_BYTES);
             match self.query.pattern.find_at(&line[..end], from) {
-                // It may be one only because the piece ends there.
+                // The match may exist only because the piece ends there, so it is searched again with the next piece.
                 Some(hit) if hit.end() == end && end < line.len() && hit.start() > from => from = hit.start(),
                 Some(hit) => return Some(hit.start()),
                 None if end == line.len() => return None,
@@ -174,7 +174,7 @@ impl GrepSearch {
                 }
                 None if last_shown > 0 && number <= last_shown + self.query.context => {
                     self.show(path, '-', number, line, 0);
-                    // Counts as context of the match above it only.
+                    // The line counts only as context of the match above it.
                     continue;
                 }
                 None => {
@@ -188,7 +188,7 @@ impl GrepSearch {
         self.files += usize::from(self.matches > before);
     }
 
-    /// A line of dashes between groups that do not touch.
+    /// Writes a line of dashes between groups of lines that do not touch.
     fn separate(&mut self, last_shown: usize, next: usize) {
         let adjacent = last_shown > 0 && next <= last_shown + self.query.context + 1;
         if self.query.context > 0 && !self.text.is_empty() && !adjacent {
@@ -220,7 +220,7 @@ impl GrepSearch {
     }
 }
 
-/// A file's content; `None` if it is no text, by its beginning.
+/// Reads a file; `None` if its beginning shows that it is no text.
 fn text(mut file: File) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     file.by_ref().take(BEGINNING_BYTES).read_to_end(&mut content)?;
@@ -231,7 +231,7 @@ fn text(mut file: File) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(content))
 }
 
-/// A line, or the part of a long line around the match.
+/// Returns a line, or the part of a long line around the match.
 fn excerpt(line: &[u8], hit: usize) -> String {
     let text = String::from_utf8_lossy(line);
     if text.chars().nth(SHOWN_CHARS).is_none() {

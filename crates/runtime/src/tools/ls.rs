@@ -1,4 +1,4 @@
-//! `ls`: what a folder holds.
+//! `ls`: lists the entries of a folder.
 
 use async_trait::async_trait;
 use longhaul_core::message::ToolSpec;
@@ -12,7 +12,7 @@ const DESCRIPTION: &str =
 
 const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"Default: the workspace root"}},"additionalProperties":false}"#;
 
-/// The tool.
+/// The `ls` tool.
 #[derive(Clone, Copy, Debug)]
 pub struct LsTool;
 

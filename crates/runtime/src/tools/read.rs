@@ -13,13 +13,13 @@ use super::{Tool, ToolContext, ToolError, ToolInput, ToolOutput, ToolOutputPart,
 use crate::picture;
 use crate::workspace::{PathAccess, ResolvedPath};
 
-/// Pictures beyond this size are refused, bytes.
+/// The maximum size of a picture, in bytes. Larger pictures are refused.
 const LARGEST_PICTURE: u64 = 20 * 1024 * 1024;
 
-/// UTF-16 files beyond this size are refused, bytes: they are decoded whole.
+/// The maximum size of a UTF-16 file, in bytes, because such files are decoded whole.
 const LARGEST_UTF16: u64 = 64 * 1024 * 1024;
 
-/// How much of a file decides whether it is text, bytes.
+/// The bytes at the beginning of a file that decide whether it is text.
 const SAMPLE: usize = 8 * 1024;
 
 const DESCRIPTION: &str =
@@ -27,7 +27,7 @@ const DESCRIPTION: &str =
 
 const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"Relative to the workspace"},"offset":{"type":"integer","minimum":1,"description":"First line (default 1)"},"limit":{"type":"integer","minimum":1,"description":"Number of lines"}},"required":["path"],"additionalProperties":false}"#;
 
-/// The tool.
+/// The `read` tool.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadTool;
 
@@ -77,7 +77,7 @@ fn read(
     Ok(ToolOutput::text(page.map_err(failed)?.ok_or(ToolError::Cancelled)?.render(offset)?))
 }
 
-/// The text of a UTF-16 file.
+/// Returns the text of a UTF-16 file.
 fn utf16_text(
     file: std::fs::File,
     encoding: Utf16Encoding,
@@ -124,7 +124,7 @@ fn picture(file: std::fs::File, media_type: &str, path: &ResolvedPath) -> Result
     Ok(output)
 }
 
-/// Some lines of a file, numbered, and how many there are.
+/// Some numbered lines of a file, and the number of all its lines.
 struct FileExcerpt {
     text: String,
     next: u64,
@@ -133,7 +133,7 @@ struct FileExcerpt {
 }
 
 impl FileExcerpt {
-    /// Reads the whole file but keeps only the lines in `wanted`; `None` when told to stop.
+    /// Reads the whole file but keeps only the lines in `wanted`; `None` if `stop` is cancelled.
     fn scan(
         mut reader: impl BufRead,
         wanted: std::ops::Range<u64>,
@@ -154,10 +154,10 @@ impl FileExcerpt {
 
     fn add(&mut self, line: &TruncatedLine, most_chars: usize) {
         let bytes = line.start.strip_suffix(b"\r").unwrap_or(&line.start);
-        // A byte order mark is no part of the first line: `edit` finds the line without it.
+        // A byte order mark is no part of the first line, because `edit` finds the line without it.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").filter(|_| self.total == 1).unwrap_or(bytes);
         let text = String::from_utf8_lossy(bytes);
-        // A line kept only in part may end inside a character; that is no fault of the file.
+        // A shortened line may end inside a character, which is no fault of the file.
         self.invalid |= line.bytes == line.start.len() as u64 && matches!(text, std::borrow::Cow::Owned(_));
         self.text.push_str(&format!("{:>6}\t", self.total));
         match text.char_indices().nth(most_chars) {
@@ -193,7 +193,7 @@ impl FileExcerpt {
     }
 }
 
-/// One line: as much of its start as may be shown, and its length.
+/// One line: the start that may be shown, and the full length.
 #[derive(Default)]
 struct TruncatedLine {
     start: Vec<u8>,
@@ -201,14 +201,14 @@ struct TruncatedLine {
 }
 
 impl TruncatedLine {
-    /// Reads the next line; `false` at the end or when told to stop.
+    /// Reads the next line; `false` at the end of the file or if `stop` is cancelled.
     fn read(
         &mut self,
         reader: &mut impl BufRead,
         most_chars: usize,
         stop: &CancellationToken,
     ) -> std::io::Result<bool> {
-        // One character more than is shown, so that the cut is noticed; a character has 4 bytes at most.
+        // One character more than is shown reveals that the line was cut; a character has 4 bytes at most.
         let most_bytes = most_chars.saturating_add(1).saturating_mul(4);
         self.start.clear();
         self.bytes = 0;

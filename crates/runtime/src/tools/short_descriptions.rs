@@ -1,16 +1,16 @@
-//! The built-in tools as a model with a small window is told of them: in a few words, and only those that a shell does
-//! not replace.
+//! The built-in tools for a model with a small window: with short descriptions, and without those that a shell
+//! replaces.
 
 use longhaul_core::message::{RawJson, ToolSpec};
 
-/// What a small window is told of one tool. What is not in the schema is still taken in a call.
+/// The short spec of one tool. Calls may still use arguments that are not in the short schema.
 struct ShortToolSpec {
     name: &'static str,
     description: &'static str,
     parameters: &'static str,
 }
 
-/// Those that are offered by themselves, then those that are offered where `tools.enabled` names them.
+/// The tools that are offered by default, then those that are offered if `tools.enabled` names them.
 const BRIEFS: [ShortToolSpec; 7] = [
     ShortToolSpec {
         name: "read",
@@ -49,10 +49,10 @@ const BRIEFS: [ShortToolSpec; 7] = [
     },
 ];
 
-/// Tools that `bash` replaces where every token counts.
+/// The tools that `bash` replaces where every token counts.
 const REPLACED_BY_BASH: [&str; 2] = ["glob", "ls"];
 
-/// The spec of a tool for a small window; that of a tool that is not built in as it is.
+/// Returns the spec of a tool for a small window. A tool that is not built in keeps its spec.
 pub(super) fn shorten(spec: &ToolSpec) -> ToolSpec {
     let is_own = spec.source == super::BUILTIN_SOURCE;
     match BRIEFS.iter().find(|brief| is_own && brief.name == spec.name) {
@@ -65,7 +65,7 @@ pub(super) fn shorten(spec: &ToolSpec) -> ToolSpec {
     }
 }
 
-/// Returns whether a small window is told of a tool although nobody asked for it by name.
+/// Reports whether a small window includes a tool that was not enabled by name.
 pub(super) fn is_essential(spec: &ToolSpec) -> bool {
     spec.source != super::BUILTIN_SOURCE || !REPLACED_BY_BASH.contains(&spec.name.as_str())
 }

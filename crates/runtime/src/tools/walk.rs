@@ -1,4 +1,4 @@
-//! Walking the workspace's files as a person sees them: without `.git` and what `.gitignore` names.
+//! Walks over the workspace's files as a person sees them: without `.git` and ignored files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::ignored::IgnoreRules;
 use super::{ToolError, ToolOutput, blocking};
 use crate::workspace::{FolderEntry, FolderEntryKind, ResolvedPath, Workspace, WorkspaceError};
 
-/// Folders whose path is longer are passed over, bytes: no tool can name what lies there.
+/// The maximum length of a folder's path, in bytes. No tool can name the files below a longer one.
 const LONGEST_PATH: usize = 4095;
 
-/// Searches that this process has going on at once, at most: each may hold a large file and the rules of many folders.
+/// The searches that this process runs at once at most. Each may hold a large file and the rules of many folders.
 static ROOM: Semaphore = Semaphore::const_new(4);
 
-/// How long a search may take, and wait for room before it.
+/// The maximum duration of a search, and of the wait before it.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Runs a search off the async threads, as soon as there is room for it. It is asked to stop when the call is cancelled or
-/// dropped, or has taken too long.
+/// Runs a search off the async threads, as soon as there is room for it. The search is asked to stop when the call is
+/// cancelled or dropped, or takes too long.
 pub(super) async fn searching<F>(cancel: &CancellationToken, work: F) -> ToolOutput
 where
     F: FnOnce(&CancellationToken) -> Result<ToolOutput, ToolError> + Send + 'static,
@@ -36,7 +36,7 @@ where
         return ToolOutput::error("Error: other searches have gone on for a minute. Try again later.");
     };
     let in_room = move |stop: &CancellationToken| {
-        // Until the work has stopped, whether or not somebody still waits for it.
+        // The permit is held until the work has stopped, even if no caller waits for it any more.
         let _room = room;
         work(stop)
     };
@@ -49,13 +49,13 @@ where
 
 /// A regular file found by a walk.
 pub(super) struct WalkedFile {
-    /// Its place.
+    /// The file's path.
     pub(super) path: ResolvedPath,
-    /// Its path below the folder where the walk started; its name if the walk started at it.
+    /// The path below the walk's first folder, or the file's name if the walk started at the file.
     pub(super) below: String,
 }
 
-/// Calls `visit` for every file below `start`, in a fixed order, until it says no or `stop` is cancelled.
+/// Calls `visit` for every file below `start`, in a fixed order, until `visit` returns false or `stop` is cancelled.
 pub(super) fn files(
     workspace: &Workspace,
     start: &ResolvedPath,
@@ -72,7 +72,7 @@ pub(super) fn files(
             visit(start.clone());
             return Ok(());
         }
-        // Folders that cannot be opened are passed over.
+        // Folders that cannot be opened are skipped.
         listed => listed.unwrap_or_default(),
     };
     let ignored = IgnoreRules::to(workspace, start);
@@ -91,7 +91,7 @@ pub(super) fn files(
     Ok(())
 }
 
-/// A folder that is being walked through.
+/// A folder that is being walked.
 struct WalkedFolder {
     path: ResolvedPath,
     entries: IntoIter<FolderEntry>,
@@ -101,7 +101,7 @@ struct WalkedFolder {
 enum WalkStep {
     File(ResolvedPath),
     Folder(WalkedFolder),
-    /// What is ignored, no file, or not to be opened.
+    /// An ignored entry, no file, or an entry that cannot be opened.
     Other,
 }
 
@@ -140,7 +140,7 @@ fn below(base: &Path, path: &Path) -> String {
     }
 }
 
-/// A file pattern: `*` stays within a folder, `**` does not; without a `/` it matches names at any depth.
+/// Compiles a file pattern: `*` stays within a folder, `**` does not. A pattern without `/` matches names at any depth.
 pub(super) fn matcher(field: &str, pattern: &str) -> Result<GlobMatcher, ToolError> {
     let anywhere = match pattern.contains('/') {
         true => pattern.trim_start_matches("./").to_owned(),

@@ -1,4 +1,4 @@
-//! `write`: a whole file, all or nothing.
+//! `write`: writes a whole file atomically.
 
 use async_trait::async_trait;
 use longhaul_core::message::ToolSpec;
@@ -11,7 +11,7 @@ const DESCRIPTION: &str = "Makes a file, with the folders above it, or replaces 
 
 const PARAMETERS: &str = r#"{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"],"additionalProperties":false}"#;
 
-/// The tool.
+/// The `write` tool.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteTool;
 

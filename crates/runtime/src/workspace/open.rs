@@ -1,4 +1,4 @@
-//! Opening below a root descriptor, one component after the other, following no link.
+//! Opening below a root descriptor, one component after the other, without following links.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::{FolderEntry, FolderEntryKind, WorkspaceError, io_error, shown};
 
-/// How folders on the way are opened: only to pass through, where the system can do that.
+/// The flags for folders on the way, which are only passed through where the system supports that.
 #[cfg(target_os = "linux")]
 pub(super) const PASS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -33,7 +33,7 @@ pub(super) fn folder(root: &OwnedFd, relative: &Path, how: OFlags) -> rustix::io
     Ok(here)
 }
 
-/// The folder that holds `relative`, and its name there.
+/// Returns the folder that holds `relative`, and the last component's name.
 pub(super) fn split(relative: &Path) -> Option<(&Path, &OsStr)> {
     Some((relative.parent()?, relative.file_name()?))
 }
@@ -43,7 +43,7 @@ pub(super) fn regular_file(root: &OwnedFd, relative: &Path) -> Result<File, Work
         return Err(wrong_kind(relative, FileType::Directory, "a file"));
     };
     let parent = folder(root, parent, PASS).map_err(|error| raced(relative, error))?;
-    // A pipe would block the opening thread until somebody writes to it.
+    // Opening a pipe would block this thread until a process writes to the pipe.
     let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match openat(&parent, name, how, Mode::empty()) {
         Err(Errno::NXIO) => return Err(wrong_kind(relative, FileType::Socket, "a file")),
@@ -119,7 +119,7 @@ pub(super) fn wrong_kind(path: &Path, found: FileType, wanted: &'static str) -> 
     WorkspaceError::WrongKind { path: shown(path), found, wanted }
 }
 
-/// A system error on a path that was resolved a moment ago.
+/// Translates a system error on a path that was resolved a moment ago.
 pub(super) fn raced(path: &Path, error: Errno) -> WorkspaceError {
     match error {
         // The path had no links when it was resolved.

@@ -1,4 +1,4 @@
-//! Replacing a file as a whole: written beside it, synced, renamed over it.
+//! Replaces a file as a whole: the new content is written beside it, synced, and renamed over it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::open::{PASS, folder, raced, split, wrong_kind};
 use super::{FileVersion, WorkspaceError, io_error, shown};
 
-/// `read`: the file that the content was made from.
+/// Replaces a file's content. `read` is the version of the file that the content was made from.
 pub(super) fn replace(
     root: &OwnedFd,
     relative: &Path,
@@ -36,12 +36,14 @@ pub(super) fn replace(
         beside.take_over(old).map_err(|error| failed(error.into()))?;
     }
     beside.file.sync_all().map_err(failed)?;
+    // The check comes last before the rename, because another program may write the file at any time.
     if let Some(read) = read
         && !existing(&folder, name, relative)?.is_some_and(|now| read.is(&now))
     {
         return Err(WorkspaceError::Changed { path: shown(relative) });
     }
     beside.rename_to(name).map_err(|error| failed(error.into()))?;
+    // Without syncing the folder, a crash could undo the rename.
     fsync(&folder).map_err(|error| failed(error.into()))
 }
 
@@ -76,7 +78,7 @@ fn existing(folder: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<Stat>,
     }
 }
 
-/// The new content beside the old one; removed unless it is renamed.
+/// The new content beside the old file, removed unless it is renamed.
 struct ReplacementFile<'a> {
     folder: &'a OwnedFd,
     name: String,
@@ -92,7 +94,7 @@ impl<'a> ReplacementFile<'a> {
         Ok(Self { folder, name, file: File::from(file), renamed: false })
     }
 
-    /// Keeps mode and, where we may, owner of the file that is replaced.
+    /// Keeps mode and, where permitted, owner of the replaced file.
     fn take_over(&self, old: &Stat) -> rustix::io::Result<()> {
         let _ = fchown(&self.file, Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
         fchmod(&self.file, Mode::from_raw_mode(old.st_mode & 0o7777))

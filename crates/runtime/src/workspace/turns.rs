@@ -1,4 +1,5 @@
-//! One tool of this process at a time changes a file: who read it replaces what was read.
+//! Write locks on files: one tool of this process at a time changes a file, so that it replaces the content it has
+//! read.
 
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -8,10 +9,10 @@ use rustix::fs::{Stat, fstat};
 
 use super::{ResolvedPath, Workspace, WorkspaceError, io_error, replace};
 
-/// Files share them: one may wait for a turn at another.
+/// The locks, shared by all files by hash. A tool may therefore wait for a lock of another file.
 static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
-/// A file that no other tool of this process changes while this is there.
+/// A lock on a file, which no other tool of this process changes meanwhile.
 #[derive(Debug)]
 pub struct FileWriteLock<'a> {
     workspace: &'a Workspace,
@@ -19,13 +20,13 @@ pub struct FileWriteLock<'a> {
     _held: MutexGuard<'static, ()>,
 }
 
-/// A file as it was when it was opened.
+/// The identity of a file at the time it was opened.
 #[derive(Clone, Copy, Debug)]
 pub struct FileVersion(Stat);
 
 impl FileVersion {
-    /// Returns whether it is still that file, and nobody has written to it since. What is written within one tick
-    /// of the clock and has the same size is not noticed.
+    /// Reports whether the file is still the same and unwritten. A write within one tick of the clock that keeps the
+    /// size is not noticed.
     pub(super) fn is(&self, now: &Stat) -> bool {
         let of = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         of(&self.0) == of(now)
@@ -39,20 +40,21 @@ impl<'a> FileWriteLock<'a> {
         Self { workspace, path, _held: turn.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// Opens it for reading.
+    /// Opens the file for reading.
     ///
     /// # Errors
-    /// As [`Workspace::open_file`].
+    /// The errors of [`Workspace::open_file`].
     pub fn open(&self) -> Result<(File, FileVersion), WorkspaceError> {
         let file = self.workspace.open_file(self.path)?;
         let opened = fstat(&file).map_err(|error| io_error(&self.path.relative, error.into()))?;
         Ok((file, FileVersion(opened)))
     }
 
-    /// As [`Workspace::replace`]; `read` is what the content was made from.
+    /// Replaces the file as [`Workspace::replace`] does; `read` is the version that the content was made from.
     ///
     /// # Errors
-    /// As [`Workspace::replace`], and [`WorkspaceError::Changed`] if it is no longer what was opened.
+    /// The errors of [`Workspace::replace`], and [`WorkspaceError::Changed`] if the file is no longer the version that
+    /// was opened.
     pub fn replace(&self, content: &[u8], read: Option<&FileVersion>) -> Result<(), WorkspaceError> {
         self.workspace.check_replaceable(self.path)?;
         replace::replace(&self.workspace.root_fd, &self.path.relative, content, read)

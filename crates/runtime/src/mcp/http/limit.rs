@@ -1,18 +1,18 @@
-//! A limit on single events of a stream that is itself without limit.
+//! A limit on the single events of an endless stream.
 
 use std::io;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
-/// Passes bytes on until one event has more than `most` of them; that is an error and the end.
+/// Passes bytes on until one event has more than `most` bytes, which ends the stream with an error.
 pub(super) fn events(
     bytes: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static,
     most: usize,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send {
     let mut event = EventSizeCounter::default();
     bytes.map(move |chunk| {
-        // Its own words repeat the address.
+        // The error's own text repeats the address.
         let chunk = chunk.map_err(|error| io::Error::other(error.without_url()))?;
         match event.longest_after(&chunk) > most {
             true => Err(io::Error::other(format!("an event of more than {} MiB", most >> 20))),
@@ -21,7 +21,7 @@ pub(super) fn events(
     })
 }
 
-/// The event that is arriving. Events end with an empty line.
+/// The size of the arriving event. Events end with an empty line.
 #[derive(Default)]
 struct EventSizeCounter {
     bytes: usize,
@@ -29,7 +29,7 @@ struct EventSizeCounter {
 }
 
 impl EventSizeCounter {
-    /// Takes a chunk and gives the size that the event had at most.
+    /// Counts a chunk and returns the maximum size that the event reached.
     fn longest_after(&mut self, chunk: &[u8]) -> usize {
         let mut longest = 0;
         for byte in chunk {

@@ -1,4 +1,4 @@
-//! The end of what is sent to a collector.
+//! The shutdown of a collector's providers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 
 use super::post::CollectorClient;
 
-/// How long what is still waiting may take to be sent at the end.
+/// The maximum time for sending the data that still wait at the end.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
-/// A collector, and the providers that send to it and to nobody else.
+/// A collector, and the providers that send to it alone.
 #[derive(Debug)]
 pub(in crate::telemetry) struct OtlpCollector {
     pub(in crate::telemetry) tracers: SdkTracerProvider,
@@ -20,7 +20,7 @@ pub(in crate::telemetry) struct OtlpCollector {
 }
 
 impl OtlpCollector {
-    /// Sends what waits, both kinds at once. The SDK blocks while it does.
+    /// Sends the waiting data of both kinds at once, on blocking threads because the SDK blocks.
     pub(in crate::telemetry) async fn close(self) {
         let Self { tracers, meters, post } = self;
         let began = Instant::now();
@@ -31,7 +31,7 @@ impl OtlpCollector {
             Ok((Ok(Ok(())), Ok(Ok(())))) => return,
             outcome => tracing::debug!(?outcome, "not all telemetry was sent"),
         }
-        // The SDK says only in words that its time ran out; what failed sooner has been said.
+        // The SDK reports a timeout only as text. Earlier failures have been logged already.
         if began.elapsed() >= CLOSE_WITHIN {
             post.complain(format_args!("no answer within {} s", CLOSE_WITHIN.as_secs()));
         }

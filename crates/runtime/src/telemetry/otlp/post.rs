@@ -1,4 +1,4 @@
-//! Posts to a collector, on the program's own tokio runtime: the SDK asks from threads that have none.
+//! Posts to a collector on the program's own tokio runtime, because the SDK's threads have none.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,27 +11,29 @@ use opentelemetry_http::{HttpClient, HttpError, Request, Response};
 use reqwest::{Client, Url};
 use tokio::runtime::Handle;
 
-/// How long a collector may take.
+/// The maximum duration of a request to a collector.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The most of a collector's answer that is read, in bytes: it says no more than how many it refused.
+/// The maximum size of a collector's answer, in bytes. The answer only says how many items the collector refused.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 
-/// The way to one collector.
+/// The HTTP client of one collector.
 #[derive(Debug)]
 pub(super) struct CollectorClient {
     client: Client,
     runtime: Handle,
-    /// The collector for people: without a password that the address may hold.
+    /// The collector's address for people, without a password that the address may hold.
     place: String,
     was_told: AtomicBool,
 }
 
-/// One way for both kinds of data: what goes wrong is said once.
+/// One client for both kinds of data, so that a problem is reported once.
 #[derive(Clone, Debug)]
 pub(super) struct SharedCollectorClient(pub(super) Arc<CollectorClient>);
 
 impl CollectorClient {
+    /// Makes a client for the collector at `base`.
+    ///
     /// # Errors
     /// TLS cannot be set up.
     pub(super) fn new(base: &Url, runtime: Handle) -> Result<Self, reqwest::Error> {
@@ -62,7 +64,7 @@ impl CollectorClient {
         Ok(response.body(body.into())?)
     }
 
-    /// Once: whoever reads it can do something about it, and the next thousand lines would say the same.
+    /// Logs a problem once. The reader can act on the first line, and the next thousand would repeat it.
     pub(super) fn complain(&self, problem: impl std::fmt::Display) {
         if !self.was_told.swap(true, Ordering::Relaxed) {
             tracing::warn!("telemetry does not reach {}: {problem}", self.place);
@@ -70,7 +72,7 @@ impl CollectorClient {
     }
 }
 
-/// What is behind an error: "connection refused" rather than "error sending request".
+/// Returns the innermost cause of an error: "connection refused" rather than "error sending request".
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     let mut cause = error;
     while let Some(behind) = cause.source() {
@@ -84,7 +86,7 @@ impl HttpClient for SharedCollectorClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let Self(post) = self;
         let sent = post.runtime.spawn(CollectorClient::send(post.client.clone(), request)).await;
-        // The runtime ends, and drops what it was doing.
+        // The runtime is ending and has dropped the task.
         let answer = sent.unwrap_or_else(|_| Err("the program ended before an answer came".into()));
         match &answer {
             Ok(answer) if answer.status().is_success() => {}
