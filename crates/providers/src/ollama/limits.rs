@@ -90,6 +90,8 @@ impl OllamaModelInfo {
     /// call asks for again.
     pub(super) fn limits(&self, before: Option<u64>) -> Limits {
         let can = |what: &str| self.capabilities.as_ref().map(|all| all.iter().any(|one| one == what));
+        // A loaded window is a fact, and `before` is asked for with every call. The model file only states a
+        // wish.
         let window = self.loaded.or(self.remote).or(before).or(self.written);
         let reasoning =
             if can("thinking") == Some(false) { ReasoningScope::Never } else { ReasoningScope::Turn };

@@ -84,6 +84,7 @@ async fn apply_template(
     let applied = post::<Applied>(http, http::endpoint(root, &["apply-template"])?, body.clone()).await?;
     let Some(Applied { prompt }) = applied else { return Ok(None) };
     let mut ask = RequestBody::default();
+    // A router of several models chooses one by this name.
     if let Some(model) = parse_body(body)?.get("model").and_then(raw_json::value) {
         ask.put("model", &model)?;
     }
@@ -126,6 +127,7 @@ pub(crate) async fn post<T: DeserializeOwned>(
         Ok(answer) => {
             serde_json::from_slice(&answer).map(Some).map_err(|error| http.hide(unexpected(&answer, &error)))
         }
+        // A server without the endpoint is no failure: the caller falls back to its own estimate.
         Err(error) if matches!(error.status, Some(404 | 405 | 501)) => Ok(None),
         Err(error) => Err(error),
     }
