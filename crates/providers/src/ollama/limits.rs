@@ -20,7 +20,7 @@ pub(super) const MAX_INFO_BYTES: usize = 8 << 20;
 /// The addresses of the server's descriptions.
 #[derive(Clone)]
 pub(super) struct OllamaInfoUrls {
-    /// `GET /api/ps`: what is loaded.
+    /// `GET /api/ps`: the loaded models.
     pub(super) loaded: Url,
     /// `POST /api/show`: one model.
     pub(super) about: Url,

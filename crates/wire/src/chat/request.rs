@@ -39,7 +39,6 @@ pub fn encode(
     body.put("model", &settings.model)?;
     body.put_declared(declared, &["model", "messages", "stream"])?;
     put_fields(&mut body, declared, family.fields)?;
-    // The order of the fields keeps the prefix stable: see the module's documentation.
     if !request.tools.is_empty() {
         body.put_unless(declared, "tools", &tools(request, family)?)?;
     }

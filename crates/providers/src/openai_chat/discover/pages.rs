@@ -24,7 +24,7 @@ pub(super) fn props(page: &Value) -> Option<ServerFacts> {
 pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     let instances = |entry: &Value| entry.get("loaded_instances").and_then(Value::as_array).cloned();
-    // Ollama's page has a list `models` too, but without instances.
+    // Other pages may have a list `models` too. Only LM Studio's entries have instances.
     if models.iter().any(|entry| instances(entry).is_none()) {
         return None;
     }
@@ -50,7 +50,7 @@ pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<ServerFacts> {
 /// LM Studio 0.3, `GET /api/v0/models`: only a loaded model has its real window.
 pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("data")?.as_array()?;
-    // OpenAI's list has `data` too, but no state of a model.
+    // Every list of models has `data`. Only LM Studio's entries have a state.
     if models.iter().any(|entry| entry.get("state").is_none()) {
         return None;
     }
@@ -67,7 +67,7 @@ pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     Some(ServerFacts { family: Some(&ServerFamily::LM_STUDIO), limits: limits.unwrap_or_default() })
 }
 
-/// Ollama, `GET /api/ps`: what is loaded now.
+/// Ollama, `GET /api/ps`: the models that are loaded now.
 pub(super) fn ollama_loaded(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     let loaded = entry(models, &["name", "model"], model);
