@@ -252,6 +252,7 @@ impl ScriptedProvider {
             return Ok((how.answer(request), turn));
         }
         let fault = self.faults.get(&self.attempt.fetch_add(1, Ordering::SeqCst));
+        // A failed attempt does not use its turn up, so a retry gets the answer that the script meant.
         let turn = if fault.is_some() { turn } else { self.turn.fetch_add(1, Ordering::SeqCst) };
         let scripted = self.script.answer(request, turn);
         let answer = match scripted {
@@ -316,6 +317,7 @@ impl Provider for ScriptedProvider {
         let input = self.count.input(&request);
         let kind =
             if (self.is_summary)(&request) { ScriptedCallKind::Summary } else { ScriptedCallKind::Main };
+        // The call is logged before any check, so that the log has refused requests too.
         let entry = self.log.open(kind, input, self.render(&request)?, &request);
         match self.check_request(&request) {
             Err(ScriptedRefusal::Invalid(violation)) => {

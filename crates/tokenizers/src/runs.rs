@@ -92,7 +92,7 @@ fn run_around(text: &str, at: usize) -> (usize, usize) {
     let back: usize = before.chars().rev().take_while(same).map(char::len_utf8).sum();
     let ahead: usize = after.chars().take_while(same).map(char::len_utf8).sum();
     let (start, end) = (at - back, at + ahead);
-    // Marks before the line ends take them along, and then what follows is cut otherwise than without the marks.
+    // The pre-tokenizer joins line ends to marks before them. The text behind is then cut differently.
     let next = text.get(end..).and_then(|rest| rest.chars().next());
     let open =
         class == CharacterClass::LineEnd && next.is_some_and(|next| next == '/' || next.is_whitespace());

@@ -45,7 +45,7 @@ pub enum AnswerTooLarge {
 }
 
 impl From<AnswerTooLarge> for ProviderError {
-    /// It would be so again: the call is not repeated.
+    /// Creates an error that is not retryable: a repeated call would exceed the limit again.
     fn from(exceeded: AnswerTooLarge) -> Self {
         Self { retryable: false, ..Self::new(ErrorCode::ThirdParty, exceeded.to_string()) }
     }

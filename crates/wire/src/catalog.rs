@@ -168,6 +168,8 @@ impl CatalogModel {
         let hosts = CATALOG.makers.get(&self.facts.maker);
         let is = |own: &String| {
             let host = url.host_str().unwrap_or_default();
+            // Regional hosts (`us-central1-aiplatform.googleapis.com`) and subdomains are the maker's. A host that
+            // only ends with the same letters is not.
             host == own || host.strip_suffix(own.as_str()).is_some_and(|rest| rest.ends_with(['.', '-']))
         };
         hosts.is_some_and(|hosts| hosts.iter().any(is))

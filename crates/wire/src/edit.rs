@@ -377,12 +377,12 @@ pub trait StreamParser: Send {
     /// Parses one event.
     fn read(&mut self, event: &SseEvent<'_>);
 
-    /// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one
-    /// finish, no repeated text.
+    /// Returns the part that was parsed so far.
     fn seen(&self) -> &PartialResponse;
 }
 
-/// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one finish, no repeated text.
+/// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one finish,
+/// no repeated text.
 ///
 /// Every event of a stream is passed in order; between two streams the caller calls [`go_on`](Self::go_on). The
 /// first stream's events come out unchanged, except for the end of the answer. The end is held back until the

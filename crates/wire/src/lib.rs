@@ -5,8 +5,8 @@
 //! one place, for every reader of that wire: the clients in `longhaul-providers`, the gateway, imports, agents
 //! that pose as models, and the fuzz targets.
 //!
-//! - [`chat`], [`responses`], [`messages`], [`gemini`], [`ollama`]: a [`ModelRequest`] to bytes, and the bytes of an answer
-//!   to [`ModelEvent`]s, one module for each wire.
+//! - [`chat`], [`responses`], [`messages`], [`gemini`], [`ollama`]: a [`ModelRequest`] to bytes, and the bytes of an
+//!   answer to [`ModelEvent`]s, one module for each wire.
 //! - [`server_error`], [`overflow`], [`refused_part`]: the meaning of an error, in any server's words.
 //! - [`catalog`], [`Limits`]: the known limits and abilities of models.
 //! - [`surrogates`], [`token_count`], [`validation`]: parts that all wires share.

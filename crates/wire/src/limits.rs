@@ -130,7 +130,7 @@ pub struct DeclaredLimits {
 }
 
 impl DeclaredLimits {
-    /// Reports whether the user declared every limit, so that no other source has to be asked.
+    /// Reports whether the user declared window, tools and images, so that no other source has to be asked.
     pub fn is_complete(&self) -> bool {
         self.window.is_some() && self.tools.is_some() && self.images.is_some()
     }

@@ -1,5 +1,5 @@
-//! Ollama's native API, `/api/chat`. Its OpenAI route takes no window size and cannot be told to refuse instead of
-//! cutting silently; this route takes both.
+//! Ollama's native API, `/api/chat`. This route takes a window size, and a request to refuse instead of cutting
+//! silently. Ollama's OpenAI route takes neither.
 
 mod messages;
 pub mod request;

@@ -63,6 +63,7 @@ pub fn recognise(status: Option<u16>, body_or_message: &str) -> Option<ReportedO
         None | Some(200) => OverflowTrust::in_answer(found.status())?,
         Some(status) => OverflowTrust::in_status(status)?,
     };
+    // Vetoes come first: rate limits, too, are errors about tokens above a limit.
     if found.has_code(OTHER_CODES) || found.texts.iter().any(|text| patterns::vetoed(text)) {
         return None;
     }

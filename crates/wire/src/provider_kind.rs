@@ -40,6 +40,7 @@ impl ProviderKind {
     pub fn base_url(self) -> &'static str {
         match self {
             Self::OpenAi => responses::BASE_URL,
+            // The default address of LM Studio.
             Self::OpenAiCompatible => "http://localhost:1234/v1",
             Self::Anthropic => messages::BASE_URL,
             Self::Gemini => gemini::BASE_URL,

@@ -36,6 +36,7 @@ impl RawObject {
 
     /// Returns the bytes of a field.
     pub fn get(&self, key: &str) -> Option<&str> {
+        // JSON readers take the last of repeated keys.
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.get())
     }
 
@@ -181,6 +182,7 @@ pub fn garbled(key: &str, json: &str) -> ProviderError {
 pub fn content<'a, T: Deserialize<'a>>(key: &str, json: &'a str) -> Result<Option<T>, ProviderError> {
     match serde_json::from_str(json) {
         Ok(content) => Ok(content),
+        // Some servers write an empty value of another type for absent content.
         Err(_) if matches!(json, "{}" | "[]" | "\"\"" | "false") => Ok(None),
         Err(_) => Err(garbled(key, json)),
     }

@@ -1,7 +1,7 @@
 //! OpenAI's Responses API, as OpenAI and compatible servers speak it (xAI, llama.cpp, vLLM, LM Studio …).
 //!
-//! One output item is one part. An item of the same model goes back as it came: ids, encrypted reasoning, phases and
-//! the argument bytes of calls are not touched. Nothing is stored at the provider: every request holds the whole
+//! One output item is one part. An item of the same model is sent back unchanged: ids, encrypted reasoning, phases
+//! and the argument bytes of calls. Nothing is stored at the provider: every request holds the whole
 //! conversation.
 
 pub mod edit;

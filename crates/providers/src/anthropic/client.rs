@@ -41,7 +41,7 @@ pub struct AnthropicProvider {
     config: AnthropicConfig,
     base: BaseUrl,
     http: ProviderHttpClient,
-    /// The same client with [`BINDING_BETA`].
+    /// The client whose requests enable [`BINDING_BETA`].
     dropping: ProviderHttpClient,
     /// `true` once stale reasoning was refused.
     refused: Arc<AtomicBool>,

@@ -47,7 +47,7 @@ impl EmptyArgumentsFilter {
                 }
             }
         };
-        // The first event of a call tells of it.
+        // A viewer learns of a call from its first event, even an empty one.
         (is_new || name.is_some() || !delta.is_empty()).then_some(ModelEvent::ToolInput {
             index,
             name,

@@ -56,6 +56,7 @@ pub(super) fn events(bytes: ByteStream, by_line: bool, limit: usize) -> ByteStre
     let mut event = EventByteCount::default();
     Box::pin(bytes.map(move |chunk| {
         let chunk: Bytes = chunk?;
+        // The reader buffers an event until its end, so an endless event must be stopped before the reader.
         if event.push_chunk(&chunk, by_line) > limit {
             return Err(too_large_error("one event of the answer", limit));
         }

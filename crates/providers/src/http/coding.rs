@@ -79,6 +79,7 @@ impl From<ContentCodingError> for GatewayError {
 }
 
 fn write<W: Write>(decoder: &mut W, coded: &[u8], unpacked: impl Fn(&W) -> usize) -> io::Result<()> {
+    // The size is known only after a piece was unpacked. Small pieces keep the overshoot small.
     for piece in coded.chunks(AT_ONCE_BYTES) {
         decoder.write_all(piece)?;
         if unpacked(decoder) > MOST_BYTES {

@@ -144,7 +144,7 @@ pub(super) fn is_certificate(error: &reqwest::Error) -> bool {
 }
 
 fn of_certificate(cause: &(dyn Error + 'static)) -> bool {
-    // The source of an I/O error is the source of what it wraps, and skips that itself.
+    // `source` of an I/O error skips the wrapped error itself and returns that error's source.
     let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     let wrapped = wrapped.and_then(|wrapped| wrapped.downcast_ref::<rustls::Error>());
     let tls = wrapped.or_else(|| cause.downcast_ref::<rustls::Error>());

@@ -20,7 +20,7 @@ pub(super) const MAX_INFO_BYTES: usize = 8 << 20;
 /// The addresses of the server's descriptions.
 #[derive(Clone)]
 pub(super) struct OllamaInfoUrls {
-    /// `GET /api/ps`: what is loaded.
+    /// `GET /api/ps`: the loaded models.
     pub(super) loaded: Url,
     /// `POST /api/show`: one model.
     pub(super) about: Url,
@@ -90,6 +90,8 @@ impl OllamaModelInfo {
     /// call asks for again.
     pub(super) fn limits(&self, before: Option<u64>) -> Limits {
         let can = |what: &str| self.capabilities.as_ref().map(|all| all.iter().any(|one| one == what));
+        // A loaded window is a fact, and `before` is asked for with every call. The model file only states a
+        // wish.
         let window = self.loaded.or(self.remote).or(before).or(self.written);
         let reasoning =
             if can("thinking") == Some(false) { ReasoningScope::Never } else { ReasoningScope::Turn };

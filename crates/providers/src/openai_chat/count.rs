@@ -84,6 +84,7 @@ async fn apply_template(
     let applied = post::<Applied>(http, http::endpoint(root, &["apply-template"])?, body.clone()).await?;
     let Some(Applied { prompt }) = applied else { return Ok(None) };
     let mut ask = RequestBody::default();
+    // A router of several models chooses one by this name.
     if let Some(model) = parse_body(body)?.get("model").and_then(raw_json::value) {
         ask.put("model", &model)?;
     }

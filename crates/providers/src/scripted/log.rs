@@ -144,5 +144,6 @@ impl Drop for ScriptedCallEntry {
 }
 
 fn lock(records: &Mutex<Vec<ScriptedCallRecord>>) -> MutexGuard<'_, Vec<ScriptedCallRecord>> {
+    // A test that panics must not hide the log of its calls.
     records.lock().unwrap_or_else(PoisonError::into_inner)
 }

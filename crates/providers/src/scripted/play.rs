@@ -208,6 +208,7 @@ impl<'a> ScriptedAnswerWriter<'a> {
         }
         let lengths: Vec<usize> = (0..=pieces.len()).collect();
         let fits = |n: &usize| self.count.text(&pieces[..*n].concat()) <= left;
+        // A longer prefix never has fewer tokens, so the search can bisect.
         lengths.partition_point(fits).saturating_sub(1)
     }
 

@@ -26,6 +26,7 @@ use crate::edit::envelope::EnvelopeFieldNames;
 
 const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
     items: "messages",
+    // OpenAI deprecates `max_tokens`: if a client sends both, the newer field wins.
     max_output: &["max_completion_tokens", "max_tokens"],
     system: "",
     others: &["n", "stream_options", "tool_choice", "response_format", "functions", "prompt_cache_key"],

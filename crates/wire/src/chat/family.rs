@@ -178,6 +178,7 @@ impl ServerFamily {
     pub fn declared(self, declared: &DeclaredLimits) -> Self {
         let documents = match (declared.files, self.documents) {
             (Some(false), _) => DocumentSupport::No,
+            // The user declares that the server takes documents, but not the form: OpenAI's form is assumed.
             (Some(true), DocumentSupport::Unknown | DocumentSupport::No) => DocumentSupport::File,
             (_, known) => known,
         };
@@ -210,6 +211,7 @@ impl ServerFamily {
                 PrefillSupport::No => FeatureSupport::No,
                 PrefillSupport::Fields(_) | PrefillSupport::Prefix => FeatureSupport::Yes,
             },
+            // Details without a signature are sent back for every turn, so all of them count.
             reasoning: Some(if self.unsigned_details {
                 ReasoningScope::Always
             } else {

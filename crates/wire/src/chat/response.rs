@@ -90,6 +90,7 @@ impl<'a> ChatResponseChoice<'a> {
     /// # Errors
     /// `third-party` if it is no object.
     pub(super) fn delta(&self, streamed: bool) -> Result<Option<ChatResponseDelta<'a>>, ProviderError> {
+        // A server that answers a streaming request with a whole answer sends `message` and no `delta`.
         let whole = self.message.filter(|_| !streamed);
         self.delta.or(whole).map_or(Ok(None), |raw| raw_json::content("delta", raw.get()))
     }
@@ -241,6 +242,7 @@ impl ChatResponseToolCall<'_> {
     /// Returns the provider's id of the call; `None` for an empty one.
     pub(super) fn id(&self) -> Option<String> {
         let raw = self.id?;
+        // Some servers number their calls instead of naming them.
         let id = if raw.get().starts_with('"') { text_of(raw) } else { raw.get().to_owned() };
         (!id.is_empty()).then_some(id)
     }

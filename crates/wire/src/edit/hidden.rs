@@ -59,6 +59,7 @@ impl HiddenCallReplay {
         let mut hidden = self.hidden.iter().peekable();
         let mut calls = 0;
         for (is_call, part) in shown {
+            // A hidden call is only inserted before a call, so that text between calls keeps its place.
             while let Some((_, hidden)) = hidden.next_if(|(before, _)| is_call && *before <= calls) {
                 all.push(written(&hidden.call));
             }

@@ -25,6 +25,7 @@ pub fn encoded(media_type: &str, name: Option<String>, base64: &str) -> Option<P
 
 /// Returns content that the request names by its address only.
 pub fn linked(media_type: &str, name: Option<String>, address: &str) -> Part {
+    // The content is not fetched, so the hash is that of the address.
     let blob = BlobRef { hash: blake3::hash(address.as_bytes()).to_hex().to_string(), bytes: 0 };
     part(MediaPart { blob, media_type: media_type.to_owned(), name, width: None, height: None })
 }

@@ -45,7 +45,7 @@ impl OverlapFinder {
             rest.starts_with(held) || held.starts_with(rest)
         };
         let starts: Vec<usize> = starts.into_iter().filter(agrees).collect();
-        // Of a repetition that ends just here it is not known whether it goes on as a repetition does.
+        // A repetition that ends with the held text may still turn out to be none: the next text decides.
         let is_open = starts.iter().any(|at| said.len() - at >= held.len());
         self.compared = held.len();
         self.starts = Some(starts);

@@ -50,6 +50,7 @@ impl RepetitionFilter {
         let Some(said) = &self.said else { return Some(text.to_owned()) };
         self.held.push_str(text);
         if said.len() >= SHORTEST_BYTES {
+            // The text is a repetition only if the whole beginning comes again. Until then all of it is held.
             if said.len() > self.held.len() && said.starts_with(&self.held) {
                 return None;
             }

@@ -164,6 +164,7 @@ impl<'a> GeminiInputEncoder<'a> {
         self.end_step();
         let own = raw_json::is_own(message, &self.target);
         for call in message.tool_calls() {
+            // Another provider's id means nothing to Google, which does not need one.
             let id = call.provider_id.as_deref().filter(|_| own);
             self.calls.insert(&call.call_id, GeminiCallName { id, name: &call.name });
         }
@@ -224,6 +225,7 @@ impl<'a> GeminiInputEncoder<'a> {
 
     fn end_step(&mut self) {
         let mut parts = std::mem::take(&mut self.answers);
+        // Media come behind all answers: the answers of one step must stay together.
         parts.append(&mut self.after);
         self.push("user", parts);
     }
@@ -273,6 +275,7 @@ fn mime_type(given: &str) -> Option<&str> {
         "image/png" | "image/jpeg" | "image/webp" | "image/heic" | "image/heif" | "application/pdf" => {
             Some(given)
         }
+        // The API lists no type for source code or Markdown, so both are sent as plain text.
         text if text.starts_with("text/") => Some("text/plain"),
         heard if heard.starts_with("audio/") || heard.starts_with("video/") => Some(given),
         _ => None,

@@ -35,6 +35,7 @@ impl GeminiArgumentsBuilder {
 
 fn piece(entry: &RawObject) -> Option<Value> {
     let value = |key: &str| entry.get(key).and_then(|raw| serde_json::from_str(raw).ok());
+    // `nullValue` is an enum with a single value, so its presence is enough.
     let null = || entry.get("nullValue").map(|_| Value::Null);
     value("stringValue").or_else(|| value("numberValue")).or_else(|| value("boolValue")).or_else(null)
 }

@@ -123,6 +123,7 @@ fn tool_config(request: &ModelRequest, declared: &Map<String, Value>) -> Option<
 fn generation_config(request: &ModelRequest, declared: &Map<String, Value>) -> Option<Value> {
     let mut config = match declared.get("generationConfig") {
         Some(Value::Object(config)) => config.clone(),
+        // `null` in the configuration removes the whole field, the output limit included.
         Some(_) => return None,
         None => Map::new(),
     };

@@ -152,6 +152,7 @@ fn system(raw: &str) -> Result<String, ParseError> {
     let blocks =
         elements(raw).ok_or_else(|| ParseError::field("system", "`system` must be a string or a list"))?;
     let texts = blocks.into_iter().filter_map(|block| string(field(&fields(block)?, "text")?));
+    // A block that changes with every request must not make the prefix a new one.
     let texts = texts.filter(|text: &String| !is_volatile(text));
     Ok(texts.collect::<Vec<String>>().join("\n\n"))
 }
@@ -168,6 +169,8 @@ fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
         let text = |name| field(&fields, name).and_then(string);
         let name = text("name").ok_or_else(|| bad("`name` is missing"))?;
         let is_clients = matches!(text("type").as_deref(), None | Some("custom"));
+        // The model is shown a server tool in a form of the server's own. Its whole definition is the best
+        // estimate.
         let unsaid = if is_clients { NO_PARAMETERS } else { tool };
         let parameters =
             field(&fields, "input_schema").filter(|raw| *raw != "null").unwrap_or(unsaid).to_owned();

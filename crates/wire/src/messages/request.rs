@@ -123,6 +123,7 @@ fn write(
     if !tools.is_empty() {
         body.put_unless(declared, "tools", &tools)?;
     }
+    // The API refuses blank text blocks.
     if !request.system.trim().is_empty() {
         body.put("system", &[user::MessagesUserBlock::text(Cow::Borrowed(&request.system)).marked(mark)])?;
     }
@@ -227,6 +228,8 @@ impl<'a> MessagesToolChoice<'a> {
     fn of(request: &'a ModelRequest, tools: &[MessagesRequestTool<'_>]) -> Option<Self> {
         match &request.tool_choice {
             _ if tools.is_empty() => None,
+            // These tools are listed only because the conversation has calls of them. The model must not call
+            // them.
             _ if request.tools.is_empty() => Some(Self::None),
             ToolChoice::Auto => None,
             ToolChoice::None => Some(Self::None),

@@ -33,6 +33,7 @@ impl MessagesStreamDecoder {
     /// `truncated-stream` for JSON that stops in the middle.
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
+        // Some compatible servers end this wire's streams with OpenAI's marker.
         if payload.is_empty() || payload == "[DONE]" {
             return Ok(Vec::new());
         }
@@ -51,6 +52,7 @@ impl MessagesStreamDecoder {
             Some("message") => self.whole(&event).map_err(|error| self.with_usage(error)),
             Some("error") => Err(self.with_usage(server_error::from_answer(payload))),
             None if event.get("error").is_some() => Err(self.with_usage(server_error::from_answer(payload))),
+            // Some compatible servers leave the type of a whole message out.
             None if event.get("content").is_some() => {
                 self.whole(&event).map_err(|error| self.with_usage(error))
             }
@@ -96,6 +98,7 @@ impl MessagesStreamDecoder {
     /// Records fields of the answer as a whole, except for fields that are kept elsewhere.
     fn describe(&mut self, said: &RawObject, kept_elsewhere: &[&str]) {
         for (key, value) in said.fields().filter(|(key, _)| !kept_elsewhere.contains(key)) {
+            // A later event may repeat a field as `null`: that does not take a known value back.
             let says = value != "null" || self.envelope.get(key).is_none();
             if let Some(value) = raw_json::value(value).filter(|_| says) {
                 self.envelope.set(key, value);

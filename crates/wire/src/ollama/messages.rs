@@ -144,6 +144,7 @@ impl<'a> OllamaInputEncoder<'a> {
                 Part::Text(text) => content.push_str(&text.text),
                 Part::Image(media) if self.request.media.contains_key(&media.blob.hash) => {
                     content.push_str("[the image follows in the next user message]");
+                    // A tool message takes text only, so its picture follows in a user message.
                     self.waiting().content.push_str(&format!("[image given by {tool}]"));
                     self.waiting_image(media);
                 }

@@ -30,7 +30,7 @@ const FEW_OUTPUT_TOKENS: u64 = 256;
 /// The share of a window, in percent, above which a request more likely caused an empty answer than chance did.
 const NEARLY_FULL_PERCENT: u64 = 80;
 
-/// The same bound for an unknown window, in tokens: near the smallest window that servers load by default
+/// The bound for an unknown window, in tokens: near the smallest window that servers load by default
 /// (2,048).
 const NEARLY_FULL_TOKENS: u64 = 1_800;
 

@@ -118,6 +118,7 @@ impl ErrorBodyContents {
     }
 
     fn object(&mut self, object: &Map<String, Value>, depth: usize) {
+        // llama.cpp gives both numbers in fields of their own.
         self.numbers = self.numbers.or(ReportedOverflow {
             used_tokens: token_count::limit(object.get("n_prompt_tokens")),
             limit_tokens: token_count::limit(object.get("n_ctx")),
@@ -144,6 +145,7 @@ impl ErrorBodyContents {
 
     fn named_status(&mut self, number: Option<u64>, depth: usize) {
         let named = number.and_then(|number| u16::try_from(number).ok()).filter(|n| (400..600).contains(n));
+        // The innermost status is that of the server that failed. Proxies wrap it in one of their own.
         if let Some(status) = named.filter(|_| self.status.is_none_or(|(known, _)| known <= depth)) {
             self.status = Some((depth, status));
         }

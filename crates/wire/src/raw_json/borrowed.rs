@@ -51,6 +51,7 @@ pub fn with_field(object: &str, name: &str, value: &str) -> Option<String> {
         changed.push_str(&object[at.end..]);
         return Some(changed);
     }
+    // The text is one whole object, so its last brace is the closing one.
     let end = object.rfind('}')?;
     changed.push_str(object[..end].trim_end());
     if !fields.is_empty() {

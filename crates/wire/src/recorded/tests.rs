@@ -194,7 +194,7 @@ fn inputs(events: &[ModelEvent]) -> Vec<String> {
     inputs.into_values().collect()
 }
 
-/// What a provider must be given back, put together independently of the decoders.
+/// Returns the items that a provider must be sent back, assembled without the decoders.
 fn expected_items(recording: &RecordedAnswer) -> Vec<Value> {
     let payloads =
         recording.payloads.iter().filter_map(|payload| serde_json::from_str::<Value>(payload).ok());

@@ -106,7 +106,7 @@ fn seen(dialect: Dialect, stream: &[u8]) -> PartialResponse {
     watcher.seen().clone()
 }
 
-/// What an answer says, whichever way it came.
+/// The content of an answer, streamed or whole.
 #[derive(Debug, PartialEq)]
 struct Words {
     text: String,

@@ -180,6 +180,7 @@ impl<'a> ResponsesInputEncoder<'a> {
         if !is_file {
             return ResponsesInputContent::Item(json!({"type": "input_image", "image_url": url}).to_string());
         }
+        // OpenAI has one field for a file's bytes and another one for its address.
         if self.request.links.contains_key(&media.blob.hash) {
             return ResponsesInputContent::Item(json!({"type": "input_file", "file_url": url}).to_string());
         }

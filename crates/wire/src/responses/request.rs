@@ -64,6 +64,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
         body.put("tools", &tools)?;
     }
     body.put("stream", &true)?;
+    // The log is the only store of a conversation (decision 0013), so the provider keeps none by default.
     body.put_unless(declared, "store", &false)?;
     if let Some(include) = include(declared, &settings.model, is_stored) {
         body.put("include", &include)?;

@@ -7,7 +7,7 @@ fn event(data: &str) -> Result<SseEvent<'static>, ProviderError> {
     Ok(SseEvent { name: None, data: data.to_owned().into() })
 }
 
-/// What becomes of these events; the last may be an error.
+/// Returns the events after joining; the last one may be an error.
 async fn passed(events: Vec<Result<SseEvent<'static>, ProviderError>>) -> Vec<Result<String, ErrorCode>> {
     let events = join_characters(Box::pin(futures_util::stream::iter(events)));
     let all: Vec<_> = events.collect().await;

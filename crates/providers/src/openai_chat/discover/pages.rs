@@ -24,6 +24,7 @@ pub(super) fn props(page: &Value) -> Option<ServerFacts> {
 pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     let instances = |entry: &Value| entry.get("loaded_instances").and_then(Value::as_array).cloned();
+    // Other pages may have a list `models` too. Only LM Studio's entries have instances.
     if models.iter().any(|entry| instances(entry).is_none()) {
         return None;
     }
@@ -49,6 +50,7 @@ pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<ServerFacts> {
 /// LM Studio 0.3, `GET /api/v0/models`: only a loaded model has its real window.
 pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("data")?.as_array()?;
+    // Every list of models has `data`. Only LM Studio's entries have a state.
     if models.iter().any(|entry| entry.get("state").is_none()) {
         return None;
     }
@@ -65,7 +67,7 @@ pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     Some(ServerFacts { family: Some(&ServerFamily::LM_STUDIO), limits: limits.unwrap_or_default() })
 }
 
-/// Ollama, `GET /api/ps`: what is loaded now.
+/// Ollama, `GET /api/ps`: the models that are loaded now.
 pub(super) fn ollama_loaded(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     let loaded = entry(models, &["name", "model"], model);
@@ -82,6 +84,7 @@ pub(super) fn models(page: &Value, model: &str) -> Option<ServerFacts> {
         &["/meta/n_ctx", "/max_model_len", "/context_length", "/context_window", "/max_context_length"];
     const OUTPUTS: &[&str] = &["/top_provider/max_completion_tokens", "/max_completion_tokens"];
     let models = page.get("data")?.as_array()?;
+    // The server exists, although it does not list the model.
     let Some(entry) = entry(models, &["id"], model) else { return Some(ServerFacts::default()) };
     let first = |names: &[&str]| names.iter().find_map(|name| token_count::limit(entry.pointer(name)));
     let named = |path: &str, what: &str| {

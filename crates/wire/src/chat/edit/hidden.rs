@@ -37,6 +37,7 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
 fn call(raw: &str) -> Option<PartialToolCall> {
     let said = fields(raw)?;
     let function = fields(field(&said, "function")?)?;
+    // Some servers send the arguments' object itself instead of its text.
     let arguments = field(&function, "arguments").unwrap_or("\"\"");
     Some(PartialToolCall {
         id: id_of(raw).unwrap_or_default(),
@@ -145,6 +146,7 @@ fn without_rounds(message: &str, rounds: &[String]) -> Option<String> {
         let now = changed.as_deref().unwrap_or(message);
         let Some(text) = text_of(now) else { continue };
         let Some(rest) = strip_shown_texts(&text, &mut said) else { continue };
+        // Beside calls a missing text is `null`, as in the requests that we write ourselves.
         let rest = if rest.is_empty() { "null".to_owned() } else { quote(rest) };
         changed = Some(with_field(now, name, &rest)?);
     }

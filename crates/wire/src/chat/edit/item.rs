@@ -157,6 +157,7 @@ fn said_by_user(parts: Vec<Part>) -> ItemSegment {
 }
 
 fn answered(message: ClientChatMessage<'_>, spoken: Vec<Part>) -> Vec<Part> {
+    // Under both of its names the reasoning is the same text, so the first one is enough.
     let thought = [message.reasoning_content, message.reasoning].into_iter().flatten();
     let mut thought = thought.filter_map(|raw| serde_json::from_str::<String>(raw.get()).ok());
     let reasoning = thought.find(|text| !text.is_empty());
@@ -168,6 +169,7 @@ fn answered(message: ClientChatMessage<'_>, spoken: Vec<Part>) -> Vec<Part> {
     parts.extend(message.refusal.filter(|text| !text.is_empty()).map(|text| Part::text(text.into_owned())));
     let called = message.tool_calls.unwrap_or_default().into_iter();
     let called = called.filter_map(|call| Some((call.id, call.function.or(call.custom)?)));
+    // The deprecated `function_call` has no id, and its result names the function. So the name is the id.
     let legacy = message.function_call.map(|function| (Some(function.name.clone()), function));
     parts.extend(called.chain(legacy).map(|(id, function)| Part::ToolCall(tool_call(id, &function))));
     parts

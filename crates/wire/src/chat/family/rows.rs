@@ -122,8 +122,8 @@ impl ServerFamily {
     };
 
     /// vLLM. Reads `reasoning` since 0.16 and drops `reasoning_content` in silence (vllm-project/vllm#38488);
-    /// its templates show that of the turn (vllm-project/vllm#28531). Goes on with an answer if told so, and
-    /// counts (`vllm/entrypoints/openai/protocol.py`: `continue_final_message`, `TokenizeChatRequest`).
+    /// its templates show the reasoning of the turn (vllm-project/vllm#28531). Continues an answer on request, and
+    /// counts tokens (`vllm/entrypoints/openai/protocol.py`: `continue_final_message`, `TokenizeChatRequest`).
     pub const VLLM: Self = Self {
         name: "vllm",
         reasoning: ReasoningPlace::Reasoning,

@@ -162,6 +162,8 @@ impl<'a> ChatInputEncoder<'a> {
                         _ => ("file", "File"),
                     };
                     content.push_str(&format!("[the {here} follows in the next user message]"));
+                    // A tool message holds text only on this wire. Media follow in a user message that names
+                    // their call.
                     let heading = format!("{there} given by tool call {tool_call_id} ({tool}):");
                     self.waiting_text(Cow::Owned(heading));
                     self.waiting.push(item);

@@ -50,6 +50,8 @@ impl PartialArguments {
                 self.scanned_bytes += 1;
             }
             let next = self.state.after(byte);
+            // The states only match brackets and quotes. A real parse happens once, when the value seems
+            // complete.
             let has_ended = next == ArgumentsState::Whole && self.state != ArgumentsState::Whole;
             self.state = match has_ended && !is_value(&self.text[..=before + at]) {
                 true => ArgumentsState::Garbled,

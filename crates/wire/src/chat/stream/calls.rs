@@ -79,11 +79,13 @@ impl ChatCallAssembler {
         let same_index = || self.0.iter().rposition(|call| call.index == piece.index);
         let candidate = match (piece.index, &id) {
             (None, Some(id)) => return self.0.iter().rposition(|call| call.id.as_ref() == Some(id)),
+            // A piece with neither index nor id can only continue the newest call.
             (None, None) => self.0.len().checked_sub(1),
             (Some(_), _) => same_index(),
         }?;
         let call = &self.0[candidate];
         let other_id = id.is_some() && call.id.is_some() && call.id != id;
+        // Some servers give several calls one index. A name behind complete arguments begins a new call.
         let begins_again =
             id.is_none() && piece.name().is_some() && (call.is_complete() || piece.index.is_none());
         (!other_id && !begins_again).then_some(candidate)
@@ -97,6 +99,7 @@ impl PartialChatCall {
         if self.id.is_none() {
             self.id = piece.id();
         }
+        // Some servers send the name in parts, some repeat it with every piece.
         if let Some(more) = piece.name().filter(|more| self.arguments.is_empty() && *more != self.name) {
             self.name.push_str(&more);
         }

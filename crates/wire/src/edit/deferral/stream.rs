@@ -97,6 +97,7 @@ fn write_event(event: &Value, out: &mut BytesMut) {
         out.extend_from_slice(format!("event: {name}\n").as_bytes());
     }
     let data = match event {
+        // Only `[DONE]` is a string here. It is no JSON, so it is written without quotes.
         Value::String(done) => done.clone(),
         event => event.to_string(),
     };

@@ -102,6 +102,7 @@ pub(super) fn segments(item: &str, index: usize) -> Result<Vec<ItemSegment>, Par
     let place = |at: usize| format!("messages[{index}].content[{at}]");
     let (mut pieces, mut parts) = (Vec::new(), Vec::new());
     for (at, block) in blocks.iter().enumerate() {
+        // Each result can be pruned by itself, so it is a segment of its own.
         if block.is_result() && item.role == "user" {
             pieces.push(result(block, &place(at))?);
         } else {

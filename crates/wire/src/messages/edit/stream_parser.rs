@@ -112,6 +112,7 @@ impl MessagesStreamParser {
             "message_start" => self.start(payload.message.as_ref()),
             "content_block_start" => self.begin(payload.content_block.as_ref()),
             "content_block_delta" => self.grow(payload.delta.as_ref()),
+            // Behind a call the position stays `Call`, because the answer cannot be continued there.
             "content_block_stop" if !self.called => self.seen.position = StreamPosition::Nothing,
             "message_delta" => {
                 let reason = payload.delta.as_ref().and_then(|delta| delta.stop_reason.as_deref());
@@ -168,6 +169,7 @@ impl MessagesStreamParser {
 
     /// Takes a start. A second start in one stream is a server's new attempt, which voids the first one.
     fn start(&mut self, start: Option<&MessageStartPayload<'_>>) {
+        // The void attempt's text must not remain in the answer.
         *self = Self::default();
         self.seen.id = start.and_then(|start| start.id.as_deref()).map(str::to_owned);
         self.restart(start);

@@ -81,6 +81,7 @@ impl<'a> MessagesInputEncoder<'a, '_> {
         }
         let others = message.parts.iter().filter(|part| !matches!(part, Part::ToolResult(_)));
         let mut contents = self.shown.contents(others);
+        // A user message without sendable content keeps its turn, so that roles still alternate.
         if contents.is_empty() && message.role == Role::User {
             contents.push(MessagesUserContent::Text { text: UNSUPPORTED.into() });
         }
@@ -93,6 +94,7 @@ impl<'a> MessagesInputEncoder<'a, '_> {
     fn assistant(&mut self, message: &'a Message, last: bool) -> Result<(), ProviderError> {
         let own = raw_json::is_own(message, &self.config.origin());
         let manner = AssistantEncodeOptions { own, last, without_reasoning: self.without_reasoning };
+        // In the last message a server's call may still await its result. Anywhere else the API refuses it.
         let parts = message.parts.iter().filter(|part| last || self.answered.allows(part));
         let mut said = assistant::blocks(parts, manner, &mut self.names)?;
         if said.is_empty() {
@@ -109,6 +111,7 @@ impl<'a> MessagesInputEncoder<'a, '_> {
     /// Writes the waiting blocks as one user turn.
     fn flush(&mut self) {
         let mut content = std::mem::take(&mut self.results);
+        // The API takes tool results only at the beginning of a user turn.
         content.append(&mut self.others);
         if !content.is_empty() {
             self.turns.push(MessagesRequestTurn::User { content });

@@ -142,6 +142,7 @@ impl<'a> MessagesUserEncoder<'a> {
             "application/pdf" if self.media => {
                 Some(MessagesUserContent::Document { source: base64("application/pdf"), title })
             }
+            // The API takes text documents as `text/plain` only.
             text if text.starts_with("text/") || text == "application/json" => {
                 let data = std::str::from_utf8(bytes).ok().filter(|text| !text.trim().is_empty())?;
                 let source = MessagesMediaSource::Text { media_type: "text/plain", data };

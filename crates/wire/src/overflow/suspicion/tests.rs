@@ -71,7 +71,7 @@ fn half_a_window_is_silent_truncation() {
     assert_eq!(suspect(&narrow, &cut), Some(expected));
 }
 
-/// What the server has counted before it must count again: dropping the oldest messages shows at once.
+/// A server must count again what it has counted before, so dropped messages show at once.
 #[test]
 fn a_request_that_grew_and_was_counted_smaller_was_cut() {
     let sent = AnsweredRequestTokens { counted_before: 5_000, estimated: 600, ..EXACT };

@@ -1,7 +1,7 @@
-//! What only sounds like overflow.
+//! Errors that only sound like overflow.
 
-/// (what it is, status, body). The vetoes are those of opencode, cline and qwen-code; the sentences that goose, opencode
-/// and cline would take for overflow are here because they do.
+/// Errors that are no overflow, as (description, status, body). The vetoes are those of opencode, cline and qwen-code.
+/// Some sentences are here because goose, opencode and cline take them for overflow.
 #[rustfmt::skip]
 pub(super) const OTHERS: &[(&str, Option<u16>, &str)] = &[
     ("429, whatever it says", Some(429), "prompt is too long: 210543 tokens > 200000 maximum"),

@@ -33,6 +33,7 @@ impl<'a> BorrowedResponsesItem<'a> {
         let (kind, role) = (text("type"), text("role"));
         let kind = match (kind, &role) {
             (Some(kind), _) => kind,
+            // OpenAI takes messages without a type.
             (None, Some(_)) => "message".to_owned(),
             (None, None) => return Err(bad("`type` is missing")),
         };
@@ -68,6 +69,8 @@ pub(super) fn piece(raw: &str, index: usize) -> Result<Option<ItemSegment>, Pars
         "reasoning" => Part::Reasoning(ReasoningPart { text: reasoning(&item), native: Some(native()) }),
         "function_call" => Part::ToolCall(call(&item, "arguments", &place)?),
         "custom_tool_call" => Part::ToolCall(call(&item, "input", &place)?),
+        // Calls of built-in tools that the client runs (`local_shell_call`) have no name: their type names the
+        // tool.
         kind if kind.ends_with("_call") && item.text("call_id").is_some() => {
             let id = item.text("call_id").unwrap_or_default();
             Part::ToolCall(ToolCall {
@@ -162,6 +165,7 @@ fn result(item: &BorrowedResponsesItem<'_>, place: &str) -> Result<ItemSegment, 
     let call = item.text("call_id").ok_or_else(|| ParseError::field(place, "`call_id` is missing"))?;
     let content = match field(&item.fields, "output") {
         None | Some("null") => Vec::new(),
+        // The output of a computer call is a single block without a list.
         Some(raw) if raw.starts_with('{') => part(raw, place)?.into_iter().collect(),
         Some(raw) => content_parts(raw, place)?,
     };

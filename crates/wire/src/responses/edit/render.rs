@@ -16,6 +16,7 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
     let mut patch = RequestPatch::default();
     patch.scalars(envelope, edited, "max_output_tokens");
     if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
+        // vLLM refuses `continue_final_message` unless the generation prompt is switched off too.
         patch.add("add_generation_prompt", "false");
         patch.add("continue_final_message", "true");
     }

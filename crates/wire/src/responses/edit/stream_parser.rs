@@ -84,6 +84,7 @@ impl ResponsesStreamParser {
         match payload.r#type.as_ref() {
             "response.created" | "response.in_progress" => {
                 let id = payload.response.and_then(|raw| string(field(&fields(raw.get())?, "id")?));
+                // A later stream of the same answer has another id. The client knows the first one.
                 self.seen.id = self.seen.id.take().or(id);
             }
             "response.output_item.added" => self.begin(payload.item.map(RawValue::get)),
@@ -177,6 +178,7 @@ impl ResponsesStreamParser {
 pub(super) fn finish(status: &str, details: Option<&str>, called: bool) -> Option<ModelStopReason> {
     let reason = details.and_then(fields).and_then(|said| string(field(&said, "reason")?));
     match (status, reason.as_deref()) {
+        // This dialect has no status for an answer that ends with calls.
         ("completed", _) => Some(if called { ModelStopReason::ToolCalls } else { ModelStopReason::Stop }),
         ("incomplete", Some("content_filter")) => Some(ModelStopReason::ContentFilter),
         ("incomplete", _) => Some(ModelStopReason::Length),

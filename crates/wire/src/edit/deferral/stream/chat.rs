@@ -168,6 +168,7 @@ impl ChatHeldCall {
 
 /// Marks a piece that comes later than its server sent it.
 fn ours(mut piece: Value) -> Value {
+    // The mark tells delayed pieces from those of the present chunk. It is removed before a chunk is written.
     piece["is_ours"] = true.into();
     piece
 }

@@ -88,7 +88,7 @@ impl Upstream {
     }
 }
 
-/// What a strict client makes of a stream; panics where no client could.
+/// A strict client's view of a stream; panics at an event that no client could read.
 #[derive(Debug, Default, PartialEq)]
 struct Client {
     id: String,

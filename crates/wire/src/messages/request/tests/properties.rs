@@ -1,4 +1,4 @@
-//! What is true of every conversation.
+//! Properties of every conversation.
 
 use proptest::prelude::*;
 

@@ -105,7 +105,7 @@ fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, PartialResponse) 
     (out, restarts, joint.seen().clone())
 }
 
-/// What a strict client makes of a stream; panics where no client could.
+/// Reads a stream like a strict client; panics at an event that no client could read.
 fn read(stream: &[u8]) -> (Value, String) {
     let mut events = SseReader::default();
     events.feed(Bytes::copy_from_slice(stream));
