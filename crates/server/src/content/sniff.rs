@@ -1,7 +1,7 @@
-//! The media type of content, by its first bytes.
+//! The detection of a media type from the first bytes of content.
 
-/// How formats begin: the place of the mark, the mark, the media type. The first row that matches counts. Sources: the
-/// WHATWG's MIME Sniffing Standard, and each format's own specification.
+/// The signatures of formats: offset, bytes, media type. The first matching row counts. Sources: the WHATWG's MIME
+/// Sniffing Standard, and each format's own specification.
 const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -28,7 +28,7 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"\x1f\x8b", "application/gzip"),
 ];
 
-/// Marks that text may begin with too: they count only if what follows is no text.
+/// The types whose signatures text may begin with, too. They count only if the content is no text.
 const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
 
 /// Returns the media type of content by its first bytes: `text/plain` (or `application/json`, `text/html`,

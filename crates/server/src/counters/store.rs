@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::ServerMetrics;
 
-/// A store that counts what is appended to it, and is otherwise the one it holds.
+/// A store that counts everything appended to it, and otherwise passes all calls to the store inside.
 pub(super) struct InstrumentedStore {
     store: SharedStore,
     counters: ServerMetrics,

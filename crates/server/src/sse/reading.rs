@@ -104,7 +104,7 @@ impl LogReaderCache {
         Some(page)
     }
 
-    /// The replay that has the shortest way to `after`.
+    /// Returns the replay that is closest before `after`.
     fn replay(&mut self, after: Seq) -> Option<EventReplay> {
         let before = self.replays.iter().enumerate().filter(|(_, replay)| replay.seq() <= after);
         let (at, _) = before.max_by_key(|(_, replay)| replay.seq())?;
@@ -135,7 +135,7 @@ async fn pass(
     events.iter().try_for_each(|event| replay.pass(event)).map_err(|_| ApiProblem::internal())
 }
 
-/// Reads until the page is full or the log is at `until`.
+/// Reads a page, until it is full or the log is at `until`.
 async fn read(
     app: &AppState,
     session: &SessionId,
