@@ -109,7 +109,7 @@ pub enum MidstreamMode {
     /// The answer is stopped and continued exactly, where the upstream can continue an answer.
     #[default]
     Exact,
-    /// As `Exact` where possible; elsewhere the model is asked to continue. Text that it repeats is left out, and the
+    /// Exact where possible; elsewhere the model is asked to continue. Text that the model repeats is left out, and the
     /// answer is marked approximate.
     BestEffort,
     /// The answer ends as the upstream ends it.
@@ -284,7 +284,7 @@ impl Gateway {
     /// # Errors
     /// [`SetupError`] if an upstream cannot be used.
     pub fn new(mut config: GatewayOptions, parts: GatewayDependencies) -> Result<Self, SetupError> {
-        // Clients are told that their message does not fit: it is theirs to shorten.
+        // Only the client can shorten its user's message, so it gets an error instead of a cut.
         config.policy.cuts_user_messages = false;
         Ok(Self { inner: Arc::new(GatewayState::new(config, parts)?) })
     }
