@@ -131,6 +131,7 @@ impl ServerMetrics {
                 self.count(RUNS, &[("finish_reason", ended(*reason))], 1)
             }
             EventBody::StepFinished { usage, .. } => {
+                // Answered calls have an empty code, so that the family sums up to all calls.
                 self.count(STEPS, &[("code", "")], 1);
                 usage.iter().for_each(|usage| self.tokens(usage));
             }

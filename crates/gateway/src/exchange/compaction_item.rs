@@ -115,6 +115,7 @@ impl Exchange {
         }
         let Some(body) = without_trigger(&self.envelope) else { return Ok(None) };
         let envelope = self.inner.readings.read(self.wire, &self.caller, body)?;
+        // A conversation key that was computed already may include the trigger item.
         let exchange = Self { envelope, conversation_key: OnceLock::new(), ..self.clone() };
         let attempt = UpstreamAttempt::find(Arc::new(exchange), target).await;
         Ok(Some(attempt.compaction_item().await?))

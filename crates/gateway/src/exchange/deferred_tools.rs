@@ -83,6 +83,8 @@ impl Exchange {
         };
         let defer = || {
             let (dialect, tools) = (self.wire.dialect(), self.envelope.text(&tools_at));
+            // The decision ignores the conversation: a tool list that changed with it would break the upstream's
+            // prompt cache.
             let deferral = self.inner.deferrals.decide(dialect, tools, forced, window)?;
             let shorter = deferral.shorten_request(&self.envelope);
             let envelope = self.inner.readings.read(self.wire, &self.caller, shorter).ok()?;

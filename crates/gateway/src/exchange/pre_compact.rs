@@ -39,6 +39,8 @@ impl HookAnswers {
             None => answers.remove(&beginning),
         };
         while answers.len() > MAX_ANSWERS {
+            // The keys are hashes, so this drops an arbitrary answer. At worst that conversation's hook is asked
+            // again.
             answers.pop_first();
         }
     }

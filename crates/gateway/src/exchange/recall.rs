@@ -305,6 +305,7 @@ impl UpstreamAttempt {
         let mut rounds = old.rounds.clone();
         let results: String = answered.iter().map(|one| format!("{}\n", one.result)).collect();
         let tokens = output + counter.text(&results);
+        // The model's raw items are sent back: models that sign their reasoning refuse a rewritten step.
         rounds.items.extend(step.items);
         rounds.items.extend(self.exchange.wire.results(answered));
         let said = step.calls.iter().map(|call| call.arguments.as_str());
@@ -402,6 +403,8 @@ impl UpstreamAttempt {
         let said = seen.text.trim_end();
         let no_answer = self.no_answer();
         let text = if said.is_empty() { no_answer.to_owned() } else { format!("{said}\n\n{no_answer}") };
+        // `Stop` and not `Length` for a step that only recalled: clients try again after `length`, and would pay for all
+        // the hidden steps once more.
         let finish = seen
             .finish
             .filter(|finish| *finish != ModelStopReason::ToolCalls)

@@ -196,6 +196,8 @@ impl UpstreamAttempt {
             stream: collects.then_some(true),
             include_usage: collects,
             tool: self.recalls(&prepared.report).then(tool::spec),
+            // The tools stay listed. Removing them would break the prompt cache, and some servers refuse a history
+            // whose tools are not listed.
             forbids_calls: prepared.rounds.must_answer(),
             replays: prepared.replays.clone(),
             rounds: prepared.rounds.items.clone(),

@@ -63,6 +63,7 @@ pub(crate) async fn leave(
             return Ok(done);
         }
         app.runtime().leave_cancel(session, how.clear_queue).await?;
+        // Only the other node will know how much of the answer was stored.
         Ok(json!({ "ok": true, "cancelled": true, "persisted": null }))
     })
     .await

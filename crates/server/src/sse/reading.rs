@@ -77,6 +77,7 @@ impl SharedLogReader {
         after: Seq,
         until: Seq,
     ) -> Result<Arc<SseFramePage>, ApiProblem> {
+        // The lock is held while the log is read, so that waiting watchers find this page instead of reading it again.
         let mut desk = self.0.lock().await;
         if let Some(page) = desk.page(after) {
             return Ok(page);

@@ -63,6 +63,7 @@ impl UiStep {
 
     /// Sends text from a character offset on, without the part that was sent before.
     pub(super) fn say(&mut self, voice: UiTextKind, offset: u64, text: &str, acts: &mut Vec<UiStreamEvent>) {
+        // Chunks that a snapshot covers arrive again. Their offset, in characters, shows the overlap.
         let told = &mut self.told[voice as usize];
         let passed = usize::try_from(told.saturating_sub(offset)).unwrap_or(usize::MAX);
         *told = (*told).max(offset + text.chars().count() as u64);

@@ -117,6 +117,7 @@ impl OutputPauseDetector {
     pub(super) fn is_due(&self, seen: &PartialResponse, next: impl FnOnce() -> PartialResponse) -> bool {
         // The limit is reached by the gateway's count. The server counts by its own, and its end is awaited.
         let is_all = self.limit.is_some_and(|limit| (limit..with_error(limit)).contains(&self.written()));
+        // Reasoning and calls are never cut: a prefill can only continue text.
         if is_all
             || self.written() < self.at_tokens
             || seen.inside != StreamPosition::Text
