@@ -98,7 +98,7 @@ pub enum CredentialSource {
     /// The upstream's own, as configured; the caller's credentials stay here.
     #[default]
     Own,
-    /// The caller's.
+    /// The caller's own.
     Forward,
 }
 

@@ -112,7 +112,7 @@ impl ClientContent {
     /// Stores the content and returns the parts.
     ///
     /// # Errors
-    /// `invalid-request`; `not-found` for content that the session does not have; those of the blobs.
+    /// `invalid-request`; `not-found` for content that the session does not have; the blob store's.
     pub(crate) async fn parts(self, app: &AppState, session: &SessionId) -> Result<Vec<Part>, ApiProblem> {
         self.check()?;
         let given = match self {
@@ -228,7 +228,7 @@ fn decoded(data: &str) -> Result<Bytes, ApiProblem> {
 /// Stores content for a session, within its quota.
 ///
 /// # Errors
-/// `invalid-request`; too large; those of the blobs.
+/// `invalid-request`; too large; the blob store's.
 pub(crate) async fn store(
     app: &AppState,
     session: &SessionId,

@@ -15,7 +15,7 @@ use longhaul_store::{BlobSweepReport, SharedStore};
 
 use self::store::InstrumentedStore;
 
-/// A family of figures: its name, its kind, and what it counts.
+/// A family of figures: its name, its kind, and its help text.
 type Family = (&'static str, &'static str, &'static str);
 
 const SESSIONS: Family = ("longhaul_sessions", "gauge", "Sessions by what they do.");

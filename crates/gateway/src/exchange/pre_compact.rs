@@ -95,7 +95,7 @@ impl UpstreamAttempt {
         meter::read(&log.history, fixed).bound() < self.window.tokens
     }
 
-    /// Returns whether the hook's cancellation still holds: until the request does not fit the window.
+    /// Returns whether the hook's cancellation still holds. It ends when the request no longer fits the window.
     pub(super) fn is_cancelled_by_hook(
         &self,
         state: &ConversationState,

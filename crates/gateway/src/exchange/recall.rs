@@ -403,8 +403,8 @@ impl UpstreamAttempt {
         let said = seen.text.trim_end();
         let no_answer = self.no_answer();
         let text = if said.is_empty() { no_answer.to_owned() } else { format!("{said}\n\n{no_answer}") };
-        // `Stop` and not `Length` for a step that only recalled: clients try again after `length`, and would pay for all
-        // the hidden steps once more.
+        // `Stop` and not `Length` for a step that only recalled: clients try again after `length`, and would pay for
+        // all hidden steps once more.
         let finish = seen
             .finish
             .filter(|finish| *finish != ModelStopReason::ToolCalls)
@@ -425,7 +425,7 @@ impl UpstreamAttempt {
     /// Returns items of hidden steps as neutral messages.
     ///
     /// # Errors
-    /// [`GatewayError`] if they cannot be read.
+    /// [`GatewayError`] if an item cannot be read.
     fn neutral_items(&self, items: &[String]) -> Result<Vec<Message>, GatewayError> {
         let items: Vec<&str> = items.iter().map(String::as_str).collect();
         let pieces = self.exchange.wire.segments(&items, self.exchange.envelope.items.len())?;

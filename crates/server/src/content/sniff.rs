@@ -31,8 +31,8 @@ const MARKS: &[(usize, &[u8], &str)] = &[
 /// The types whose signatures text may begin with, too. They count only if the content is no text.
 const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
 
-/// Returns the media type of content by its first bytes: `text/plain` (or `application/json`, `text/html`,
-/// `image/svg+xml`) for text, and `application/octet-stream` for what is not known.
+/// Returns the media type of content by its first bytes. Text is `text/plain`, `application/json`, `text/html` or
+/// `image/svg+xml`; unknown content is `application/octet-stream`.
 pub(crate) fn media_type(content: &[u8]) -> &'static str {
     let text = std::str::from_utf8(content).ok().filter(|text| !text.contains('\0'));
     let matches = |at: usize, mark: &[u8]| content.get(at..).is_some_and(|rest| rest.starts_with(mark));

@@ -1,4 +1,4 @@
-//! A store that counts what is appended to it.
+//! A store wrapper that counts everything appended to the store.
 
 use async_trait::async_trait;
 use longhaul_core::event::Event;

@@ -66,7 +66,7 @@ fn names(schema: &RefOr<Schema>, found: &mut Vec<String>) {
     }
 }
 
-/// A schema and all within it.
+/// Removes `null` from a schema and everything inside it.
 fn whole(schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {

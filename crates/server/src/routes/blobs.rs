@@ -42,7 +42,8 @@ pub(crate) async fn upload(
     let work = {
         let app = app.clone();
         async move {
-            // Where the session is open its messages are read.
+            // If another node has the session, opening it here sends the request there: that node takes the messages
+            // and must know the upload.
             let session = app.open(&id).await?;
             let media = content::store(&app, session.id(), bytes, kind, about.name).await?;
             app.uploads().add(session.id().clone(), media.clone());

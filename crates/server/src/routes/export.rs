@@ -61,7 +61,7 @@ pub(crate) async fn export(
             (file, "application/x-ndjson", "jsonl")
         }
     };
-    // Ids are letters, digits and dashes: nothing in them ends a quoted string.
+    // An id has only letters, digits and dashes, so it cannot end the quoted string.
     let name = format!("attachment; filename=\"{}.{ending}\"", meta.id);
     let mut answer = ([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, name)], file).into_response();
     if !damaged.is_empty() {

@@ -78,7 +78,7 @@ struct MessagePageRange {
 struct MessagePage {
     messages: Vec<MessagePageEntry>,
     has_more: bool,
-    /// Positions of damaged events among the messages.
+    /// The positions of damaged events among the messages.
     damaged: Vec<Seq>,
     known: MessagePageDetails,
 }
@@ -302,7 +302,7 @@ fn of_result(message: &Message, tool: Option<&str>, fields: &mut Map<String, Val
 #[derive(Default)]
 struct MessagePageDetails {
     at: BTreeMap<Seq, Millis>,
-    /// By message.
+    /// The usage of each step, by message.
     usage: BTreeMap<String, Usage>,
     /// The reason why a call gave no answer, by the message that the call began.
     failures: BTreeMap<String, Value>,

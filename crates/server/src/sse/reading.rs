@@ -45,7 +45,7 @@ struct LogReaderCache {
 #[derive(Debug)]
 pub(crate) struct SseFramePage {
     after: Seq,
-    /// The last of the events.
+    /// The position of the last event.
     pub(super) until: Seq,
     /// The frames in order, each with the position of its event.
     pub(super) frames: Vec<(Seq, Bytes)>,

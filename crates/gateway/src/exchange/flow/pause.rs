@@ -32,11 +32,11 @@ pub(super) struct OutputPauseDetector {
     window: u64,
     /// The client's output limit, in tokens.
     limit: Option<u64>,
-    /// Input of the present stream, in tokens.
+    /// The input of the present stream, in tokens.
     input: u64,
-    /// Output of the streams before it, in tokens.
+    /// The output of earlier streams, in tokens.
     before: u64,
-    /// Output of the present stream, as far as it was reported, in tokens.
+    /// The reported output of the present stream, in tokens.
     reported: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Messages, calls and edits of a stretch of a log, as [`History`](longhaul_core::history::History) has them,
-//! without counting a token and without the rest of the log.
+//! A fragment of a log: its messages, calls and edits in the form of [`History`](longhaul_core::history::History). It
+//! needs no token counts and no other part of the log.
 //!
 //! At its edges a fragment cannot decide facts that depend on neighbouring events. [`LogFragment::missing`] says on
 //! which side more events are needed.
@@ -21,7 +21,7 @@ const PAUSED: LogEntryKind = LogEntryKind::Assistant(Some(PartialAnswerReason::P
 pub(super) struct LogFragmentEntry<'e> {
     pub(super) seq: Seq,
     pub(super) message: Cow<'e, Message>,
-    /// `None` for a result whose call lies before the stretch, if there is one.
+    /// The kind of the entry; `None` for a result whose call may lie before the fragment.
     pub(super) kind: Option<LogEntryKind>,
     /// The position where its answer begins.
     begins: Seq,
@@ -31,7 +31,7 @@ pub(super) struct LogFragmentEntry<'e> {
 
 /// A tool call of the fragment.
 struct LogFragmentCall<'e> {
-    /// The answer that made it.
+    /// The answer that made the call.
     of: Seq,
     id: &'e CallId,
     tool: &'e str,
@@ -57,7 +57,7 @@ pub(super) enum LogFragmentCallState {
     Void,
 }
 
-/// The messages, calls and edits of a stretch of a log.
+/// The messages, calls and edits of a part of a log.
 #[derive(Default)]
 pub(super) struct LogFragment<'e> {
     entries: Vec<LogFragmentEntry<'e>>,

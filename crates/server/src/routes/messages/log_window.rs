@@ -88,7 +88,7 @@ impl<'a> LogWindow<'a> {
         }
     }
 
-    /// Reads more on one side; each read is twice as large as the one before.
+    /// Reads more on one side. Each read is twice as large as the one before.
     ///
     /// # Errors
     /// The store's.
