@@ -166,6 +166,7 @@ impl Default for GatewayDependencies {
         let counter = |origin: &ModelOrigin| MessageTokenCounter::default().for_model(&origin.model);
         let made = AtomicU64::new(0);
         let new_id = move || {
+            // The counter keeps ids apart that are made within one tick of the clock.
             let named = (since_1970().as_nanos(), made.fetch_add(1, Ordering::Relaxed));
             blake3::hash(format!("{named:?}").as_bytes()).to_hex()[..24].to_owned()
         };

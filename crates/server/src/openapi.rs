@@ -70,6 +70,7 @@ pub(crate) async fn document() -> Response {
 
 fn whole() -> OpenApi {
     let mut document = OpenApiDocument::openapi();
+    // The events have a list of their own, because each also needs its name and its persistence.
     document.merge(Events::openapi());
     complete_events(&mut document);
     close_objects(&mut document);

@@ -122,6 +122,7 @@ fn highlighted(code: &str, grammar: &SyntaxReference) -> String {
         for (at, operation) in operations {
             line_writer.push(&line[from..at], class(&stack));
             from = at;
+            // A faulty grammar must not fail the page: the block continues with an empty stack.
             if stack.apply(&operation).is_err() {
                 stack = ScopeStack::new();
             }
