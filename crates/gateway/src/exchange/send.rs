@@ -35,7 +35,7 @@ pub(super) const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
 /// The time for which an empty beginning of a stream is held back, because a refusal may follow.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// The same time for a client that waits for the whole answer. The upstream's silence ends such a wait earlier.
+/// The hold for a client that waits for the whole answer. The upstream's silence ends such a wait earlier.
 const HOLD_WHOLE: Duration = Duration::from_secs(3_600);
 
 impl UpstreamAttempt {

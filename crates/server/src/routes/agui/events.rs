@@ -11,7 +11,8 @@ use crate::ui_protocol::{
 pub(crate) struct AgUiEventWriter {
     thread: String,
     run: String,
-    /// Whether the client's state is an object that a field can be added to; `None` if the client has no state yet.
+    /// The kind of the client's state: `true` for an object, to which a field can be added; `None` if there is no
+    /// state.
     takes_state: Option<bool>,
 }
 
