@@ -451,6 +451,7 @@ impl UpstreamAttempt {
         let mut policy = shortening.policy.clone();
         if let Some(strategy) = overrides.strategy.as_deref().and_then(strategy::by_name) {
             policy.strategy = strategy;
+            // The configured trigger was chosen for the configured strategy.
             policy.trigger = None;
         }
         let strategy = policy.strategy.name();

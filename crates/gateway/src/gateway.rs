@@ -98,7 +98,7 @@ pub enum CredentialSource {
     /// The upstream's own, as configured; the caller's credentials stay here.
     #[default]
     Own,
-    /// The caller's.
+    /// The caller's own.
     Forward,
 }
 
@@ -109,7 +109,7 @@ pub enum MidstreamMode {
     /// The answer is stopped and continued exactly, where the upstream can continue an answer.
     #[default]
     Exact,
-    /// As `Exact` where possible; elsewhere the model is asked to continue. Text that it repeats is left out, and the
+    /// Exact where possible; elsewhere the model is asked to continue. Text that the model repeats is left out, and the
     /// answer is marked approximate.
     BestEffort,
     /// The answer ends as the upstream ends it.
@@ -166,6 +166,7 @@ impl Default for GatewayDependencies {
         let counter = |origin: &ModelOrigin| MessageTokenCounter::default().for_model(&origin.model);
         let made = AtomicU64::new(0);
         let new_id = move || {
+            // The counter keeps ids apart that are made within one tick of the clock.
             let named = (since_1970().as_nanos(), made.fetch_add(1, Ordering::Relaxed));
             blake3::hash(format!("{named:?}").as_bytes()).to_hex()[..24].to_owned()
         };
@@ -284,7 +285,7 @@ impl Gateway {
     /// # Errors
     /// [`SetupError`] if an upstream cannot be used.
     pub fn new(mut config: GatewayOptions, parts: GatewayDependencies) -> Result<Self, SetupError> {
-        // Clients are told that their message does not fit: it is theirs to shorten.
+        // Only the client can shorten its user's message, so it gets an error instead of a cut.
         config.policy.cuts_user_messages = false;
         Ok(Self { inner: Arc::new(GatewayState::new(config, parts)?) })
     }

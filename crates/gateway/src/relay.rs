@@ -19,7 +19,7 @@ use longhaul_wire::raw_json::{field, fields, place, quote, string};
 /// The longest upstream error that is read, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// A path of OpenAI's API below the base URL that the gateway only passes on.
+/// A path of OpenAI's API, below the base URL, that the gateway only relays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RelayEndpoint {
@@ -38,10 +38,10 @@ impl RelayEndpoint {
     }
 }
 
-/// Passes a request to the first server that has its model and can be reached.
+/// Relays a request to the first reachable server of its model.
 ///
 /// # Errors
-/// [`GatewayError`] if the request names no known model, or none of the model's servers can be asked.
+/// [`GatewayError`] if the request names no known model, or no server of the model can be asked.
 pub(crate) async fn relay_to_upstream(
     inner: &GatewayState,
     passed: RelayEndpoint,

@@ -1,4 +1,4 @@
-//! What a client says, as parts of a message.
+//! The content of a client's message, and its parts.
 
 mod sniff;
 
@@ -15,11 +15,11 @@ use crate::app::AppState;
 use crate::error_messages::{is_blank, plain};
 use crate::problem::ApiProblem;
 
-/// Characters of a MIME type, and of a file's name.
+/// The maximum lengths of a MIME type and of a file name, in characters.
 const TYPE_CHARS: usize = 100;
 const NAME_CHARS: usize = 255;
 
-/// A part as a client gives it.
+/// A part in the form that clients send.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 enum ClientPart {
@@ -28,13 +28,13 @@ enum ClientPart {
     File(ClientMedia),
 }
 
-/// Content: in base64, or named by the hash of something the session has.
+/// Media content: base64, or the hash of content that the session has.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ClientMedia {
     data: Option<String>,
     blob: Option<ClientBlobRef>,
-    /// Found out by the content if it is left out.
+    /// The media type, detected from the content if missing.
     #[serde(alias = "media_type", alias = "mimeType")]
     media_type: Option<String>,
     /// The AI SDK and OpenAI call it `filename`.
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for ClientContent {
 }
 
 impl ClientContent {
-    /// Says something, or is refused.
+    /// Checks that the content is not empty.
     ///
     /// # Errors
     /// `invalid-request`.
@@ -81,11 +81,10 @@ impl ClientContent {
         if is_empty { Err(ApiProblem::invalid("The message says nothing.")) } else { Ok(()) }
     }
 
-    /// Can be the first message of a session, which has no content of its own yet. Only what depends on what is stored is
-    /// not asked.
+    /// Checks that the content can begin a new session, which has no stored content yet. The check needs no store.
     ///
     /// # Errors
-    /// As [`parts`](Self::parts).
+    /// See [`parts`](Self::parts).
     pub(crate) fn check_for_new(&self) -> Result<(), ApiProblem> {
         let Self::Parts(parts) = self else { return Ok(()) };
         for part in given(parts)? {
@@ -98,7 +97,7 @@ impl ClientContent {
         Ok(())
     }
 
-    /// The first words, for a title.
+    /// Returns the first words, for a title.
     pub(crate) fn title(&self) -> String {
         let text = match self {
             Self::Text(text) => text.as_str(),
@@ -110,10 +109,10 @@ impl ClientContent {
         if line.chars().count() <= 60 { line } else { line.chars().take(59).chain(['…']).collect() }
     }
 
-    /// The parts, their content stored.
+    /// Stores the content and returns the parts.
     ///
     /// # Errors
-    /// `invalid-request`; `not-found` for content that the session does not have; those of the blobs.
+    /// `invalid-request`; `not-found` for content that the session does not have; the blob store's.
     pub(crate) async fn parts(self, app: &AppState, session: &SessionId) -> Result<Vec<Part>, ApiProblem> {
         self.check()?;
         let given = match self {
@@ -128,7 +127,7 @@ impl ClientContent {
                 ClientPart::File(media) => {
                     let is_named = media.media_type.as_ref().is_some_and(|kind| !kind.trim().is_empty());
                     let media = media.stored(app, session, false).await?;
-                    // Who does not say what it is has it shown as what it is.
+                    // A client that gives no type wants a picture shown as a picture.
                     let is_picture = !is_named && media.media_type.starts_with("image/");
                     if is_picture { Part::Image(media) } else { Part::File(media) }
                 }
@@ -138,7 +137,7 @@ impl ClientContent {
     }
 }
 
-/// The metadata of a message as a client gives it; `null` is none.
+/// Returns the metadata of a client's message; `null` is none.
 ///
 /// # Errors
 /// `invalid-request` for anything but an object within the limits.
@@ -201,7 +200,7 @@ impl ClientMedia {
     }
 }
 
-/// The media type that was stated, else the one of the content.
+/// Returns the stated media type, or the one detected from the content.
 ///
 /// # Errors
 /// `invalid-request` for a picture that states none and is none.
@@ -216,7 +215,7 @@ fn stated_or_found(stated: Option<String>, bytes: &[u8], is_picture: bool) -> Re
     }
 }
 
-/// The media type of content, by its first bytes.
+/// Returns the media type of content, detected from its first bytes.
 pub(crate) fn found_type(bytes: &[u8]) -> &'static str {
     sniff::media_type(bytes)
 }
@@ -229,7 +228,7 @@ fn decoded(data: &str) -> Result<Bytes, ApiProblem> {
 /// Stores content for a session, within its quota.
 ///
 /// # Errors
-/// `invalid-request`; too large; those of the blobs.
+/// `invalid-request`; too large; the blob store's.
 pub(crate) async fn store(
     app: &AppState,
     session: &SessionId,
@@ -252,7 +251,7 @@ pub(crate) async fn store(
     Ok(media(blob, &bytes, media_type, name))
 }
 
-/// Content that the session has: from its log, or uploaded before.
+/// Returns content that the session has: from its log, or an earlier upload.
 async fn named(
     app: &AppState,
     session: &SessionId,
@@ -274,7 +273,7 @@ async fn named(
     Ok(media(blob, &bytes, media_type, name))
 }
 
-/// Small files may hold pictures that fill a machine's memory when they are decoded.
+/// Refuses pictures whose decoded size would exhaust the memory. Such files can be small.
 fn check_picture(bytes: &[u8]) -> Result<(), ApiProblem> {
     longhaul::picture::size(bytes)
         .map(drop)

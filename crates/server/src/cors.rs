@@ -1,4 +1,4 @@
-//! Pages of other origins: those that are allowed may ask with the token, and read the answers.
+//! Cross-origin requests: allowed pages may send the token and read the answers.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -13,10 +13,10 @@ const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 const HEADERS: &str = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID";
 const EXPOSED: &str = "ETag, Retry-After";
 
-/// How long a browser may remember what it was told, in seconds.
+/// The time for which a browser may remember a preflight answer, in seconds.
 const AGE_S: u32 = 600;
 
-/// The origin of an allowed page that asks.
+/// Returns the origin of a request from an allowed page.
 pub(crate) fn allowed(headers: &HeaderMap, config: &HttpServerConfig) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let text = origin.to_str().ok()?;
@@ -24,12 +24,12 @@ pub(crate) fn allowed(headers: &HeaderMap, config: &HttpServerConfig) -> Option<
     is_allowed.then(|| origin.clone())
 }
 
-/// Returns whether a browser asks what a page may do, before it lets it.
+/// Returns whether the request is a browser's preflight.
 pub(crate) fn is_question(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to such a question. It needs no token, and grants nothing without it.
+/// Returns the answer to a preflight. It needs no token, because it grants nothing without one.
 pub(crate) fn answer() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS)),

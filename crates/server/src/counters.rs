@@ -15,7 +15,7 @@ use longhaul_store::{BlobSweepReport, SharedStore};
 
 use self::store::InstrumentedStore;
 
-/// A family of figures: its name, its kind, and what it counts.
+/// A family of figures: its name, its kind, and its help text.
 type Family = (&'static str, &'static str, &'static str);
 
 const SESSIONS: Family = ("longhaul_sessions", "gauge", "Sessions by what they do.");
@@ -131,6 +131,7 @@ impl ServerMetrics {
                 self.count(RUNS, &[("finish_reason", ended(*reason))], 1)
             }
             EventBody::StepFinished { usage, .. } => {
+                // Answered calls have an empty code, so that the family sums up to all calls.
                 self.count(STEPS, &[("code", "")], 1);
                 usage.iter().for_each(|usage| self.tokens(usage));
             }

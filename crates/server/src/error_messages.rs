@@ -21,6 +21,7 @@ const WHOLE: [&str; 12] =
 /// Returns serde's message in plain words.
 pub(crate) fn plain(error: &str) -> String {
     let error = error.strip_prefix("Failed to deserialize query string: ").unwrap_or(error);
+    // Serde words this case differently. In the common form the type's name is removed below.
     let error = error.replace("data did not match any variant of untagged enum ", "expected enum ");
     let Some((before, expected)) = error.split_once("expected ") else { return error };
     for (kind, meant) in KINDS {

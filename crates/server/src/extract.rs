@@ -1,4 +1,4 @@
-//! Requests taken apart; what does not fit is a problem document.
+//! Extractors for requests; a malformed request becomes a problem document.
 
 use std::time::Duration;
 
@@ -17,36 +17,36 @@ use crate::app::AppState;
 use crate::error_messages::plain;
 use crate::problem::{ApiProblem, sentence};
 
-/// A body that is not wanted is read on beside its answer for this long, up to this many times the limit: a connection
-/// that is closed with something unread may lose the answer, and some senders read it only when they have sent all.
+/// The time and the multiple of the limit up to which an unwanted body is still read. A connection that closes with
+/// unread bytes may lose the answer, and some clients read the answer only after they have sent everything.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 const DRAIN_TIMES: usize = 8;
 
-/// Room that is made for a body that says how long it is, before it comes.
+/// The largest buffer that is allocated in advance for a declared length, in bytes.
 const AT_ONCE_BYTES: usize = 1 << 20;
 
-/// The largest body of somebody who has shown no token yet.
+/// The largest body of a client without the token.
 const BRIEF_BYTES: usize = 4_096;
 
-/// Characters of an idempotency key at most.
+/// The maximum length of an idempotency key, in characters.
 const KEY_CHARS: usize = 255;
 
 /// A JSON body.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
-/// A JSON body, or none.
+/// An optional JSON body.
 pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
-/// A small JSON body of somebody who has shown no token yet.
+/// A small JSON body of a client that has not shown the token yet.
 pub(crate) struct PreAuthJsonBody<T>(pub(crate) T);
 
-/// A body as it is.
+/// A raw body.
 pub(crate) struct RawBody(pub(crate) Bytes);
 
-/// The part of the address behind `?`.
+/// The query parameters of the address.
 pub(crate) struct QueryParams<T>(pub(crate) T);
 
-/// The names in the address.
+/// The parameters in the path.
 pub(crate) struct PathParams<T>(pub(crate) T);
 
 /// The caller's key for a request that may be repeated.
@@ -135,7 +135,7 @@ impl FromRequestParts<AppState> for IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The id of the session that this request creates: the same for the same key, also after a restart.
+    /// Returns the id of the session that this request creates. The same key gives the same id, also after a restart.
     pub(crate) fn session_id(&self, purpose: &str) -> Option<SessionId> {
         let key = self.0.as_deref()?;
         let hash = blake3::hash(format!("{purpose}\0{key}").as_bytes());
@@ -156,20 +156,20 @@ pub(crate) async fn read(request: Request, app: &AppState) -> Result<(HeaderMap,
     Ok((parts.headers, body))
 }
 
-/// Answers without the body.
+/// Prepares for an answer without the body.
 pub(crate) fn leave(request: Request, app: &AppState) {
-    // Who asks first has sent nothing of it yet, and will not.
+    // A client that waits for `100 Continue` has sent no body, and will not send one.
     if !asks_first(request.headers()) {
         drain(request.into_body().into_data_stream(), app);
     }
 }
 
-/// Returns whether the sender waits to hear that its body is welcome.
+/// Returns whether the client waits for `100 Continue` before it sends its body.
 fn asks_first(headers: &HeaderMap) -> bool {
     headers.get(EXPECT).is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// The whole body, `None` if it has more than `limit` bytes. For each piece of it there is so much patience.
+/// Returns the whole body; `None` if it exceeds `limit` bytes. The time-out applies to each chunk.
 async fn collect(
     body: Body,
     length: Option<u64>,
@@ -192,7 +192,7 @@ async fn collect(
     Ok(Some(whole.freeze()))
 }
 
-/// Reads what nobody wants, beside whatever else is done.
+/// Reads an unwanted body to its end in the background.
 fn drain(mut pieces: axum::body::BodyDataStream, app: &AppState) {
     let most = app.config().max_body_bytes.max(1 << 25) * DRAIN_TIMES;
     let closing = app.closing().clone();
@@ -219,7 +219,7 @@ fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, ApiP
         let detail = "The body must be JSON: Content-Type: application/json.";
         return Err(ApiProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::InvalidRequest, detail));
     }
-    // Without this a list would do for an object: its items are taken for the fields.
+    // Serde also accepts a list for a struct, field by field. The API must not.
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(ApiProblem::invalid("The body must be a JSON object."));
     }

@@ -48,8 +48,8 @@ impl IdempotencyLocks {
 /// so that it can find out whether it was done. Otherwise `work` gets no events.
 ///
 /// # Errors
-/// Those of the work, which are not kept: a request that was refused may come again. `invalid-request` for a key
-/// that was used for something else.
+/// The work's own, which is not kept, so a refused request may be repeated. `invalid-request` for a key that was used
+/// for another request.
 pub(crate) async fn once<W: Future<Output = Result<Value, ApiProblem>> + Send>(
     app: &AppState,
     session: &Session,
@@ -84,12 +84,12 @@ pub(crate) async fn run_once_in_session<W: Future<Output = Result<Value, ApiProb
     done
 }
 
-/// Does `work`, which keeps its own record of keys and changes nothing when it comes again. Another request under the
-/// same key is refused.
+/// Does `work`, which keeps its own record of keys and does nothing when repeated. Another request under the same key
+/// is refused.
 ///
 /// # Errors
-/// Those of the work, and `invalid-request` for a key that was used for something else. A request that was refused
-/// when it first came may come again, changed.
+/// The work's own, and `invalid-request` for a key that was used for another request. A request that was refused the
+/// first time may be repeated with changes.
 pub(crate) async fn same<T>(
     app: &AppState,
     session: &SessionId,
@@ -112,7 +112,7 @@ pub(crate) async fn same<T>(
 /// session.
 ///
 /// # Errors
-/// Those of the work, and `invalid-request` for a key that was used for something else.
+/// The work's own, and `invalid-request` for a key that was used for another request.
 pub(crate) async fn made(
     app: &AppState,
     id: &SessionId,

@@ -1,12 +1,11 @@
 //! Longhaul behind HTTP: sessions, messages, the queue, events as a stream, approvals, compactions.
 //!
-//! [`serve`] runs it on a listener; [`router`] is the same for a server of one's own. Routes are thin: they
-//! read a request, ask a [`Session`](longhaul::session::Session), and write the answer; every error is a
-//! problem document (RFC 9457) with a stable code.
+//! [`serve`] runs the server on a listener; [`router`] returns its routes for a server of your own. Routes are thin.
+//! They read a request, ask a [`Session`](longhaul::session::Session), and write the answer. Every error is a problem
+//! document (RFC 9457) with a stable code.
 //!
-//! Whoever has the token may do everything; without it only the health checks and the page's files answer. The page
-//! has a cookie instead, which counts for itself alone. A client that leaves cancels nothing, and one that reads
-//! slowly slows nobody.
+//! The token grants everything. Without it only the health checks and the page's files answer. The page uses a cookie,
+//! which counts only for the page itself. A client that leaves cancels nothing, and a slow reader delays nobody.
 
 mod app;
 mod cluster_proxy;

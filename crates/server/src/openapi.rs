@@ -1,4 +1,4 @@
-//! The description of the API (OpenAPI 3.1), made from the routes and the shapes of what they take and answer.
+//! The description of the API (OpenAPI 3.1), generated from the routes and their types.
 
 mod absent;
 pub(crate) mod answer;
@@ -49,14 +49,14 @@ use crate::routes;
 )]
 struct OpenApiDocument;
 
-/// The description as JSON, made once.
+/// The description as JSON, generated once.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let mut text = whole().to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 });
 
-/// The description of the API (OpenAPI 3.1), as JSON.
+/// Returns the description of the API (OpenAPI 3.1) as JSON.
 pub fn openapi() -> &'static str {
     &TEXT
 }
@@ -70,6 +70,7 @@ pub(crate) async fn document() -> Response {
 
 fn whole() -> OpenApi {
     let mut document = OpenApiDocument::openapi();
+    // The events have a list of their own, because each also needs its name and its persistence.
     document.merge(Events::openapi());
     complete_events(&mut document);
     close_objects(&mut document);
@@ -77,7 +78,7 @@ fn whole() -> OpenApi {
     document
 }
 
-/// What all routes have in common.
+/// The parts that all routes have in common.
 struct CommonRouteParts;
 
 impl Modify for CommonRouteParts {
@@ -103,10 +104,10 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut O
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// Begins the addresses of what names a session otherwise than in its address.
+/// The path prefixes of routes that name a session in their body.
 const NAMES_IN_BODY: [&str; 4] = ["/api/message", "/api/approvals", "/api/ui/chat", "/api/ag-ui"];
 
-/// The parameters and problems that a route has by what it is.
+/// Adds the parameters and problems that follow from a route's path and method.
 fn complete(path: &str, method: &str, operation: &mut Operation) {
     let is_open = ["/healthz", "/readyz"].contains(&path);
     let is_door = crate::guard::is_at_the_door(path);
@@ -184,7 +185,7 @@ fn problem(status: u16) -> utoipa::openapi::Response {
     ResponseBuilder::new().description(why).content("application/problem+json", content).build()
 }
 
-/// Gives each event what all have, and puts them together as `Event`.
+/// Adds the common fields to each event, and combines all events as `Event`.
 fn complete_events(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     let mut any = OneOfBuilder::new().description(Some("One event of a session's stream."));
@@ -222,7 +223,7 @@ fn complete_event(object: &mut Object, event: &str, kept: EventPersistence) {
     object.schema_type = SchemaType::Type(Type::Object);
 }
 
-/// What these have is completed where they are used, or by clients that are not ours.
+/// The schemas that are completed where they are used, or by clients of other projects.
 const OPEN: [&str; 9] = [
     "GivenMedia",
     "Media",
@@ -235,10 +236,10 @@ const OPEN: [&str; 9] = [
     "AgUiEvent",
 ];
 
-/// Requests that may be left out.
+/// The bodies that may be left out.
 const OPTIONAL: [&str; 5] = ["NewSession", "ForkSession", "CancelRun", "ResumeRun", "CompactRequest"];
 
-/// What is not described does not come.
+/// Forbids undescribed fields in all closed schemas.
 fn close_objects(document: &mut OpenApi) {
     let components = document.components.get_or_insert_default();
     for (name, schema) in &mut components.schemas {

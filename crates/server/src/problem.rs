@@ -117,6 +117,7 @@ impl ApiProblem {
     pub(crate) fn too_many(wait: Duration) -> Self {
         let detail = "These are more requests than a client may make (server.rateLimit).";
         let many = Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, detail);
+        // Rounded up, because `Retry-After` has whole seconds and an early request is refused again.
         let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
         Self { retry_after_s: Some(seconds), ..many }
     }

@@ -25,7 +25,7 @@ const LARGEST_BYTES: usize = 512 << 10;
 /// The amount of code that is highlighted in one request, in bytes. Further code is shown plain.
 const HIGHLIGHTED_BYTES: usize = 256 << 10;
 
-/// Renders the texts of one request.
+/// A renderer for the texts of one request, which share one highlighting budget.
 #[derive(Debug)]
 pub(crate) struct MarkdownRenderer {
     highlighted_bytes: usize,
@@ -54,9 +54,9 @@ struct HtmlWriter<'a> {
     markup: String,
     /// The closing tags of all open elements.
     open: Vec<Cow<'static, str>>,
-    /// The language and the text of the code block that is read.
+    /// The language and the text of the open code block.
     code: Option<(Option<String>, String)>,
-    /// The columns of the table, and the cell that is next.
+    /// The columns of the table, and the index of the next cell.
     columns: Vec<Alignment>,
     column: usize,
     is_head: bool,
@@ -180,6 +180,7 @@ impl<'a> HtmlWriter<'a> {
             self.markup.push_str(&code::block(&code, language.as_deref(), self.highlighted_bytes));
         }
         let closing = self.open.pop().unwrap_or_default();
+        // A picture without a description would be an empty link that nobody can click.
         if closing == "</a>" && self.anchor.take() == Some(self.markup.len()) {
             self.markup.push_str("image");
         }

@@ -44,9 +44,9 @@ use crate::guard::guard;
 use crate::openapi;
 use crate::problem::ApiProblem;
 
-/// All routes, guarded.
+/// Returns all routes behind the guard.
 pub fn router(app: AppState) -> Router {
-    // A layer sees a request when its route is found: paths are put right in a router around the routes.
+    // A layer runs after its route was found. The path must be normalised before, so an outer router does it.
     Router::new().fallback_service(guarded(app)).layer(map_request(put_path_right))
 }
 
@@ -88,7 +88,7 @@ fn guarded(app: AppState) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         .layer(from_fn_with_state(app.clone(), pass_on))
-        // Bodies are read, and limited, by the extractors of this crate.
+        // The extractors of this crate read and limit bodies.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
@@ -126,7 +126,7 @@ async fn not_allowed(uri: Uri) -> Response {
     refused(&uri, ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidRequest, detail))
 }
 
-/// A problem, in the dialect of those who ask there.
+/// Returns a problem in the dialect that clients of the path expect.
 fn refused(uri: &Uri, problem: ApiProblem) -> Response {
     match uri.path().starts_with(gateway::ROOT) || gateway::is_missed(uri.path()) {
         true => gateway::refused_at(uri.path(), &problem),

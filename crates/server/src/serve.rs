@@ -1,4 +1,4 @@
-//! The server from its start to its end.
+//! The server's life from start to shutdown.
 
 use std::io;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::pre_auth_listener::{PreAuthListener, PreAuthPermit};
 use crate::routes::router;
 use crate::upkeep::keep_up;
 
-/// How long requests that are being answered may take when the server ends.
+/// The time that requests in progress get when the server ends.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Serves on `listener` until `shutdown` is done, then ends in order: event streams, requests, runs, store.
 ///
 /// # Errors
-/// The listener's. One connection's errors are its own.
+/// The listener's. Errors of single connections are handled there.
 pub async fn serve(
     listener: TcpListener,
     app: AppState,
@@ -38,6 +38,7 @@ pub async fn serve(
             tracing::error!(%error, "interrupted sessions were not recovered");
         }
         tokio::join!(app.runtime().run_node_duties(), Box::pin(keep_up(&app)));
+        // Neither recovery nor upkeep may end the `select!` below, which would end the server.
         std::future::pending::<()>().await;
     };
     let late = async {

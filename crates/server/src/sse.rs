@@ -233,6 +233,7 @@ impl SseWatcher {
 
     /// Waits for the next announcement. `None` if there will be none.
     async fn listen(&mut self) -> Option<()> {
+        // Biased, so that announcements before the end are sent before the stream ends.
         let told = tokio::select! {
             biased;
             told = self.announcements.recv() => told,

@@ -35,7 +35,7 @@ pub enum AccessTokenError {
     /// The file could not be read or written.
     #[error("the token file {} cannot be used: {source}", .path.display())]
     File {
-        /// The file.
+        /// The file's path.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -51,9 +51,9 @@ pub enum AccessTokenError {
         .path.display()
     )]
     Loose {
-        /// The file.
+        /// The file's path.
         path: PathBuf,
-        /// Its permissions.
+        /// The file's permissions.
         mode: u32,
     },
     /// The system gave no random bytes.

@@ -133,7 +133,7 @@ pub(crate) enum UiStreamEnd {
     Waits { message: String },
 }
 
-/// A call that waits for a person.
+/// A tool call that waits for a person's approval.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UiApprovalRequest {
     pub(crate) approval: String,

@@ -1,4 +1,4 @@
-//! Content that was uploaded for a session and not sent in a message yet.
+//! Uploaded content of a session that no message contains yet.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::MediaPart;
 
-/// Uploads that are remembered, over all sessions; the oldest is forgotten first and must be sent again.
+/// The maximum number of remembered uploads of all sessions. The oldest is forgotten first and must be uploaded again.
 const REMEMBERED: usize = 1_000;
 
-/// Which session has uploaded what: what it may name in a message although its log does not yet.
+/// The uploads of each session, which a message may name although the session's log does not yet.
 #[derive(Debug, Default)]
 pub(crate) struct UploadRegistry(Mutex<VecDeque<(SessionId, MediaPart)>>);
 

@@ -3,21 +3,21 @@
 
 use longhaul_core::estimate::MessageTokenCounter;
 
-/// Characters of the answer's first line that the note quotes.
+/// The maximum length of the quote from the answer's first line in the note, in characters.
 const MAX_QUOTED_CHARS: usize = 80;
 
 /// The end of an answer that a request carries in place of all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerTail {
-    /// The place where the end begins in the text of the answer's step, in bytes.
+    /// The offset of the end in the text of the answer's step, in bytes.
     pub(super) from: usize,
-    /// The note that stands before the end, for the model.
+    /// The note before the end, for the model.
     pub(super) note: String,
 }
 
 impl AnswerTail {
-    /// Cuts a text so that its end has about `max_tokens`. The end begins with a line if it can, else with a word.
-    /// Returns `None` if the whole text has no more than that.
+    /// Cuts a text so that its end has about `max_tokens` tokens. The end begins with a line if possible, otherwise
+    /// with a word. Returns `None` if the whole text is no longer than that.
     pub(super) fn cut(text: &str, max_tokens: u64, counter: &MessageTokenCounter) -> Option<Self> {
         let tokens = counter.text(text);
         if tokens <= max_tokens {

@@ -23,7 +23,7 @@ pub(super) enum AttemptOutcome {
     Native(UpstreamResponse, Bytes),
     /// The beginning of an answer on another wire, and the report of the request's translation.
     Translated(TranslatedStart, ParamMappingReport),
-    /// A refusal on another wire, and the pictures and files that the request had.
+    /// A refusal on another wire, and the parts of the request that may be the reason.
     Refused(ProviderError, Vec<RefusablePart>),
 }
 
@@ -41,7 +41,7 @@ impl From<GatewayError> for FailedAttempt {
 }
 
 impl FailedAttempt {
-    /// The failure of a body that was being read: it broke off, or cannot be read.
+    /// Returns the failure of a body that broke off or cannot be read.
     pub(super) fn of_body(fault: GatewayError) -> Self {
         let broke_off = matches!(fault.kind, GatewayErrorKind::Unreachable | GatewayErrorKind::Timeout);
         Self { fault, broke_off }
@@ -54,7 +54,7 @@ struct LengthAlternative {
     is_for_client: bool,
     /// Set if the outcome is an answer.
     is_answer: bool,
-    /// The upstream's words.
+    /// The upstream's text in place of an answer.
     said: Option<String>,
 }
 
@@ -177,8 +177,8 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Waits before the same request is sent again, after an answer that broke off before the client was shown any of
-    /// it. Where another upstream has the model, that one is asked instead.
+    /// Waits before the request is repeated, after an answer that broke off before the client received any of it. If
+    /// another upstream has the model, the failure is returned instead, and that upstream is asked.
     ///
     /// # Errors
     /// The failure, if the request is not sent again.

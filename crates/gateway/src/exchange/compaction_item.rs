@@ -1,5 +1,5 @@
-//! Codex's compaction: a `compaction_trigger` that ends the input asks for one `compaction` item. The item is sealed
-//! here and opened when it comes back.
+//! Codex's compaction. An input that ends with a `compaction_trigger` asks for one `compaction` item. The gateway seals
+//! its items in there, and opens the seal when the client sends the item back.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,24 +18,24 @@ use super::{Exchange, UpstreamAttempt, UpstreamDisposition};
 /// The last item of a request for a compaction.
 const TRIGGER: &str = "compaction_trigger";
 
-/// The kinds of item that clients send a compaction back as.
+/// The item types under which clients send a compaction back.
 const KINDS: [&str; 2] = ["compaction", "compaction_summary"];
 
-/// The beginning of `encrypted_content` that was sealed here.
+/// The prefix of an `encrypted_content` that the gateway has sealed.
 const SEAL: &str = "longhaul-compaction-1.";
 
-/// The length of the checksum before the items.
+/// The length of the checksum before the items, in bytes.
 const CHECKSUM_BYTES: usize = 16;
 
-/// Returns `items`, a JSON list, as `encrypted_content`. The client has sent all of it itself: the seal protects
-/// against damage, not against reading, so that every node opens it, also after a restart.
+/// Returns `items`, a JSON list, as `encrypted_content`. The seal only protects against damage, because the client has
+/// sent all the items itself. No key is involved, so every node can open the seal, also after a restart.
 fn seal(items: &str) -> String {
     let mut sealed = blake3::hash(items.as_bytes()).as_bytes()[..CHECKSUM_BYTES].to_vec();
     sealed.extend_from_slice(items.as_bytes());
     format!("{SEAL}{}", URL_SAFE_NO_PAD.encode(sealed))
 }
 
-/// Returns the JSON list in what follows [`SEAL`]; `None` if it is damaged.
+/// Returns the JSON list behind [`SEAL`]; `None` if the list is damaged.
 fn unseal(sealed: &str) -> Option<String> {
     let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
     let (checksum, items) = bytes.split_at_checked(CHECKSUM_BYTES)?;
@@ -48,14 +48,14 @@ fn kind_of(item: &str) -> Option<String> {
     field(&fields(item)?, "type").and_then(string)
 }
 
-/// Returns the request with `items` as its input, every other byte as it was.
+/// Returns the request with `items` as its input and all other bytes unchanged.
 fn with_items(envelope: &RequestEnvelope, items: &[String]) -> Bytes {
     let at = &envelope.items_at;
     let (before, after) = (&envelope.bytes[..at.start], &envelope.bytes[at.end..]);
     [before, b"[", items.join(",").as_bytes(), b"]", after].concat().into()
 }
 
-/// Returns the request with the items in place of each `compaction` that was sealed here; `None` if it has none.
+/// Returns the request with each sealed `compaction` replaced by its items; `None` if the request has none.
 ///
 /// # Errors
 /// [`GatewayError`] if a sealed item is damaged.
@@ -90,7 +90,7 @@ pub(super) fn with_sealed_opened(
     Ok(is_opened.then(|| with_items(envelope, &items)))
 }
 
-/// Returns the request without the [`TRIGGER`] that ends it; `None` if it ends otherwise.
+/// Returns the request without its final [`TRIGGER`]; `None` if the request has no such end.
 fn without_trigger(envelope: &RequestEnvelope) -> Option<Bytes> {
     let (last, others) = envelope.items.split_last()?;
     (kind_of(envelope.text(last))? == TRIGGER).then(|| {
@@ -100,8 +100,8 @@ fn without_trigger(envelope: &RequestEnvelope) -> Option<Bytes> {
 }
 
 impl Exchange {
-    /// Answers a request that ends with a [`TRIGGER`]; `None` for others, and where OpenAI's own server is asked: it
-    /// compacts itself.
+    /// Answers a request that ends with a [`TRIGGER`]; `None` for other requests. OpenAI's own server compacts by
+    /// itself and also gives `None`.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read or compacted.
@@ -115,6 +115,7 @@ impl Exchange {
         }
         let Some(body) = without_trigger(&self.envelope) else { return Ok(None) };
         let envelope = self.inner.parse_cache.read(self.wire, &self.caller, body)?;
+        // A conversation key that was computed already may include the trigger item.
         let exchange = Self { envelope, conversation_key: OnceLock::new(), ..self.clone() };
         let attempt = UpstreamAttempt::find(Arc::new(exchange), target).await;
         Ok(Some(attempt.compaction_item().await?))

@@ -64,7 +64,7 @@ fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64) -> Tool
 }
 
 impl Exchange {
-    /// Returns the request as an upstream gets it: with tools deferred if they take too much of its window.
+    /// Returns the request in the form for an upstream, with tools deferred if they take too much of its window.
     pub(super) async fn with_tools_deferred(self: &Arc<Self>, target: &Arc<UpstreamTarget>) -> Arc<Self> {
         if self.inner.config.defer_tools == ToolDeferralMode::Off || self.deferral.is_some() {
             return Arc::clone(self);
@@ -83,6 +83,8 @@ impl Exchange {
         };
         let defer = || {
             let (dialect, tools) = (self.wire.dialect(), self.envelope.text(&tools_at));
+            // The decision ignores the conversation: a tool list that changed with it would break the upstream's
+            // prompt cache.
             let deferral = self.inner.deferrals.decide(dialect, tools, forced, window)?;
             let shorter = deferral.shorten_request(&self.envelope);
             let envelope = self.inner.parse_cache.read(self.wire, &self.caller, shorter).ok()?;
@@ -101,7 +103,7 @@ impl Exchange {
         Arc::new(Self { envelope, deferral: Some(deferral), ..Self::clone(self) })
     }
 
-    /// Returns what the request says of calls; `None` where a search could not be answered here.
+    /// Returns the request's tool choice; `None` if the gateway could not answer a search for this request.
     fn deferring_choice(&self, target: &UpstreamTarget, limits: &Limits) -> Option<ToolChoice> {
         let says = |name: &str| self.envelope.other(name).filter(|raw| *raw != "null");
         let is_at_maker = self.wire.dialect() == Dialect::Responses
@@ -117,7 +119,7 @@ impl Exchange {
 }
 
 impl UpstreamAttempt {
-    /// Returns the tools whose calls the client is not shown in the answer to this request.
+    /// Returns the tools whose calls are hidden from the client in the answer to this request.
     pub(super) fn hidden_tools(&self, report: &PreparationReport) -> Vec<&'static str> {
         let mut hidden = Vec::new();
         if self.recalls(report) {
@@ -137,12 +139,12 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Returns a filter that gives an upstream's stream the client's own calls, if some of its tools are deferred.
+    /// Returns a filter that restores the client's own calls in a stream, if some tools are deferred.
     pub(super) fn call_unwrapper(&self) -> Option<CallUnwrapper> {
         self.exchange.deferral.clone().map(CallUnwrapper::new)
     }
 
-    /// Returns a whole answer with the client's own calls.
+    /// Returns a complete answer with the client's own calls.
     pub(super) fn with_own_calls(&self, answer: Bytes) -> Bytes {
         let unwrapped = self.exchange.deferral.as_ref().and_then(|deferral| deferral.unwrap_answer(&answer));
         unwrapped.unwrap_or(answer)

@@ -114,6 +114,8 @@ impl UpstreamAttempt {
         // Reasoning counts towards the limit, and providers refuse a limit below the reasoning budget.
         let thinks =
             ["thinking", "reasoning", "reasoning_effort", "output_config"].iter().any(|name| has(name));
+        // The client's tools stay: they precede the messages in every prompt, so without them nothing would come from
+        // the cache.
         let edited = RequestEdit {
             steps: Some(steps),
             stream: Some(true),

@@ -1,7 +1,8 @@
 //! Parts of a request that an upstream refuses: pictures, files, reasoning, tool results, tools. Notes replace them in
 //! the refused request and in all later requests with the same parts.
 //!
-//! A client sends its whole conversation each time, so one part that an upstream refuses would end the conversation.
+//! A client sends its whole conversation with each request. Without the notes a single refused part would end the
+//! conversation.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -49,7 +50,7 @@ pub(super) struct RequestOmissions {
 }
 
 impl RequestOmissions {
-    /// Returns how many parts the request that was sent last is without.
+    /// Returns the number of parts that the last sent request replaced by notes.
     pub(super) fn count(&self) -> usize {
         self.sent_without
     }
@@ -60,7 +61,7 @@ impl RequestOmissions {
 struct SuspectedPart {
     key: PartKey,
     kind: RequestPartKind,
-    /// The name of a tool, or of the call that a result answers.
+    /// The name of a tool, or the id of the call that a result answers.
     name: String,
     /// The JSON of reasoning, because a refusal quotes a piece of it.
     json: String,
@@ -104,8 +105,8 @@ impl UpstreamAttempt {
         parts.without(&body, dialect, |part| known.get(&self.key(&text.as_bytes()[part.at.clone()])).cloned())
     }
 
-    /// Leaves out the part because of which `body` was refused. Returns whether there is one: then the request is worth
-    /// another try.
+    /// Leaves out the part that caused the refusal of `body`. Returns whether such a part was found, so that the
+    /// request is worth another try.
     pub(super) fn omit(&mut self, came: &UpstreamResponse, body: &Bytes) -> bool {
         let (status, said) = match came {
             UpstreamResponse::Stream(opening) => (None, opening.beginning.error.as_deref()),
@@ -227,7 +228,7 @@ impl UpstreamAttempt {
     }
 }
 
-/// The suspects to leave out: the one that is named, else those that the refusal speaks of.
+/// Returns the suspects to leave out: the named one, otherwise those of the refusal's kind.
 fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
     let of_kind =
         |kind: RequestPartKind| suspects.iter().copied().filter(move |suspect| suspect.kind == kind);

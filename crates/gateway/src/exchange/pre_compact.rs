@@ -39,6 +39,8 @@ impl HookOutputCache {
             None => answers.remove(&beginning),
         };
         while answers.len() > MAX_ANSWERS {
+            // The keys are hashes, so this drops an arbitrary answer. At worst that conversation's hook is asked
+            // again.
             answers.pop_first();
         }
     }
@@ -93,7 +95,7 @@ impl UpstreamAttempt {
         meter::read(&log.history, fixed).bound() < self.window.tokens
     }
 
-    /// Returns whether the hook's cancellation still holds: until the request does not fit the window.
+    /// Returns whether the hook's cancellation still holds. It ends when the request no longer fits the window.
     pub(super) fn is_cancelled_by_hook(
         &self,
         state: &ConversationState,

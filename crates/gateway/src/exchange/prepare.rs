@@ -72,13 +72,13 @@ impl OutboundRequest {
         Self { input: self.input + tokens, bound: self.bound + tokens, ..self }
     }
 
-    /// Returns the part of an answer's step that the request ends with.
+    /// Returns the part of an answer's step with which the request ends.
     pub(super) fn shown_of<'t>(&self, text: &'t str) -> &'t str {
         let from = self.tail.as_ref().map_or(0, |tail| tail.from);
         text.get(from..).unwrap_or(text)
     }
 
-    /// The operations that make the request's items, with the note before the end of a long answer.
+    /// Returns the operations that build the request's items, including the note before the end of a long answer.
     pub(super) fn render_ops(&self, items: usize) -> Option<Vec<RenderOp>> {
         let Some(tail) = &self.tail else { return self.steps.clone() };
         let mut ops = self.steps.clone().unwrap_or_else(|| vec![RenderOp::Keep(0..items)]);
@@ -381,7 +381,7 @@ impl UpstreamAttempt {
         self.keep_hook_answer(hook_answer, made.is_some());
         let Some(mut made) = made else { return Ok(None) };
         if !waits && made.missing_summary_cause.is_some() {
-            // The extract stays where the writer has failed again and again, or where more room is needed soon.
+            // The extract stays if the writer has failed repeatedly, or if more room will be needed soon.
             let rests = self.writer_rests();
             if rests {
                 self.note_writer(SummaryWriterRecord::record_skipped_compaction);

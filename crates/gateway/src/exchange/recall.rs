@@ -306,6 +306,7 @@ impl UpstreamAttempt {
         let mut rounds = old.rounds.clone();
         let results: String = answered.iter().map(|one| format!("{}\n", one.result)).collect();
         let tokens = output + counter.text(&results);
+        // The model's raw items are sent back: models that sign their reasoning refuse a rewritten step.
         rounds.items.extend(step.items);
         rounds.items.extend(self.exchange.wire.results(answered));
         let said = step.calls.iter().map(|call| call.arguments.as_str());
@@ -407,6 +408,8 @@ impl UpstreamAttempt {
         let said = seen.text.trim_end();
         let no_answer = self.no_answer();
         let text = if said.is_empty() { no_answer.to_owned() } else { format!("{said}\n\n{no_answer}") };
+        // `Stop` and not `Length` for a step that only recalled: clients try again after `length`, and would pay for
+        // all hidden steps once more.
         let finish = seen
             .finish
             .filter(|finish| *finish != ModelStopReason::ToolCalls)
@@ -427,7 +430,7 @@ impl UpstreamAttempt {
     /// Returns items of hidden steps as neutral messages.
     ///
     /// # Errors
-    /// [`GatewayError`] if they cannot be read.
+    /// [`GatewayError`] if an item cannot be read.
     fn neutral_items(&self, items: &[String]) -> Result<Vec<Message>, GatewayError> {
         let items: Vec<&str> = items.iter().map(String::as_str).collect();
         let pieces = self.exchange.wire.segments(&items, self.exchange.envelope.items.len())?;

@@ -107,6 +107,7 @@ fn segment_edit(history: &History, shown: &BTreeMap<Seq, &ViewItem>, seq: Seq) -
         }
         Some(_) => SegmentEdit::Keep,
         None => {
+            // A message can be missing from the view without an edit. Only an edit may drop the client's item.
             let active = history.edits().iter().filter(|state| state.active);
             let is_gone = active.flat_map(|state| &state.edit.ops).any(|op| op.range().contains(seq));
             if is_gone { SegmentEdit::Drop } else { SegmentEdit::Keep }

@@ -1,5 +1,5 @@
-//! The log of a request for operators, at `info`: what came, what was decided and why, and what it cost. Lines have
-//! names and figures, never the words of a conversation.
+//! The log of a request for operators, at `info`: arrival, decisions with their reasons, and cost. Lines contain names
+//! and figures, but never the text of a conversation.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,17 +9,17 @@ use tracing::Span;
 use super::prepare::OutboundRequest;
 use super::{Exchange, UpstreamAttempt};
 
-/// Numbers the requests of this process.
+/// The counter that numbers the requests of this process.
 static NEWEST: AtomicU64 = AtomicU64::new(0);
 
 impl Exchange {
-    /// The span that every line about this request is in.
+    /// Returns the span of every log line about this request.
     pub(super) fn span(&self) -> Span {
         let number = NEWEST.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::info_span!("request", number, model = self.envelope.model)
     }
 
-    /// Logs a request that has come.
+    /// Logs the arrival of a request.
     pub(super) fn log_arrival(&self) {
         tracing::info!(
             wire = self.wire.dialect().as_str(),
@@ -32,14 +32,14 @@ impl Exchange {
         );
     }
 
-    /// Logs a request that got an error in place of an answer.
+    /// Logs the error that a request got instead of an answer.
     pub(super) fn log_failure(&self, fault: &GatewayError) {
         let (status, duration_ms) = (fault.status.as_u16(), self.duration_ms());
         match fault.status.is_server_error() {
             true => {
                 tracing::warn!(status, kind = ?fault.kind, duration_ms, "a request failed: {}", fault.message)
             }
-            // A client's own mistake is its own to mend.
+            // A client's own mistake is no fault of the gateway, so it is not logged as a warning.
             false => {
                 tracing::info!(status, kind = ?fault.kind, duration_ms, "a request failed: {}", fault.message)
             }
@@ -52,7 +52,7 @@ impl Exchange {
 }
 
 impl UpstreamAttempt {
-    /// Logs what an upstream is sent in place of the client's request, and why.
+    /// Logs the request that an upstream gets in place of the client's, with the reason.
     pub(super) fn log_outbound(&self, prepared: &OutboundRequest) {
         tracing::info!(
             upstream = self.target.server.upstream.name,
@@ -65,7 +65,7 @@ impl UpstreamAttempt {
         );
     }
 
-    /// Logs the end of an answer, with what all its calls have cost.
+    /// Logs the end of an answer, with the cost of all its calls.
     pub(super) fn log_end(&self, is_whole: bool) {
         let cost = self.totals.cost();
         tracing::info!(

@@ -35,7 +35,7 @@ pub(super) const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
 /// The time for which an empty beginning of a stream is held back, because a refusal may follow.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// The same time for a client that waits for the whole answer. The upstream's silence ends such a wait earlier.
+/// The hold for a client that waits for the whole answer. The upstream's silence ends such a wait earlier.
 const HOLD_WHOLE: Duration = Duration::from_secs(3_600);
 
 impl UpstreamAttempt {
@@ -196,6 +196,8 @@ impl UpstreamAttempt {
             stream: collects.then_some(true),
             include_usage: collects,
             tool: self.recalls(&prepared.report).then(tool::spec),
+            // The tools stay listed. Removing them would break the prompt cache, and some servers refuse a history
+            // whose tools are not listed.
             forbids_calls: prepared.rounds.must_answer(),
             replays: prepared.replays.clone(),
             rounds: prepared.rounds.items.clone(),

@@ -51,7 +51,7 @@ pub(super) struct WholeResponse {
 
 /// The decision about a complete answer.
 pub(super) enum RelayDecision {
-    /// The model is asked once more.
+    /// The model is asked once more, with this request.
     Again(Box<OutboundRequest>),
     On(UpstreamDisposition),
 }

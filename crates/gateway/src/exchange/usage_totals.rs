@@ -66,18 +66,18 @@ struct SpentTokens {
 /// The cost of all calls for one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerCost {
-    /// Calls, those for summaries too.
+    /// The number of calls, including those for summaries.
     pub(super) calls: u64,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
     /// Set if some of the tokens are the gateway's count.
     pub(super) is_estimated: bool,
-    /// The number of times that the answer was stopped to make room.
+    /// The number of stops to make room.
     pub(super) restarts: u64,
 }
 
 impl UsageTotals {
-    /// Returns what the answer has cost so far.
+    /// Returns the cost of the answer so far.
     pub(super) fn cost(&self) -> AnswerCost {
         let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         AnswerCost {

@@ -1,7 +1,7 @@
-//! The media type of content, by its first bytes.
+//! The detection of a media type from the first bytes of content.
 
-/// How formats begin: the place of the mark, the mark, the media type. The first row that matches counts. Sources: the
-/// WHATWG's MIME Sniffing Standard, and each format's own specification.
+/// The signatures of formats: offset, bytes, media type. The first matching row counts. Sources: the WHATWG's MIME
+/// Sniffing Standard, and each format's own specification.
 const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -28,11 +28,11 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"\x1f\x8b", "application/gzip"),
 ];
 
-/// Marks that text may begin with too: they count only if what follows is no text.
+/// The types whose signatures text may begin with, too. They count only if the content is no text.
 const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
 
-/// Returns the media type of content by its first bytes: `text/plain` (or `application/json`, `text/html`,
-/// `image/svg+xml`) for text, and `application/octet-stream` for what is not known.
+/// Returns the media type of content by its first bytes. Text is `text/plain`, `application/json`, `text/html` or
+/// `image/svg+xml`; unknown content is `application/octet-stream`.
 pub(crate) fn media_type(content: &[u8]) -> &'static str {
     let text = std::str::from_utf8(content).ok().filter(|text| !text.contains('\0'));
     let matches = |at: usize, mark: &[u8]| content.get(at..).is_some_and(|rest| rest.starts_with(mark));

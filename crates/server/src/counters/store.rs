@@ -1,4 +1,4 @@
-//! A store that counts what is appended to it.
+//! A store wrapper that counts everything appended to the store.
 
 use async_trait::async_trait;
 use longhaul_core::event::Event;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::ServerMetrics;
 
-/// A store that counts what is appended to it, and is otherwise the one it holds.
+/// A store that counts everything appended to it, and otherwise passes all calls to the store inside.
 pub(super) struct InstrumentedStore {
     store: SharedStore,
     counters: ServerMetrics,

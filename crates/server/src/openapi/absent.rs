@@ -1,4 +1,4 @@
-//! What an answer does not have is left out, and never `null`. Requests may have either.
+//! Missing values: an answer leaves them out and never sends `null`. A request may do either.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use utoipa::openapi::{OpenApi, RefOr};
 
 use super::operations;
 
-/// Takes `null` away from what may be left out, in the shapes that no request has.
+/// Removes `null` from optional fields in schemas that no request contains.
 pub(super) fn never_null(document: &mut OpenApi) {
     let given = given(document);
     let components = document.components.get_or_insert_default();
@@ -19,7 +19,7 @@ pub(super) fn never_null(document: &mut OpenApi) {
     }
 }
 
-/// The shapes that requests have, and those within them.
+/// Returns the schemas that requests contain, including nested ones.
 fn given(document: &mut OpenApi) -> BTreeSet<String> {
     let mut left = Vec::new();
     for item in document.paths.paths.values_mut() {
@@ -43,7 +43,7 @@ fn given(document: &mut OpenApi) -> BTreeSet<String> {
     found
 }
 
-/// The shapes that a schema names.
+/// Collects the schemas that a schema refers to.
 fn names(schema: &RefOr<Schema>, found: &mut Vec<String>) {
     let schema = match schema {
         RefOr::Ref(reference) => {
@@ -66,7 +66,7 @@ fn names(schema: &RefOr<Schema>, found: &mut Vec<String>) {
     }
 }
 
-/// A schema and all within it.
+/// Removes `null` from a schema and everything inside it.
 fn whole(schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
@@ -90,7 +90,7 @@ fn whole(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// A parameter is there or not, and a number in an address may be larger than `int64` says.
+/// Simplifies a parameter: it is present or absent, and its number may be larger than `int64`.
 pub(super) fn plain(schema: &mut RefOr<Schema>) {
     without_null(schema);
     if let RefOr::T(Schema::Object(object)) = schema {

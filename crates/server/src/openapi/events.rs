@@ -16,7 +16,7 @@ use super::answer::{
 };
 use super::part::{BlobRefSchema, ModelOriginSchema, PartSchema, RoleSchema, TokenUsage, ToolOutcomeSchema};
 
-/// Whether an event is stored, and so has a position.
+/// The persistence of an event. Only a stored event has a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventPersistence {
     Always,
@@ -30,7 +30,7 @@ macro_rules! events {
         #[serde(rename_all = "camelCase")]
         pub(crate) struct $schema { $($(#[$attribute])* $field: $kind,)* })*
 
-        /// All of them: the event's name, its schema, and whether it is stored.
+        /// All events: the name, the schema, and the persistence.
         pub(crate) const EVENTS: &[(&str, &str, EventPersistence)] = &[$(($event, stringify!($schema), EventPersistence::$kept)),*];
 
         #[derive(utoipa::OpenApi)]

@@ -1,4 +1,4 @@
-//! Code in colours: what the grammars tell apart, in a dozen classes of our own.
+//! Syntax highlighting: the scopes of the grammars, mapped to a dozen classes.
 
 use std::sync::LazyLock;
 
@@ -6,13 +6,13 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 
 use super::escaped;
 
-/// A block of more bytes is shown plain, and so is a longer line.
+/// The largest highlighted block, and the longest highlighted line. Larger ones are shown plain.
 const LARGEST_BYTES: usize = 64 << 10;
 const LONGEST_LINE_BYTES: usize = 2_000;
 
 static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
 
-/// The classes, each once.
+/// The classes, without duplicates.
 pub(super) const CLASSES: [&str; 13] = [
     "hl-comment",
     "hl-string",
@@ -29,7 +29,7 @@ pub(super) const CLASSES: [&str; 13] = [
     "hl-deleted",
 ];
 
-/// What the grammars call things, and our class for it: the longest name that fits counts.
+/// The scope names of the grammars with their classes. The longest matching name counts.
 const NAMES: [(&str, &str); 29] = [
     ("comment", "hl-comment"),
     ("string", "hl-string"),
@@ -69,7 +69,7 @@ static SCOPES: LazyLock<Vec<(Scope, &'static str)>> = LazyLock::new(|| {
     scopes
 });
 
-/// Languages whose own grammar is not here, and the one that fits them.
+/// Languages without a grammar of their own, and the grammar that fits.
 const ALIASES: [(&str, &str); 15] = [
     ("ts", "js"),
     ("tsx", "js"),
@@ -88,7 +88,7 @@ const ALIASES: [(&str, &str); 15] = [
     ("patch", "diff"),
 ];
 
-/// A block of code; highlighted if its language is known and there are bytes left for it.
+/// Returns a code block, highlighted if its language is known and the byte budget allows it.
 pub(super) fn block(code: &str, language: Option<&str>, bytes_left: &mut usize) -> String {
     let class = language.map(|name| format!(" class=\"language-{name}\"")).unwrap_or_default();
     let grammar = language.and_then(grammar).filter(|_| code.len() <= LARGEST_BYTES.min(*bytes_left));
@@ -122,6 +122,7 @@ fn highlighted(code: &str, grammar: &SyntaxReference) -> String {
         for (at, operation) in operations {
             line_writer.push(&line[from..at], class(&stack));
             from = at;
+            // A faulty grammar must not fail the page: the block continues with an empty stack.
             if stack.apply(&operation).is_err() {
                 stack = ScopeStack::new();
             }
@@ -131,14 +132,14 @@ fn highlighted(code: &str, grammar: &SyntaxReference) -> String {
     line_writer.end()
 }
 
-/// The class of what stands in these scopes: the innermost that has one.
+/// Returns the class of the innermost scope that has one.
 fn class(stack: &ScopeStack) -> Option<&'static str> {
     let of =
         |scope: &Scope| SCOPES.iter().find(|(name, _)| name.is_prefix_of(*scope)).map(|(_, class)| *class);
     stack.as_slice().iter().rev().find_map(of)
 }
 
-/// Pieces of code, those of one class together.
+/// Writes pieces of code, joined if they have the same class.
 #[derive(Default)]
 struct CodeSpanWriter {
     markup: String,
@@ -150,7 +151,7 @@ impl CodeSpanWriter {
         if text.is_empty() {
             return;
         }
-        // Space takes no colour.
+        // Whitespace has no colour, so it does not end a span.
         let class = if text.trim().is_empty() { self.class } else { class };
         if class != self.class {
             self.close();

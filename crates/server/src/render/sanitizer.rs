@@ -1,4 +1,4 @@
-//! The second wall: whatever the first has made, only these elements and attributes come out.
+//! The second line of defence: whatever the renderer has written, only these elements and attributes come out.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -61,7 +61,7 @@ static WALL: LazyLock<Builder<'static>> = LazyLock::new(|| {
     wall
 });
 
-/// What may pass.
+/// Returns the HTML with only the allowed elements and attributes.
 pub(super) fn clean(markup: &str) -> String {
     WALL.clean(markup).to_string()
 }
@@ -82,7 +82,7 @@ fn allowed<'v>(element: &str, attribute: &str, value: &'v str) -> Option<Cow<'v,
     is_fine.then_some(Cow::Borrowed(value))
 }
 
-/// Returns whether a sign may stand in the name of a language.
+/// Returns whether a byte may occur in the name of a language.
 pub(super) fn is_of_language(sign: u8) -> bool {
     sign.is_ascii_lowercase() || sign.is_ascii_digit() || matches!(sign, b'_' | b'+' | b'#' | b'-' | b'.')
 }

@@ -1,4 +1,4 @@
-//! The agents that sessions may have.
+//! The route of configured agents.
 
 use axum::Json;
 use axum::extract::State;
@@ -43,10 +43,10 @@ fn brief(agent: AgentEntry) -> AgentListEntry {
     AgentListEntry { name, model, is_default, usable: why.is_none(), why }
 }
 
-/// Refuses the name of an agent that is not configured, or cannot be used.
+/// Refuses an agent that is not configured or cannot be used.
 ///
 /// # Errors
-/// `invalid-request`; `conflict`, with why.
+/// `invalid-request`; `conflict`, with the reason.
 pub(crate) fn check(app: &AppState, name: Option<&str>) -> Result<(), ApiProblem> {
     let Some(name) = name else { return Ok(()) };
     match app.runtime().agents().into_iter().find(|agent| agent.name == name) {

@@ -1,5 +1,5 @@
-//! Agents that other makers' clients ask for like models. The conversation is a session of this server: it is named by
-//! the client, or found by what was said in it.
+//! Agents as models, for clients of other providers' APIs. Each conversation is a session of this server. The client
+//! names the session, or the server finds it by the conversation's content.
 
 mod asked;
 mod known;
@@ -38,48 +38,48 @@ use crate::problem::ApiProblem;
 use crate::sse::held;
 use crate::ui_protocol::{UiAnswerSubscription, UiTurnRequest, conversation};
 
-/// Names the session, in a request and in its answer.
+/// The header that names the session, in a request and in its answer.
 const SESSION: HeaderName = HeaderName::from_static("x-longhaul-session");
 
 const IGNORED: HeaderName = HeaderName::from_static("x-longhaul-ignored");
 
-/// Stands before the name of an agent that is also a model's.
+/// The prefix for an agent whose name is also a model's.
 pub(super) const PREFIX: &str = "agent/";
 
-/// Pieces of an answer that wait for the client.
+/// The number of answer events that may wait for the client.
 const WAITING: usize = 64;
 
-/// Logs that are read to find a conversation.
+/// The maximum number of logs that are read to find a conversation.
 const MOST_LOGS: usize = 16;
 
-/// The model that a request asks for; the rest of it is passed over.
+/// The model field of a request; all other fields are ignored.
 #[derive(Deserialize)]
 struct RequestedModel {
     model: Option<String>,
 }
 
-/// Stands for the session of a request of which that is still to be found out; no session has such an id.
+/// The lock name for a keyed request whose session is not known yet. No session has such an id.
 const KEYED: &str = "\0keyed";
 
 /// A request for an agent.
 pub(super) struct AgentModelRequest {
     pub(super) dialect: Dialect,
     pub(super) agent: String,
-    /// The agent as the client named it.
+    /// The agent's name as the client wrote it.
     pub(super) model: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-/// The model that a request asks for.
+/// Returns the model that a request asks for.
 pub(super) fn model_of(body: &[u8]) -> Option<String> {
     serde_json::from_slice::<RequestedModel>(body).ok()?.model
 }
 
-/// The agent that a request for that model means, if it means one, and how it names it.
+/// Returns the agent that a model name means, with the name as given; `None` if the name means a model.
 ///
 /// # Errors
-/// [`GatewayError`] if it means one that there is not.
+/// [`GatewayError`] if the name means an unknown agent.
 pub(super) async fn meant(
     app: &AppState,
     model: Option<String>,
@@ -105,7 +105,7 @@ pub(super) async fn meant(
     })
 }
 
-/// Answers in the dialect of the request.
+/// Answers the request in its dialect.
 pub(super) async fn answer(app: &AppState, ask: AgentModelRequest) -> Response {
     let dialect = ask.dialect;
     match answered(app, ask).await {
@@ -120,10 +120,10 @@ pub(super) async fn answer(app: &AppState, ask: AgentModelRequest) -> Response {
     }
 }
 
-/// Why there is no answer here.
+/// The reason why this node gives no answer.
 struct AgentModelError {
     fault: GatewayError,
-    /// Whose the conversation is, if it is another node's.
+    /// The session, if it is another node's.
     elsewhere: Option<RemoteSessionMarker>,
 }
 
@@ -143,7 +143,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
     let asked = asked::read(ask.dialect, &ask.body)?;
     agents::check(app, Some(&ask.agent))?;
     let key = text_of(&ask.headers, "idempotency-key");
-    // Which session it goes to is found out once; the same request at the same time goes there too.
+    // The session is determined once. A repeated request that arrives meanwhile must get the same one.
     let turn = match &key {
         Some(key) => Some(app.requests().turn(&SessionId::from(KEYED), key).await),
         None => None,
@@ -163,7 +163,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
     };
     let turn = UiAnswerSubscription::take(app, &aim.session, Some(ask.agent.clone()), key, wish).await;
     let turn = turn.map_err(|problem| {
-        // Nobody has gone on from there.
+        // The request failed, so the turn is free again for another continuation.
         if let Some((prefix, place)) = aim.head {
             app.conversations().note(prefix, place);
         }
@@ -217,7 +217,8 @@ async fn whole(
     Ok((json, Body::from(response_writer::whole(dialect, head, &answer))).into_response())
 }
 
-/// What fails before the first word is no stream, unless that takes long.
+/// Returns the answer as a stream. A failure before the first event is an error response, unless it takes longer than a
+/// heartbeat.
 async fn streamed(
     app: &AppState,
     dialect: Dialect,
@@ -245,7 +246,7 @@ async fn streamed(
     Ok((headers, Body::from_stream(held(frames, heartbeat))).into_response())
 }
 
-/// A stream on its way.
+/// An answer in progress.
 struct AgentResponseStream {
     encoder: Box<dyn ResponseWriter>,
     hears: mpsc::Receiver<AgentAnswerEvent>,
@@ -281,12 +282,12 @@ impl AgentResponseStream {
     }
 }
 
-/// Where a message goes.
+/// The destination of a message.
 struct MessageDestination {
     session: String,
-    /// Everything before it, if the conversation is to be found again by that.
+    /// The conversation before the message, if its turn is to be found again.
     before: Option<ConversationPrefix>,
-    /// The turn that it goes on from, which is its own now.
+    /// The turn that the message continues, which this request has claimed.
     head: Option<(ConversationPrefix, TurnPosition)>,
 }
 
@@ -318,7 +319,7 @@ async fn resolve_destination(
     }
     let root = root(&ask.agent, asked.beginning());
     if asked.history.is_empty() {
-        // The same request finds its session again, at whatever node.
+        // The id follows from the key, so a repeated request finds its session at any node.
         let keyed = |key: String| format!("{root}-{}", &blake3::hash(key.as_bytes()).to_hex()[..16]);
         return Ok(MessageDestination::at(
             key.map_or_else(|| session_of(&root), |key| Ok(keyed(key)))?,
@@ -340,7 +341,7 @@ async fn resolve_destination(
     imported(app, ask, asked, session_of(&root)?).await.map(|session| MessageDestination::at(session, before))
 }
 
-/// Refuses a session that another agent has.
+/// Refuses a session that belongs to another agent.
 async fn check_agent(app: &AppState, name: &str, agent: &str) -> Result<(), ApiProblem> {
     let session = match conversation(app, name).await {
         Ok(session) => session,
@@ -357,10 +358,10 @@ async fn check_agent(app: &AppState, name: &str, agent: &str) -> Result<(), ApiP
     }
 }
 
-/// The turn of that name: as it is remembered, or as the logs have it.
+/// Returns the turn with that name from the index, or from the logs.
 ///
 /// # Errors
-/// Whose the session is, if another node has it: that one decides who goes on from there.
+/// The session's node, if another node has the session: only that node may decide who continues the turn.
 async fn found(
     app: &AppState,
     agent: &str,
@@ -378,7 +379,7 @@ async fn found(
     }
     let records = app.runtime().sessions(usize::MAX >> 1).await?;
     let own = records.into_iter().filter(|record| record.id.as_str().starts_with(root));
-    // The newest is learnt last: of several that are the same it is meant.
+    // The newest session is learned last, so of several equal conversations the newest is found.
     let own: Vec<_> = own.take(MOST_LOGS).collect();
     for record in own.iter().rev() {
         let events = app.runtime().log(&record.id).await?;
@@ -403,13 +404,13 @@ async fn taken_here(
         return Err(problem);
     }
     if !conversations.knows_head(&place.session) {
-        // Another node had it until now.
+        // Another node had the session until now.
         conversations.learn(&place.session, of_log(agent, &app.runtime().log(&id).await?));
     }
     Ok(conversations.take(prefix))
 }
 
-/// A new session that shares everything up to the end of a turn; `None` where none can be made there.
+/// Forks the session behind a turn; `None` if the session cannot be forked there.
 async fn forked(app: &AppState, place: &TurnPosition, fork: String) -> Result<Option<String>, ApiProblem> {
     let id = SessionId::from(place.session.as_str());
     let events = app.runtime().log(&id).await?;
@@ -421,7 +422,7 @@ async fn forked(app: &AppState, place: &TurnPosition, fork: String) -> Result<Op
     }
 }
 
-/// Where the turn ends whose message was taken there.
+/// Returns the end of the turn whose message was taken at `taken`.
 fn end_of(events: &[Event], taken: Seq) -> Option<Seq> {
     let later = events.iter().skip_while(|event| event.seq <= taken);
     let of_turn = later.take_while(|event| !matches!(event.body, EventBody::MessagesTaken { .. }));
@@ -430,7 +431,7 @@ fn end_of(events: &[Event], taken: Seq) -> Option<Seq> {
     finished.or(of_turn.last()).map(|event| event.seq)
 }
 
-/// A new session whose log is the history that the client gave.
+/// Creates a session from the history that the client sent.
 async fn imported(
     app: &AppState,
     ask: &AgentModelRequest,
@@ -464,7 +465,7 @@ async fn imported(
     Ok(app.to_end(work).await?)
 }
 
-/// Where an answer is gone on from that was given here before.
+/// Returns the destination of a message that continues an answer of this server by name.
 async fn goes_on_from(
     app: &AppState,
     ask: &AgentModelRequest,
@@ -507,7 +508,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A session's name that no other has.
+/// Returns a new unique session id.
 fn session_of(root: &str) -> Result<String, GatewayError> {
     Ok(format!("{root}-{}", fresh()?))
 }

@@ -1,4 +1,4 @@
-//! AG-UI: what CopilotKit and the user interfaces of agent frameworks talk to.
+//! AG-UI: the protocol of CopilotKit and of the user interfaces of agent frameworks.
 
 mod events;
 #[cfg(test)]
@@ -101,7 +101,7 @@ pub(crate) async fn run(
     Ok((headers, Body::from_stream(ui_protocol::answer(&app, turn, events))).into_response())
 }
 
-/// What a run is asked for: the history is ours, and of theirs only the end counts.
+/// Returns the request of a run. The session has the history, so only the end of the client's list counts.
 fn wish(mut messages: Vec<AgUiMessage>, resume: Vec<AgUiResume>) -> Result<UiTurnRequest, ApiProblem> {
     if !resume.is_empty() {
         return Ok(UiTurnRequest::Decide(resume.into_iter().map(decision).collect()));
@@ -137,7 +137,7 @@ fn part(part: &Value) -> Result<Value, ApiProblem> {
     if part["type"] == "text" {
         return Ok(json!({ "type": "text", "text": part["text"] }));
     }
-    // The older form has its bytes in itself.
+    // The older form of a part holds its bytes in itself.
     let (source, key) = if part["type"] == "binary" { (part, "data") } else { (&part["source"], "value") };
     match (source["mimeType"].as_str(), source[key].as_str()) {
         (Some(kind), Some(data)) if key == "data" || source["type"] == "data" => {

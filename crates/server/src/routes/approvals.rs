@@ -1,4 +1,4 @@
-//! Questions whether a tool may run.
+//! The routes of approval requests.
 
 use axum::Json;
 use axum::extract::State;
@@ -19,7 +19,7 @@ use crate::idempotency::once;
 use crate::openapi::answer;
 use crate::problem::ApiProblem;
 
-/// Characters of a reason at most.
+/// The maximum length of a reason, in characters.
 const REASON_CHARS: usize = 2_000;
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -47,7 +47,7 @@ enum ClientApprovalDecision {
     Deny,
 }
 
-/// A question that waits.
+/// An approval request that waits.
 struct PendingApproval {
     session: Session,
     approval_id: ApprovalId,
@@ -95,8 +95,8 @@ pub(crate) async fn decide(
     app.to_end(work).await.map(Json)
 }
 
-/// A question's session and its name there. Within a session the name alone will do, and beyond it too where only
-/// one session asks under it.
+/// Returns the session of an approval and the approval's name there. The short name suffices within a session, and
+/// elsewhere if only one session uses it.
 async fn meant(
     app: &AppState,
     id: &str,
@@ -112,7 +112,7 @@ async fn meant(
         }
     }
     if app.runtime().nodes().is_some() {
-        // Sessions of other nodes may ask under it as well.
+        // Sessions of other nodes may use the same short name.
         return Err(ApiProblem::conflict("Several nodes have sessions: use the whole name, SESSION:NAME."));
     }
     let mut waiting = pending(app, None).await?;
@@ -146,7 +146,7 @@ async fn answered(
     Ok(json!({ "ok": true, "approvalId": name, "sessionId": session.id(), "decision": decision }))
 }
 
-/// The questions of one session, or of all that are open: in others nothing waits.
+/// Returns the approval requests of one session, or of all open ones. Sessions that are not open have none.
 async fn pending(app: &AppState, session_id: Option<&str>) -> Result<Vec<PendingApproval>, ApiProblem> {
     let sessions = match session_id {
         Some(id) => vec![app.open(id).await?],
@@ -158,7 +158,7 @@ async fn pending(app: &AppState, session_id: Option<&str>) -> Result<Vec<Pending
         if at_rest {
             continue;
         }
-        // One that has just stopped asks nothing any more.
+        // A session that has just stopped has no requests any more.
         let asked = session.inspect_run(asked).await.unwrap_or_default();
         all.extend(asked.into_iter().map(|(approval_id, mut shown)| {
             shown["sessionId"] = json!(session.id());

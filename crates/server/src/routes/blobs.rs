@@ -1,4 +1,4 @@
-//! Stored content: pictures, files, long outputs. A session reads what its own log names, and nothing else.
+//! The routes of stored content: pictures, files, long outputs. A session can read only content that its own log names.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,7 +17,7 @@ use crate::extract::{PathParams, QueryParams, RawBody};
 use crate::openapi::answer;
 use crate::problem::ApiProblem;
 
-/// What a browser may show; everything else it saves.
+/// The media types that a browser may display. All other content is downloaded, because it could run scripts.
 const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -42,7 +42,8 @@ pub(crate) async fn upload(
     let work = {
         let app = app.clone();
         async move {
-            // Where the session is open its messages are read.
+            // If another node has the session, opening it here sends the request there: that node takes the messages
+            // and must know the upload.
             let session = app.open(&id).await?;
             let media = content::store(&app, session.id(), bytes, kind, about.name).await?;
             app.uploads().add(session.id().clone(), media.clone());
@@ -53,7 +54,7 @@ pub(crate) async fn upload(
     Ok((StatusCode::CREATED, Json(shown(&media))))
 }
 
-/// The content's name, and the part to send it with.
+/// Returns the content's name, and the part with which a message refers to it.
 fn shown(media: &MediaPart) -> Value {
     let kind = if media.media_type.starts_with("image/") { "image" } else { "file" };
     json!({
@@ -88,7 +89,7 @@ pub(crate) async fn read(
     Ok((headers, bytes).into_response())
 }
 
-/// What the log says that it is.
+/// Returns the media type that the log states for content.
 fn media_type(run: &Run, hash: &str) -> Option<String> {
     let parts = run.history().entries().iter().flat_map(|entry| &entry.message.parts);
     parts.flat_map(within).find(|media| media.blob.hash == hash).map(|media| media.media_type.clone())

@@ -1,4 +1,4 @@
-//! Compactions: asked for, previewed, listed, undone, released.
+//! The routes of compactions: request, preview, list, undo, release.
 
 use std::sync::Arc;
 
@@ -34,7 +34,8 @@ pub(crate) struct CompactRequestBody {
     dry_run: bool,
 }
 
-/// Characters of instructions at most. A small window takes fewer: then the loop says how many tokens fit.
+/// The maximum length of instructions, in characters. A small window takes fewer; the run then reports how many tokens
+/// fit.
 const INSTRUCTION_CHARS: usize = 20_000;
 
 /// Makes room now, or says how
@@ -98,7 +99,7 @@ async fn outcome(app: &AppState, session: &Session, done: CompactionOutcome) -> 
             let survival = match session.newest_survival(&id) {
                 Some(survival) => Some(survival),
                 None => {
-                    // It is done, whatever can be said of it.
+                    // The compaction is done, so a failure to read the log must not fail the request.
                     let log = app.runtime().log(session.id()).await.unwrap_or_default();
                     compaction::survival(&log, &id)
                 }
@@ -171,7 +172,7 @@ fn shown(run: &Run, state: &ViewEditState) -> Value {
     })
 }
 
-/// What an undo would come to now.
+/// Returns the result that an undo would have now.
 fn undo_now(run: &Run, id: &EditId) -> &'static str {
     match compaction::check_undo(run, id) {
         Ok(()) => "possible",

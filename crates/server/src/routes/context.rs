@@ -1,4 +1,4 @@
-//! How full the window is.
+//! The route of the context window's usage.
 
 use axum::Json;
 use axum::extract::State;

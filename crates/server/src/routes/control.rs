@@ -1,4 +1,4 @@
-//! Stopping a run, and going on.
+//! The routes that stop and continue runs.
 
 use axum::Json;
 use axum::extract::State;
@@ -45,8 +45,8 @@ pub(crate) async fn cancel(
     app.to_end(work).await.map(Json)
 }
 
-/// Leaves word for the node that has the session to stop what goes on there. The request itself, which may yet come
-/// there or be made again, is known then.
+/// Leaves a cancel for the node that has the session. The record of the request's key makes a repeated request
+/// recognisable there.
 pub(crate) async fn leave(
     app: &AppState,
     session: &SessionId,
@@ -63,6 +63,7 @@ pub(crate) async fn leave(
             return Ok(done);
         }
         app.runtime().leave_cancel(session, how.clear_queue).await?;
+        // Only the other node will know how much of the answer was stored.
         Ok(json!({ "ok": true, "cancelled": true, "persisted": null }))
     })
     .await
@@ -72,7 +73,7 @@ fn named(how: &CancelRunRequestBody) -> String {
     format!("cancel {how:?}")
 }
 
-/// What became of a cancel that was asked for before, if its run has ended since.
+/// Returns the outcome of an earlier cancel request, if its run has ended since.
 fn done(since: &[Event]) -> Option<Value> {
     let reason = since.iter().find_map(|event| match event.body {
         EventBody::RunFinished { reason, .. } => Some(reason),

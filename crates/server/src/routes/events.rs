@@ -31,7 +31,7 @@ pub(crate) async fn watch(
     QueryParams(from): QueryParams<EventStreamParams>,
     headers: HeaderMap,
 ) -> Result<Response, ApiProblem> {
-    // A browser that comes back repeats the address it began with: its own position is the newer one.
+    // A reconnecting browser repeats its first address, so the `Last-Event-ID` header is the newer position.
     let position = last_event_id(&headers)?.or(from.after.map(SsePosition::from));
     let session = app.open(&id).await?;
     let frames = SseWatcher::behind(app, session, position).frames();

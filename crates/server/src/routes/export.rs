@@ -1,4 +1,4 @@
-//! A session as a file.
+//! The route that exports a session as a file.
 
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -41,7 +41,7 @@ pub(crate) async fn export(
 ) -> Result<Response, ApiProblem> {
     let id = SessionId::from(id);
     let record = app.runtime().store().session(&id).await?;
-    // All but what is damaged: the rest is all there is of it.
+    // Everything that is not damaged is exported, since no better copy may exist.
     let found = app.runtime().store().read_undamaged(&id, 0, usize::MAX).await?;
     let (events, damaged) = (found.events, found.damaged);
     let meta = SessionMeta { id: record.id, title: record.title, created_at: record.created_at };
@@ -61,7 +61,7 @@ pub(crate) async fn export(
             (file, "application/x-ndjson", "jsonl")
         }
     };
-    // Ids are letters, digits and dashes: nothing in them ends a quoted string.
+    // An id has only letters, digits and dashes, so it cannot end the quoted string.
     let name = format!("attachment; filename=\"{}.{ending}\"", meta.id);
     let mut answer = ([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, name)], file).into_response();
     if !damaged.is_empty() {

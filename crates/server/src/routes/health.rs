@@ -1,4 +1,4 @@
-//! Whether the server lives, and whether it can work. Both answer without a token and tell nothing else.
+//! The health checks: one for the process, one for its ability to work. Both need no token and reveal nothing else.
 
 use axum::Json;
 use axum::extract::State;

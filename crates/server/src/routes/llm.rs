@@ -1,4 +1,4 @@
-//! Who answers in a session: another agent, another model.
+//! The route that switches a session to another agent or model.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! How the page gets its cookie: from the opening link, or for the token.
+//! The page's cookie: a browser gets it from the opening link, or in exchange for the token.
 
 use std::time::Instant;
 
@@ -18,11 +18,11 @@ use crate::guard::RequestAuthInfo;
 use crate::openapi::answer;
 use crate::problem::ApiProblem;
 
-/// Where the page is, seen from a link that opens it. A reverse proxy may have it below a path of its own, which is not
-/// known here.
+/// The page's address, relative to an opening link. A reverse proxy may serve the page below a path that the server
+/// does not know.
 const PAGE: &str = "../";
 
-/// Where a key leads that does not open: the page says so.
+/// The address for an invalid key, where the page explains the reason.
 const SPENT: &str = "../#opening-link-spent";
 
 #[derive(Deserialize, ToSchema)]

@@ -1,4 +1,4 @@
-//! A message for the agent: at once, or as soon as it can take one.
+//! The route that sends a message to the agent, which takes it at once or when it is free.
 
 use axum::Json;
 use axum::extract::State;
@@ -26,7 +26,7 @@ pub(crate) struct SendMessageRequestBody {
 }
 
 impl SendMessageRequestBody {
-    /// Names the request with all that it asks for.
+    /// Returns a fingerprint of the request with all its parameters.
     fn what(&self) -> String {
         let mut what = format!("message {:?}", self.content);
         if let Some(agent) = &self.agent {
@@ -71,7 +71,7 @@ async fn accept(
     let session = match body.session_id {
         Some(id) => app.open(&id).await?,
         None => {
-            // What would be refused begins no session.
+            // A message that would be refused must not create a session.
             body.content.check_for_new()?;
             begin(app, &key, &body.content, body.agent.as_deref()).await?
         }
@@ -134,7 +134,7 @@ async fn begin(
 }
 
 fn answer(session_id: &SessionId, sent: &SendReceipt) -> Value {
-    // A repeated message that was taken since waits no more.
+    // A repeated message may have been taken in the meantime.
     if sent.queued && sent.position > 0 {
         let message = format!("Message queued at position {}", sent.position);
         json!({

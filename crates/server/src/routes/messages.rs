@@ -1,8 +1,8 @@
-//! Everything that was said, page by page, as the log has it: nothing is left out, what the model no longer
-//! sees in full is marked.
+//! The complete message history, page by page, as the log has it. Nothing is left out; messages that the model no
+//! longer sees in full are marked.
 //!
-//! A page is read from the store, not from the folded session: what is read does not grow with the log, nothing is
-//! opened, and a session that is compacting or damaged elsewhere can be read all the same.
+//! A page is read from the store instead of the open session. The cost does not grow with the log, nothing is opened,
+//! and a session that is compacting or damaged elsewhere can still be read.
 
 mod fragment;
 mod log_window;
@@ -34,11 +34,11 @@ use crate::extract::{PathParams, QueryParams};
 use crate::openapi::answer;
 use crate::problem::ApiProblem;
 
-/// Messages on a page unless the request says otherwise, and at most.
+/// The default and the maximum number of messages on a page.
 const PAGE: usize = 100;
 const LARGEST_PAGE: usize = 500;
 
-/// Text of a page that is rendered, in bytes.
+/// The maximum size of the rendered text of a page, in bytes.
 const RENDERED_BYTES: usize = 2 << 20;
 
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
@@ -65,7 +65,7 @@ pub(crate) enum RenderForm {
     Html,
 }
 
-/// Which messages are asked for.
+/// The requested range of messages.
 #[derive(Clone, Copy)]
 struct MessagePageRange {
     after: Option<Seq>,
@@ -78,28 +78,28 @@ struct MessagePageRange {
 struct MessagePage {
     messages: Vec<MessagePageEntry>,
     has_more: bool,
-    /// Positions of damaged events among the messages.
+    /// The positions of damaged events among the messages.
     damaged: Vec<Seq>,
     known: MessagePageDetails,
 }
 
-/// A message and what events around it must still say of it.
+/// A message, with the facts that later events add.
 struct MessagePageEntry {
     seq: Seq,
     message_id: String,
-    /// What the step is named after that said the last of it.
+    /// The message id of the step that wrote its last part.
     said_in: String,
     fields: Map<String, Value>,
-    /// The field that says when an edit took the message from the view; `None` for a summary.
+    /// The field for the time when an edit took the message from the view; `None` for a summary.
     taken_field: Option<&'static str>,
-    /// When the oldest edit that still applies took it.
+    /// The time of the oldest active edit that took the message.
     taken_at: Option<Millis>,
-    /// The call that it is the result of.
+    /// The call whose result the message is.
     answers: Option<CallId>,
 }
 
 impl MessagePageEntry {
-    /// Returns whether an edit may take it that none has taken yet.
+    /// Returns whether an edit may still take the message.
     fn can_be_taken(&self) -> bool {
         self.taken_field.is_some() && self.taken_at.is_none()
     }
@@ -142,7 +142,7 @@ pub(crate) async fn page(
     Ok(Json(answer))
 }
 
-/// The record of a session, and whether a run goes on in it. What a crash has left open is put right first, as far as
+/// Returns the record of a session, and whether a run is active. The state that a crash left open is repaired first if
 /// the log can be read.
 async fn look_at(app: &AppState, id: &SessionId) -> Result<(SessionRecord, bool), ApiProblem> {
     let goes_on = || {
@@ -150,14 +150,14 @@ async fn look_at(app: &AppState, id: &SessionId) -> Result<(SessionRecord, bool)
         open.map(|session| !matches!(*session.status().borrow(), RunStatus::Idle | RunStatus::Parked))
     };
     let store = app.runtime().store();
-    // In this order: a result that comes in between is read.
+    // The order matters: a result that arrives between the two reads is then included.
     let (known, record) = (goes_on(), store.session(id).await?);
     if known.is_some() || !record.running {
         return Ok((record, known.unwrap_or(false)));
     }
     match app.runtime().open(id).await {
         Ok(_) => Ok((store.session(id).await?, goes_on().unwrap_or(false))),
-        // It cannot be put right: it is shown as it was left.
+        // The session cannot be repaired, so it is shown as it was left.
         Err(SessionError::Store(
             StoreError::Damaged { .. } | StoreError::Storage(_) | StoreError::ReadOnly,
         )) => Ok((record, false)),
@@ -165,7 +165,7 @@ async fn look_at(app: &AppState, id: &SessionId) -> Result<(SessionRecord, bool)
     }
 }
 
-/// Puts markup beside what models have written, as far as it is not too much.
+/// Adds HTML to the texts of models, up to the byte limit.
 async fn render(app: &AppState, messages: &mut [Value]) -> Result<(), ApiProblem> {
     let is_of_model = |message: &&mut Value| message["role"] == "assistant" || message["isSummary"] == true;
     let of_model = messages.iter_mut().filter(is_of_model);
@@ -219,7 +219,7 @@ fn show_entry(
             of_assistant(message, *cut, calls, &mut fields);
         }
         Some(LogEntryKind::Result { tool }) => answers = of_result(message, Some(tool), &mut fields),
-        // Its call is damaged.
+        // The call of this result is damaged.
         None => answers = of_result(message, None, &mut fields),
     }
     let field = if message.role == Role::Tool { "compactedAt" } else { "summarizedAt" };
@@ -236,7 +236,7 @@ fn show_entry(
     }
 }
 
-/// The parts of the message at `seq`; a result that was truncated has its marker.
+/// Returns the parts of the message at `seq`; a truncated result gets its marker.
 fn with_markers(seq: Seq, parts: &[Part]) -> Vec<Part> {
     let shown = parts.iter().map(|part| match part {
         Part::ToolResult(result) if result.truncated.is_some() => {
@@ -298,17 +298,17 @@ fn of_result(message: &Message, tool: Option<&str>, fields: &mut Map<String, Val
     Some(result.call_id.clone())
 }
 
-/// What the events around the messages say.
+/// The facts of events around the messages.
 #[derive(Default)]
 struct MessagePageDetails {
     at: BTreeMap<Seq, Millis>,
-    /// By message.
+    /// The usage of each step, by message.
     usage: BTreeMap<String, Usage>,
-    /// Why a call gave no answer, by the message that it began.
+    /// The reason why a call gave no answer, by the message that the call began.
     failures: BTreeMap<String, Value>,
-    /// When tools began to run, by call.
+    /// The time at which each tool began to run, by call.
     started: BTreeMap<CallId, Millis>,
-    /// The fields that show what clients sent along.
+    /// The fields with the metadata of clients.
     metadata: BTreeMap<Seq, Vec<(&'static str, Value)>>,
 }
 

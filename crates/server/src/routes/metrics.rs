@@ -1,4 +1,4 @@
-//! Figures for a monitoring system.
+//! The metrics for a monitoring system.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ pub(crate) async fn show(State(app): State<AppState>) -> Result<Response, ApiPro
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
-/// How many sessions do what. Those that are not open are parked or idle, and the database counts them.
+/// Returns the number of sessions by status. Sessions that are not open are parked or idle, and the database counts
+/// them.
 fn by_status(open: &[RunStatus], counts: &SessionCounts) -> BTreeMap<&'static str, u64> {
     let mut sessions: BTreeMap<&str, u64> = BTreeMap::new();
     open.iter().for_each(|status| *sessions.entry(status_name(*status)).or_default() += 1);

@@ -1,4 +1,4 @@
-//! Which model answers, and which others are here.
+//! The route of models: the present one, and the model servers on this machine.
 
 use axum::Json;
 use axum::extract::State;

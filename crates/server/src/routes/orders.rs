@@ -1,4 +1,4 @@
-//! Standing orders: listed, pinned, edited, removed.
+//! The routes of standing orders: list, pin, edit, remove.
 
 use axum::Json;
 use axum::extract::State;
@@ -87,7 +87,8 @@ async fn pin_once(
     since: Vec<Event>,
 ) -> Result<Value, ApiProblem> {
     let wanted = order.replaces.map(OrderId::from);
-    // After a crash in the middle the order to replace does not hold any more: the first attempt has done it.
+    // After a crash in the middle of the first attempt, the replaced order is already inactive. The log shows whether
+    // the new one was pinned.
     let done = since.iter().find_map(|event| match &event.body {
         EventBody::OrderPinned { order_id, text, replaces, .. }
             if *text == order.text && *replaces == wanted =>

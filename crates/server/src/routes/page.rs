@@ -1,4 +1,4 @@
-//! The page and its files, which are in the program. Builds for development read them from disk.
+//! The page and its files, which are compiled into the program. Development builds read them from disk.
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -11,8 +11,8 @@ use rust_embed::{Embed, EmbeddedFile};
 use crate::extract::PathParams;
 use crate::problem::ApiProblem;
 
-/// Nothing is loaded but from here, nothing runs that is not a file of its own, nobody frames the page, and only its
-/// one policy makes markup of text.
+/// The content security policy. Everything is loaded from this server, scripts are separate files, the page cannot be
+/// framed, and only its one Trusted Types policy turns text into HTML.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types longhaul";
@@ -64,13 +64,13 @@ fn file(path: &str, asked: &HeaderMap) -> Result<Response, ApiProblem> {
     Ok(response)
 }
 
-/// Returns whether a list of tags names this one.
+/// Returns whether a list of ETags contains this one.
 fn names(tags: &HeaderValue, tag: &str) -> bool {
     let tags = tags.to_str().unwrap_or_default();
     tags.split(',').map(|one| one.trim().trim_start_matches("W/")).any(|one| one == tag || one == "*")
 }
 
-/// What a file is, by its ending. Others are not served.
+/// Returns the media type of a file by its extension; `None` if such files are not served.
 fn kind(path: &str) -> Option<&'static str> {
     Some(match path.rsplit_once('.')?.1 {
         "html" => "text/html; charset=utf-8",

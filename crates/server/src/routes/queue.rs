@@ -1,4 +1,4 @@
-//! The messages that wait: listed, edited, removed.
+//! The routes of waiting messages: list, edit, remove.
 
 use axum::Json;
 use axum::extract::State;
@@ -90,7 +90,7 @@ pub(crate) async fn remove(
     Ok(Json(json!({ "ok": true, "id": id, "sessionId": session.id() })))
 }
 
-/// The session in which that message waits.
+/// Returns the session in which that message waits.
 async fn holder(app: &AppState, id: &str, session_id: Option<&str>) -> Result<Session, ApiProblem> {
     if let Some(session_id) = session_id {
         return app.open(session_id).await;
@@ -105,7 +105,7 @@ async fn holder(app: &AppState, id: &str, session_id: Option<&str>) -> Result<Se
     Err(ApiProblem::not_found(format!("waiting message {id}")))
 }
 
-/// The waiting messages with their positions.
+/// Returns the waiting messages with their positions.
 pub(crate) fn entries(waiting: &[QueuedMessage]) -> Value {
     let shown = (1..).zip(waiting).map(|(position, entry): (usize, _)| {
         let mut shown =

@@ -1,4 +1,4 @@
-//! The exact original of anything a session ever contained.
+//! The route that returns the exact original of any content of a session.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,10 +18,10 @@ use crate::extract::{PathParams, QueryParams};
 use crate::openapi::answer;
 use crate::problem::{ApiProblem, sentence};
 
-/// The most that one answer gives; a range gets the rest.
+/// The size limit of one answer; a range returns the rest.
 const LIMIT: TextLimit = TextLimit { max_chars: 1_000_000, max_tokens: 400_000 };
 
-/// Hits at most.
+/// The maximum number of hits.
 const HITS: usize = 50;
 
 #[derive(Debug, Deserialize, Serialize, IntoParams)]

@@ -1,4 +1,4 @@
-//! Markdown of somebody's as markup that is safe to show.
+//! The route that renders Markdown as safe HTML.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,7 +11,7 @@ use crate::app::AppState;
 use crate::extract::JsonBody;
 use crate::problem::ApiProblem;
 
-/// Texts at once, and their bytes, at most.
+/// The maximum number of texts in a request, and their total size in bytes.
 const TEXTS: usize = 64;
 const BYTES: usize = 1 << 20;
 

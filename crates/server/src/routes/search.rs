@@ -1,4 +1,4 @@
-//! Sessions by what was said in them.
+//! The route that searches all sessions.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,11 +11,11 @@ use crate::extract::QueryParams;
 use crate::problem::ApiProblem;
 use crate::search::{self, SearchResponse};
 
-/// Hits unless the request says otherwise, and at most.
+/// The default and the maximum number of hits.
 const HITS: usize = 20;
 const MOST_HITS: usize = 100;
 
-/// Characters of a query at most.
+/// The maximum length of a query, in characters.
 const QUERY_CHARS: usize = 500;
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -1,4 +1,4 @@
-//! Sessions: made, listed, shown, renamed, forked, deleted.
+//! The routes of sessions: create, list, show, rename, fork, delete.
 
 use axum::Json;
 use axum::extract::State;
@@ -23,11 +23,11 @@ use crate::openapi::answer;
 use crate::problem::ApiProblem;
 use crate::run_outcomes::RunEndRecord;
 
-/// Sessions listed unless the request says otherwise, and at most.
+/// The default and the maximum number of listed sessions.
 const LISTED: usize = 50;
 const MOST_LISTED: usize = 1_000;
 
-/// Characters of a title at most.
+/// The maximum length of a title, in characters.
 const TITLE_CHARS: usize = 200;
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -97,7 +97,7 @@ async fn create_once(
     agent: Option<String>,
 ) -> Result<Session, ApiProblem> {
     let agent = agent.as_deref();
-    // As it was named before there were others.
+    // The fingerprint without an agent equals that of versions before there were agents, so their keys still match.
     let named = agent.map(|agent| format!(" {agent:?}")).unwrap_or_default();
     let what = format!("session {title:?}{named}");
     let create = async { Ok(app.runtime().create_as_in(id.clone(), title, agent).await?) };
@@ -142,17 +142,17 @@ pub(crate) async fn list(
     Ok(Json(json!({ "sessions": sessions })))
 }
 
-/// What goes on in the sessions that are open here, for another node.
+/// Returns the active sessions of this node, for another node.
 fn working(open: &[Session]) -> Vec<Value> {
     let statuses = open.iter().map(|session| (session.id(), *session.status().borrow()));
     let working = statuses.filter(|(_, status)| !is_at_rest(*status));
     working.map(|(id, status)| json!({ "id": id, "status": status_name(status) })).collect()
 }
 
-/// How often a session is looked at again whose run ended or began meanwhile.
+/// The number of reads for a session whose run ended or began in the meantime.
 const LOOKS: usize = 3;
 
-/// A record and what goes on, as of one moment: a run that ends between two looks would be shown as neither.
+/// Returns a consistent pair of record and status: a run that ends between two reads would appear as neither.
 async fn opened(
     app: &AppState,
     session: &Session,
@@ -165,7 +165,7 @@ async fn opened(
         }
         record = match app.runtime().store().session(session.id()).await {
             Ok(record) => record,
-            // Deleted since it was listed.
+            // The session was deleted after it was listed.
             Err(StoreError::NotFound(_)) => return Ok((record, status)),
             Err(error) => return Err(error.into()),
         };
@@ -177,7 +177,7 @@ fn is_at_rest(status: RunStatus) -> bool {
     matches!(status, RunStatus::Idle | RunStatus::Parked)
 }
 
-/// What is known of a session that no node tells of. A node that does not answer may have it.
+/// Returns the status of a session that no node reports. A node that did not answer may be running it.
 fn unopened(app: &AppState, record: &SessionRecord) -> RunStatus {
     match record.parked {
         true => RunStatus::Parked,
@@ -201,13 +201,14 @@ pub(crate) async fn show(
     }
 }
 
-/// A damaged session, as far as it can be read: its record, what stands before the damage, and how its newest run ended.
+/// Returns the readable part of a damaged session: its record, the events before the damage, and the end of its newest
+/// run.
 async fn damaged(app: &AppState, id: &SessionId, problem: &ApiProblem) -> Result<Value, ApiProblem> {
     let found = app.runtime().store().read_undamaged(id, 0, usize::MAX).await?;
     let first = found.damaged.first().copied().unwrap_or(Seq::MAX);
     let beginning = found.events.into_iter().take_while(|event| event.seq < first).collect();
     let run = app.runtime().glance_at(id, beginning).await?;
-    // Nothing goes on in a session that cannot be opened.
+    // Nothing runs in a session that cannot be opened.
     let seen = SessionActivity { status: RunStatus::Idle, ..glimpse(&run) };
     let mut shown = described(app, id, seen, None).await?;
     shown["damaged"] = json!(found.damaged);
@@ -274,7 +275,7 @@ pub(crate) async fn fork(
     Ok((StatusCode::CREATED, Json(app.to_end(work).await?)))
 }
 
-/// A fork that was made before is there, whatever became of its origin.
+/// Returns the fork, creating it on the first request. An existing fork stays, whatever became of its origin.
 async fn fork_once(
     app: &AppState,
     fork_id: SessionId,
@@ -294,13 +295,13 @@ async fn fork_once(
     idempotency::made(app, &fork_id, &format!("fork {at_seq:?}"), fork).await
 }
 
-/// The position that is meant: the newest if none is named.
+/// Returns the requested position, or the newest one.
 async fn position(app: &AppState, id: &SessionId, at_seq: Option<Seq>) -> Result<Seq, ApiProblem> {
     let newest = app.runtime().store().session(id).await?.last_seq;
     Ok(at_seq.unwrap_or(newest))
 }
 
-/// Where a fork comes from, as its log says.
+/// Returns the origin of a fork, from its log.
 async fn origin(app: &AppState, fork_id: &SessionId) -> Result<Value, ApiProblem> {
     let first = app.runtime().store().read(fork_id, 0, 1).await?;
     Ok(match first.first().map(|event| &event.body) {
@@ -319,7 +320,7 @@ fn checked(title: &str) -> Result<String, ApiProblem> {
     Ok(title.to_owned())
 }
 
-/// What is known of a session without opening it.
+/// Returns the facts of a session that need no opening.
 fn brief(record: &SessionRecord, status: RunStatus) -> Value {
     json!({
         "id": record.id, "title": record.title, "createdAt": record.created_at, "updatedAt": record.updated_at,
@@ -327,7 +328,7 @@ fn brief(record: &SessionRecord, status: RunStatus) -> Value {
     })
 }
 
-/// How the newest run ended, and why it failed if it did.
+/// Adds the end of the newest run, with its error if it failed.
 fn ended(shown: &mut Value, end: Option<&RunEndRecord>) {
     let Some(end) = end else { return };
     shown["lastFinishReason"] = json!(end.reason);
@@ -337,13 +338,13 @@ fn ended(shown: &mut Value, end: Option<&RunEndRecord>) {
 }
 
 async fn whole(app: &AppState, session: &Session) -> Result<Value, ApiProblem> {
-    // One look: a run that ends after it is shown as it was before.
+    // One read gives a consistent picture, even if the run ends right after it.
     let seen = session.inspect_run(glimpse).await?;
     let waiting = seen.waiting.as_ref().map(|wait| api_events::waiting(wait, session.next_attempt_at()));
     described(app, session.id(), seen, waiting).await
 }
 
-/// What is shown of a loop.
+/// The shown facts of a run.
 struct SessionActivity {
     status: RunStatus,
     facts: Vec<(&'static str, Value)>,
@@ -394,7 +395,8 @@ fn of_run(run: &Run) -> Vec<(&'static str, Value)> {
     known
 }
 
-/// What goes on, by the API's word for it; `None` for rest, which another node says of sessions that it has not.
+/// Returns the status for the API's word; `None` for rest, which another node also reports for sessions that it does
+/// not have.
 fn status_of(name: &str) -> Option<RunStatus> {
     let working = [
         RunStatus::Streaming,
@@ -406,7 +408,7 @@ fn status_of(name: &str) -> Option<RunStatus> {
     working.into_iter().find(|status| status_name(*status) == name)
 }
 
-/// A status in the API's words.
+/// Returns the API's word for a status.
 pub(super) fn status_name(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Idle => "idle",

@@ -1,5 +1,5 @@
-//! What may be changed while the server runs: a few scalars, above the agent file. Never a command, an address, the
-//! name of a key, or a rule of approval.
+//! The settings that may be changed while the server runs: a few scalars that override the agent file. Commands,
+//! addresses, names of keys and approval rules can never be changed.
 
 use axum::Json;
 use axum::extract::State;
@@ -180,7 +180,7 @@ fn name(value: &str, label: &str) -> SettingOption {
     SettingOption { value: value.to_owned(), label: label.to_owned() }
 }
 
-/// What holds is among them, though nobody may list it any more.
+/// Adds the present value if the list does not contain it any more.
 fn with(holding: &str, mut names: Vec<SettingOption>) -> Vec<SettingOption> {
     if names.iter().all(|name| name.value != holding) {
         names.push(name(holding, holding));

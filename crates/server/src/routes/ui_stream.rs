@@ -1,4 +1,4 @@
-//! The AI SDK's UI message stream (version 1): what `useChat` talks to.
+//! The AI SDK's UI message stream (version 1), which `useChat` reads.
 
 mod parts;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use crate::openapi::answer::MessageMetadataSchema;
 use crate::problem::ApiProblem;
 use crate::ui_protocol::{self, UiAnswerSubscription, UiApprovalDecision, UiTurnRequest};
 
-/// Names the version of the stream to its reader.
+/// The header with the stream's version.
 const VERSION: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
 
 /// What `DefaultChatTransport` posts. Other fields are passed over.
@@ -89,7 +89,7 @@ pub(crate) async fn reconnect(
 ) -> Result<Response, ApiProblem> {
     let session = match ui_protocol::conversation(&app, &id).await {
         Ok(session) => session,
-        // A chat that was never begun.
+        // The chat does not exist yet, so there is no answer to stream.
         Err(problem) if problem.is_not_found() => return Ok(StatusCode::NO_CONTENT.into_response()),
         Err(problem) => return Err(problem),
     };
@@ -110,7 +110,7 @@ fn stream(app: &AppState, turn: UiAnswerSubscription) -> Response {
     (headers, Body::from_stream(ui_protocol::answer(app, turn, parts))).into_response()
 }
 
-/// What a chat asks for: its history is ours, and of theirs only the end counts.
+/// Returns the request of a chat. The session has the history, so only the end of the client's list counts.
 fn wish(mut messages: Vec<UiMessage>, again: bool) -> Result<UiTurnRequest, ApiProblem> {
     let newest = messages.pop().ok_or_else(|| ApiProblem::invalid("There is no message."))?;
     if newest.role == "user" {
@@ -133,7 +133,7 @@ fn said(message: UiMessage, again: bool) -> Result<UiTurnRequest, ApiProblem> {
     Ok(UiTurnRequest::Say { content: ClientContent::Parts(parts), metadata, name: message.id, again })
 }
 
-/// A file that is brought along.
+/// Returns a file part with inline content.
 fn file(part: &Value) -> Result<Value, ApiProblem> {
     let url = part["url"].as_str().unwrap_or_default();
     let brought = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
@@ -144,7 +144,7 @@ fn file(part: &Value) -> Result<Value, ApiProblem> {
     Ok(media(part["mediaType"].as_str().unwrap_or(kind), data, part["filename"].as_str()))
 }
 
-/// Brought content as our own clients give it.
+/// Returns inline content in the form of the server's own API.
 pub(super) fn media(media_type: &str, data: &str, name: Option<&str>) -> Value {
     let kind = if media_type.starts_with("image/") { "image" } else { "file" };
     let mut media = json!({ "type": kind, "data": data });

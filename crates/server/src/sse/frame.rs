@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The comment of a silent stream.
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// Returns the frame of an event. Its id is the [`SsePosition`](super::Position) of a client that has received it.
+/// Returns the frame of an event. Its id is the [`SsePosition`](super::SsePosition) of a client that has received it.
 pub(super) fn frame(announcement: &ApiEvent) -> Bytes {
     let id = announcement.seq.map(|seq| match announcement.ends_event {
         true => seq.to_string(),

@@ -45,7 +45,7 @@ struct LogReaderCache {
 #[derive(Debug)]
 pub(crate) struct SseFramePage {
     after: Seq,
-    /// The last of the events.
+    /// The position of the last event.
     pub(super) until: Seq,
     /// The frames in order, each with the position of its event.
     pub(super) frames: Vec<(Seq, Bytes)>,
@@ -77,6 +77,7 @@ impl SharedLogReader {
         after: Seq,
         until: Seq,
     ) -> Result<Arc<SseFramePage>, ApiProblem> {
+        // The lock is held while the log is read, so that waiting watchers find this page instead of reading it again.
         let mut desk = self.0.lock().await;
         if let Some(page) = desk.page(after) {
             return Ok(page);
@@ -104,7 +105,7 @@ impl LogReaderCache {
         Some(page)
     }
 
-    /// The replay that has the shortest way to `after`.
+    /// Returns the replay that is closest before `after`.
     fn replay(&mut self, after: Seq) -> Option<EventReplay> {
         let before = self.replays.iter().enumerate().filter(|(_, replay)| replay.seq() <= after);
         let (at, _) = before.max_by_key(|(_, replay)| replay.seq())?;
@@ -135,7 +136,7 @@ async fn pass(
     events.iter().try_for_each(|event| replay.skip_event(event)).map_err(|_| ApiProblem::internal())
 }
 
-/// Reads until the page is full or the log is at `until`.
+/// Reads a page, until it is full or the log is at `until`.
 async fn read(
     app: &AppState,
     session: &SessionId,

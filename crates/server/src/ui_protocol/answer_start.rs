@@ -1,4 +1,4 @@
-//! Where an answer begins in its session's log.
+//! The beginning of an answer in its session's log.
 
 use longhaul::api_events::global_approval;
 use longhaul_core::event::EventBody;
@@ -8,29 +8,30 @@ use super::translator::name_of;
 use crate::app::AppState;
 use crate::problem::ApiProblem;
 
-/// Events read from the store at a time, from the end on.
+/// The number of events per read, from the end backwards.
 const PAGE: u64 = 500;
 
-/// Which answer.
+/// The selection of an answer.
 pub(super) enum AnswerSelector<'a> {
-    /// That of the newest run.
+    /// The answer of the newest run.
     Newest,
-    /// That to a message.
+    /// The answer to a message.
     To(&'a QueueId),
-    /// The one in which one of these questions was asked.
+    /// The answer in which one of these approvals was requested.
     Asking(&'a [String]),
 }
 
 /// The beginning of an answer.
 pub(super) struct AnswerStart {
-    /// The position before it.
+    /// The position before the beginning.
     pub(super) after: Seq,
     pub(super) name: String,
-    /// The questions since then that are settled.
+    /// The approvals since then that are settled.
     pub(super) settled: Vec<String>,
 }
 
-/// Where the answer begins: where the messages were taken that it is to, or where its run began without any.
+/// Returns the beginning of the answer: the position where its messages were taken, or where a run without messages
+/// began.
 ///
 /// # Errors
 /// The store's.
@@ -74,7 +75,7 @@ fn is_of(body: &EventBody, sought: &AnswerSelector<'_>, id: &SessionId) -> bool 
     }
 }
 
-/// The questions that are settled, as the log tells of them from its end on: somebody answered, or the call ended.
+/// The settled approvals, collected from the end of the log: somebody decided, or the call ended.
 #[derive(Default)]
 struct SettledApprovals {
     questions: Vec<String>,

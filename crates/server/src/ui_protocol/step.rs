@@ -1,20 +1,19 @@
-//! One step of an answer as it was told so far: what was said of each voice, which part is open, which calls are
-//! being written.
+//! One step of an answer as sent so far: the text of each kind, the open part, and the calls that are being written.
 
 use serde_json::Value;
 
 use super::{UiStreamEvent, UiTextKind};
 
-/// A step that is open.
+/// An open step.
 #[derive(Debug)]
 pub(super) struct UiStep {
-    /// What it is told as: the first of the steps that an answer goes on through.
+    /// The step's name in the stream: the first of the model's steps that it joins.
     name: String,
-    /// The step of the model whose calls come now.
+    /// The model's step whose calls arrive now.
     id: String,
-    /// The message that it is, or goes on with.
+    /// The message that the step is, or continues.
     pub(super) message: String,
-    /// Characters told of each voice, and those of them that are stored.
+    /// The characters sent of each kind of text, and the stored ones among them.
     told: [u64; 2],
     stored: [u64; 2],
     open: Option<(UiTextKind, String)>,
@@ -23,7 +22,7 @@ pub(super) struct UiStep {
     inputs: Vec<StreamingToolCall>,
 }
 
-/// A call that is being written.
+/// A tool call that is being written.
 #[derive(Debug)]
 struct StreamingToolCall {
     call: String,
@@ -51,7 +50,7 @@ impl UiStep {
         &self.name
     }
 
-    /// The model's call `id` goes on with the same message.
+    /// Continues the same message in the model's step `id`.
     pub(super) fn goes_on_in(&mut self, id: &str) {
         if self.id != id {
             id.clone_into(&mut self.id);
@@ -62,8 +61,9 @@ impl UiStep {
         self.id == id
     }
 
-    /// What a voice says from that character of it on; what was told before is passed over.
+    /// Sends text from a character offset on, without the part that was sent before.
     pub(super) fn say(&mut self, voice: UiTextKind, offset: u64, text: &str, acts: &mut Vec<UiStreamEvent>) {
+        // Chunks that a snapshot covers arrive again. Their offset, in characters, shows the overlap.
         let told = &mut self.told[voice as usize];
         let passed = usize::try_from(told.saturating_sub(offset)).unwrap_or(usize::MAX);
         *told = (*told).max(offset + text.chars().count() as u64);
@@ -75,7 +75,7 @@ impl UiStep {
         acts.push(UiStreamEvent::Says { voice, part, text: rest });
     }
 
-    /// The open part of that voice.
+    /// Returns the open part of that kind of text.
     fn part(&mut self, voice: UiTextKind, acts: &mut Vec<UiStreamEvent>) -> String {
         if let Some((open, part)) = &self.open
             && *open == voice
@@ -103,7 +103,7 @@ impl UiStep {
         }
     }
 
-    /// The message as far as it has come, told from its beginning.
+    /// Sends the message as far as it exists, from its beginning.
     pub(super) fn catch_up(&mut self, parts: &[Value], acts: &mut Vec<UiStreamEvent>) {
         self.write_parts([0; 2], parts, acts);
     }
@@ -118,8 +118,8 @@ impl UiStep {
         at
     }
 
-    /// The message was stored, or a piece of it that is to go on. Gives the calls in it: our name of each, the
-    /// name it is told under, its tool.
+    /// Sends the rest of a stored message, or of a stored piece that will continue. Returns its calls: the session's
+    /// call id, the id in the stream, and the tool.
     pub(super) fn store(
         &mut self,
         parts: &[Value],
@@ -145,13 +145,12 @@ impl UiStep {
         calls
     }
 
-    /// The name under which the answer's call is told that has this place in it, from 0. What the provider calls it
-    /// is known too late.
+    /// Returns the stream's id for the answer's call with this index, from 0. The provider's id is known too late.
     fn call(&self, index: u64) -> String {
         format!("{}.{index}", self.id)
     }
 
-    /// More of a call's arguments. One whose beginning was not heard is told when it is whole.
+    /// Sends more of a call's arguments. A call whose beginning was missed is sent when it is complete.
     pub(super) fn write(
         &mut self,
         index: u64,
@@ -213,7 +212,7 @@ impl UiStep {
     }
 }
 
-/// The voice of that name.
+/// Returns the kind of text with that name.
 pub(super) fn voice(name: Option<&str>) -> Option<UiTextKind> {
     match name {
         Some("text") => Some(UiTextKind::Text),

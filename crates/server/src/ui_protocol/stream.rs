@@ -1,4 +1,4 @@
-//! An answer on its way to a client.
+//! An answer as a stream to a client.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -14,10 +14,10 @@ use super::{UiAnswerSubscription, UiProtocol, UiStreamEnd, UiStreamEvent, UiStre
 use crate::app::AppState;
 use crate::sse::{event, held};
 
-/// How long a session may be at rest before a message that waits in it is not taken soon.
+/// The time for which a session may rest before its waiting message counts as not taken.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// An answer as it comes.
+/// An answer in progress.
 struct UiAnswerStream {
     frames: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
     session: Session,
@@ -25,7 +25,7 @@ struct UiAnswerStream {
     opening: Vec<UiStreamEvent>,
 }
 
-/// The acts of an answer, as many at a time as come together.
+/// Returns the events of an answer, in batches as they arrive.
 pub(crate) fn acts(turn: UiAnswerSubscription) -> impl Stream<Item = Vec<UiStreamEvent>> + Send {
     let UiAnswerSubscription { session, watcher, mut fold } = turn;
     let opening = fold.open();
@@ -36,7 +36,7 @@ pub(crate) fn acts(turn: UiAnswerSubscription) -> impl Stream<Item = Vec<UiStrea
     })
 }
 
-/// The answer in a dialect, with heartbeats. A client that leaves stops nothing.
+/// Returns the answer in a protocol, with heartbeats. A client that leaves stops nothing.
 pub(crate) fn answer<D: UiProtocol>(
     app: &AppState,
     turn: UiAnswerSubscription,
@@ -52,7 +52,7 @@ pub(crate) fn answer<D: UiProtocol>(
     held(told, app.config().heartbeat)
 }
 
-/// A frame of an event stream.
+/// Writes a frame of an event stream.
 pub(crate) fn data(value: &Value, out: &mut String) {
     out.push_str("data: ");
     out.push_str(&value.to_string());
@@ -89,12 +89,13 @@ impl UiAnswerStream {
     }
 }
 
-/// Ends when nothing goes on that would take the message soon.
+/// Waits until no run will take the message soon, and returns the end of the stream.
 async fn left_waiting(session: &Session, id: &str) -> UiStreamEnd {
     let mut status = session.status();
     loop {
         let now = *status.borrow_and_update();
         if matches!(now, RunStatus::Idle | RunStatus::Parked | RunStatus::WaitingApproval) {
+            // Between two runs a session rests for a moment, and the next run may take the message.
             match tokio::time::timeout(GRACE, status.changed()).await {
                 Ok(Ok(())) => continue,
                 Ok(Err(_)) => return std::future::pending().await,

@@ -1,4 +1,4 @@
-//! One answer, folded from the events of its session.
+//! The translation of a session's events into the events of one answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,28 +7,28 @@ use serde_json::{Map, Value, json};
 use super::step::{UiStep, voice};
 use super::{UiApprovalRequest, UiStreamEnd, UiStreamEvent, UiToolOutcome};
 
-/// What every event has, and who hears an answer does not need.
+/// The fields of every event that a front end does not need.
 const COMMON: [&str; 4] = ["name", "sessionId", "seq", "runId"];
 
-/// An answer as it is told.
+/// The state of an answer that is being translated.
 #[derive(Debug)]
 pub(crate) struct UiStreamTranslator {
     stage: UiTranslatorStage,
     name: Option<String>,
     has_begun: bool,
     step: Option<UiStep>,
-    /// The message that was paused, and will go on.
+    /// The paused message that will continue.
     paused: Option<String>,
     calls: BTreeMap<String, UiToolCall>,
     running: BTreeSet<String>,
-    /// Questions that are settled, or will be: nobody is asked them.
+    /// The approvals that are decided or will be, so that the front end is not asked.
     settled: Vec<String>,
-    /// Which call each question is about, and those that are open.
+    /// The call of each approval, and the approvals that are open.
     questions: BTreeMap<String, String>,
     asking: Vec<(String, UiApprovalRequest)>,
     edits: usize,
     is_compacting: bool,
-    /// Whether all of a call's arguments are heard: what passes by while a watcher is away is lost.
+    /// Set if all arguments of a call were received: events that pass while a watcher is away are lost.
     hears_inputs: bool,
     waiting: Vec<String>,
     own: Option<String>,
@@ -37,9 +37,9 @@ pub(crate) struct UiStreamTranslator {
 
 #[derive(Debug, PartialEq)]
 enum UiTranslatorStage {
-    /// Until that message is taken.
+    /// Waits until that message is taken.
     Awaits(String),
-    /// In silence, until the first of these questions.
+    /// Passes silently over events, up to the first of these approvals.
     Passes(Vec<String>),
     Tells,
     Over,
@@ -74,20 +74,20 @@ impl UiStreamTranslator {
         }
     }
 
-    /// The answer to a message that waits, if only for a moment.
+    /// Creates a translator for the answer to a waiting message.
     pub(crate) fn awaiting(id: &str) -> Self {
         let name = Some(name_of(id));
         Self { own: Some(id.to_owned()), ..Self::new(UiTranslatorStage::Awaits(id.to_owned()), name) }
     }
 
-    /// The answer of that name, from its first event on; without a name, that of the run that begins next. These
-    /// questions in it are settled.
+    /// Creates a translator for the answer of that name from its first event on; without a name, for the answer of the
+    /// next run. `settled` are the approvals that need no decision.
     pub(crate) fn telling(name: Option<String>, settled: Vec<String>) -> Self {
         Self { settled, ..Self::new(UiTranslatorStage::Tells, name) }
     }
 
-    /// The rest of the answer of that name, behind the first of these questions, which are answered. It is given from
-    /// its first event on.
+    /// Creates a translator for the rest of an answer behind the first of the decided approvals. The input starts with
+    /// the answer's first event.
     pub(crate) fn going_on(name: String, answered: Vec<String>, mut settled: Vec<String>) -> Self {
         settled.extend(answered.iter().cloned());
         Self { settled, ..Self::new(UiTranslatorStage::Passes(answered), Some(name)) }
@@ -97,7 +97,7 @@ impl UiStreamTranslator {
         self.stage == UiTranslatorStage::Over
     }
 
-    /// The message whose turn has not come.
+    /// Returns the message that still waits for its turn.
     pub(crate) fn awaits(&self) -> Option<&str> {
         match &self.stage {
             UiTranslatorStage::Awaits(id) => Some(id),
@@ -105,7 +105,7 @@ impl UiStreamTranslator {
         }
     }
 
-    /// That the answer begins, if its name is known.
+    /// Returns the beginning of the answer if its name is known.
     pub(crate) fn open(&mut self) -> Vec<UiStreamEvent> {
         if self.name.is_some() && !self.is_silent() && !std::mem::replace(&mut self.has_begun, true) {
             self.acts.push(UiStreamEvent::Begins { name: self.name.clone() });
@@ -113,7 +113,7 @@ impl UiStreamTranslator {
         std::mem::take(&mut self.acts)
     }
 
-    /// What an event means.
+    /// Translates an event.
     pub(crate) fn take(&mut self, event: &Value) -> Vec<UiStreamEvent> {
         match &self.stage {
             UiTranslatorStage::Over => {}
@@ -123,7 +123,7 @@ impl UiStreamTranslator {
         self.told()
     }
 
-    /// Nothing more will come.
+    /// Ends the answer because no more events will come.
     pub(crate) fn break_off(&mut self, end: UiStreamEnd) -> Vec<UiStreamEvent> {
         if !self.is_over() {
             self.end(end);
@@ -219,7 +219,7 @@ impl UiStreamTranslator {
         let id = text(event, "id");
         match event["name"].as_str().unwrap_or_default() {
             "queue:snapshot" => {
-                // Something may have passed by unheard.
+                // Events may have passed while nobody listened.
                 self.hears_inputs = false;
                 let ids = items(&event["entries"]).iter().map(|entry| text(entry, "id").to_owned());
                 self.waiting = ids.collect();
@@ -234,14 +234,14 @@ impl UiStreamTranslator {
             }
             _ => {}
         }
-        // A name that is not known yet comes before everything else.
+        // The name must be the first event of the answer, so the queue waits for it.
         if self.waiting != before && self.name.is_some() {
             let own = self.waiting.iter().position(|id| Some(id) == self.own.as_ref());
             self.acts.push(UiStreamEvent::Queue { ids: self.waiting.clone(), own: own.map(|at| at + 1) });
         }
     }
 
-    /// The step that is told now.
+    /// Returns the present step.
     fn enter(&mut self, id: &str, message: &str, acts: &mut Vec<UiStreamEvent>) -> &mut UiStep {
         if let Some(step) = self.step.take_if(|step| step.message != message) {
             step.end(acts);
@@ -346,7 +346,7 @@ impl UiStreamTranslator {
         self.rest();
     }
 
-    /// Ends the stream if nothing goes on until a person decides.
+    /// Ends the stream if nothing continues until a person decides.
     fn rest(&mut self) {
         if !self.asking.is_empty() && self.running.is_empty() && !self.is_silent() {
             let asking = std::mem::take(&mut self.asking);
@@ -383,7 +383,7 @@ impl UiStreamTranslator {
 
     fn end(&mut self, end: UiStreamEnd) {
         if self.is_silent() {
-            // Nobody has heard of what is open.
+            // The client has not heard of the open step, so its end would be meaningless.
             self.acts.clear();
             (self.step, self.is_compacting) = (None, false);
         }
@@ -399,7 +399,7 @@ impl UiStreamTranslator {
     }
 }
 
-/// The name of the answer to a message, or of a run's.
+/// Returns the name of the answer to a message or of a run.
 pub(super) fn name_of(id: &str) -> String {
     format!("a-{id}")
 }
@@ -412,7 +412,7 @@ fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What an event says beyond what all say.
+/// Returns an event without the common fields.
 fn own(event: &Value) -> Value {
     let fields = event.as_object().into_iter().flatten();
     let own = fields.filter(|(key, _)| !COMMON.contains(&key.as_str()));

@@ -1,4 +1,5 @@
-//! What a front end asks for, done: a message sent, a question answered, a run gone on with, and the answer found.
+//! The execution of a front end's requests: sending a message, deciding an approval, continuing a run, and finding its
+//! answer.
 
 use longhaul::api_events::global_approval;
 use longhaul::session::{ResumeOutcome, Session};
@@ -17,24 +18,24 @@ use crate::problem::ApiProblem;
 use crate::routes::{agents, message};
 use crate::sse::SseWatcher;
 
-/// Characters of a conversation's name that may be a session's own, at most.
+/// The maximum length of a conversation's name that serves as a session id, in characters.
 const NAME_CHARS: usize = 64;
 
-/// Characters of a conversation's name at most.
+/// The maximum length of a conversation's name, in characters.
 const LONGEST_NAME: usize = 500;
 
-/// What a front end asks for.
+/// A request of a front end.
 #[derive(Debug)]
 pub(crate) enum UiTurnRequest {
-    /// Its newest message, and the name it has there. `again`: it was said before, and has no answer.
+    /// A new message, with its name in the front end. `again`: the message was sent before and has no answer.
     Say { content: ClientContent, metadata: Option<MessageMetadata>, name: String, again: bool },
-    /// Questions that it answers.
+    /// Decisions on approval requests.
     Decide(Vec<UiApprovalDecision>),
-    /// To go on.
+    /// The continuation of a run.
     GoOn,
 }
 
-/// An answer to a question whether a tool may run.
+/// A decision on a tool's approval request.
 #[derive(Debug)]
 pub(crate) struct UiApprovalDecision {
     pub(crate) approval: String,
@@ -42,17 +43,17 @@ pub(crate) struct UiApprovalDecision {
     pub(crate) reason: Option<String>,
 }
 
-/// An answer that is to be told.
+/// An answer that is to be streamed.
 pub(crate) struct UiAnswerSubscription {
     pub(crate) session: Session,
     pub(super) watcher: SseWatcher,
     pub(super) fold: UiStreamTranslator,
 }
 
-/// The session that a front end's conversation is: the one of that name, or one whose name is made of it.
+/// Returns the session id of a front end's conversation: its name, or an id derived from the name.
 ///
 /// # Errors
-/// `invalid-request` for a name that is none.
+/// `invalid-request` for an invalid name.
 fn session_id(conversation: &str) -> Result<SessionId, ApiProblem> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let chars = conversation.chars().count();
@@ -65,24 +66,24 @@ fn session_id(conversation: &str) -> Result<SessionId, ApiProblem> {
     Ok(id.unwrap_or_else(|| SessionId::from(conversation)))
 }
 
-/// The session of a conversation that is there.
+/// Opens the session of an existing conversation.
 ///
 /// # Errors
-/// `invalid-request`; `not-found`; those of the store.
+/// `invalid-request`; `not-found`; the store's.
 pub(crate) async fn conversation(app: &AppState, name: &str) -> Result<Session, ApiProblem> {
     let id = session_id(name)?;
     app.open(id.as_str()).await
 }
 
-/// The answer that is on its way in a conversation, from its beginning; `None` if there is none.
+/// Returns the running answer of a conversation from its beginning; `None` if there is none.
 ///
 /// # Errors
-/// Those of the store.
+/// The store's.
 pub(crate) async fn running(
     app: &AppState,
     session: Session,
 ) -> Result<Option<UiAnswerSubscription>, ApiProblem> {
-    // First: a run that begins now is heard.
+    // The watcher must exist before the check, so that it hears a run that begins in between.
     let watcher = SseWatcher::new(app.clone(), session.clone(), None);
     let runs = session.inspect_run(|run| run.history().open_run().is_some()).await?;
     if runs {
@@ -98,7 +99,7 @@ pub(crate) async fn running(
     }))
 }
 
-/// An answer from its beginning.
+/// Returns a subscription to an answer from its beginning.
 fn from(app: &AppState, session: Session, found: AnswerStart) -> UiAnswerSubscription {
     let watcher = SseWatcher::new(app.clone(), session.clone(), Some(found.after));
     UiAnswerSubscription {
@@ -109,11 +110,11 @@ fn from(app: &AppState, session: Session, found: AnswerStart) -> UiAnswerSubscri
 }
 
 impl UiAnswerSubscription {
-    /// Does what is asked for, in the conversation of that name, which is made if there is none and something is
-    /// said. It is done to its end, also when the client leaves before.
+    /// Executes a request in the conversation of that name, which is created for a first message. The work is done to
+    /// its end, even if the client leaves before.
     ///
     /// # Errors
-    /// `invalid-request`, `not-found`, `conflict`; those of a message that is sent.
+    /// `invalid-request`, `not-found`, `conflict`; those of sending a message.
     pub(crate) async fn take(
         app: &AppState,
         conversation: &str,
@@ -163,8 +164,8 @@ async fn opened(
     }
 }
 
-/// Sends the message, unless it was sent before: front ends send their whole history each time, and send it again
-/// when something went wrong. Other metadata makes no other message: front ends change it as they go.
+/// Sends the message unless it was sent before. Front ends send their whole history each time, and repeat it after an
+/// error. Different metadata does not make a different message, because front ends change metadata as they go.
 async fn say(
     app: &AppState,
     session: Session,
@@ -173,10 +174,10 @@ async fn say(
     (name, again): (&str, bool),
 ) -> Result<UiAnswerSubscription, ApiProblem> {
     let what = format!("message {content:?}");
-    // One that was changed is another one, under whatever name.
+    // An edited message is a new one, whatever its name.
     let derived = || format!("ui-{}", blake3::hash(format!("{name}\0{what}").as_bytes()).to_hex());
     let key = IdempotencyKey(Some(key.0.unwrap_or_else(derived)));
-    // First: everything that follows is heard.
+    // The watcher must exist first, so that it hears everything that follows.
     let watcher = SseWatcher::new(app.clone(), session.clone(), None);
     let send = message::take(app, &session, &key, content, metadata);
     let sent = idempotency::same(app, session.id(), &key, &what, send).await?;
@@ -209,8 +210,8 @@ async fn go_on(app: &AppState, session: Session) -> Result<UiAnswerSubscription,
     }
 }
 
-/// Answers what still waits, and tells what follows: a question may have been answered elsewhere, or by nobody in
-/// time.
+/// Decides the approvals that still wait, and follows the answer. An approval may have been decided elsewhere, or have
+/// timed out.
 async fn decide(
     app: &AppState,
     session: Session,

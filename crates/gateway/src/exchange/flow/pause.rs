@@ -32,11 +32,11 @@ pub(super) struct OutputPauseDetector {
     window: u64,
     /// The client's output limit, in tokens.
     limit: Option<u64>,
-    /// Input of the present stream, in tokens.
+    /// The input of the present stream, in tokens.
     input: u64,
-    /// Output of the streams before it, in tokens.
+    /// The output of earlier streams, in tokens.
     before: u64,
-    /// Output of the present stream, as far as it was reported, in tokens.
+    /// The reported output of the present stream, in tokens.
     reported: u64,
 }
 
@@ -117,6 +117,7 @@ impl OutputPauseDetector {
     pub(super) fn is_due(&self, seen: &PartialResponse, next: impl FnOnce() -> PartialResponse) -> bool {
         // The limit is reached by the gateway's count. The server counts by its own, and its end is awaited.
         let is_all = self.limit.is_some_and(|limit| (limit..with_error(limit)).contains(&self.written()));
+        // Reasoning and calls are never cut: a prefill can only continue text.
         if is_all
             || self.written() < self.at_tokens
             || seen.position != StreamPosition::Text

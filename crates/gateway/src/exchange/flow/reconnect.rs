@@ -30,7 +30,7 @@ impl AnswerFlow {
             return BrokenAnswerAction::GiveUp;
         };
         let seen = self.reader.seen();
-        // Calls and second choices cannot be continued, and a client has begun to read them.
+        // A call or a second choice cannot be continued, and the client has begun to read it.
         let is_text_alone = !seen.has_other && seen.calls.is_empty() && !self.has_hidden();
         if !route.may_reconnect() || self.is_between || seen.finish.is_some() || !is_text_alone {
             return BrokenAnswerAction::GiveUp;

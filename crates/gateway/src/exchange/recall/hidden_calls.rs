@@ -58,6 +58,7 @@ impl HiddenToolCalls {
             Some(older) => known.bytes -= bytes(&older),
             None => known.oldest.push_back(key),
         }
+        // Losing an entry is harmless: a step without its hidden call is valid in all three dialects.
         while known.steps.len() > MAX_STEPS || known.bytes > MAX_BYTES {
             let Some(oldest) = known.oldest.pop_front() else { return };
             let gone = known.steps.remove(&oldest).map_or(0, |gone| bytes(&gone));

@@ -80,6 +80,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, 
         _ if dialect == Dialect::Responses => return Err(bad(list, "`input` must be a string or a list")),
         _ => return Err(bad(list, &format!("`{list}` must be a list"))),
     }
+    // A client may send several user messages in a row. All of them since the model's last turn are new.
     let begin = spoken.iter().rposition(|spoken| spoken.by != HistorySpeaker::User).map_or(0, |at| at + 1);
     asked.newest = spoken.split_off(begin).into_iter().flat_map(|spoken| spoken.parts).collect();
     asked.history = spoken;

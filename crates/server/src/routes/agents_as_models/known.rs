@@ -59,6 +59,7 @@ pub(super) fn user_text(parts: &[Value]) -> String {
     let texts = parts.iter().map(|part| match part["text"].as_str() {
         Some(text) => text.to_owned(),
         None => {
+            // Media is compared by type and size, so that its content need not be decoded.
             let data = part["data"].as_str().unwrap_or_default().trim();
             let bytes = data.trim_end_matches('=').len() * 3 / 4;
             format!("\0{} {bytes}\0", part["mediaType"].as_str().unwrap_or_default())

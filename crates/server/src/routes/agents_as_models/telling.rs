@@ -126,6 +126,7 @@ impl AgentAnswerTask {
     }
 
     async fn deny(&self, asked: Vec<UiApprovalRequest>) -> Result<UiAnswerSubscription, ApiProblem> {
+        // Clients of a model API have no way to answer an approval request.
         let deny = |UiApprovalRequest { approval, .. }| UiApprovalDecision {
             approval,
             allowed: false,

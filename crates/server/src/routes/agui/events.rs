@@ -1,4 +1,4 @@
-//! An answer as events of AG-UI.
+//! The events of an answer in the AG-UI protocol.
 
 use serde_json::{Value, json};
 
@@ -6,17 +6,18 @@ use crate::ui_protocol::{
     UiApprovalRequest, UiProtocol, UiStreamEnd, UiStreamEvent, UiTextKind, data, text_of,
 };
 
-/// Writes the events.
+/// A writer of AG-UI events.
 #[derive(Debug)]
 pub(crate) struct AgUiEventWriter {
     thread: String,
     run: String,
-    /// Whether the client's state is an object, so that something can be added; `None`: it has none yet.
+    /// The kind of the client's state: `true` for an object, to which a field can be added; `None` if there is no
+    /// state.
     takes_state: Option<bool>,
 }
 
 impl AgUiEventWriter {
-    /// Of that run, as the client calls it, which has that state.
+    /// Creates a writer for a run with the client's names and state.
     pub(crate) fn of(thread: &str, run: &str, state: &Value) -> Self {
         let takes_state = (!state.is_null()).then(|| state.is_object());
         Self { thread: thread.to_owned(), run: run.to_owned(), takes_state }
@@ -101,7 +102,7 @@ impl UiProtocol for AgUiEventWriter {
                 result(&call, "[The call was never finished.]")
             }
             UiStreamEvent::Result { call, content, .. } => result(&call, &text_of(&content)),
-            // It is told with the end of the run.
+            // The approvals are sent with the end of the run.
             UiStreamEvent::Asks { .. } => return,
             UiStreamEvent::Progress { call, text, offset } => {
                 custom("tool-output", json!({ "toolCallId": call, "text": text, "offset": offset }))

@@ -1,8 +1,8 @@
-//! Messages, calls and edits of a stretch of a log, as [`History`](longhaul_core::history::History) has them,
-//! without counting a token and without the rest of the log.
+//! A fragment of a log: its messages, calls and edits in the form of [`History`](longhaul_core::history::History). It
+//! needs no token counts and no other part of the log.
 //!
-//! At its edges a stretch leaves open what only its neighbours say. [`LogFragment::missing`] says on which side more is
-//! needed.
+//! At its edges a fragment cannot decide facts that depend on neighbouring events. [`LogFragment::missing`] says on
+//! which side more events are needed.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,21 +17,21 @@ use super::log_window::WindowDirection;
 const LOST: LogEntryKind = LogEntryKind::Assistant(Some(PartialAnswerReason::Lost));
 const PAUSED: LogEntryKind = LogEntryKind::Assistant(Some(PartialAnswerReason::Paused));
 
-/// A message of the stretch.
+/// A message of the fragment.
 pub(super) struct LogFragmentEntry<'e> {
     pub(super) seq: Seq,
     pub(super) message: Cow<'e, Message>,
-    /// `None` for a result whose call lies before the stretch, if there is one.
+    /// The kind of the entry; `None` for a result whose call may lie before the fragment.
     pub(super) kind: Option<LogEntryKind>,
-    /// Where the answer begins that it is a piece of.
+    /// The position where its answer begins.
     begins: Seq,
-    /// Whether the answer may begin before the stretch.
+    /// Set if the answer may begin before the fragment.
     may_begin_before: bool,
 }
 
-/// A tool call of the stretch.
+/// A tool call of the fragment.
 struct LogFragmentCall<'e> {
-    /// The answer that made it.
+    /// The answer that made the call.
     of: Seq,
     id: &'e CallId,
     tool: &'e str,
@@ -46,34 +46,34 @@ pub(super) struct LogFragmentEdit<'e> {
     pub(super) edit: &'e ViewEdit,
 }
 
-/// State of a tool call at the end of a stretch.
+/// The state of a tool call at the end of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogFragmentCallState {
-    /// It has a result.
+    /// The call has a result.
     Ended(ToolStatus),
-    /// It has none, and its tool has begun to run if `started`.
+    /// The call has no result. Its tool has begun to run if `started`.
     Open { started: bool },
-    /// It is of an answer that does not count.
+    /// The call belongs to an answer that does not count.
     Void,
 }
 
-/// The messages, calls and edits of a stretch of a log.
+/// The messages, calls and edits of a part of a log.
 #[derive(Default)]
 pub(super) struct LogFragment<'e> {
     entries: Vec<LogFragmentEntry<'e>>,
     calls: Vec<LogFragmentCall<'e>>,
-    /// The calls without an outcome, by their names: indexes into `calls`, in call order.
+    /// The calls without an outcome, by id: indexes into `calls`, in call order.
     open: HashMap<&'e CallId, Vec<usize>>,
     edits: Vec<LogFragmentEdit<'e>>,
     restored: Vec<(Seq, &'e EditId)>,
-    /// Where runs begin.
+    /// The positions where runs begin.
     runs: Vec<Seq>,
-    /// Whether nothing lies before the stretch.
+    /// Set if the fragment begins at the start of the log.
     begins_log: bool,
 }
 
 impl<'e> LogFragment<'e> {
-    /// Folds a stretch. `begins_log` says that nothing lies before it.
+    /// Folds events into a fragment. `begins_log`: they begin at the start of the log.
     pub(super) fn fold(events: impl IntoIterator<Item = &'e Event>, begins_log: bool) -> Self {
         let mut fragment = Self { begins_log, ..Self::default() };
         events.into_iter().for_each(|event| fragment.apply(event));
@@ -123,7 +123,7 @@ impl<'e> LogFragment<'e> {
                 self.calls[call].outcome = Some(result.status);
                 Some(LogEntryKind::Result { tool: self.calls[call].tool.to_owned() })
             }
-            // No call is left open when a run begins: without a call since then, it is the result of none.
+            // A run begins without open calls. A result without a call since then belongs to no call at all.
             None if self.begins_log || !self.runs.is_empty() => return,
             None => None,
         };
@@ -143,7 +143,7 @@ impl<'e> LogFragment<'e> {
         self.entries.push(LogFragmentEntry { seq, message, kind, begins, may_begin_before });
     }
 
-    /// Returns whether the next answer goes on with `piece`: it was paused, said something and is still shown.
+    /// Returns whether the next answer continues `piece`: a paused answer with content that is still in the view.
     fn goes_on(&self, piece: &LogFragmentEntry<'_>) -> bool {
         let says_something = |part: &Part| match part {
             Part::Text(text) => !text.text.is_empty(),
@@ -161,17 +161,17 @@ impl<'e> LogFragment<'e> {
         piece.kind.as_ref() == Some(&PAUSED) && is_shown && !self.edits.iter().any(covers)
     }
 
-    /// The messages, in order.
+    /// Returns the messages, in order.
     pub(super) fn entries(&self) -> &[LogFragmentEntry<'e>] {
         &self.entries
     }
 
-    /// The edits of the view, in order, undone ones among them.
+    /// Returns the edits of the view in order, including undone ones.
     pub(super) fn edits(&self) -> &[LogFragmentEdit<'e>] {
         &self.edits
     }
 
-    /// Returns whether the answer that `piece` belongs to goes on in a later one that counts.
+    /// Returns whether the answer of `piece` continues in a later piece that counts.
     pub(super) fn is_continued(&self, piece: &LogFragmentEntry<'_>) -> bool {
         piece.kind.as_ref() == Some(&PAUSED)
             && self.next_counted(piece.seq).is_some_and(|next| next.begins == piece.begins)
@@ -182,7 +182,7 @@ impl<'e> LogFragment<'e> {
         self.entries[after..].iter().find(|entry| entry.kind.as_ref() != Some(&LOST))
     }
 
-    /// The pieces of an answer up to `last`, those that do not count left out but for `last` itself.
+    /// Returns the pieces of an answer up to `last`. Pieces that do not count are skipped, except `last` itself.
     fn pieces(&self, last: &LogFragmentEntry<'_>) -> impl Iterator<Item = &LogFragmentEntry<'e>> {
         let (begins, ends) = (last.begins, last.seq);
         let first = self.entries.partition_point(|entry| entry.seq < begins);
@@ -192,7 +192,7 @@ impl<'e> LogFragment<'e> {
             .filter(move |entry| entry.seq == ends || entry.kind.as_ref() != Some(&LOST))
     }
 
-    /// An answer from where it began up to `last`, as it was stored.
+    /// Returns an answer from its beginning up to `last`, as it was stored.
     pub(super) fn whole(&self, last: &LogFragmentEntry<'_>) -> Message {
         let pieces = self.pieces(last).map(|piece| piece.message.clone().into_owned());
         pieces
@@ -200,7 +200,7 @@ impl<'e> LogFragment<'e> {
             .unwrap_or_else(|| last.message.clone().into_owned())
     }
 
-    /// What a call in the answer that ends with `last` has come to.
+    /// Returns the state of a call in the answer that ends with `last`.
     pub(super) fn call_state(&self, last: &LogFragmentEntry<'_>, id: &CallId) -> LogFragmentCallState {
         let calls = self.calls_of(last).filter(|call| call.id == id);
         calls.last().map_or(LogFragmentCallState::Void, |call| match call.outcome {
@@ -215,13 +215,13 @@ impl<'e> LogFragment<'e> {
         self.calls[first..].iter().take_while(move |call| call.of <= ends)
     }
 
-    /// On which side of the stretch more must be read to show `entry`, if any.
+    /// Returns the side on which more events are needed to show `entry`, if any.
     pub(super) fn missing(&self, entry: &LogFragmentEntry<'_>) -> Option<WindowDirection> {
         if entry.may_begin_before || entry.kind.is_none() {
             return Some(WindowDirection::Older);
         }
         let is_open = || self.calls_of(entry).any(|call| call.outcome.is_none());
-        // No call is left open when a run begins.
+        // A run begins without open calls.
         let may_end = || self.runs.last().is_none_or(|run| *run < entry.seq);
         let may_go_on = entry.kind.as_ref() == Some(&PAUSED) && self.next_counted(entry.seq).is_none();
         (may_go_on || (is_open() && may_end())).then_some(WindowDirection::Newer)

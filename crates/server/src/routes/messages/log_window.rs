@@ -1,4 +1,4 @@
-//! A stretch of a log that grows to either side as more of it is needed.
+//! A window of a log that grows on either side as needed.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use longhaul_core::event::Event;
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_store::{SharedStore, StoreError};
 
-/// Events that are read at a time, at first and at most.
+/// The first and the largest number of events per read.
 const MIN_READ: usize = 64;
 const MAX_READ: usize = 2_000;
 
-/// Which way a window grows.
+/// The direction in which a window grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowDirection {
     /// Towards the beginning of the log.
     Older,
-    /// Towards its end.
+    /// Towards the end of the log.
     Newer,
 }
 
@@ -27,16 +27,16 @@ pub(super) struct LogWindow<'a> {
     damaged: Vec<Seq>,
     after: Seq,
     last: Seq,
-    /// The newest position that the log had at first.
+    /// The newest position when the window was created.
     end: Seq,
-    /// Events of the next read towards the beginning.
+    /// The size of the next read towards the beginning.
     older_count: usize,
-    /// Events of the next read towards the end.
+    /// The size of the next read towards the end.
     newer_count: usize,
 }
 
 impl<'a> LogWindow<'a> {
-    /// An empty window behind the position `at` of a log that ends at `end`.
+    /// Creates an empty window behind the position `at` of a log that ends at `end`.
     pub(super) fn new(store: &'a SharedStore, id: &'a SessionId, at: Seq, end: Seq) -> Self {
         let at = at.min(end);
         Self {
@@ -52,7 +52,7 @@ impl<'a> LogWindow<'a> {
         }
     }
 
-    /// The same, whose first read to one side is of about `count` events.
+    /// Sets the size of the first read on one side to about `count` events.
     pub(super) fn reading_first(mut self, to: WindowDirection, count: usize) -> Self {
         *self.count(to) = count.clamp(MIN_READ, MAX_READ);
         self
@@ -65,22 +65,22 @@ impl<'a> LogWindow<'a> {
         }
     }
 
-    /// The events, in order.
+    /// Returns the events, in order.
     pub(super) fn events(&self) -> &VecDeque<Event> {
         &self.events
     }
 
-    /// The positions of damaged events among them, in order.
+    /// Returns the positions of damaged events, in order.
     pub(super) fn damaged(&self) -> &[Seq] {
         &self.damaged
     }
 
-    /// The newest position in the window.
+    /// Returns the newest position in the window.
     pub(super) fn last(&self) -> Seq {
         self.last
     }
 
-    /// Returns whether there is more of the log on that side.
+    /// Returns whether the log has more on that side.
     pub(super) fn can_grow(&self, to: WindowDirection) -> bool {
         match to {
             WindowDirection::Older => self.after > 0,
@@ -88,7 +88,7 @@ impl<'a> LogWindow<'a> {
         }
     }
 
-    /// Reads more on one side; each read is twice as large as the one before.
+    /// Reads more on one side. Each read is twice as large as the one before.
     ///
     /// # Errors
     /// The store's.

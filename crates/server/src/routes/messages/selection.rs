@@ -1,4 +1,4 @@
-//! The messages of a page, by as much of the log as they need.
+//! The selection of a page's messages, which reads only as much of the log as it needs.
 
 use std::collections::HashMap;
 
@@ -11,19 +11,19 @@ use super::fragment::{LogFragment, LogFragmentEdit, LogFragmentEntry};
 use super::log_window::{LogWindow, WindowDirection};
 use super::{MessagePage, MessagePageEntry, MessagePageRange, show_entry, show_summary};
 
-/// Events for each message of a page, about: the step, the start of a tool, the usage.
+/// The approximate number of events for each message: the step, the start of a tool, the usage.
 const EVENTS_OF_A_MESSAGE: usize = 3;
 
-/// Later edits that are read at a time to find those that took a page's messages.
+/// The number of later edits per read, to find those that took the page's messages.
 const EDITS: usize = 32;
 
-/// What a page is made of.
+/// An item of a page.
 enum PageItem<'f, 'e> {
     Entry(&'f LogFragmentEntry<'e>),
     Summary(&'f LogFragmentEdit<'e>, &'e [Part]),
 }
 
-/// Undos of edits, as far as they were looked up: those after a position.
+/// The undone edits that were looked up: those after a position.
 #[derive(Default)]
 struct UndoneEdits {
     edits: HashMap<EditId, Seq>,
@@ -45,14 +45,14 @@ impl UndoneEdits {
         self.after.is_some_and(|known| known <= after)
     }
 
-    /// Returns whether an edit applies.
+    /// Returns whether an edit is active.
     fn leaves(&self, seq: Seq, edit: &ViewEdit) -> bool {
         self.edits.get(&edit.id).is_none_or(|undone| *undone < seq)
     }
 }
 
-/// Reads a page of a session whose log ends at `end`. How much of the log is read follows from the page, not from the
-/// log: the page and what stands beside it, later edits until each message of the page is taken by one, and undos.
+/// Reads a page of a session whose log ends at `end`. The amount read depends on the page, not on the log: the page
+/// with its neighbours, the undos, and later edits until each message is taken by one.
 ///
 /// # Errors
 /// The store's.
@@ -103,11 +103,11 @@ pub(super) async fn read_page(
     }
 }
 
-/// The items of a page, as far as a stretch of the log shows them.
+/// The items of a page, as far as the fragment shows them.
 struct PageSelection<'f, 'e> {
     items: Vec<(Seq, PageItem<'f, 'e>)>,
     has_more: bool,
-    /// Whether one of them, or the one more, is a result whose call was not read.
+    /// Set if an item, or the one after the page, is a result whose call was not read.
     is_doubtful: bool,
 }
 
@@ -117,7 +117,7 @@ fn choose<'f, 'e>(
     range: MessagePageRange,
     walk: WindowDirection,
 ) -> PageSelection<'f, 'e> {
-    // An answer that was paused is shown as a whole, where it ends.
+    // A paused answer is shown as a whole at its end.
     let entries = fragment.entries().iter().filter(|entry| !fragment.is_continued(entry));
     let mut items: Vec<(Seq, PageItem<'f, 'e>)> =
         entries.map(|entry| (entry.seq, PageItem::Entry(entry))).collect();
@@ -151,7 +151,7 @@ fn choose<'f, 'e>(
 }
 
 impl PageSelection<'_, '_> {
-    /// The side on which more of the log must be read before the page can be shown.
+    /// Returns the side on which more of the log is needed before the page can be shown.
     fn missing(
         &self,
         fragment: &LogFragment<'_>,
@@ -166,7 +166,7 @@ impl PageSelection<'_, '_> {
             PageItem::Entry(entry) => fragment.missing(entry),
             PageItem::Summary(..) => None,
         });
-        // A step's usage is stored right behind its message.
+        // The usage of a step is stored right behind its message.
         let behind =
             self.items.last().filter(|(last, _)| window.last() <= *last).map(|_| WindowDirection::Newer);
         doubtful.into_iter().chain(missing).chain(behind).find(|side| window.can_grow(*side))
@@ -174,7 +174,7 @@ impl PageSelection<'_, '_> {
 }
 
 impl MessagePage {
-    /// Notes which messages an edit took that no older one did.
+    /// Marks the messages that an edit took and no older edit did.
     fn note_edit(&mut self, undone: &UndoneEdits, seq: Seq, at: Millis, edit: &ViewEdit) {
         if !undone.leaves(seq, edit) {
             return;
@@ -201,7 +201,7 @@ impl MessagePage {
                 }
                 after = *seq;
             }
-            // Fewer than were asked for need not be the last: damaged ones are left out.
+            // Damaged edits are left out, so a short read is not necessarily the last one.
             if edits.is_empty() {
                 break;
             }
@@ -209,7 +209,7 @@ impl MessagePage {
         Ok(())
     }
 
-    /// Notes what the events around the messages say.
+    /// Records the facts of the events around the messages.
     fn note_surroundings(&mut self, window: &LogWindow<'_>) {
         let (Some(first), Some(last)) = (self.messages.first(), self.messages.last()) else { return };
         let (first, last) = (first.seq, last.seq);
@@ -217,8 +217,8 @@ impl MessagePage {
         around.for_each(|event| self.known.note(event));
     }
 
-    /// Notes which events of the page are damaged. A page begins behind the one before it, also where its own first message
-    /// is damaged, and the last page ends where the log ends: each damaged event belongs to one page.
+    /// Records the damaged events of the page. A page begins right behind the previous one, even if its first message
+    /// is damaged, and the last page ends with the log. Each damaged event thus belongs to one page.
     fn note_damaged(&mut self, window: &LogWindow<'_>, range: MessagePageRange, walk: WindowDirection) {
         let seq_of =
             |shown: Option<&MessagePageEntry>| shown.filter(|_| self.has_more).map(|shown| shown.seq);

@@ -1,20 +1,20 @@
-//! An answer as parts of the AI SDK's UI message stream.
+//! The events of an answer as parts of the AI SDK's UI message stream.
 
 use serde_json::{Value, json};
 
 use crate::ui_protocol::{UiProtocol, UiStreamEnd, UiStreamEvent, UiTextKind, UiToolOutcome, data, text_of};
 
-/// What is said where a tool gave nothing to read.
+/// The text for a tool that failed without readable output.
 const NO_WORDS: &str = "The tool failed.";
 
-/// Writes the parts.
+/// A writer of stream parts.
 #[derive(Debug)]
 pub(crate) struct UiPartWriter {
     session: String,
 }
 
 impl UiPartWriter {
-    /// Of an answer in that session.
+    /// Creates a writer for an answer in that session.
     pub(crate) fn of(session: &str) -> Self {
         Self { session: session.to_owned() }
     }
@@ -32,7 +32,7 @@ impl UiProtocol for UiPartWriter {
     fn write(&mut self, act: UiStreamEvent, out: &mut String) {
         let part = match act {
             UiStreamEvent::Begins { name } => self.begins(name),
-            // Its beginning stands in the part of the message that the reader has.
+            // The reader has the beginning of this step in an earlier part of the message.
             UiStreamEvent::StepBegins { again: true, .. } => return,
             UiStreamEvent::StepBegins { .. } => json!({ "type": "start-step" }),
             UiStreamEvent::StepEnds { .. } => json!({ "type": "finish-step" }),
@@ -88,7 +88,7 @@ fn kind(voice: UiTextKind, what: &str) -> String {
     }
 }
 
-/// Tools run here, and no client knows them beforehand.
+/// Returns a tool part. The tools run on the server, and clients do not know them in advance.
 fn of_tool(kind: &str, call: &str, tool: Option<&str>) -> Value {
     let mut part = json!({ "type": kind, "toolCallId": call, "dynamic": true, "providerExecuted": true });
     if let Some(tool) = tool {
