@@ -1,12 +1,13 @@
 //! The leases that this node holds, and writing under them.
 //!
-//! Every write under a lease names the session's owner and epoch, and a number: what the session row has now, and what
-//! it will have. A write whose answer was lost is made again with the same numbers. It then either finds the old number
-//! (the first one was not done; if it still comes, it finds the new number and does nothing) or the new one (it was
-//! done). Writes of one session wait for each other here, so that the numbers are known.
+//! Every write under a lease names the session's owner and epoch, and two numbers: the present one of the
+//! session row, and its next one. A write whose answer was lost is made again with the same numbers. If the
+//! write finds the old number, the first attempt was not done; should that attempt still arrive, it finds the
+//! new number and does nothing. If the write finds the new number, the first attempt was done. Writes of one
+//! session wait for each other here, so that the numbers are known.
 //!
-//! If a write is given up, by a caller who stops waiting or by a database that stays away, the next one first sets a
-//! number that nobody expects: what may still be under way is void from there on.
+//! A write is given up if its caller stops waiting, or if the database stays away. The next write then first
+//! sets a number that nobody expects, which voids any attempt that is still under way.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

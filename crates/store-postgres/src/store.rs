@@ -73,7 +73,7 @@ impl PostgresStore {
         let opened = open(url, &options).await?;
         let PostgresConnections { work, claims, lease, news: news_pool, ear, channel, trust } = opened;
         let leases = Arc::new(PostgresLeaseTable::default());
-        // Its connection is what shows that the database is there again.
+        // This connection shows when the database is back, so the trust does not apply to it.
         let renewing = PostgresDatabase::new(lease.clone(), &options, ConnectionTrust::default());
         let joined = ClusterMembership::join(renewing, options.clone(), Arc::clone(&leases), trust.clone());
         let membership = Arc::new(joined.await?);
@@ -167,7 +167,7 @@ impl Store for PostgresStore {
         self.news.follow(claimed.no, id);
         let lease =
             self.leases.keep(PostgresLeasedSession::new(id.clone(), claimed.no, boot.clone(), claimed.epoch));
-        // Fenced in between: the lease is void, whatever the database says.
+        // The node was fenced in between: the lease is void, whatever the database says.
         if self.membership.check(id)? != boot {
             self.leases.remove(&lease);
             return Err(StoreError::Fenced(id.clone()));
@@ -292,14 +292,14 @@ impl Store for PostgresStore {
         let position = read::PostgresLogExtentQuery { id: id.clone() };
         let (no, mut last) = self.database.make(&position).await?;
         if self.news.follow(no, id) {
-            // What was told before this node listened.
+            // News from before this node listened.
             (_, last) = self.database.make(&position).await?;
         }
         Ok(watched.from(last))
     }
 
     async fn close(&self) {
-        // What is being written is written to the end; later calls find the connections closed.
+        // Writes under way are finished. Later calls find the connections closed.
         self.database.pool().close().await;
         self.claims.pool().close().await;
         self.membership.leave().await;

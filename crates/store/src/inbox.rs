@@ -38,8 +38,8 @@ struct QueuedMessageBody<P> {
     metadata: MessageMetadata,
 }
 
-/// Returns the stored form of what a waiting message says: the list of its parts, or an object with `parts` and
-/// `metadata` if it has metadata.
+/// Returns the stored form of a waiting message: the list of its parts, or an object with `parts` and
+/// `metadata` if the message has metadata.
 ///
 /// # Errors
 /// Never in practice; [`StoreError::Storage`] is passed on rather than hidden.
