@@ -57,7 +57,7 @@ pub(crate) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
 
 async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outcome<DataStores> {
     let blobs = BlobStore::local(&folder.join("blobs"), max_blob_bytes)?;
-    // The store holds the lock on the folder: whoever wrote those files has ended.
+    // The store holds the lock on the folder, so the writers of half-written files have ended.
     match blobs.sweep().await {
         Ok(0) => {}
         Ok(swept) => tracing::debug!("{swept} half-written blobs of a process that was killed are removed"),
@@ -112,7 +112,7 @@ async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, 
             Err(error) => error,
         };
         let is_ending = || ServerRecord::find(folder).is_some_and(|serving| serving.is_ending);
-        // Where one was waited for, what it wrote down goes a moment before its hold on the folder.
+        // A server that is waited for removes its record a moment before it releases the folder.
         if !matches!(error, StoreError::Locked { .. }) || !(is_ending() || waited_since.is_some()) {
             return Err(refused(place, error));
         }

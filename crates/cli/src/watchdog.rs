@@ -61,7 +61,8 @@ fn end(limit: Duration) {
     });
     std::thread::sleep(LAST_WORDS);
     for child in children() {
-        // Commands and MCP programs lead groups of their own. Who is gone already needs no end.
+        // Commands and MCP programs lead process groups of their own. A process that has ended already needs
+        // no signal.
         let _ = kill_process_group(child, Signal::KILL);
         let _ = kill_process(child, Signal::KILL);
     }

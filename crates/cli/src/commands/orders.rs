@@ -1,4 +1,5 @@
-//! `longhaul orders`: what the model is always shown; and what `/pin` and `/unpin` do.
+//! `longhaul orders`: the standing orders that the model is always shown, and the commands `/pin` and
+//! `/unpin`.
 
 use longhaul::session::Session;
 use longhaul_core::ids::OrderId;
@@ -50,7 +51,7 @@ impl OrderCommand {
             .ok_or_else(|| "/unpin takes the number of an order; /pin lists them".to_owned())
     }
 
-    /// Does it and says what was done.
+    /// Performs the command, and describes the result.
     ///
     /// # Errors
     /// Why it was not done.

@@ -34,7 +34,7 @@ pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
                 upkeep: None,
             });
         }
-        // Nobody of this version has it: it is brought up to date on the way.
+        // No process of this version has the folder, so it can be migrated on the way.
         Err(StoreError::Outdated(_)) => return data::open(place, max_blob_bytes).await,
         Err(error) => return Err(CommandError::from(error)),
     };
@@ -87,7 +87,7 @@ async fn with_agent(
         assemble::agent(place, &loaded.config, ToolApprovalMode::Nobody, McpFailurePolicy::Told).await?;
     let is_scripted = loaded.config.model.provider == ProviderKind::Scripted;
     if is_scripted && history.window().is_some() && assemble::declared(&loaded.config).window.is_none() {
-        // No server says it, and each script has its own: that of the newest call holds.
+        // A scripted model has no server that states its window. The window of the newest call counts.
         agent.limits.window = None;
     }
     Ok((Runtime::new(agent, data.store, data.blobs), record))

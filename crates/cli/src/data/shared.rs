@@ -113,7 +113,7 @@ async fn blobs(place: &CliEnvironment, shared: &SharedStoreConfig, max_bytes: u6
     use object_store::{BackoffConfig, RetryConfig};
 
     let Some(named) = &shared.blobs else {
-        // Whoever only carries sessions is no node.
+        // A mere transfer of sessions does not join the nodes.
         if shared.address.is_some() {
             tracing::warn!(
                 "blobs are kept in this machine's data folder: a session with images or long outputs cannot go on at \
@@ -135,7 +135,7 @@ async fn blobs(place: &CliEnvironment, shared: &SharedStoreConfig, max_bytes: u6
     if bucket.is_empty() {
         return Err(CommandError::usage(format!("--blobs {named} names no bucket: s3://BUCKET/PREFIX")));
     }
-    // Whoever waits for an answer waits for the bucket: not for the three minutes that are usual.
+    // A caller waits for the bucket, so the usual three minutes of retries are too long.
     let retry =
         RetryConfig { backoff: BackoffConfig::default(), max_retries: 6, retry_timeout: BUCKET_PATIENCE };
     let objects = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build();

@@ -111,7 +111,7 @@ impl EditorConnection {
             StoreError::NotFound(_) => not_found(id.as_str()),
             error => internal(error.to_string()),
         })?;
-        // Whoever had it open here sees no more of it: it is theirs who opened it last.
+        // The session now belongs to the newest opener, and an earlier one gets no more updates.
         self.let_go(id.as_str()).await;
         let session = room.runtime.open(&id).await.map_err(|error| refused(id.as_str(), &error))?;
         self.rooms.settle(&id, &room.folder);
@@ -162,7 +162,7 @@ impl EditorConnection {
         };
         let all = self.rooms.sessions().await.map_err(|failure| failed(&failure))?;
         let is_meant = |folder: &PathBuf| request.cwd.as_ref().is_none_or(|cwd| cwd == folder);
-        // One in which nothing was said is none yet.
+        // A session without a message does not count yet.
         let meant = all.into_iter().filter(|(record, folder)| is_meant(folder) && record.title.is_some());
         let mut page: Vec<_> = meant.skip(from).take(PAGE + 1).collect();
         let next = (page.len() > PAGE).then(|| (from + PAGE).to_string());

@@ -100,7 +100,7 @@ fn named(uri: &str, root: &Path) -> String {
     format!("{}{lines}", path.display())
 }
 
-/// Stores what is no text with the session, within its quota.
+/// Stores media with the session, within its quota.
 ///
 /// # Errors
 /// The quota is used up; a blob cannot be kept.

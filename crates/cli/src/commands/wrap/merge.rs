@@ -46,7 +46,7 @@ fn json(file: &str, keys: &Value) -> Result<String, String> {
     }
     let before = all.clone();
     merge(&mut all, keys);
-    // What says the same stays as it was written.
+    // A file that already has the settings keeps its formatting.
     if before == all && !file.trim().is_empty() {
         return Ok(file.to_owned());
     }
