@@ -72,7 +72,7 @@ async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outco
 /// read then, and nothing else.
 ///
 /// # Errors
-/// As [`open`], if what is there cannot be read either.
+/// The errors of [`open`], if the existing data cannot be read either.
 pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome<DataStores> {
     let folder = &place.data_dir;
     make_private(folder)?;
@@ -96,7 +96,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
 /// folder.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub(crate) async fn hold(place: &CliEnvironment) -> Outcome<DataFolderGuard> {
     make_private(&place.data_dir)?;
     once_free(place, async || SqliteStore::hold(&place.data_dir).await).await

@@ -88,7 +88,7 @@ impl NeedIndex {
         study
     }
 
-    /// Returns the entry whose text has that name.
+    /// Returns the entry whose text has that id.
     pub(crate) fn entry_of(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }

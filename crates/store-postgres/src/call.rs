@@ -100,7 +100,7 @@ impl PostgresDatabase {
     /// Makes the call until it is answered.
     ///
     /// # Errors
-    /// What it was refused for; [`StoreError::Storage`] if the database stays away.
+    /// The reason of the refusal; [`StoreError::Storage`] if the database stays away.
     pub(crate) async fn make<C: PostgresOperation>(&self, call: &C) -> Result<C::Answer, StoreError> {
         let (mut patience, mut again) = (self.patient_for(self.patience), false);
         loop {

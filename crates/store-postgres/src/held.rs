@@ -178,7 +178,7 @@ impl PostgresLeasedSession {
 /// Makes a call until it is answered or refused. The caller stops waiting when the node is fenced.
 ///
 /// # Errors
-/// If the database stays away: what became of the call is not known.
+/// The database stays away: then the outcome of the call is unknown.
 async fn repeat<C: PostgresOperation>(
     database: &PostgresDatabase,
     call: &C,

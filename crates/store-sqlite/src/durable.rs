@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// of an existing one.
 ///
 /// # Errors
-/// The system's, with the path.
+/// The errors of the file system, with the path.
 pub(crate) async fn prepare(folder: &Path, file: &Path) -> io::Result<()> {
     let (folder, file) = (folder.to_owned(), file.to_owned());
     let prepared = tokio::task::spawn_blocking(move || {

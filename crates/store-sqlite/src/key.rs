@@ -27,7 +27,7 @@ pub(crate) fn seq_of(event_id: i64) -> Seq {
 /// Returns the position `count` after `last`.
 ///
 /// # Errors
-/// If the log cannot be that long.
+/// The log cannot be that long.
 pub(crate) fn advance(last: Seq, count: usize) -> Result<Seq, SqliteWriteError> {
     let next = last.saturating_add(count as u64);
     if next > MAX_SEQ { Err(SqliteWriteError::storage("the log of this session is full")) } else { Ok(next) }

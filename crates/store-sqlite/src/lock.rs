@@ -94,7 +94,7 @@ fn check(path: &Path) -> io::Result<()> {
 /// Checks that the metadata is that of a regular file.
 ///
 /// # Errors
-/// One that says that it is none.
+/// The path is no regular file.
 pub(crate) fn regular(known: &Metadata) -> io::Result<()> {
     let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     known.is_file().then_some(()).ok_or_else(odd)

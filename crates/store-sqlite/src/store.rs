@@ -91,7 +91,7 @@ impl SqliteStore {
     /// tries again.
     ///
     /// # Errors
-    /// As [`open`](Self::open), if what is there cannot be read either.
+    /// The errors of [`open`](Self::open), if the existing data cannot be read either.
     pub async fn open_or_read(folder: &Path) -> Result<Self, StoreError> {
         match Self::open(folder).await {
             Err(StoreError::Storage(why)) => match Self::open_to_read(folder).await {
@@ -115,7 +115,7 @@ impl SqliteStore {
     /// Keeps `folder` for this process, which has no database in it, until the answer is dropped.
     ///
     /// # Errors
-    /// As [`open`](Self::open), if another process has it.
+    /// The errors of [`open`](Self::open), if another process has the folder.
     pub async fn hold(folder: &Path) -> Result<DataFolderGuard, StoreError> {
         Ok(DataFolderGuard { _lock: ExclusiveFolderLock::take(folder).await? })
     }

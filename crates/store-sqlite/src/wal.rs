@@ -32,7 +32,7 @@ pub(crate) enum WalDamage {
 /// Looks for damage in the log beside `database`. Keeps a copy of a damaged log and logs what is lost.
 ///
 /// # Errors
-/// The system's.
+/// The errors of the file system.
 pub(crate) fn report_damage(database: &Path) -> io::Result<()> {
     let wal = PathBuf::from(format!("{}-wal", database.display()));
     let file = match File::open(&wal) {

@@ -135,7 +135,7 @@ impl SqliteWriter {
     /// Returns whether writes work. After one that failed another is tried.
     ///
     /// # Errors
-    /// Why they do not.
+    /// The reason that writes fail.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
         match self.failure.get() {
             Some(_) => self.submit(SqliteSpaceProbe).await,

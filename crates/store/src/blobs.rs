@@ -218,7 +218,7 @@ impl BlobStore {
     /// Returns a blob by its hash alone. Otherwise like [`BlobStore::get`].
     ///
     /// # Errors
-    /// As [`BlobStore::get`].
+    /// The errors of [`BlobStore::get`].
     pub async fn get_by_hash(&self, hash: &str) -> Result<Bytes, BlobError> {
         let key = key_of(hash)?;
         let content = match self.content(&key).await {

@@ -54,7 +54,7 @@ pub fn encode_queued(parts: &[Part], metadata: Option<&MessageMetadata>) -> Resu
 /// Returns the parts and the metadata that [`encode_queued`] stored.
 ///
 /// # Errors
-/// Those of [`serde_json`] for any other text.
+/// The errors of [`serde_json`] for any other text.
 pub fn decode_queued(body: &str) -> Result<(Vec<Part>, Option<MessageMetadata>), serde_json::Error> {
     if body.starts_with('{') {
         let QueuedMessageBody { parts, metadata } = serde_json::from_str(body)?;

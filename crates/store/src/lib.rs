@@ -111,7 +111,7 @@ pub trait Store: Send + Sync {
     /// Returns the newest `limit` events, in order.
     ///
     /// # Errors
-    /// As [`Store::read`].
+    /// The errors of [`Store::read`].
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError>;
 
     /// Reads events like [`Store::read`], but leaves out damaged ones. `limit` counts positions, damaged ones
@@ -170,7 +170,8 @@ pub trait Store: Send + Sync {
     /// Returns whether writes can be expected to work now. Cheap; after a write that failed it may try one.
     ///
     /// # Errors
-    /// Why they cannot: [`StoreError::Storage`] with a full or failed disk, [`StoreError::ReadOnly`].
+    /// The reason that writes fail: [`StoreError::Storage`] with a full or failed disk,
+    /// [`StoreError::ReadOnly`].
     async fn check_writable(&self) -> Result<(), StoreError> {
         Ok(())
     }

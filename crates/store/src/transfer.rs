@@ -147,8 +147,8 @@ pub trait SessionTransfer: Send + Sync {
 /// Copies a session to another store, reads the copy and compares. Returns the digest of both.
 ///
 /// # Errors
-/// Those of [`SessionTransfer::export`] and [`SessionTransfer::import`]; [`StoreError::Corrupt`] if what was read is not what was
-/// written.
+/// The errors of [`SessionTransfer::export`] and [`SessionTransfer::import`]; [`StoreError::Corrupt`] if the
+/// copy that was read back differs.
 pub async fn carry(
     from: &dyn SessionTransfer,
     to: &dyn SessionTransfer,
@@ -160,7 +160,7 @@ pub async fn carry(
 /// Writes a copy that was read already into another store. Otherwise like [`carry`].
 ///
 /// # Errors
-/// As [`carry`].
+/// The errors of [`carry`].
 pub async fn carry_copy(copy: &SessionCopy, to: &dyn SessionTransfer) -> Result<blake3::Hash, StoreError> {
     let id = &copy.id;
     to.import(copy).await?;

@@ -39,7 +39,7 @@ pub(crate) async fn run(args: CompactArgs, place: &CliEnvironment) -> Outcome {
 /// Compacts a session of a data folder that no other process has open. Returns the result in words.
 ///
 /// # Errors
-/// Why nothing was done.
+/// The reason that nothing was done.
 pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<String> {
     let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
     let (runtime, session) = if asks_a_model {

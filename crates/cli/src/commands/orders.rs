@@ -43,7 +43,7 @@ impl OrderCommand {
     /// Reads what is typed behind `/unpin`.
     ///
     /// # Errors
-    /// How it is used.
+    /// The usage of the command.
     pub(in crate::commands) fn of_unpin(argument: Option<&str>) -> Result<Self, String> {
         let number = argument.and_then(|number| number.parse().ok());
         number
@@ -54,7 +54,7 @@ impl OrderCommand {
     /// Performs the command, and describes the result.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// The reason that the command failed.
     pub(in crate::commands) async fn perform(self, session: &Session) -> Outcome<String> {
         let orders = session.orders().await?;
         match self {

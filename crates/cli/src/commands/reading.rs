@@ -51,7 +51,7 @@ pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
 /// names one. An unreachable server of models or tools is no obstacle.
 ///
 /// # Errors
-/// As [`open`]; no session, or several, are meant.
+/// The errors of [`open`]. Also if no session, or several, are meant.
 pub(super) async fn session(place: &CliEnvironment, meant: &str) -> Outcome<(Runtime, SessionRecord)> {
     let loaded = agent_file::load(place)?;
     let data = open(place, loaded.config.blobs.max_bytes).await?;
@@ -62,7 +62,7 @@ pub(super) async fn session(place: &CliEnvironment, meant: &str) -> Outcome<(Run
 /// model.
 ///
 /// # Errors
-/// As [`data::open`]; no session, or several, are meant.
+/// The errors of [`data::open`]. Also if no session, or several, are meant.
 pub(super) async fn session_to_change(
     place: &CliEnvironment,
     meant: &str,
@@ -115,7 +115,7 @@ fn talk_to(place: &CliEnvironment, model: &mut ModelConfig, own: &ModelOrigin) {
 /// Opens the data folder for a command that needs no configuration.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub(super) async fn usual(place: &CliEnvironment) -> Outcome<DataStores> {
     open(place, AgentConfig::default().blobs.max_bytes).await
 }

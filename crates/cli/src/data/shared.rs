@@ -43,7 +43,7 @@ pub(crate) async fn open(
 /// Opens the store, and its transfer of whole sessions.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 #[cfg(feature = "postgres")]
 pub(crate) async fn open_whole(
     place: &CliEnvironment,
@@ -83,8 +83,10 @@ pub(crate) async fn open_whole(
     Ok((data, store))
 }
 
+/// Refuses the database: this build has no PostgreSQL.
+///
 /// # Errors
-/// Always.
+/// Always: this build has no PostgreSQL.
 #[cfg(not(feature = "postgres"))]
 pub(crate) async fn open(
     place: &CliEnvironment,
@@ -94,8 +96,10 @@ pub(crate) async fn open(
     open_whole(place, shared, max_blob_bytes).await.map(|(data, _)| data)
 }
 
+/// Refuses the database and its transfer: this build has no PostgreSQL.
+///
 /// # Errors
-/// Always.
+/// Always: this build has no PostgreSQL.
 #[cfg(not(feature = "postgres"))]
 pub(crate) async fn open_whole(
     _: &CliEnvironment,

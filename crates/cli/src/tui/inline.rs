@@ -108,7 +108,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
     /// Takes the live rows away; the cursor is where they began.
     ///
     /// # Errors
-    /// The terminal's.
+    /// The errors of the terminal.
     pub(crate) fn erase(&mut self) -> io::Result<()> {
         let mut frame = String::new();
         self.go_home(&mut frame);

@@ -27,7 +27,7 @@ pub(super) enum PromptPart {
 /// Reads a prompt. Texts that follow each other are one: editors put links between them in the middle of a sentence.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence.
+/// The fault of the prompt, in a sentence.
 pub(super) fn given(blocks: Vec<ContentBlock>, root: &Path) -> Result<Vec<PromptPart>, String> {
     let mut all: Vec<PromptPart> = Vec::new();
     for block in blocks {

@@ -43,7 +43,7 @@ impl LineConsole {
     /// Takes the terminal over.
     ///
     /// # Errors
-    /// The terminal's.
+    /// The terminal cannot be set up.
     pub(super) fn open() -> Outcome<Self> {
         let prompt = String::new();
         let (mut line, writer) = Readline::new(prompt.clone()).map_err(unusable)?;

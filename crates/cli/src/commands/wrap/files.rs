@@ -106,7 +106,7 @@ impl ClientFileChanges {
     /// Writes it. Answers with the copy of what was there.
     ///
     /// # Errors
-    /// It cannot be written; then the file is as it was.
+    /// The file cannot be written, and is then unchanged.
     pub(super) fn write(&self, planned: &FileChangePlan) -> Outcome<Option<PathBuf>> {
         let mut all = self.written()?;
         let known = all.iter().position(|written| written.path == planned.path).map(|at| all.remove(at));
@@ -162,7 +162,7 @@ impl ClientFileChanges {
 /// Writes a file of our own folder.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub(super) fn write_own(place: &CliEnvironment, file: &ClientSettingsFile) -> Outcome<()> {
     data::make_private(&place.data_dir.join(FOLDER))?;
     let text = file.change.applied("").map_err(CommandError::new)?;

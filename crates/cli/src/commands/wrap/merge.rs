@@ -25,7 +25,7 @@ impl SettingsFileChange {
     /// Returns the file with these settings.
     ///
     /// # Errors
-    /// Why the file cannot be read as what it should be.
+    /// The reason that the file cannot be read in its format.
     pub(super) fn applied(&self, file: &str) -> Result<String, String> {
         match self {
             Self::Json(keys) => json(file, keys),
