@@ -86,7 +86,7 @@ pub(crate) async fn open_whole(
 /// Refuses the database: this build has no PostgreSQL.
 ///
 /// # Errors
-/// Always: this build has no PostgreSQL.
+/// Always.
 #[cfg(not(feature = "postgres"))]
 pub(crate) async fn open(
     place: &CliEnvironment,
@@ -99,7 +99,7 @@ pub(crate) async fn open(
 /// Refuses the database and its transfer: this build has no PostgreSQL.
 ///
 /// # Errors
-/// Always: this build has no PostgreSQL.
+/// Always.
 #[cfg(not(feature = "postgres"))]
 pub(crate) async fn open_whole(
     _: &CliEnvironment,
