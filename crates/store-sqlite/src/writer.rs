@@ -63,7 +63,7 @@ pub(crate) struct SqliteWriter {
     failure: Arc<LastWriteError>,
 }
 
-/// The error of the newest write, if that write failed in a way that the next may not.
+/// The error of the newest write, if it failed and the next write may fail too.
 #[derive(Debug, Default)]
 struct LastWriteError(Mutex<Option<StoreError>>);
 
