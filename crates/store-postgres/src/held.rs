@@ -156,8 +156,8 @@ impl PostgresLeasedSession {
     ) -> Result<W::Answer, StoreError> {
         let mut turn = self.turn.lock().await;
         if let Some(lost) = turn.under_way {
-            // The caller of the last write stopped waiting, so nobody knows whether the row has its number. A
-            // fresh number makes that write impossible before the next one begins.
+            // The last write was given up, so nobody knows whether the row has its number. A fresh number makes
+            // that write impossible before the next one begins.
             let place = self.place(&mut turn);
             let new = place.new;
             database.make(&PostgresWriteNumberReset { place }).await?;
