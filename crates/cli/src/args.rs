@@ -1,4 +1,4 @@
-//! What can be typed behind `longhaul`.
+//! The command line of `longhaul`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -54,7 +54,7 @@ pub(crate) enum ToolApprovalMode {
     Allowed,
 }
 
-/// Makes the agent; asks the server for its limits, and MCP servers for their tools.
+/// Makes the agent. Asks the server for its limits, and MCP servers for their tools.
 ///
 /// # Errors
 /// Usage, for a server or workspace that cannot be used. An MCP server that cannot be started, unless `missing`
@@ -130,7 +130,7 @@ pub(crate) fn sandbox(place: &CliEnvironment, config: &AgentConfig) -> Outcome<S
     Ok(Sandbox::new(policy)?)
 }
 
-/// Says what confines commands: loudly where nothing does.
+/// Logs the confinement of commands, as a warning if there is none.
 fn say(sandbox: &Sandbox) {
     let (status, report) = (sandbox.status(), sandbox.report());
     if matches!(status.confinement, Confinement::None { .. }) {

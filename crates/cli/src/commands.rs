@@ -57,7 +57,7 @@ const ALWAYS_QUIETLY: &str = "sqlx::postgres::notice=warn";
 pub(crate) const NO_TOOLS: &str =
     "the server says that this model takes no tools: it can talk, but not read, write or run anything";
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
     let done = CliEnvironment::look_around(&args.globals).and_then(|mut place| {
         log_to_stderr(&place);
@@ -126,8 +126,8 @@ async fn dispatch(command: CliCommand, place: &CliEnvironment) -> Outcome {
     }
 }
 
-/// Warnings, unless `LONGHAUL_LOG` says otherwise (as `RUST_LOG` does elsewhere). What rmcp warns of reaches
-/// people as errors of our own.
+/// Logs warnings to standard error, unless `LONGHAUL_LOG` names other lines (like `RUST_LOG` elsewhere). The
+/// warnings of rmcp reach people as errors of our own.
 fn log_to_stderr(place: &CliEnvironment) {
     let asked =
         place.variable(LOG_VARIABLE).map(|text| EnvFilter::try_new(format!("{ALWAYS_QUIETLY},{text}")));
@@ -184,7 +184,7 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
         }
         AgentRequirement::View => (ToolApprovalMode::Nobody, McpFailurePolicy::Told),
     };
-    // The folder first: another process that has it is the more useful answer.
+    // The folder is opened first: "another process has it" is a more useful answer than a model's error.
     let data = data::open(place, loaded.config.blobs.max_bytes).await?;
     let mut agent = assemble::agent(place, &loaded.config, asking, missing).await?;
     if let AgentRequirement::Model(_) = need {

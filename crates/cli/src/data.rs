@@ -57,7 +57,7 @@ pub(crate) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
 
 async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outcome<DataStores> {
     let blobs = BlobStore::local(&folder.join("blobs"), max_blob_bytes)?;
-    // The store holds the lock on the folder: whoever wrote those files has ended.
+    // The store holds the lock on the folder, so the writers of half-written files have ended.
     match blobs.sweep().await {
         Ok(0) => {}
         Ok(swept) => tracing::debug!("{swept} half-written blobs of a process that was killed are removed"),
@@ -72,7 +72,7 @@ async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outco
 /// read then, and nothing else.
 ///
 /// # Errors
-/// As [`open`], if what is there cannot be read either.
+/// The errors of [`open`], if the existing data cannot be read either.
 pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome<DataStores> {
     let folder = &place.data_dir;
     make_private(folder)?;
@@ -96,7 +96,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
 /// folder.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub(crate) async fn hold(place: &CliEnvironment) -> Outcome<DataFolderGuard> {
     make_private(&place.data_dir)?;
     once_free(place, async || SqliteStore::lock_folder(&place.data_dir).await).await
@@ -112,7 +112,7 @@ async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, 
             Err(error) => error,
         };
         let is_ending = || ServerRecord::find(folder).is_some_and(|serving| serving.is_ending);
-        // Where one was waited for, what it wrote down goes a moment before its hold on the folder.
+        // A server that is waited for removes its record a moment before it releases the folder.
         if !matches!(error, StoreError::Locked { .. }) || !(is_ending() || waited_since.is_some()) {
             return Err(refused(place, error));
         }

@@ -141,7 +141,7 @@ pub(crate) async fn play(
             let folder = stage.folder.display().to_string();
             return Err(DemoError::TooFewFiles { folder, found: files.len(), needed: files::FEWEST });
         }
-        // It goes with the demo.
+        // The folder is removed with the demo.
         let folder = sample::SampleFolder::make(&stage.scratch)
             .map_err(|error| DemoError::Place(error.to_string()))?;
         files = files::choose(folder.path());

@@ -1,7 +1,8 @@
 //! Hosted providers whose key is in the environment. They are used if nobody named a server and no server of
 //! this machine answers.
 //!
-//! Whoever set the key for something else pays for what is chosen here: neither the largest model nor the smallest.
+//! A person may have set the key for something else and pays for this choice. So the choice is neither the
+//! largest model nor the smallest.
 
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
@@ -36,7 +37,7 @@ pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option
         None => {
             let listed = match model_discovery::ask(place, &model).await {
                 ServerProbeResult::Models(listed) => choose_listed_model(kind, &listed),
-                // Whoever calls it hears why.
+                // The later call of the model reports the reason.
                 ServerProbeResult::Other(_) | ServerProbeResult::Silent | ServerProbeResult::Unasked => None,
             };
             listed.or_else(|| known(kind).first().map(|name| (*name).to_owned()))?

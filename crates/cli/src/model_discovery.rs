@@ -47,7 +47,7 @@ pub(crate) async fn probe() -> Vec<LocalModelServer> {
     futures_util::future::join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// Returns whether what answers at an address of this machine is a server of ours: it shows its page to everybody.
+/// Reports whether a server of ours answers at an address of this machine: it shows its page to everybody.
 pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
     let shown = async {
         let client = Client::builder().timeout(PATIENCE).no_proxy().build()?;
@@ -87,7 +87,7 @@ pub(crate) enum ServerProbeResult {
     Unasked,
 }
 
-/// Asks the server of a configuration for its models, as whom its key makes us.
+/// Asks the server of a configuration for its models, with the configured key.
 pub(crate) async fn ask(place: &CliEnvironment, model: &ModelConfig) -> ServerProbeResult {
     if assemble::check_key(place, model).is_err() {
         return ServerProbeResult::Unasked;

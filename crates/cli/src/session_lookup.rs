@@ -14,7 +14,7 @@ const SHORTEST: usize = 8;
 /// Finds a session.
 ///
 /// # Errors
-/// None, or several, are meant.
+/// No session, or several, are meant.
 pub(crate) async fn session(
     place: &CliEnvironment,
     store: &SharedStore,

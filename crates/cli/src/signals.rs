@@ -22,7 +22,7 @@ impl InterruptSignals {
     /// Starts listening. From now on these signals do not end the process by themselves.
     ///
     /// # Errors
-    /// The system's.
+    /// The errors of the system.
     pub(crate) fn listen() -> io::Result<Self> {
         static IS_WATCHED: OnceLock<()> = OnceLock::new();
         if IS_WATCHED.set(()).is_ok() {

@@ -1,9 +1,9 @@
 //! Decides whether an agent file that was merely found may do what it asks for.
 //!
-//! A file that lies in a folder somebody else made could start programs, send the conversation or a key to a
-//! stranger's server, read any file into the prompt, or let tools run unasked. Such a file is used only after a person
-//! has named it once with `--config`; its content is remembered, so a changed file has to be named again. What the
-//! person's own file closes stays closed in any case ([`AgentConfig::restricted_by`]).
+//! A file in a stranger's folder could start programs, send the conversation or a key to a stranger's server,
+//! read any file into the prompt, or let tools run unasked. Such a file is used only after a person has named
+//! it once with `--config`. Its content is remembered, so a changed file has to be named again. Settings that
+//! the person's own file closes stay closed in any case ([`AgentConfig::under`]).
 
 use std::fs;
 use std::io::Write as _;
@@ -86,8 +86,8 @@ fn describe_trust_request(
     own: Option<&UserConfigFile>,
 ) -> Option<String> {
     let AgentConfig {
-        // How the conversation is kept, counted and repeated, and what the closures of the person's own file narrow
-        // (`AgentConfig::under`), asks for nothing.
+        // The keys below ask for nothing: they only say how the conversation is kept, counted and repeated,
+        // and what the closures of the person's own file narrow (`AgentConfig::under`).
         name: _,
         retry: _,
         models: _,

@@ -19,7 +19,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Starts the watchdog. The process ends `limit` after a SIGTERM, if it has not ended by itself.
 ///
 /// # Errors
-/// The system's: no thread, or no signal is to be had.
+/// The system has no thread or no signal to give.
 pub(crate) fn start(limit: Duration) -> io::Result<()> {
     let (listens, is_listening) = mpsc::channel();
     std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch(limit, &listens))?;
@@ -61,7 +61,8 @@ fn end(limit: Duration) {
     });
     std::thread::sleep(LAST_WORDS);
     for child in children() {
-        // Commands and MCP programs lead groups of their own. Who is gone already needs no end.
+        // Commands and MCP programs lead process groups of their own. A process that has ended already needs
+        // no signal.
         let _ = kill_process_group(child, Signal::KILL);
         let _ = kill_process(child, Signal::KILL);
     }

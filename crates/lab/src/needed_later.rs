@@ -1,8 +1,9 @@
-//! Needed-later recall: of what the recorded agent really used, how much it would have had at that moment.
+//! Needed-later recall: the share of the items that the recorded agent really used and that it would have had
+//! at that moment.
 //!
-//! An item is an identifier, a path, a number or an error line in an answer's text or in its calls' arguments that an
-//! earlier message holds. Under a policy it is in view, or among the top results of a recall, or lost. A recall's query
-//! is made only of what the agent had then: see `look_up`.
+//! An item is an identifier, a path, a number or an error line in an answer's text or in its calls' arguments
+//! that an earlier message holds. Under a policy an item is in view, or among the top results of a recall, or
+//! lost. The query of a recall uses only texts that the agent had then: see `look_up`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -87,7 +88,7 @@ impl NeedIndex {
         study
     }
 
-    /// Returns the entry whose text has that name.
+    /// Returns the entry whose text has that id.
     pub(crate) fn entry_of(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
@@ -160,11 +161,12 @@ fn alphanumeric_runs(text: &str) -> impl Iterator<Item = &str> {
     text.split(|char: char| !char.is_alphanumeric()).filter(|run| !run.is_empty())
 }
 
-/// Looks for what the answer `next` needs: in view; else, if the agent can recall, by one recall that all missing items
-/// share. Found is what the returned passages hold; they are as long as the room of `room_tokens` allows.
+/// Looks for the items that the answer `next` needs: first in view, then, if the agent can recall, with one
+/// recall for all missing items. An item is found if a returned passage holds it. Passages are as long as the
+/// room of `room_tokens` allows.
 ///
-/// The query has the words of this answer that stand in view, the rarest in the recording so far first. An answer without
-/// such words asks with the rarest words of what a person typed last.
+/// The query has the words of this answer that are in view, the rarest in the recording so far first. An
+/// answer without such words asks with the rarest words of the person's last message.
 pub(crate) fn look_up(
     recording: &SessionRecording,
     next: usize,

@@ -1,4 +1,4 @@
-//! This project's own planner as a policy of the lab: the same history, the same meter, the same edits as in a session.
+//! The policy that runs this project's own planner: with the history, the meter and the edits of a session.
 //!
 //! The recording's messages are folded into a history of their own, step by step, with the usage that the replay counts.
 //! Where the planner wants a summary it gets the [stand-in](crate::summary) that all policies get.

@@ -54,7 +54,7 @@ pub struct RecordedMessage {
 }
 
 impl SessionRecording {
-    /// Reads a log. Edits of the view that it holds say what that agent was shown, not what happened: they are void.
+    /// Reads a log. Its edits of the view are void: they only say what that agent was shown.
     ///
     /// # Errors
     /// [`HistoryFoldError`] at the first event that does not follow.
@@ -150,12 +150,12 @@ fn forget_edit(event: &mut Event) {
 
 fn entries(history: &History, events: &[Event]) -> Vec<RecordedMessage> {
     let mut view: Vec<_> = history.view().iter().collect();
-    // Results stand in the order of their calls there, in log order here.
+    // The view has results in the order of their calls; here the log's order counts.
     view.sort_by_key(|item| item.range.from);
     let entry = |entry: &LogEntry| {
         let found = view.binary_search_by_key(&entry.begins, |item| item.range.from);
         let shown = found.ok().map(|at| view[at]);
-        // The whole of an answer that was paused stands in the view; each piece is an entry.
+        // A paused answer is whole in the view, but each of its pieces is an entry.
         let whole = shown.filter(|item| item.range.to > item.range.from);
         let message = shown.filter(|_| whole.is_none()).map_or(&entry.message, |item| &item.message);
         let at = events.get(entry.seq as usize - 1).map(|event| event.at);

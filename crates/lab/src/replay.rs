@@ -2,8 +2,8 @@
 //! in view.
 //!
 //! Each recorded answer is one request. Its messages come from the policy; the answer stays the recorded one,
-//! whatever the agent was shown. What is modelled and not measured: the prompt cache (`cache`), the prices, and how
-//! long a model call takes ([`ReplayOptions`]).
+//! whatever the agent was shown. Three things are modelled and not measured: the prompt cache (`cache`), the
+//! prices, and the time of a model call ([`ReplayOptions`]).
 
 use longhaul_core::budget::Budget;
 
@@ -166,7 +166,7 @@ impl<'a> PolicyReplay<'a> {
 
     fn side_calls(&mut self, calls: &[SideCall], cache_is_warm: bool) {
         for call in calls {
-            // What is not waited for was made while work went on: right after the last answer.
+            // A call that nobody waits for was made during the work, right after the last answer.
             let warm = if call.waits { cache_is_warm } else { self.cache.is_warm(None) };
             let cached = if warm { self.cache.readable_tokens(call.cached_tokens) } else { 0 };
             let fresh = call.fresh_tokens + call.cached_tokens - cached;

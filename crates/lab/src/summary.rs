@@ -1,8 +1,8 @@
 //! The stand-in for a model's summary, equal for every policy.
 //!
-//! A replay has no model. Where a policy asks one for a summary, [`stand_in_summary`] takes verbatim lines of what that
-//! model would have been shown: an honest summary, neither clever nor careless, equal for equal input. How long it is
-//! follows [`length_tokens`], unless the policy has its own limit.
+//! A replay has no model. If a policy asks for a summary, [`stand_in_summary`] takes verbatim lines of the
+//! texts that a model would have been shown. That is an honest summary, neither clever nor careless, and
+//! equal for equal input. Its length follows [`length_tokens`], unless the policy has its own limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! Long sessions made by a program: equal seeds give equal sessions. Labelled synthetic wherever they appear.
 //!
-//! They are made to be hard in one way: what comes up early is used again by its exact letters, sometimes at once and
+//! The sessions are hard in one way: early items are used again by their exact letters, sometimes at once and
 //! sometimes hundreds of steps later. Everything else in them is filling of a usual size and shape.
 
 use longhaul_core::estimate::MessageTokenCounter;

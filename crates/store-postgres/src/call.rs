@@ -1,8 +1,8 @@
 //! Calls to the database, repeated while it is away.
 //!
-//! When a connection dies, nobody knows whether what was asked of it was done. A call is therefore made so that it may
-//! be repeated: the second time it finds what the first one did, and gives the answer that was lost. What it needs for
-//! that is in the tables: who made a row, under which number of its lease a write was done.
+//! When a connection dies, nobody knows whether its last statement was done. A call is therefore made so that
+//! it may be repeated: the second attempt finds the effect of the first, and gives the answer that was lost.
+//! The tables have the facts for that: the call that made a row, and the number of a write under its lease.
 
 use std::time::{Duration, Instant};
 
@@ -177,8 +177,8 @@ impl Drop for PostgresPooledConnection {
 /// Puts a connection back into its pool. One that takes longer is closed, and its place is free.
 async fn give_back(mut db: PoolConnection<Postgres>, is_idle: bool) {
     let until = tokio::time::Instant::now() + RETURN_WITHIN;
-    // A BEGIN whose answer nobody waited for stands open, and sqlx does not know of it: whatever the next caller wrote
-    // would never be committed.
+    // A `BEGIN` whose answer nobody waited for is still open, and sqlx does not know of it. Without the
+    // rollback the next caller's writes would never be committed.
     if !is_idle && !matches!(timeout_at(until, db.execute("ROLLBACK")).await, Ok(Ok(_))) {
         // Dropped as it is, it would be asked by the pool after all.
         drop(db.detach());

@@ -1,12 +1,13 @@
 //! The leases that this node holds, and writing under them.
 //!
-//! Every write under a lease names the session's owner and epoch, and a number: what the session row has now, and what
-//! it will have. A write whose answer was lost is made again with the same numbers. It then either finds the old number
-//! (the first one was not done; if it still comes, it finds the new number and does nothing) or the new one (it was
-//! done). Writes of one session wait for each other here, so that the numbers are known.
+//! Every write under a lease names the session's owner and epoch, and two numbers: the present one of the
+//! session row, and its next one. A write whose answer was lost is made again with the same numbers. If the
+//! write finds the old number, the first attempt was not done; should that attempt still arrive, it finds the
+//! new number and does nothing. If the write finds the new number, the first attempt was done. Writes of one
+//! session wait for each other here, so that the numbers are known.
 //!
-//! If a write is given up, by a caller who stops waiting or by a database that stays away, the next one first sets a
-//! number that nobody expects: what may still be under way is void from there on.
+//! A write is given up if its caller stops waiting, or if the database stays away. The next write then first
+//! sets a number that nobody expects, which voids any attempt that is still under way.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -162,8 +163,8 @@ impl PostgresLeasedSession {
     ) -> Result<W::Answer, StoreError> {
         let mut turn = self.turn.lock().await;
         if let Some(lost) = turn.under_way {
-            // The caller of the last write stopped waiting, so nobody knows whether the row has its number. A
-            // fresh number makes that write impossible before the next one begins.
+            // The last write was given up, so nobody knows whether the row has its number. A fresh number makes
+            // that write impossible before the next one begins.
             let place = self.place(&mut turn);
             let new = place.new;
             database.run_operation(&PostgresWriteNumberReset { place }).await?;
@@ -184,7 +185,7 @@ impl PostgresLeasedSession {
 /// Makes a call until it is answered or refused. The caller stops waiting when the node is fenced.
 ///
 /// # Errors
-/// If the database stays away: what became of the call is not known.
+/// The database stays away: then the outcome of the call is unknown.
 async fn repeat<C: PostgresOperation>(
     database: &PostgresDatabase,
     call: &C,

@@ -149,7 +149,7 @@ impl PostgresNotifier {
         let mut listener = PgListener::connect_with(&pool).await?;
         listener.listen(channel).await?;
         loop {
-            // None: it was connected anew, and what came in between is lost.
+            // `None`: the listener has reconnected, and notifications in between are lost.
             if let Some(notification) = listener.try_recv().await? {
                 let (sender, items) = unpack(notification.payload());
                 if sender != self.sender {
@@ -249,7 +249,7 @@ impl PostgresSessionIndex {
         Some((session.id.clone(), more))
     }
 
-    /// Forgets a session; answers with its id, unless another session has it by now.
+    /// Forgets a session. Returns its id, unless another session has the id by now.
     fn forget(&mut self, no: i64) -> Option<SessionId> {
         let session = self.by_no.remove(&no)?;
         if self.by_id.get(&session.id) != Some(&no) {

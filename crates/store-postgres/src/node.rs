@@ -114,7 +114,7 @@ impl ClusterMembership {
             let _ = standing.wait_for(|now| *now == NodeStatus::Left).await;
         };
         tokio::select! {
-            // First: one that leaves does not begin to join again.
+            // Checked first: a node that leaves does not begin to join again.
             biased;
             () = left => {}
             () = self.keep_on() => {}
@@ -127,7 +127,7 @@ impl ClusterMembership {
             match boot {
                 Some(now) => {
                     self.renew_until_over(&now).await;
-                    // One that leaves is seen here first, if it has left just now.
+                    // A node that has left just now is noticed here first.
                     let leaves = *self.standing.borrow() == NodeStatus::Left;
                     boot = if leaves { None } else { self.rejoin(now).await };
                 }

@@ -132,7 +132,7 @@ async fn setting(db: &mut PgConnection, name: &str) -> Result<String, StoreError
     value.map_err(|error| store_error(&error))
 }
 
-/// Refuses a database that would lose what it has acknowledged, or cannot hold what it is given.
+/// Refuses a database that would lose acknowledged writes, or that cannot hold every text.
 async fn check(db: &mut PgConnection) -> Result<(), StoreError> {
     let refuse = |why: String| Err(StoreError::Storage(why));
     let version = setting(db, "server_version_num").await?;

@@ -73,7 +73,7 @@ impl PostgresStore {
         let opened = open(url, &options).await?;
         let PostgresConnections { work, claims, lease, news: news_pool, ear, channel, trust } = opened;
         let leases = Arc::new(PostgresLeaseTable::default());
-        // Its connection is what shows that the database is there again.
+        // This connection shows when the database is back, so the trust does not apply to it.
         let renewing = PostgresDatabase::new(lease.clone(), &options, ConnectionTrust::default());
         let joined = ClusterMembership::join(renewing, options.clone(), Arc::clone(&leases), trust.clone());
         let membership = Arc::new(joined.await?);
@@ -301,14 +301,14 @@ impl Store for PostgresStore {
         let position = read::PostgresLogExtentQuery { id: id.clone() };
         let (no, mut last) = self.database.run_operation(&position).await?;
         if self.news.follow(no, id) {
-            // What was told before this node listened.
+            // News from before this node listened.
             (_, last) = self.database.run_operation(&position).await?;
         }
         Ok(watched.from(last))
     }
 
     async fn close(&self) {
-        // What is being written is written to the end; later calls find the connections closed.
+        // Writes under way are finished. Later calls find the connections closed.
         self.database.pool().close().await;
         self.claims.pool().close().await;
         self.membership.leave().await;

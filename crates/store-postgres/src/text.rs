@@ -38,7 +38,7 @@ pub(crate) fn text_from_db(stored: String) -> String {
     text
 }
 
-/// Converts a count, a time or a position for the database, capped at the greatest number it has.
+/// Converts a count, a time or a position for the database, capped at the greatest number that the database has.
 pub(crate) fn to_db(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

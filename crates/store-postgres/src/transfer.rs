@@ -205,7 +205,7 @@ impl PostgresOperation for PostgresSessionImport<'_> {
                 sqlx::query_scalar!("SELECT made_by FROM session WHERE id = $1", &*text_to_db(id.as_str()))
                     .fetch_optional(&mut *all)
                     .await?;
-            // Made by this call, whose answer was lost.
+            // An earlier attempt of this call made the session, and its answer was lost.
             if again && made_by.as_deref() == Some(&self.made_by) {
                 return Ok(());
             }

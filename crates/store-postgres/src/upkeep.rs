@@ -29,7 +29,7 @@ impl StoreMaintenance for PostgresStore {
 
     async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError> {
         let db = self.database().pool().acquire().await.map_err(|error| store_error(&error))?;
-        // A connection of its own, which holds the lock until it is closed.
+        // The lock has a connection of its own, and lasts until that connection is closed.
         let mut db = db.detach();
         let taken = take_turn(&mut db).await.map_err(|error| store_error(&error))?;
         Ok(taken.then(|| MaintenanceLock::with_guard(db)))

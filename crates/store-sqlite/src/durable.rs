@@ -11,11 +11,11 @@ use crate::wal::report_damage;
 /// Bytes of the WAL that are written again at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Makes durable what is there already: the way to a database `file` in `folder` that is to be made, the WAL
-/// of one that exists.
+/// Flushes existing files before the store opens: the path to a new database `file` in `folder`, or the WAL
+/// of an existing one.
 ///
 /// # Errors
-/// The system's, with the path.
+/// The errors of the file system, with the path.
 pub(crate) async fn prepare(folder: &Path, file: &Path) -> io::Result<()> {
     let (folder, file) = (folder.to_owned(), file.to_owned());
     let prepared = tokio::task::spawn_blocking(move || {
@@ -36,7 +36,7 @@ fn about(path: &Path, error: &io::Error) -> io::Error {
 /// safer than the way to it.
 fn keep_names(folder: &Path) -> io::Result<()> {
     for above in folder.canonicalize()?.ancestors().skip(1) {
-        // What this user may not open was not made by this user.
+        // A folder that this user cannot open was not made by this user.
         if cfg!(unix) && File::open(above).is_err() {
             break;
         }
@@ -47,9 +47,9 @@ fn keep_names(folder: &Path) -> io::Result<()> {
 
 /// Writes a WAL over itself, and flushes it.
 ///
-/// After a failed fsync the system may show what is not on the disk, and never write it: what is appended
-/// behind it would be lost with it in a power cut. A clean end leaves no WAL, so this takes time only after a
-/// crash.
+/// After a failed fsync the system may show content that is not on the disk, and never write it. Content
+/// appended behind it would be lost with it in a power cut. A clean end leaves no WAL, so this takes time
+/// only after a crash.
 fn write_again(wal: &Path) -> io::Result<()> {
     let mut file = match OpenOptions::new().read(true).write(true).open(wal) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -14,7 +14,7 @@ pub(crate) enum SqliteWriteError {
 /// The consequence of a database error for later writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SqliteErrorSeverity {
-    /// This write failed; others need not.
+    /// The write failed, but others need not fail.
     Passing,
     /// There is no room on the disk: writes fail until there is.
     Full,

@@ -27,13 +27,13 @@ pub(crate) fn seq_of(event_id: i64) -> Seq {
 /// Returns the position `count` after `last`.
 ///
 /// # Errors
-/// If the log cannot be that long.
+/// The log cannot be that long.
 pub(crate) fn advance(last: Seq, count: usize) -> Result<Seq, SqliteWriteError> {
     let next = last.saturating_add(count as u64);
     if next > MAX_SEQ { Err(SqliteWriteError::storage("the log of this session is full")) } else { Ok(next) }
 }
 
-/// Converts a count, a time or an index for the database, capped at the greatest number it has.
+/// Converts a count, a time or an index for the database, capped at the greatest number that the database has.
 pub(crate) fn to_db(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -24,7 +24,8 @@ pub(crate) fn keep_free(folder: &Path) -> Option<SharedFolderLock> {
     match shared(folder) {
         Some(Err(TryLockError::WouldBlock)) => None,
         Some(Ok(file)) => Some(SharedFolderLock { _file: Some(file) }),
-        // Nobody has ever written here, or locks do not work here: then nobody can have it.
+        // No process has ever written here, or locks do not work here. In both cases no process can hold the
+        // folder.
         Some(Err(TryLockError::Error(_))) | None => Some(SharedFolderLock { _file: None }),
     }
 }
@@ -90,10 +91,10 @@ fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether it is a file.
+/// Checks that the metadata is that of a regular file.
 ///
 /// # Errors
-/// One that says that it is none.
+/// The path is no regular file.
 pub(crate) fn regular(known: &Metadata) -> io::Result<()> {
     let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     known.is_file().then_some(()).ok_or_else(odd)
@@ -116,7 +117,7 @@ fn flagged(options: &mut OpenOptions) -> &mut OpenOptions {
 fn open(path: &Path) -> Result<File, StoreError> {
     check(path).map_err(|error| failed(path, &error))?;
     let mut options = OpenOptions::new();
-    // Not truncated: until the lock is held, the content is somebody else's.
+    // Not truncated: until the lock is held, the content belongs to another process.
     options.read(true).write(true).create(true).truncate(false);
     let file = flagged(&mut options).open(path).map_err(|error| failed(path, &error))?;
     file.metadata().and_then(|known| regular(&known)).map_err(|error| failed(path, &error))?;

@@ -24,7 +24,7 @@ pub(crate) fn check(folder: &Path, database: &Path) -> Result<(), StoreError> {
     let what = match std::fs::metadata(database) {
         Ok(known) if known.is_file() && known.len() == 0 => "is empty",
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "is missing",
-        // Whoever opens it says what else is wrong.
+        // Opening the database reports any other fault.
         _ => return Ok(()),
     };
     let (database, marker) = (database.display(), marker.display());

@@ -86,11 +86,12 @@ impl SqliteStore {
         Ok(Self { folder, reader, writer: None, watchers: Arc::default(), unwritable: None, _free: free })
     }
 
-    /// Opens the store in `folder`, or for reading only if its disk is full or cannot be written. Then every write
-    /// answers why, and so does [`check_writable`](Store::check_writable); the next start tries again.
+    /// Opens the store in `folder`, or for reading only if its disk is full or cannot be written. Then every
+    /// write fails with the reason, and so does [`check_writable`](Store::check_writable). The next start
+    /// tries again.
     ///
     /// # Errors
-    /// As [`open`](Self::open), if what is there cannot be read either.
+    /// The errors of [`open`](Self::open), if the existing data cannot be read either.
     pub async fn open_or_read(folder: &Path) -> Result<Self, StoreError> {
         match Self::open(folder).await {
             Err(StoreError::Storage(why)) => match Self::open_to_read(folder).await {
@@ -114,7 +115,7 @@ impl SqliteStore {
     /// Keeps `folder` for this process, which has no database in it, until the answer is dropped.
     ///
     /// # Errors
-    /// As [`open`](Self::open), if another process has it.
+    /// The errors of [`open`](Self::open), if another process has the folder.
     pub async fn lock_folder(folder: &Path) -> Result<DataFolderGuard, StoreError> {
         Ok(DataFolderGuard { _lock: ExclusiveFolderLock::take(folder).await? })
     }
@@ -208,7 +209,7 @@ impl Store for SqliteStore {
 
     async fn check_writable(&self) -> Result<(), StoreError> {
         let writer = self.writer()?;
-        // What is left of the log's file may have room for a little more: that helps nobody.
+        // The log's file may have room for a little more, but such a write helps nobody.
         match unwritable_reason(&self.folder) {
             Some(reason) => Err(StoreError::Storage(reason.to_owned())),
             None => writer.check().await,
@@ -277,7 +278,7 @@ impl Store for SqliteStore {
     }
 
     async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
-        // Who only reads hears nothing of what others write.
+        // A read-only store does not notice the writes of others.
         self.writer()?;
         let watched = self.watchers.watch(id);
         Ok(watched.from(self.reader.last_seq(id).await?))

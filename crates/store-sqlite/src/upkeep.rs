@@ -1,4 +1,4 @@
-//! The store, kept up: what is named, and what may go.
+//! The maintenance of the store: blobs that events name, and sessions that may be deleted.
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;

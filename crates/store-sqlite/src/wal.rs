@@ -1,11 +1,11 @@
-//! Damage in a write-ahead log, and which writes SQLite will drop because of it.
+//! Finds damage in a write-ahead log, and the writes that SQLite will drop because of it.
 //!
-//! SQLite reads a log up to the first frame that is not whole, and drops the rest without a word: a crash leaves such an
-//! end, if it hits in the middle of a write that nobody was told of. But what was written and flushed behind a damaged
-//! frame is dropped too. This module looks first, keeps a copy, and says so. The format is described at
-//! <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
+//! SQLite reads a log up to the first frame that is not whole, and drops the rest without a word. A crash in
+//! the middle of an unacknowledged write leaves such an end. But SQLite also drops acknowledged writes behind
+//! a damaged frame. This module looks before SQLite does, keeps a copy, and logs the damage. The format is
+//! described at <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
 //!
-//! A log that was cut off, or removed as a whole, looks like one that ended there: that is not noticed.
+//! A log that was cut off or removed looks like one that ended there, so that damage is not noticed.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -32,7 +32,7 @@ pub(crate) enum WalDamage {
 /// Looks for damage in the log beside `database`. Keeps a copy of a damaged log and logs what is lost.
 ///
 /// # Errors
-/// The system's.
+/// The errors of the file system.
 pub(crate) fn report_damage(database: &Path) -> io::Result<()> {
     let wal = PathBuf::from(format!("{}-wal", database.display()));
     let file = match File::open(&wal) {

@@ -1,10 +1,9 @@
 //! The one writer: a task that owns the only connection that writes.
 //!
-//! Whoever writes sends a request and waits. The task takes all waiting requests into one transaction and
-//! answers them after `COMMIT`. No timer is needed: while one transaction is flushed, the next one's requests
-//! gather. A request that is refused ([`SqliteWriteError::Refused`]) has changed nothing and does not concern its
-//! neighbours. If the transaction fails, its requests are repeated one by one, so that one bad request
-//! fails alone.
+//! A caller sends a request and waits. The task takes all waiting requests into one transaction and answers
+//! them after `COMMIT`. No timer is needed: while one transaction is flushed, the next one's requests gather.
+//! A refused request ([`SqliteWriteError::Refused`]) has changed nothing and does not concern its neighbours.
+//! If the transaction fails, its requests are repeated one by one, so that one bad request fails alone.
 
 mod batch;
 pub(crate) mod chunk;
@@ -64,7 +63,7 @@ pub(crate) struct SqliteWriter {
     failure: Arc<LastWriteError>,
 }
 
-/// The error of the newest write, if that write failed in a way that the next may not.
+/// The error of the newest write, if it failed and the next write may fail too.
 #[derive(Debug, Default)]
 struct LastWriteError(Mutex<Option<StoreError>>);
 
@@ -136,7 +135,7 @@ impl SqliteWriter {
     /// Returns whether writes work. After one that failed another is tried.
     ///
     /// # Errors
-    /// Why they do not.
+    /// The reason that writes fail.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
         match self.failure.get() {
             Some(_) => self.submit(SqliteSpaceProbe).await,
@@ -189,7 +188,7 @@ impl<W: SqliteWriteOperation> SqliteWriteRequest for PendingSqliteWrite<W> {
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
         let Self { answer, reply, .. } = *self;
         let answer = outcome.and_then(|()| answer.unwrap_or(Err(StoreError::Closed)));
-        // Nobody may be waiting any more; what was written stays written.
+        // The caller may have stopped waiting. The write stays written.
         let _ = reply.send(answer);
     }
 }
@@ -210,7 +209,7 @@ impl SqliteWriterTask {
             let requests = gather(first, &mut waiting);
             self.write(requests).await;
         }
-        // A reader that is not gone yet would keep the last close from doing this.
+        // A reader that is still open would keep the last close from the checkpoint.
         if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut self.db).await {
             tracing::warn!(%error, "what was written last stays in the write-ahead log until the next start");
         }

@@ -147,8 +147,8 @@ impl BlobStore {
         Ok(BlobRef { hash, bytes })
     }
 
-    /// Removes what killed processes left half written, and says how many files that were. Only who has the folder
-    /// for itself may call it: a write that is under way would lose its file.
+    /// Removes half-written files of killed processes, and returns their number. The caller must be the only
+    /// user of the folder: a write under way would lose its file.
     ///
     /// # Errors
     /// [`BlobError::Storage`]; what was not removed does no harm.
@@ -169,7 +169,7 @@ impl BlobStore {
     async fn keep_name(&self, key: &Key) -> Result<(), BlobError> {
         let Some(folder) = self.folder.clone() else { return Ok(()) };
         let file = folder.join(key.as_ref());
-        // The folder of what is set aside may be new itself.
+        // The folder of blobs that are set aside may be new itself.
         let folders = if key.as_ref().starts_with(TOP) { 2 } else { 3 };
         let flush = move || file.ancestors().skip(1).take(folders).try_for_each(flush_folder);
         let flushed = tokio::task::spawn_blocking(flush).await;
@@ -218,7 +218,7 @@ impl BlobStore {
     /// Returns a blob by its hash alone. Otherwise like [`BlobStore::get`].
     ///
     /// # Errors
-    /// As [`BlobStore::get`].
+    /// The errors of [`BlobStore::get`].
     pub async fn get_by_hash(&self, hash: &str) -> Result<Bytes, BlobError> {
         let key = key_of(hash)?;
         let content = match self.content(&key).await {

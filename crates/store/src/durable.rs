@@ -6,7 +6,7 @@ use std::path::Path;
 /// Makes the names in a folder durable, where the system can: a file that was flushed is lost with its name.
 ///
 /// # Errors
-/// The system's.
+/// The errors of the file system.
 pub fn flush_folder(folder: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
         return Ok(());

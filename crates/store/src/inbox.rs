@@ -38,8 +38,8 @@ struct QueuedMessageBody<P> {
     metadata: MessageMetadata,
 }
 
-/// Returns the stored form of what a waiting message says: the list of its parts, or an object with `parts` and
-/// `metadata` if it has metadata.
+/// Returns the stored form of a waiting message: the list of its parts, or an object with `parts` and
+/// `metadata` if the message has metadata.
 ///
 /// # Errors
 /// Never in practice; [`StoreError::Storage`] is passed on rather than hidden.
@@ -54,7 +54,7 @@ pub fn encode_queued(parts: &[Part], metadata: Option<&MessageMetadata>) -> Resu
 /// Returns the parts and the metadata that [`encode_queued`] stored.
 ///
 /// # Errors
-/// Those of [`serde_json`] for any other text.
+/// The errors of [`serde_json`] for any other text.
 pub fn decode_queued(body: &str) -> Result<(Vec<Part>, Option<MessageMetadata>), serde_json::Error> {
     if body.starts_with('{') {
         let QueuedMessageBody { parts, metadata } = serde_json::from_str(body)?;

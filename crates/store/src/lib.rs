@@ -1,7 +1,7 @@
-//! The storage boundary: what the runtime needs kept, in the words of the domain.
+//! The storage interface of the runtime, in the words of the domain.
 //!
 //! A back-end implements [`Store`] and passes the conformance suite. It promises:
-//! - what was acknowledged is on disk (fsync before the answer), all of a call or nothing of it;
+//! - an acknowledged call is on disk (fsync before the answer), all of it or nothing;
 //! - `seq` counts 1, 2, 3 … per session, in commit order, so that "everything after seq N" misses nothing;
 //! - only the holder of the newest [`Lease`] of a session appends to its log (fencing by epoch);
 //! - a queued message enters the log exactly once.
@@ -111,7 +111,7 @@ pub trait Store: Send + Sync {
     /// Returns the newest `limit` events, in order.
     ///
     /// # Errors
-    /// As [`Store::read`].
+    /// The errors of [`Store::read`].
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError>;
 
     /// Reads events like [`Store::read`], but leaves out damaged ones. `limit` counts positions, damaged ones
@@ -170,7 +170,8 @@ pub trait Store: Send + Sync {
     /// Returns whether writes can be expected to work now. Cheap; after a write that failed it may try one.
     ///
     /// # Errors
-    /// Why they cannot: [`StoreError::Storage`] with a full or failed disk, [`StoreError::ReadOnly`].
+    /// The reason that writes fail: [`StoreError::Storage`] with a full or failed disk,
+    /// [`StoreError::ReadOnly`].
     async fn check_writable(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -251,8 +252,8 @@ pub trait Store: Send + Sync {
         answer: Option<String>,
     ) -> Result<(), StoreError>;
 
-    /// Keeps a piece of a streaming answer. Pieces of one step are numbered 0, 1, 2 …; they are only ever
-    /// appended. Durable when acknowledged.
+    /// Stores a piece of a streaming answer. The pieces of one step are numbered 0, 1, 2 … and only appended.
+    /// A piece is durable when it is acknowledged.
     ///
     /// # Errors
     /// [`StoreError::Fenced`]; [`StoreError::Conflict`] if the piece is not the next of its step (one was

@@ -1,12 +1,12 @@
 //! View edits that are remembered for prefixes of conversations outside sessions.
 //!
-//! A client that resends its whole history on every request has no session here. What was once decided for a prefix
-//! of such a history is kept under a hash of that prefix, so that no prefix is summarised twice and the bytes that
-//! an upstream has cached stay as they were. This is a memory and not a log: what is not used gives way, and losing
-//! an entry costs a summary, never a message.
+//! A client that resends its whole history on every request has no session here. The edits for a prefix of
+//! such a history are stored under a hash of that prefix. So no prefix is summarised twice, and the bytes
+//! that an upstream has cached stay unchanged. This is a cache and not a log: unused entries are evicted, and
+//! a lost entry costs a summary, never a message.
 //!
-//! Beside the edits it keeps texts under keys of another scope: the answers that such a client goes on from by name.
-//! Losing one of those costs the client a request with all of its history.
+//! Beside the edits the cache keeps texts under keys of another scope: the answers from which such a client
+//! continues by name. A lost text costs the client a request with all of its history.
 
 pub mod conformance;
 mod limits;
@@ -26,8 +26,8 @@ use crate::StoreError;
 /// Remembers view edits. Object-safe; one instance serves all conversations of a process.
 ///
 /// A back-end passes [the conformance suite](conformance). It promises:
-/// - what was acknowledged is found by every later call, until it gives way;
-/// - the entry that was put or found last is the last to give way;
+/// - an acknowledged entry is found by every later call, until it is evicted;
+/// - the entry that was put or found last is evicted last;
 /// - there are never more entries, nor more bytes in them, than its [`PrefixCacheLimits`] say.
 #[async_trait]
 pub trait PrefixCache: Send + Sync {

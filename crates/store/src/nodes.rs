@@ -1,8 +1,9 @@
 //! Several processes on one store: the living nodes, the owner of a session, and the signals between nodes.
 //!
-//! A node is one process that has the store open. It holds a lease that it renews; the leases of the sessions that it
-//! has claimed live and die with it. A node that cannot renew in time stops writing by itself
-//! ([`NodeStatus::Fenced`]) before anybody else may take what it had, and comes back as a new node.
+//! A node is one process that has the store open. The node holds a lease that it renews. The leases of the
+//! sessions that the node has claimed end with the node's lease. A node that cannot renew in time stops
+//! writing by itself ([`NodeStatus::Fenced`]) before any other node may take its sessions. It comes back as a
+//! new node.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,10 +1,10 @@
-//! Whole sessions on their way from one store to another.
+//! Copies of whole sessions, from one store to another.
 //!
-//! A [`SessionCopy`] holds what is stored of a session, in its stored form: events keep their positions, times, formats
-//! and epochs, and their bodies are not decoded. Its [digest](SessionCopy::digest) is the same wherever it is read, so a
-//! copy proves itself ([`transfer_session`]).
+//! A [`SessionCopy`] holds a session in its stored form: events keep their positions, times, formats and
+//! epochs, and their bodies are not decoded. The [digest](SessionCopy::digest) of a copy is equal in every
+//! store, so a copy proves itself ([`carry`]).
 //!
-//! What is between nodes at one moment, leases and signals, is not carried.
+//! Leases and signals between nodes are not copied.
 
 use async_trait::async_trait;
 use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
@@ -144,11 +144,11 @@ pub trait SessionTransfer: Send + Sync {
     async fn import_memo(&self, entries: &[PrefixCacheEntryCopy]) -> Result<(), StoreError>;
 }
 
-/// Carries a session to another store, reads it there and compares. Answers with the digest of both.
+/// Copies a session to another store, reads the copy and compares. Returns the digest of both.
 ///
 /// # Errors
-/// Those of [`SessionTransfer::export`] and [`SessionTransfer::import`]; [`StoreError::Corrupt`] if what was read is not what was
-/// written.
+/// The errors of [`SessionTransfer::export`] and [`SessionTransfer::import`]; [`StoreError::Corrupt`] if the
+/// copy that was read back differs.
 pub async fn transfer_session(
     from: &dyn SessionTransfer,
     to: &dyn SessionTransfer,

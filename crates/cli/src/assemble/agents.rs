@@ -58,7 +58,7 @@ fn beside(main: &AgentConfig, name: &str, agent: &AgentConfig) -> AgentConfig {
 }
 
 async fn made(place: &CliEnvironment, config: &AgentConfig, asking: ToolApprovalMode) -> Outcome<Agent> {
-    // As of the main file: whoever says nothing of the model gets what is there.
+    // As in the main file: an agent that says nothing of its model gets the model that is found.
     let says_model = config.model != AgentConfig::default().model;
     let loaded = ResolvedConfig {
         config: config.clone(),

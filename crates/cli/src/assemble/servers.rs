@@ -29,7 +29,7 @@ pub(super) fn closed(workspace: Workspace, config: &AgentConfig, sandbox: &Arc<S
 /// Starts the servers and adds their tools.
 ///
 /// # Errors
-/// Those that are missing and needed.
+/// The errors of required servers that cannot be started.
 pub(super) async fn add(
     tools: &mut ToolSet,
     config: &AgentConfig,

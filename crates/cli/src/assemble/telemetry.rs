@@ -5,6 +5,8 @@ use longhaul::telemetry::Telemetry;
 
 use crate::failure::{CommandError, Outcome};
 
+/// Returns the configured telemetry, which sends nothing if no collector is named.
+///
 /// # Errors
 /// Usage, for a collector's address that cannot be used.
 #[cfg(feature = "telemetry")]
@@ -20,6 +22,8 @@ pub(crate) fn telemetry(config: &AgentConfig) -> Outcome<Telemetry> {
     Ok(telemetry.named(&config.name))
 }
 
+/// Returns telemetry that sends nothing, because this build cannot send.
+///
 /// # Errors
 /// Usage, if a collector is named: this build cannot send.
 #[cfg(not(feature = "telemetry"))]

@@ -1,8 +1,8 @@
 //! `longhaul acp`: the agent inside an editor that speaks the Agent Client Protocol.
 //!
-//! Standard input and output carry the protocol and nothing else. [`wire`] names its methods, [`editor`] answers
-//! them, [`workspace_runtimes`] has a runtime for each workspace, [`editor_session`] one session as the editor sees it, and [`updates`] what
-//! the editor is told of what happens there.
+//! Standard input and output carry the protocol and nothing else. [`wire`] names its methods, and [`editor`]
+//! answers them. [`workspace_runtimes`] has a runtime for each workspace, and [`editor_session`] one session
+//! as the editor sees it. [`updates`] translates the session's events for the editor.
 
 mod call;
 mod editor;

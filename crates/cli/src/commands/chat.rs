@@ -108,7 +108,7 @@ pub(crate) async fn run(args: ChatArgs, place: &CliEnvironment) -> Outcome {
             Ok(runtime) => runtime,
             Err(failure) => break leave(front, Err(failure)).await,
         };
-        // What the start had to say was said: from here on the screen is the conversation's.
+        // The messages of the start are printed. From here on the screen belongs to the conversation.
         if (interactive || place.terminal.messages) && !super::wants_log(&place) {
             log::silence_log();
         }
@@ -238,7 +238,7 @@ impl ChatContext<'_> {
     /// Sends a message, the first one as the session's title, too.
     async fn send(&mut self, text: &str) -> Outcome<longhaul::session::SendReceipt> {
         if std::mem::take(&mut self.untitled) {
-            // A title is a convenience: a session that is busy goes without.
+            // A title is a convenience: a busy session stays without one.
             let _ = self.session.rename(super::sessions::title_of(text)).await;
         }
         Ok(self.session.send(vec![Part::text(text)]).await?)

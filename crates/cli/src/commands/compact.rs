@@ -1,4 +1,4 @@
-//! `longhaul compact`: makes room now, or says what that would do.
+//! `longhaul compact`: makes room now, or describes the effect of doing so.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: CompactArgs, place: &CliEnvironment) -> Outcome {
 /// Compacts a session of a data folder that no other process has open. Returns the result in words.
 ///
 /// # Errors
-/// Why nothing was done.
+/// The reason that nothing was done.
 pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<String> {
     let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
     let (runtime, session) = if asks_a_model {
@@ -170,7 +170,7 @@ async fn compact(
             let survival = match session.newest_survival(&edit.id) {
                 Some(survival) => Some(survival),
                 None => {
-                    // It is done, whatever can be said of it.
+                    // The compaction is done, even if the log for its report cannot be read.
                     let log = runtime.log(session.id()).await.unwrap_or_default();
                     compaction::survival(&log, &edit.id)
                 }
@@ -436,7 +436,7 @@ fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
 fn afterwards(draft: &SummaryDraft) -> (u64, String) {
     let with_summary = draft.floor_tokens() + draft.limit_tokens();
     match draft.strategy() {
-        // What it leaves is up to the agent, but it must be under the trigger.
+        // The pruning agent decides what it leaves, but the result must be under the trigger.
         "pruning-agent" => (draft.trigger_tokens().min(draft.original_tokens()), " at most".to_owned()),
         "adaptive" => {
             let ledger = short(draft.ledger_tokens());

@@ -1,4 +1,4 @@
-//! `longhaul doctor`: what is here, and what would be used.
+//! `longhaul doctor`: the installation, the servers, and the model that would be used.
 
 mod hook;
 mod mcp;

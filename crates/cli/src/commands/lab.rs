@@ -58,7 +58,7 @@ async fn replay(args: &ReplayArgs, place: &CliEnvironment) -> Outcome {
 /// Returns the compression strategy of the agent file, if the file names one.
 fn configured(place: &CliEnvironment) -> Outcome<Option<ConfiguredStrategy>> {
     let loaded = match agent_file::load(place) {
-        // Nothing of it runs here, but its figures are of no use to anybody who does not use it.
+        // Nothing of the file runs here. But the figures are of no use to a person who does not use the file.
         Err(failure) if failure.is_untrusted() => {
             out::message(&format!("not used: {}\n", failure.message()));
             return Ok(None);

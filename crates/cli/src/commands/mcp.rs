@@ -1,7 +1,8 @@
-//! `longhaul mcp`: what the sessions of the data folder hold, as tools for any client of the Model Context Protocol.
+//! `longhaul mcp`: the contents of the data folder's sessions, as tools for any client of the Model Context
+//! Protocol.
 //!
-//! Standard input and output carry the protocol and nothing else. [`asked`] says which tools there are and reads their
-//! arguments, [`answer`] does what they ask for, [`history`] searches all sessions.
+//! Standard input and output carry the protocol and nothing else. [`asked`] lists the tools and reads their
+//! arguments, [`answer`] performs them, [`history`] searches all sessions.
 
 mod answer;
 mod asked;
@@ -27,12 +28,13 @@ pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     let served =
         served.map_err(|error| CommandError::new(format!("the client did not introduce itself: {error}")))?;
     let mut ended = std::pin::pin!(served.waiting());
-    // A call that its client gave up on ends all the same: what it changes is changed or is not, never half.
+    // A call runs to its end even if its client has given up: its change is then done or not done, never half
+    // done.
     let mut running = FuturesUnordered::new();
     loop {
         tokio::select! {
             Some(McpJob { asked, reply }) = jobs.recv() => running.push(async move {
-                // Nobody may wait any more.
+                // The client may have stopped waiting.
                 let _ = reply.send(answer::answer(place, asked).await);
             }),
             Some(()) = running.next(), if !running.is_empty() => {}

@@ -1,4 +1,5 @@
-//! `longhaul orders`: what the model is always shown; and what `/pin` and `/unpin` do.
+//! `longhaul orders`: the standing orders that the model is always shown, and the commands `/pin` and
+//! `/unpin`.
 
 use longhaul::session::Session;
 use longhaul_core::ids::OrderId;
@@ -42,7 +43,7 @@ impl OrderCommand {
     /// Reads what is typed behind `/unpin`.
     ///
     /// # Errors
-    /// How it is used.
+    /// The usage of the command.
     pub(in crate::commands) fn of_unpin(argument: Option<&str>) -> Result<Self, String> {
         let number = argument.and_then(|number| number.parse().ok());
         number
@@ -50,10 +51,10 @@ impl OrderCommand {
             .ok_or_else(|| "/unpin takes the number of an order; /pin lists them".to_owned())
     }
 
-    /// Does it and says what was done.
+    /// Performs the command, and describes the result.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// The reason that the command failed.
     pub(in crate::commands) async fn perform(self, session: &Session) -> Outcome<String> {
         let orders = session.orders().await?;
         match self {

@@ -34,7 +34,7 @@ pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
                 upkeep: None,
             });
         }
-        // Nobody of this version has it: it is brought up to date on the way.
+        // No process of this version has the folder, so it can be migrated on the way.
         Err(StoreError::Outdated(_)) => return data::open(place, max_blob_bytes).await,
         Err(error) => return Err(CommandError::from(error)),
     };
@@ -51,7 +51,7 @@ pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
 /// names one. An unreachable server of models or tools is no obstacle.
 ///
 /// # Errors
-/// As [`open`]; no session, or several, are meant.
+/// The errors of [`open`]. Also if no session, or several, are meant.
 pub(super) async fn session(place: &CliEnvironment, meant: &str) -> Outcome<(Runtime, SessionRecord)> {
     let loaded = agent_file::load(place)?;
     let data = open(place, loaded.config.blobs.max_bytes).await?;
@@ -62,7 +62,7 @@ pub(super) async fn session(place: &CliEnvironment, meant: &str) -> Outcome<(Run
 /// model.
 ///
 /// # Errors
-/// As [`data::open`]; no session, or several, are meant.
+/// The errors of [`data::open`]. Also if no session, or several, are meant.
 pub(super) async fn session_to_change(
     place: &CliEnvironment,
     meant: &str,
@@ -87,7 +87,7 @@ async fn with_agent(
         assemble::agent(place, &loaded.config, ToolApprovalMode::Nobody, McpFailurePolicy::Told).await?;
     let is_scripted = loaded.config.model.provider == ProviderKind::Scripted;
     if is_scripted && history.window().is_some() && assemble::declared(&loaded.config).window.is_none() {
-        // No server says it, and each script has its own: that of the newest call holds.
+        // A scripted model has no server that states its window. The window of the newest call counts.
         agent.limits.window = None;
     }
     Ok((Runtime::new(agent, data.store, data.blobs), record))
@@ -115,7 +115,7 @@ fn talk_to(place: &CliEnvironment, model: &mut ModelConfig, own: &ModelOrigin) {
 /// Opens the data folder for a command that needs no configuration.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 pub(super) async fn usual(place: &CliEnvironment) -> Outcome<DataStores> {
     open(place, AgentConfig::default().blobs.max_bytes).await
 }

@@ -49,7 +49,7 @@ pub(crate) async fn run(args: RecallArgs, place: &CliEnvironment) -> Outcome {
 /// Refuses what is meant as a handle and is none of this session's.
 ///
 /// # Errors
-/// Another form, the name of an edit, a place where nothing is stored.
+/// The text has another form, names an edit, or names a place where nothing is stored.
 pub(super) fn check(query: &str, history: &History, undo: &str) -> Outcome<()> {
     let words: Vec<&str> = words(query).collect();
     if words.is_empty() || !words.iter().all(|word| word.starts_with("lh:")) {
@@ -82,7 +82,7 @@ pub(super) fn check(query: &str, history: &History, undo: &str) -> Outcome<()> {
 /// it returns the passages that match best, at most `limit`.
 ///
 /// # Errors
-/// There is none.
+/// There is no such original.
 pub(super) async fn recall(
     source: &RecallSource,
     blobs: &BlobStore,

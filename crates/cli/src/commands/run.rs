@@ -1,7 +1,7 @@
 //! `longhaul run`: one task, one answer.
 //!
-//! The answer goes to standard output and how it came about to standard error; where a person reads standard
-//! output, everything goes there as it happens.
+//! The answer is printed to standard output, and the events to standard error. If a person reads standard
+//! output, everything is printed there as it happens.
 
 use std::io;
 use std::process::ExitCode;
@@ -84,7 +84,7 @@ async fn in_session(
     let settled = follow(&session, watch, &mut show, interrupts).await?;
     match settled {
         None => {
-            // Who interrupts wants to leave: a session that is still busy is not waited for.
+            // A person who interrupts wants to leave, so a session that is still busy is not waited for.
             let _ = tokio::time::timeout(LEAVE_AFTER, show.answer(&session)).await;
             Ok(ExitCode::from(CANCELLED))
         }

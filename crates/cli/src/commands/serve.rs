@@ -69,7 +69,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
         Some(db) => {
             let listener = listen(place, &args, addr).await?;
             let near = reachable(listener.local_addr()?).to_string();
-            // Its settings and its token are there: one node has them.
+            // The folder has the node's settings and token, which one node at a time may use.
             hold = Some(data::hold(place).await?);
             let token = token(&token_path, place)?;
             let token_digest = Some(token.digest());
@@ -151,7 +151,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     tokio::select! {
         ended = &mut served => ended?,
         _ = is_asked => {
-            // Whoever starts another one waits for this one.
+            // A second `serve` waits for this one to end.
             if let Ok(told) = &mut told
                 && let Err(error) = told.ends()
             {
@@ -176,7 +176,7 @@ fn assumed(model: &str) -> String {
 /// Waits for the end: a signal and then no running work, enough time, or a second signal.
 async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::Sender<()>) {
     interrupts.next().await;
-    // Nobody listens any more if the server failed meanwhile.
+    // The receiver is gone if the server failed meanwhile.
     let _ = asked.send(());
     let drained = app.drain(DRAINING);
     tokio::pin!(drained);
@@ -276,7 +276,8 @@ async fn listen(place: &CliEnvironment, args: &ServeArgs, addr: SocketAddr) -> O
     }
 }
 
-/// Listens; a server that was waited for may close its connections a moment after its data folder.
+/// Listens. Tries again for a moment: a server that has just ended may close its connections after its data
+/// folder.
 async fn bound(addr: SocketAddr) -> io::Result<TcpListener> {
     let until = Instant::now() + SOON;
     loop {

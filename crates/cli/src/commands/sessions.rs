@@ -233,7 +233,7 @@ async fn export_to(
     Ok(())
 }
 
-/// Writes a session and says how many of its stored contents were not there.
+/// Writes a session. Returns the number of its stored contents that are missing.
 pub(super) async fn export(
     record: &SessionRecord,
     events: &[Event],

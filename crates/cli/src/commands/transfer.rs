@@ -120,10 +120,10 @@ pub(crate) async fn migrate(args: MigrateArgs, place: &CliEnvironment) -> Outcom
     if args.from.is_some() {
         check_folder(args.blobs.as_deref())?;
     }
-    // For itself, until all is there: nobody says anything meanwhile that would stay behind.
+    // The source is held exclusively until everything is copied: later messages would be left behind.
     let from = depot(place, from, args.blobs.as_deref(), EndpointAccess::Write).await?;
     let carried = migrated(&from, place, to, args.blobs.as_deref()).await;
-    // Whatever became of it: a node that does not leave counts for as long as its lease.
+    // Closed in any case: a node that does not leave counts until its lease ends.
     from.store.close().await;
     print_report(&carried?)
 }

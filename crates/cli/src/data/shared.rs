@@ -43,7 +43,7 @@ pub(crate) async fn open(
 /// Opens the store, and its transfer of whole sessions.
 ///
 /// # Errors
-/// As [`open`].
+/// The errors of [`open`].
 #[cfg(feature = "postgres")]
 pub(crate) async fn open_whole(
     place: &CliEnvironment,
@@ -83,6 +83,8 @@ pub(crate) async fn open_whole(
     Ok((data, store))
 }
 
+/// Refuses the database: this build has no PostgreSQL.
+///
 /// # Errors
 /// Always.
 #[cfg(not(feature = "postgres"))]
@@ -94,6 +96,8 @@ pub(crate) async fn open(
     open_whole(place, shared, max_blob_bytes).await.map(|(data, _)| data)
 }
 
+/// Refuses the database and its transfer: this build has no PostgreSQL.
+///
 /// # Errors
 /// Always.
 #[cfg(not(feature = "postgres"))]
@@ -113,7 +117,7 @@ async fn blobs(place: &CliEnvironment, shared: &SharedStoreConfig, max_bytes: u6
     use object_store::{BackoffConfig, RetryConfig};
 
     let Some(named) = &shared.blobs else {
-        // Whoever only carries sessions is no node.
+        // A mere transfer of sessions does not join the nodes.
         if shared.address.is_some() {
             tracing::warn!(
                 "blobs are kept in this machine's data folder: a session with images or long outputs cannot go on at \
@@ -135,7 +139,7 @@ async fn blobs(place: &CliEnvironment, shared: &SharedStoreConfig, max_bytes: u6
     if bucket.is_empty() {
         return Err(CommandError::usage(format!("--blobs {named} names no bucket: s3://BUCKET/PREFIX")));
     }
-    // Whoever waits for an answer waits for the bucket: not for the three minutes that are usual.
+    // A caller waits for the bucket, so the usual three minutes of retries are too long.
     let retry =
         RetryConfig { backoff: BackoffConfig::default(), max_retries: 6, retry_timeout: BUCKET_PATIENCE };
     let objects = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build();

@@ -39,7 +39,7 @@ impl SampleFolder {
     /// Makes the folder below `scratch`.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub(super) fn make(scratch: &Path) -> io::Result<Self> {
         let folder = Self(scratch.join(format!("longhaul-demo-{}", Uuid::now_v7())).join("lighthouse"));
         std::fs::create_dir_all(&folder.0)?;

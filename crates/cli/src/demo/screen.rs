@@ -95,7 +95,7 @@ impl DemoPrinter {
                 let cells = out::width().saturating_sub(BESIDE).clamp(8, BAR);
                 self.row(&format!("       {}", meter.line(cells, self.style)));
             }
-            // The demo says it with figures; its model never keeps anybody waiting.
+            // The demo prints figures instead, and its model never keeps anybody waiting.
             Some(UiEvent::Restored { .. } | UiEvent::Compacting { .. }) | None => {}
             Some(mut happening) => {
                 undo_check::complete(session, &mut happening).await;

@@ -1,5 +1,4 @@
-//! The scripted model. It has a list of things to do and no memory: what it says about files it takes from the
-//! request it is given.
+//! The scripted model. It has a script and no memory: its remarks on files come from the request alone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

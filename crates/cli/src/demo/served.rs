@@ -1,6 +1,6 @@
-//! The demo's model behind the server. It reads the folder's files a few at a time, whatever it is asked, and keeps
-//! nothing but how far it has come with what it was asked last: what it has read it sees in its request, so that one
-//! model serves all sessions.
+//! The demo's model behind the server. It reads the folder's files a few at a time, whatever a person asks.
+//! Its only memory is the step count of recent turns; it finds the files read in its request. So one model
+//! serves all sessions.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -63,7 +63,7 @@ impl MarkdownFormatter {
         } else if let Some(mark) = fence(&line) {
             match &self.fence {
                 Some(open) if !mark.starts_with(open.as_str()) => code(&line, out),
-                // The fence itself is not shown, nor is its line.
+                // Neither the fence nor its line is shown.
                 Some(_) => return self.fence = None,
                 None => return self.fence = Some(mark),
             }
@@ -100,7 +100,7 @@ impl MarkdownFormatter {
         self.words(held, false, out);
     }
 
-    /// Gives on what a line begins with; what is left are words.
+    /// Emits the mark at the beginning of a line, and returns the rest, which is words.
     fn opened(&mut self, line: &str, out: &mut Vec<MarkdownSpan>) -> String {
         let begun = line.trim_start();
         let indent = line.len() - begun.len();
@@ -147,7 +147,7 @@ impl MarkdownFormatter {
                     rest = &rest[length..];
                 }
                 InlineMark::None => {
-                    // What is no mark is none as a whole.
+                    // A run of marks that is no mark is plain text as a whole.
                     let run = rest.len() - rest.trim_start_matches(c).len();
                     let length = if matches!(c, '*' | '_' | '`') { run } else { c.len_utf8() };
                     plain.push_str(&rest[..length]);
@@ -202,7 +202,7 @@ fn marked(rest: &str, before: Option<char>, is_whole: bool) -> InlineMark {
         return InlineMark::None;
     };
     let is_code = c == '`';
-    // Within a word it is none: `2**10`, `snake_case`.
+    // Within a word a mark is plain text: `2**10`, `snake_case`.
     if !is_code && before.is_some_and(char::is_alphanumeric) {
         return InlineMark::None;
     }

@@ -60,7 +60,7 @@ impl ContextMeterBar {
     fn bar(&self, cells: usize) -> String {
         let cell = |tokens: u64| ((tokens as f64 / self.window as f64) * cells as f64).round() as usize;
         let reported = cell(self.total - self.estimated);
-        // What there is shows, however little.
+        // The least use fills one cell, so that it can be seen.
         let filled = cell(self.total).max(usize::from(self.total > 0));
         let reserve = cell(self.usable).min(cells.saturating_sub(1));
         let trigger = cell(self.trigger).min(reserve);

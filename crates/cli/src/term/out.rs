@@ -15,7 +15,7 @@ const USUAL: usize = 80;
 /// Writes data.
 ///
 /// # Errors
-/// The system's, above all that the reader has left.
+/// The errors of the stream, above all that the reader has left.
 pub(crate) fn data(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -25,7 +25,7 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
 /// Writes a line of data.
 ///
 /// # Errors
-/// As [`data`].
+/// The errors of [`data`].
 pub(crate) fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -41,7 +41,7 @@ pub(crate) fn message(text: &str) {
 /// Writes rows for people: at a terminal none breaks within a word.
 ///
 /// # Errors
-/// As [`data`].
+/// The errors of [`data`].
 pub(crate) fn rows(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() { data(&fitting(text, width())) } else { data(text) }
 }

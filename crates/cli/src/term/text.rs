@@ -1,5 +1,5 @@
-//! Text of models, tools and files on its way to a terminal: what would move the cursor, change colours or
-//! turn the reading direction is taken out.
+//! Prepares text of models, tools and files for a terminal. Control sequences that move the cursor, change
+//! colours or turn the reading direction are removed.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

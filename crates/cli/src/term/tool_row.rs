@@ -174,7 +174,7 @@ fn plain(ended: &ToolResultInfo) -> String {
     }
     let mut lines = ended.text.trim_end().lines();
     let first = lines.next().unwrap_or_default();
-    // `Wrote notes.md (120 bytes, 4 lines).`: what stands in brackets is the outcome.
+    // `Wrote notes.md (120 bytes, 4 lines).`: the text in brackets is the outcome.
     let inner = first.rsplit_once('(').and_then(|(_, rest)| rest.strip_suffix(").")).unwrap_or_default();
     match (lines.next(), ended.media, inner) {
         (_, media, _) if media > 0 => "picture".to_owned(),

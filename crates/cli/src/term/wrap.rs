@@ -117,7 +117,7 @@ impl WordWrapper {
         if self.has_word && used + self.spaces + needed > self.width {
             self.break_line(out);
         }
-        // Only what stands between two words of an ink is written with it.
+        // Only spaces between two words of one style are written in that style.
         let next = word.first().map(|(_, ink)| *ink).unwrap_or_default();
         let between = if next == self.ink { next } else { TextStyle::default() };
         for _ in 0..std::mem::take(&mut self.spaces) {

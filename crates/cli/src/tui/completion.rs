@@ -21,7 +21,7 @@ impl SlashCommandHelp {
     }
 }
 
-/// The commands that begin with what is typed, and the one that is meant.
+/// The commands that begin with the typed text, and the selected one.
 #[derive(Debug, Default)]
 pub(crate) struct CommandCompletion {
     commands: Vec<SlashCommandHelp>,

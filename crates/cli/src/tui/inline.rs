@@ -1,8 +1,8 @@
 //! A ratatui backend whose screen is the live rows below the scrollback.
 //!
-//! It moves the cursor relative to where it is and never asks the terminal for a position: neither a scroll nor
-//! what others have printed above can move its rows from under it. Rows are written without the blanks at their
-//! ends, so that what is copied is what is read.
+//! The backend moves the cursor relative to its place and never asks the terminal for a position. So neither
+//! a scroll nor other output above can disturb its rows. Rows are written without the blanks at their ends,
+//! so that copied text equals displayed text.
 
 use std::io::{self, Write};
 
@@ -108,7 +108,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
     /// Takes the live rows away; the cursor is where they began.
     ///
     /// # Errors
-    /// The terminal's.
+    /// The errors of the terminal.
     pub(crate) fn erase(&mut self) -> io::Result<()> {
         let mut frame = String::new();
         self.go_home(&mut frame);
@@ -158,7 +158,8 @@ impl<W: TerminalWrite> InlineBackend<W> {
         self.go(Position::new(0, y), frame);
         let (text, columns) = self.row(y);
         if let Some(drawn) = self.drawn.get_mut(usize::from(y)) {
-            // The whole row: some terminals count what was cleared at the end of one as part of it.
+            // The whole row is cleared: some terminals count blanks that were cleared at the end of a row as
+            // part of it.
             if std::mem::replace(drawn, columns) > columns {
                 frame.push_str("\u{1b}[2K");
             }
@@ -212,7 +213,7 @@ impl<W: TerminalWrite> Backend for InlineBackend<W> {
             if let Some(wanted) = self.wanted.cell_mut((x, y)) {
                 wanted.clone_from(cell);
             }
-            // Nobody is told of the cells below a wide character.
+            // The terminal gets nothing for the cells behind a wide character.
             for x in x + 1..x + columns(cell.symbol()) {
                 if let Some(below) = self.wanted.cell_mut((x, y)) {
                     below.reset();
@@ -283,7 +284,8 @@ impl<W: TerminalWrite> Backend for InlineBackend<W> {
             frame.push_str("\u{1b}[?25h");
         }
         frame.push_str(END);
-        // It may have set its rows anew just now. Until that is [said](Self::set_columns), nobody knows where they are.
+        // The terminal may have rearranged its rows just now. Until `set_columns` is called, their
+        // places are unknown.
         if self.out.columns() != self.size.width {
             (self.at, self.drawn) = before;
             self.is_lost = true;

@@ -1,4 +1,5 @@
-//! A text set into rows between words, each row a stretch of its bytes: what is typed is shown and moved in so.
+//! Sets a text into rows that break between words, each row a range of its bytes. The input is shown and
+//! navigated by these rows.
 
 use std::borrow::Cow;
 use std::ops::Range;

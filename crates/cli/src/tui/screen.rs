@@ -95,7 +95,7 @@ impl TerminalScreen {
     /// Takes the terminal over.
     ///
     /// # Errors
-    /// The terminal's.
+    /// The errors of the terminal.
     pub(crate) fn open(manners: TerminalProfile) -> Outcome<Self> {
         let inline = InlineBackend::new(FrameStdout, columns(), manners.glyphs, manners.reflows);
         let terminal = Terminal::new(inline).map_err(unusable)?;
@@ -118,7 +118,7 @@ impl TerminalScreen {
     /// Puts finished rows above and draws the live ones.
     ///
     /// # Errors
-    /// The terminal's.
+    /// The errors of the terminal.
     pub(crate) fn draw(&mut self, finished: &str, view: &LiveRows) -> io::Result<()> {
         let inline = self.terminal.backend_mut();
         inline.insert(finished);
@@ -142,7 +142,7 @@ impl TerminalScreen {
     /// Suspends to the shell, until the shell resumes this process.
     ///
     /// # Errors
-    /// The terminal's.
+    /// The errors of the terminal.
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.terminal.backend_mut().erase()?;
         give_back();

@@ -56,7 +56,7 @@ impl UiState {
     pub(crate) fn view(&self, now: Millis) -> LiveRows {
         let (input, cursor) = self.input();
         let help = self.help(now);
-        // The meter, the input and its help stand; what is above gets the rest.
+        // The meter, the input and its help have fixed places. The rows above get the rest.
         let room = self.rows.saturating_sub(1 + input.len() + help.len());
         let mut lines = self.tail();
         lines.extend(self.running(now));

@@ -58,7 +58,7 @@ fn read_words(line: &str, found: &mut BTreeSet<VerbatimItem>) {
         let word = word.trim_end_matches(['.', ':', '-', '+', '/', '#', '$']);
         if let Some(number) = number_before.filter(|_| is_unit(raw)) {
             let text = [number, " ", raw].concat();
-            // Only as it stands on the line: what was split may have stood further apart.
+            // The text must be on the line unchanged: its words may have been further apart there.
             if line.contains(&text) {
                 found.insert(VerbatimItem { text, class: "numbers" });
             }

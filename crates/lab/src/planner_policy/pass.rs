@@ -181,7 +181,7 @@ fn commit(log: &mut PolicyLog, edit: ViewEdit, passed: &mut WindowPassResult) {
         after_tokens: edit.compressed_tokens,
         why: edit.why.clone(),
     });
-    // An extract stands in for a summary that is on its way.
+    // The extract is a fallback for a summary that is being written.
     let id = edit.id.clone();
     let coming = log.ahead.take().filter(|ahead| {
         !ahead.void && ahead.stand_in.is_none() && !ahead.is_ready(log) && ahead.draft.became(&edit)

@@ -1,8 +1,8 @@
 //! Price tables: one model each for the ways in which prompt caches are charged.
 //!
-//! What matters for a comparison is what reading (`r`) and writing (`w`) the cache cost in parts of uncached input, what
-//! output costs, and from how many tokens on a prefix is cached. The absolute prices are those of the day that each table
-//! names and change often.
+//! A comparison depends on the cost of reading (`r`) and writing (`w`) the cache in parts of uncached input,
+//! on the cost of output, and on the least number of tokens that a cached prefix has. The absolute prices are
+//! those of the day that each table names and change often.
 
 use longhaul_core::ids::Millis;
 

@@ -32,7 +32,8 @@ impl PromptCacheModel {
         !self.held.is_empty() && self.life_ms > 0 && age <= self.life_ms
     }
 
-    /// Sends a request: how many tokens of it are read from the cache, which holds all of it afterwards.
+    /// Sends a request. Returns the number of its tokens that are read from the cache, which holds all of it
+    /// afterwards.
     pub fn send(&mut self, request: &[(u64, u64)], at: Option<Millis>) -> u64 {
         let warm = self.is_warm(at);
         let same = self.held.iter().zip(request).take_while(|(held, sent)| held == sent);

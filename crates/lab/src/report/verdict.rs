@@ -52,6 +52,8 @@ impl RivalStanding {
     pub fn of(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> Self {
         let sees = compare_in_view(&ours.needs, &theirs.needs);
         let costs = compare_costs(ours.cost, theirs.cost);
+        // The order matters. Own overflows void every win. Overflows of the peer only explain a comparison
+        // that is not won.
         match (costs, sees) {
             _ if ours.overflows > theirs.overflows => Self::DoesNotFit,
             (Ordering::Less, Ordering::Equal | Ordering::Greater) => Self::Ahead,

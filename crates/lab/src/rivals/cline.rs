@@ -25,8 +25,8 @@ const CHARS_PER_TOKEN: u64 = 3;
 /// cline: at 81 % of the window, by a generous estimate of the whole request, all but the newest 20,000 tokens and the
 /// current turn go into a summary.
 ///
-/// What is kept is never more than its target, so it follows small windows; a turn that is larger than the window is kept
-/// whole and overflows.
+/// The kept part never exceeds its target, so the policy follows small windows. A turn that is larger than
+/// the window is kept whole and overflows.
 #[derive(Default)]
 pub struct ClinePolicy {
     thread: RivalView,

@@ -41,7 +41,7 @@ pub(super) enum RivalItemOrigin {
 }
 
 impl RivalView {
-    /// Takes in the entries up to `next`. `shorten` says what stays of a tool result that is too long.
+    /// Adds the entries up to `next`. `shorten` returns the shorter text of a tool result that is too long.
     pub(super) fn take(
         &mut self,
         recording: &SessionRecording,

@@ -115,7 +115,8 @@ impl ScoreReport {
         Ok(board)
     }
 
-    /// Takes what replays of recorded sessions gave: what survived, what it cost, how long the agent would have waited.
+    /// Adds the outcomes of replays of recorded sessions: retained facts, cost, and the modelled waiting
+    /// time.
     pub fn add_outcomes(&mut self, outcomes: &[ReplayOutcome]) {
         for outcome in outcomes {
             let case = format!("{} · {} · {} tokens", outcome.recording, outcome.policy, outcome.window);

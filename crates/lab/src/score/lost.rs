@@ -79,7 +79,7 @@ pub fn measure(
     let said: Vec<String> = lost.messages.iter().map(|turn| normalised(&turn.text)).collect();
     let mut index = SearchIndex::default();
     lost.messages.iter().for_each(|turn| _ = index.add(&turn.text));
-    // What is shown in full weighs less, as in a session.
+    // A message that is shown in full weighs less, as in a session.
     let is_shown: Vec<bool> = said.iter().map(|text| view.contains(text)).collect();
     let mut score = LostInCompactionScore {
         compactions: chat.compactions(),

@@ -88,7 +88,7 @@ impl PostgresOperation for PostgresEnqueue {
         _again: bool,
     ) -> Result<(EnqueueReceipt, i64), PostgresOperationError> {
         let mut all = db.begin().await?;
-        // The lock comes first, so that what follows sees all messages that came before.
+        // The lock comes first, so that the later statements see all earlier messages.
         let no = sqlx::query_scalar!(
             "UPDATE session SET mail = mail + 1 WHERE id = $1 RETURNING no",
             &*text_to_db(self.session.as_str())
@@ -209,7 +209,7 @@ impl PostgresOperation for PostgresQueueRemoval {
         )
         .execute(&mut *db)
         .await?;
-        // All that this call has removed, also when its answer was lost before.
+        // Includes messages that an earlier attempt of this call removed, if its answer was lost.
         let ids = sqlx::query_scalar!(
             "SELECT queue_id FROM inbox WHERE session_no = $1 AND ended_by = $2 ORDER BY inbox.no",
             no,

@@ -72,7 +72,7 @@ impl PostgresLeaseClaim {
                     let address = session.address.map(text_from_db);
                     StoreError::Elsewhere { session: self.id.clone(), address }
                 }
-                // Nobody has it, and yet it was not given: this node's own lease has run out.
+                // The session is free, and yet the claim failed: this node's own lease has run out.
                 _ => StoreError::Fenced(self.id.clone()),
             },
         })

@@ -256,7 +256,7 @@ impl PostgresOperation for PostgresNextLeaseEndQuery {
         )
         .fetch_one(db)
         .await?;
-        // One that has ended meanwhile ends now.
+        // A lease that has ended meanwhile ends now.
         Ok(left.map(|left| Duration::try_from_secs_f64(left).unwrap_or_default()))
     }
 }

@@ -56,7 +56,7 @@ impl PostgresOperation for PostgresRequestBegin {
             if let Some(first) = self.insert(&mut *db).await? {
                 return Ok(first);
             }
-            // It came, or the session went, in between.
+            // Between the two statements the request arrived, or the session was deleted.
         }
     }
 }

@@ -117,7 +117,7 @@ impl PostgresOperation for PostgresSessionDeletion {
 
     async fn run_once(&self, db: &mut PgConnection, again: bool) -> Result<(), PostgresOperationError> {
         let mut all = db.begin().await?;
-        // First the lock, then a statement of its own, so that it sees what was appended until then.
+        // The lock comes first. The next statement then sees everything that was appended before it.
         let held = sqlx::query_scalar!(
             r#"SELECT EXISTS (
                    SELECT FROM node WHERE boot_id = session.owner AND lease_until > clock_timestamp()

@@ -96,7 +96,8 @@ impl PostgresLeasedWrite for PostgresSignalsTake {
         place: &PostgresWriteContext,
         _again: bool,
     ) -> Result<Vec<SessionSignal>, PostgresOperationError> {
-        // What an earlier write took was answered, and is dropped; or its answer was lost, and it is taken again.
+        // Signals that an earlier write took are dropped if that write was answered. If its answer was lost,
+        // they are taken again.
         let held = sqlx::query_scalar!(
             r#"WITH held AS (
                    UPDATE session SET writes = $5

@@ -24,7 +24,7 @@ impl PostgresOperation for PostgresReferencedBlobsQuery {
         _again: bool,
     ) -> Result<ReferencedBlobs, PostgresOperationError> {
         let mut named = ReferencedBlobs::default();
-        // First: what is taken in between is named by a log then.
+        // The queue is read before the logs: a message that is taken in between is then in a log.
         for body in sqlx::query_scalar!("SELECT body FROM inbox WHERE state = 0").fetch_all(&mut *db).await? {
             let (parts, _) = decode_queued(&body)
                 .map_err(|error| StoreError::Corrupt(format!("a queued message: {error}")))?;
@@ -87,7 +87,7 @@ impl PostgresOperation for PostgresIdleSessionDeletion {
         _again: bool,
     ) -> Result<Option<i64>, PostgresOperationError> {
         let mut all = db.begin().await?;
-        // First the lock, then a statement of its own, so that it sees what was said until then.
+        // The lock comes first. The next statement then sees everything that was written before it.
         let no = sqlx::query_scalar!(
             "SELECT no FROM session WHERE id = $1 FOR UPDATE",
             &*text_to_db(self.id.as_str())

@@ -15,11 +15,12 @@ use crate::key::{event_id, to_db};
 /// Events in one `INSERT`, at most (six parameters each).
 const INSERT_ROWS: usize = 64;
 
-/// The requests of one transaction write here. Events, the session rows they change and pieces of answers are gathered;
-/// everything else is written at once, through [`SqliteWriteBatch::db`].
+/// The batch to which the requests of one transaction write. Events, the session rows they change and pieces
+/// of answers are gathered. Everything else is written at once, through [`SqliteWriteBatch::db`].
 ///
-/// The connection has a thread of its own, and a call to it costs as much as the statement it carries. What is
-/// gathered is therefore written together with `BEGIN` and `COMMIT`: a transaction that only appends is one call.
+/// The connection has a thread of its own, and a call to that thread costs as much as its statement. Gathered
+/// rows are therefore written together with `BEGIN` and `COMMIT`: a transaction that only appends is one
+/// call.
 pub(crate) struct SqliteWriteBatch<'w> {
     connection: &'w mut SqliteConnection,
     begun: bool,

@@ -1,8 +1,9 @@
 //! Pieces of streaming answers.
 //!
-//! The table is a log without an index: pieces of all sessions lie in the order in which they came, so that one commit
-//! writes a few full pages. What an index would tell, [`SqliteChunkCounts`] knows. A settled step gets a marker; its pieces are
-//! deleted later with those of others, so that a page is rewritten once and not for each step that has a piece in it.
+//! The table is a log without an index: pieces of all sessions lie in the order of their arrival, so that one
+//! commit writes a few full pages. [`SqliteChunkCounts`] knows the facts that an index would have. A settled
+//! step gets a marker. Its pieces are deleted later together with those of others, so that a page is
+//! rewritten once, and not for each step with a piece in it.
 
 use std::collections::BTreeMap;
 

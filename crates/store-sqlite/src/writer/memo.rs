@@ -97,7 +97,7 @@ pub(super) async fn insert(
 /// Keys for `json_each`, in order.
 ///
 /// # Errors
-/// Never, as far as is known.
+/// None that is known: hexadecimal texts always serialise.
 pub(crate) fn keys_to_db(keys: &[PrefixCacheKey]) -> Result<String, serde_json::Error> {
     let names: Vec<String> = keys.iter().map(PrefixCacheKey::to_hex).collect();
     serde_json::to_string(&names)

@@ -33,7 +33,7 @@ impl SqliteWriteOperation for SqliteRequestBegin {
             let since = from_db(known.since_seq);
             return Ok(IdempotentRequest { what: known.what, since, repeated: true, answer: known.answer });
         }
-        // What the same transaction appends before has come before.
+        // Events that the same transaction appends earlier must count in the request's position.
         batch.flush().await?;
         let at = to_db(*at);
         let since = sqlx::query_scalar!(

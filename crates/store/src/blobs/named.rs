@@ -20,7 +20,7 @@ pub fn blob_refs(event: &EventBody) -> Vec<&BlobRef> {
 }
 
 fn collect<'e>(event: &'e EventBody, named: &mut Vec<&'e BlobRef>) {
-    // Every kind is listed: a new one must be looked at here, or its blobs cannot be read.
+    // Every kind is listed, so that a new kind does not compile until somebody has looked for its blobs.
     match event {
         EventBody::MessagesTaken { message, .. }
         | EventBody::NoteAdded { message, .. }

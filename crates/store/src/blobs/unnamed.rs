@@ -1,10 +1,11 @@
 //! Removes blobs that no event names, in two steps, each after a day: a blob is first set aside, then
 //! removed. A blob that is set aside can still be read, and returns to its place if an event names it.
 //!
-//! One step would not do where several processes share the blobs. Who stores content that is there already is told
-//! that it is, and names it a moment later; an object store cannot delete "unless somebody has touched it since", so a
-//! sweep that looked before and deletes after would leave a name without content. What is only set aside costs nothing
-//! then: it is found where it is, and the next sweep, which sees the name, brings it back.
+//! One step is not enough if several processes share the blobs. A process that stores content which is there
+//! already names it only a moment later. An object store cannot delete "unless somebody has touched it
+//! since". So a sweep that looks first and deletes afterwards would leave a name without content. A blob that
+//! is only set aside does no harm: it is found in its new place, and the next sweep, which sees the name,
+//! brings it back.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -72,9 +73,9 @@ impl<S: AsRef<str>> FromIterator<S> for ReferencedBlobs {
 }
 
 impl BlobStore {
-    /// Sets aside what is not in `named` and was not touched since [`UNTOUCHED`] before `now`, removes what has been
-    /// aside for as long, and brings back what is named again. Others may store and read meanwhile, and other
-    /// processes sweep. `named` may be older than what is stored now.
+    /// Sets aside blobs that are not in `named` and were not touched since [`UNTOUCHED`] before `now`.
+    /// Removes blobs that have been aside for as long, and brings back those that are named again. Meanwhile
+    /// others may store and read, and other processes may sweep. `named` may be older than the newest blobs.
     ///
     /// # Errors
     /// [`BlobError::Storage`]; what was not removed does no harm.
@@ -85,7 +86,7 @@ impl BlobStore {
     ) -> Result<BlobSweepReport, BlobError> {
         let oldest = seconds(now.checked_sub(UNTOUCHED).unwrap_or(SystemTime::UNIX_EPOCH));
         let mut swept = BlobSweepReport::default();
-        // First: what is set aside below stays for a day.
+        // Before the loop below, so that blobs which it sets aside stay for a day.
         for object in self.all(ASIDE).await? {
             let Some(hash) = object.location.filename() else { continue };
             if named.has(hash) {

@@ -1,5 +1,5 @@
-//! Any store and the store in memory give the same answers, whatever is asked of them: what can be asked, and what is
-//! compared. Which questions come is the tests' own choice.
+//! Compares a store with the store in memory: both must give the same answers to the same operations. The
+//! tests choose the operations.
 
 use std::collections::HashMap;
 use std::mem::Discriminant;

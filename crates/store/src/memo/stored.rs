@@ -33,10 +33,10 @@ pub trait PrefixCacheRows: Send + Sync {
     ) -> Result<(), StoreError>;
 }
 
-/// A memo that lives in a store, and as long as that: once it is closed, everything fails.
+/// A prefix cache in a store. Once the store is closed, every call fails.
 ///
-/// What was found last is the last to give way, as far as that was noted: it is with what is put. A crash may lose the
-/// newest of these notes, never an entry.
+/// Entries that were found last are evicted last, as far as their use was noted. Uses are noted together with
+/// the next put. A crash may lose the newest of these notes, never an entry.
 #[derive(Debug)]
 pub struct DatabasePrefixCache<S> {
     store: Arc<S>,

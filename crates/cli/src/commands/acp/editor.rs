@@ -79,7 +79,7 @@ impl EditorConnection {
     /// Begins a new session in a workspace.
     ///
     /// # Errors
-    /// Why there can be none, in words.
+    /// The reason that there can be no session, in words.
     pub(super) async fn begin(
         &self,
         cwd: PathBuf,
@@ -99,7 +99,7 @@ impl EditorConnection {
     /// Opens an earlier session. The whole conversation is sent to `to`.
     ///
     /// # Errors
-    /// There is none; it cannot be opened there.
+    /// There is no such session, or it cannot be opened in that folder.
     pub(super) async fn open(
         &self,
         wanted: OpenSessionRequest,
@@ -111,7 +111,7 @@ impl EditorConnection {
             StoreError::NotFound(_) => not_found(id.as_str()),
             error => internal(error.to_string()),
         })?;
-        // Whoever had it open here sees no more of it: it is theirs who opened it last.
+        // The session now belongs to the newest opener, and an earlier one gets no more updates.
         self.let_go(id.as_str()).await;
         let session = room.runtime.open(&id).await.map_err(|error| refused(id.as_str(), &error))?;
         self.rooms.record_session_folder(&id, &room.folder);
@@ -154,7 +154,7 @@ impl EditorConnection {
     /// Returns the sessions that any editor ever opened, in one folder or in all.
     ///
     /// # Errors
-    /// The data folder cannot be used; the cursor is none of ours.
+    /// The data folder cannot be used, or the cursor is not one of ours.
     pub(super) async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
         let from: usize = match &request.cursor {
             Some(cursor) => cursor.parse().map_err(|_| invalid("the cursor is none of this agent's"))?,
@@ -162,7 +162,7 @@ impl EditorConnection {
         };
         let all = self.rooms.sessions().await.map_err(|failure| failed(&failure))?;
         let is_meant = |folder: &PathBuf| request.cwd.as_ref().is_none_or(|cwd| cwd == folder);
-        // One in which nothing was said is none yet.
+        // A session without a message does not count yet.
         let meant = all.into_iter().filter(|(record, folder)| is_meant(folder) && record.title.is_some());
         let mut page: Vec<_> = meant.skip(from).take(PAGE + 1).collect();
         let next = (page.len() > PAGE).then(|| (from + PAGE).to_string());
@@ -188,7 +188,7 @@ impl EditorConnection {
     /// Deletes a session for good.
     ///
     /// # Errors
-    /// There is none, or it is open elsewhere.
+    /// There is no such session, or it is open elsewhere.
     pub(super) async fn delete(&self, id: &SessionId) -> Result<(), Error> {
         let own = OwnId::new(&*id.0);
         let open = self.talks().remove(&*id.0);

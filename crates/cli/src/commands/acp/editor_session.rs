@@ -107,7 +107,7 @@ impl EditorSession {
     /// Runs one turn, from a prompt to the answer, and returns the reason of its end.
     ///
     /// # Errors
-    /// What was wrong with the prompt, or with the run.
+    /// The fault of the prompt, or the error of the run.
     pub(super) async fn prompt(
         &self,
         to: &Connection,

@@ -53,7 +53,7 @@ impl SessionFolderIndex {
         self.known.insert(session_id.clone(), cwd.to_owned());
         let line = serde_json::to_string(&SessionFolderRecord { session_id, cwd: cwd.to_owned() })?;
         let mut file = OpenOptions::new().create(true).append(true).open(&self.file)?;
-        // In one piece; behind what a process that was killed left of a line.
+        // Written in one piece. The leading line break ends a partial line of a killed process.
         file.write_all(format!("\n{line}\n").as_bytes())
     }
 }

@@ -27,7 +27,7 @@ pub(super) enum PromptPart {
 /// Reads a prompt. Texts that follow each other are one: editors put links between them in the middle of a sentence.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence.
+/// The fault of the prompt, in a sentence.
 pub(super) fn given(blocks: Vec<ContentBlock>, root: &Path) -> Result<Vec<PromptPart>, String> {
     let mut all: Vec<PromptPart> = Vec::new();
     for block in blocks {
@@ -100,7 +100,7 @@ fn named(uri: &str, root: &Path) -> String {
     format!("{}{lines}", path.display())
 }
 
-/// Stores what is no text with the session, within its quota.
+/// Stores media with the session, within its quota.
 ///
 /// # Errors
 /// The quota is used up; a blob cannot be kept.

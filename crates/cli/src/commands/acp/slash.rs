@@ -48,7 +48,7 @@ impl EditorCommand {
     /// Performs the command, and returns the result in Markdown.
     ///
     /// # Errors
-    /// Why it was not done.
+    /// The reason that the command failed.
     pub(super) async fn perform(self, runtime: &Runtime, session: &Session, model: &str) -> Outcome<String> {
         match self {
             Self::Context => {

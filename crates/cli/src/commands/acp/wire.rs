@@ -1,6 +1,6 @@
 //! The methods of the protocol, over standard input and output.
 //!
-//! Messages are read in their order. What takes time goes on beside: only so can an answer to a question, or a cancel,
+//! Messages are read in their order. Slow work runs beside: only so can an answer to a question, or a cancel,
 //! arrive while a turn runs.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) async fn serve(editor: &Arc<EditorConnection>) -> Result<(), Error> {
         .name("longhaul")
         .on_receive_request(
             async move |request: InitializeRequest, responder, _to| {
-                // What the editor can show must be known before anything is shown.
+                // The editor's abilities must be known before anything is shown.
                 responder.respond(first.initialize(request).await)
             },
             on_receive_request!(),
@@ -106,7 +106,7 @@ fn begin(
         match editor.begin(cwd, additional_directories, mcp_servers).await {
             Ok(talk) => {
                 responder.respond(NewSessionResponse::new(talk.session.id().as_str().to_owned()))?;
-                // Of a session that the editor does not know yet nothing can be told.
+                // The editor must know the session before it gets the session's updates.
                 talk.greet(&connection).await;
                 Ok(())
             }

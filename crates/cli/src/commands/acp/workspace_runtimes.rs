@@ -155,7 +155,7 @@ impl WorkspaceRegistry {
     /// Deletes a session that is not open.
     ///
     /// # Errors
-    /// There is none; it is open; the data folder cannot be used.
+    /// There is no such session, the session is open, or the data folder cannot be used.
     pub(super) async fn delete(&self, id: &SessionId) -> Outcome<()> {
         Ok(self.store()?.delete(id).await?)
     }
@@ -180,7 +180,7 @@ impl WorkspaceRegistry {
 /// is left out.
 ///
 /// # Errors
-/// Those that this agent has not said it can reach.
+/// A server has a transport that this agent has not announced.
 pub(super) fn servers(named: Vec<McpServer>) -> Result<Servers, String> {
     let mut servers = Servers::new();
     for server in named {

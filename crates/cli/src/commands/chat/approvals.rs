@@ -1,4 +1,4 @@
-//! Questions whether a tool may run: what exactly is asked, and what the answer means.
+//! The questions whether a tool may run, and the meaning of the answers.
 
 use std::collections::{BTreeSet, VecDeque};
 

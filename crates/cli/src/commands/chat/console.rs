@@ -43,7 +43,7 @@ impl LineConsole {
     /// Takes the terminal over.
     ///
     /// # Errors
-    /// The terminal's.
+    /// The terminal cannot be set up.
     pub(super) fn open() -> Outcome<Self> {
         let prompt = String::new();
         let (mut line, writer) = Readline::new(prompt.clone()).map_err(unusable)?;
@@ -68,10 +68,10 @@ impl LineConsole {
 
     /// Prints above the input. Text may end in the middle of a line and go on there.
     pub(super) async fn print(&mut self, text: &str) {
-        // Whole lines and the beginning of one are told apart by the editor.
+        // The editor treats whole lines and the beginning of a line differently.
         let (lines, rest) = text.split_at(text.rfind('\n').map_or(0, |at| at + 1));
         for piece in [lines, rest].into_iter().filter(|piece| !piece.is_empty()) {
-            // A terminal that is gone shows as the end of typing.
+            // If the terminal is gone, the next read reports the end of input.
             let _ = self.writer.write_all(piece.as_bytes()).await;
             if !piece.ends_with('\n') {
                 let _ = self.writer.flush().await;
@@ -151,7 +151,7 @@ fn erase_wrapped(line: &mut Readline, prompt: &str, entered: &str) {
 /// this too.
 fn take_line_feeds() {
     let stdin = std::io::stdin();
-    // One that cannot do this still takes what is typed.
+    // A terminal without these modes can still be typed at.
     if let Ok(mut modes) = tcgetattr(&stdin) {
         modes.input_modes |= InputModes::INLCR;
         let _ = tcsetattr(&stdin, OptionalActions::Now, &modes);

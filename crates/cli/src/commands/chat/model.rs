@@ -1,4 +1,4 @@
-//! Another model by its name: whether its server has it.
+//! Checks whether the server has the model that a person named.
 
 use longhaul::config::{ProviderKind, nearest};
 

@@ -73,7 +73,7 @@ pub(super) async fn talk(
     seen.read_meter().await?;
     seen.read_queue().await?;
     let next = seen.go_on(watch).await;
-    // A terminal that is gone has nothing to show.
+    // If the terminal is gone, there is nothing to draw on.
     let _ = seen.finish();
     next
 }

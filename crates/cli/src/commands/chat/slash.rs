@@ -162,7 +162,7 @@ impl QueueCommand {
 }
 
 impl ChatContext<'_> {
-    /// Does what a command says.
+    /// Performs a command.
     pub(super) async fn perform(&self, slash: ChatCommand) -> Outcome<ChatCommandResult> {
         let text = match slash {
             ChatCommand::Context => {

@@ -156,7 +156,7 @@ impl ActivityTracker {
             if queue.is_empty() {
                 return pad(&meter, columns);
             }
-            // How many messages wait is said before anything else.
+            // The number of waiting messages has precedence over everything else.
             let left = columns.saturating_sub(width(&queue) + 1);
             return pad(&format!("{} {queue}", pad(&meter, left)), columns);
         };

@@ -79,6 +79,8 @@ impl ConfiguredStrategy {
 }
 
 impl ReplaySelection {
+    /// Returns the selection that the arguments name.
+    ///
     /// # Errors
     /// Usage, for a name or a number that means nothing.
     pub(super) fn of(args: &ReplayArgs, configured: Option<ConfiguredStrategy>) -> Outcome<Self> {

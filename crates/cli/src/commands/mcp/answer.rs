@@ -30,7 +30,7 @@ pub(super) struct McpToolAnswer {
 /// Does what is asked for.
 ///
 /// # Errors
-/// Why it was not done, for the model.
+/// The reason that the call failed, for the model.
 pub(super) async fn answer(place: &CliEnvironment, asked: McpToolRequest) -> Outcome<McpToolAnswer> {
     match asked {
         McpToolRequest::Recall(asked) => recalled(place, asked).await,

@@ -118,7 +118,7 @@ impl McpToolRequest {
     /// Reads a call.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the call.
     pub(super) fn of(tool: &str, arguments: Value) -> Result<Self, McpRequestError> {
         match tool {
             "recall" => {

@@ -37,7 +37,7 @@ pub(super) async fn search(store: &SharedStore, query: &str, limit: Option<usize
             break;
         }
         searched += 1;
-        // One that cannot be read hides no other.
+        // An unreadable session must not hide the others.
         match session_messages(store, record, at).await {
             Ok(said) => {
                 bytes += said.iter().map(|said| said.text.len()).sum::<usize>();

@@ -23,7 +23,7 @@ pub(super) fn open(place: &CliEnvironment, address: &str) {
         .stderr(Stdio::null())
         .spawn();
     match started {
-        // It ends by itself, and is waited for so that nothing of it stays.
+        // The opener ends by itself. Waiting for it leaves no zombie process.
         Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
         Err(error) => tracing::debug!(%error, "no browser was opened"),
     }

@@ -60,6 +60,8 @@ impl EnvironmentValue {
         }
     }
 
+    /// Returns the value itself.
+    ///
     /// # Errors
     /// The token cannot be read.
     pub(super) fn itself(&self, door: &GatewayAccess) -> Outcome<String> {

@@ -106,11 +106,11 @@ impl ClientFileChanges {
     /// Writes it. Answers with the copy of what was there.
     ///
     /// # Errors
-    /// It cannot be written; then the file is as it was.
+    /// The file cannot be written, and is then unchanged.
     pub(super) fn write(&self, planned: &FileChangePlan) -> Outcome<Option<PathBuf>> {
         let mut all = self.written()?;
         let known = all.iter().position(|written| written.path == planned.path).map(|at| all.remove(at));
-        // What we ourselves wrote last is not worth a copy: the one of before stays.
+        // Our own last version needs no copy. The copy of the original stays.
         let untouched = known.filter(|known| planned.old.as_deref().map(hash) == Some(known.hash.clone()));
         let copy = match (&untouched, &planned.old) {
             (Some(known), _) => known.copy.clone(),
@@ -124,7 +124,7 @@ impl ClientFileChanges {
         Ok(copy)
     }
 
-    /// Puts everything back. Answers with the files.
+    /// Restores every file. Returns the files.
     ///
     /// # Errors
     /// A file was changed since, and what was written cannot be told from the rest: nothing is put back.
@@ -162,7 +162,7 @@ impl ClientFileChanges {
 /// Writes a file of our own folder.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub(super) fn write_own(place: &CliEnvironment, file: &ClientSettingsFile) -> Outcome<()> {
     data::make_private(&place.data_dir.join(FOLDER))?;
     let text = file.change.applied("").map_err(CommandError::new)?;

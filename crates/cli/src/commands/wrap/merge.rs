@@ -25,7 +25,7 @@ impl SettingsFileChange {
     /// Returns the file with these settings.
     ///
     /// # Errors
-    /// Why the file cannot be read as what it should be.
+    /// The reason that the file cannot be read in its format.
     pub(super) fn applied(&self, file: &str) -> Result<String, String> {
         match self {
             Self::Json(keys) => json(file, keys),
@@ -46,7 +46,7 @@ fn json(file: &str, keys: &Value) -> Result<String, String> {
     }
     let before = all.clone();
     merge(&mut all, keys);
-    // What says the same stays as it was written.
+    // A file that already has the settings keeps its formatting.
     if before == all && !file.trim().is_empty() {
         return Ok(file.to_owned());
     }

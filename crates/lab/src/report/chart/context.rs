@@ -151,6 +151,7 @@ fn course(axes: &ContextChartAxes, context: &[u64]) -> Vec<(f64, f64)> {
     }
     let mut points = Vec::new();
     for (number, part) in context.chunks(stretch).enumerate() {
+        // Both extremes of a stretch are kept: a mere sample could miss a peak that overflows the window.
         let mut ends: Vec<(usize, u64)> = part.iter().copied().enumerate().collect();
         ends.sort_by_key(|it| it.1);
         let mut kept = vec![ends[0], ends[ends.len() - 1]];

@@ -123,7 +123,7 @@ impl<'a> ReadingAgent<'a> {
     fn feed(&mut self, input: RunLoopInput) {
         let effects = self.run.handle(input);
         self.work.extend(effects);
-        // What is at rest has stored its first event by now.
+        // A runtime at rest has stored its first event by now.
         while self.ended.is_none()
             && matches!(self.work.front(), Some(RunEffect::Append { .. } | RunEffect::ReadQueue))
         {

@@ -15,7 +15,8 @@ use super::{EditorCapabilities, UpdateDelivery, UpdateDetails};
 #[derive(Debug, Default)]
 pub(super) struct CompactionUpdates {
     begun: u64,
-    /// A compaction has its name only once it is made, and its row before.
+    /// The id of the open row. A compaction gets its own id only once it is made, and its row is shown
+    /// before.
     open: Option<String>,
 }
 
