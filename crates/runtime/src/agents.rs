@@ -9,7 +9,7 @@ use longhaul_core::event::ModelChoice;
 use crate::agent::{Agent, ServedModel};
 use crate::session::SessionError;
 
-/// What comes later.
+/// A boxed future.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The models that the usual agent's server has besides its own.
@@ -31,7 +31,7 @@ pub struct AgentRegistry {
     usual: Arc<Agent>,
     others: BTreeMap<String, NamedAgent>,
     models: Option<Arc<dyn ModelDirectory>>,
-    /// Whether every session has the usual agent, whatever its log says.
+    /// True if every session has the usual agent, whatever agent its log names.
     is_only: bool,
 }
 
@@ -45,13 +45,13 @@ struct NamedAgent {
 /// An agent as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentEntry {
-    /// Its name.
+    /// The agent's name.
     pub name: String,
     /// The model it is configured with.
     pub model: String,
-    /// Whether sessions have it that ask for none.
+    /// True if a session that asks for no agent gets this one.
     pub is_default: bool,
-    /// Why it cannot be used, if it cannot.
+    /// The reason why the agent cannot be used, if there is one.
     pub why: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! What watchers are told: the events of the API, one flat JSON object each.
+//! The events of the API for watchers, one flat JSON object each.
 //!
-//! Durable announcements have a `seq` and are made from stored events, after the commit; the others (deltas,
-//! progress, notices) pass by.
+//! Durable announcements have a `seq` and are made from stored events, after the commit. The others (deltas, progress,
+//! notices) are not stored.
 
 mod payload;
 
@@ -21,21 +21,21 @@ pub use self::payload::{metadata_fields, token_usage};
 use crate::clock::now_ms;
 use crate::compaction::ViewSnapshot;
 
-/// How a parked session goes on, for people.
+/// The advice to a person on how to resume a parked session.
 pub const GO_ON: &str = "Send a message, or resume: either begins a new run.";
 
 /// One announcement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiEvent {
-    /// Its name, for example `llm:chunk`.
+    /// The event's name, for example `llm:chunk`.
     pub name: &'static str,
     /// The session.
     pub session_id: SessionId,
     /// Position of the stored event it was made from; `None` if nothing was stored.
     pub seq: Option<Seq>,
-    /// Which of those that its stored event means, counted from 1; 0 if nothing was stored.
+    /// The number of this event among those made from one stored event, counted from 1; 0 if nothing was stored.
     pub nth: usize,
-    /// Whether it is the last of them: who has it has them all.
+    /// True if this event is the last one made from its stored event.
     pub ends_event: bool,
     /// The rest.
     pub payload: Map<String, Value>,
@@ -99,13 +99,13 @@ pub(crate) fn own_approval(session_id: &SessionId, approval_id: &ApprovalId) -> 
     own.map_or_else(|| approval_id.clone(), ApprovalId::from)
 }
 
-/// What is known around a stored event when it is announced.
+/// The facts around a stored event that its announcement needs.
 pub(crate) struct EventContext<'a> {
     /// The loop, the event folded in.
     pub(crate) run: &'a Run,
     /// The run that was open before the event.
     pub(crate) open: Option<&'a OpenRun>,
-    /// What an edit of the view left of it.
+    /// The report of what an edit of the view retained.
     pub(crate) survival: Option<&'a RetentionReport>,
 }
 
@@ -122,7 +122,7 @@ impl ViewBeforeEdit {
         Self(ViewSnapshot::of(run.history()))
     }
 
-    /// What the edit left of it; `None` if a cancel came meanwhile.
+    /// Returns what the edit retained; `None` if a cancel came meanwhile.
     pub(crate) fn survival(&self, run: &Run) -> Option<RetentionReport> {
         self.0.survival_in(run.history())
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::api_events::token_usage;
 
-/// How full the window is, what fills it, and on what the figures rest. Tokens throughout.
+/// The fill of the window, its parts, and the basis of the figures. All figures are tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextReport {
@@ -41,19 +41,19 @@ pub struct ContextReport {
     pub output_reserve: u64,
     /// `max(0, window − total − outputReserve)`.
     pub free_space: u64,
-    /// Where the planner acts, in `total`'s scale (divided by 1 + margin).
+    /// The points at which the planner acts, in `total`'s scale (divided by 1 + margin).
     pub thresholds: Vec<ContextThreshold>,
-    /// What the total rests on.
+    /// The basis of the total.
     pub basis: ContextBasis,
     /// Cumulative: for display and cost only.
     pub token_usage: Value,
     /// Compactions so far.
     pub compaction_count: u64,
-    /// What `total` rests on: `reported`, `reported + estimated`, or how it was counted.
+    /// The basis of `total` in words: `reported`, `reported + estimated`, or the way in which it was counted.
     pub source: String,
-    /// What counts the parts, for example `o200k_base` or `structured estimate`.
+    /// The counter of the parts, for example `o200k_base` or `structured estimate`.
     pub counter: String,
-    /// Who said what the window is: `declared`, `server`, `learned`, `catalogue`, `the newest call`, `assumed`.
+    /// The source of the window: `declared`, `server`, `learned`, `catalogue`, `the newest call`, `assumed`.
     pub window_source: String,
     /// Expected error of `total`, as a share.
     pub expected_error: f64,
@@ -87,13 +87,13 @@ pub struct MessageTokens {
 /// A point where something happens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextThreshold {
-    /// What.
+    /// The name of the strategy or limit.
     pub name: String,
-    /// Where.
+    /// The point, in tokens.
     pub tokens: u64,
 }
 
-/// What the total rests on.
+/// The basis of the total.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextBasis {
@@ -102,13 +102,13 @@ pub struct ContextBasis {
     pub last_input_tokens: Option<u64>,
     /// Output of that call that is sent back; `None` together with `last_input_tokens`.
     pub last_output_tokens: Option<u64>,
-    /// What came since, as it is estimated; all of the total if there is no report to start from.
+    /// The estimate of the messages since that call; all of the total if there is no report to start from.
     pub new_messages_estimate: u64,
     /// Signed error of the newest estimate, in percent of the actual.
     pub last_error_percent: Option<f64>,
 }
 
-/// What every request starts with, in estimated tokens.
+/// The prefix of every request, in estimated tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestPrefixTokens {
     /// The system prompt.
@@ -206,7 +206,7 @@ fn basis(history: &History, reading: &MeterReading) -> ContextBasis {
     }
 }
 
-/// What a total rests on.
+/// Returns the basis of a total in words.
 fn source(reading: &MeterReading, kind: CountAccuracy) -> String {
     match (reading.reported, reading.estimated) {
         (0, _) => kind.to_string(),

@@ -27,10 +27,10 @@ use crate::telemetry::Telemetry;
 use crate::tools::{DuplicateTool, Tool, ToolLimits, ToolSet};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// What the in-memory store keeps of pictures, files and long outputs, in bytes.
+/// The most bytes of pictures, files and long outputs that the in-memory store keeps.
 const MAX_BLOB_BYTES: u64 = 256 << 20;
 
-/// How long a model server that cannot be reached is asked again, unless the builder is told otherwise.
+/// The default time for which an unreachable model server is asked again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The reason that the model is given for a tool call that needs approval and cannot get it.
@@ -384,9 +384,9 @@ impl AgentBuilder {
     }
 }
 
-/// How long a provider remembers a prefix that is not used, in milliseconds. Anthropic says 5 minutes, OpenAI 5 to 10, and
-/// Google minutes (their pages on prompt caching). A server of one's own keeps it as long as it has room; an hour is a
-/// guess.
+/// Returns how long a provider remembers a prefix that is not used, in milliseconds. Anthropic states 5 minutes, OpenAI
+/// 5 to 10, and Google minutes (their pages on prompt caching). A local server keeps a prefix as long as it has room;
+/// an hour is a guess.
 fn cache_life_ms(kind: Kind) -> u64 {
     let minutes = match kind {
         Kind::Anthropic => 5,

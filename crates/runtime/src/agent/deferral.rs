@@ -1,5 +1,5 @@
-//! Which tools of an agent are deferred. That is decided once for a session: the list of tools stands at the start of every
-//! request, and another list would cost the provider's cache.
+//! The decision which tools of an agent are deferred. A session takes this decision once: the list of tools stands at
+//! the start of every request, and another list would cost the provider's cache.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::recall;
 /// was told of them.
 const MAX_TOLD_SHARE: f64 = 0.5;
 
-/// What was decided of an agent's foreign tools.
+/// The decision about an agent's foreign tools.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum DeferralDecision {
     /// Nothing yet: as it would be decided now.

@@ -1,4 +1,4 @@
-//! What each stored event means to watchers.
+//! The payloads that watchers get for each stored event.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, ErrorInfo, Event, EventBody, PartialAnswerReason, RunEnd, ViewEdit};

@@ -15,7 +15,7 @@ use crate::sandbox::{ChildLimits, NetworkAccess};
 /// The user's own agent file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserConfigFile {
-    /// What the file says, with the defaults for all else.
+    /// The settings of the file, with the defaults for all others.
     pub config: AgentConfig,
     /// The keys that the file says something of, for example `run.maxSteps`.
     pub written: BTreeSet<String>,

@@ -9,7 +9,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     parse_any(text).filter(|time| !time.is_zero())
 }
 
-/// The same with zero.
+/// Parses a length of time that may be zero.
 pub(super) fn parse_any(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit_at);

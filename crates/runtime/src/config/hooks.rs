@@ -21,14 +21,14 @@ pub struct HooksConfig {
 /// One hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookConfig {
-    /// Who is asked.
+    /// The target that is asked.
     pub target: HookTarget,
-    /// How long an answer is waited for.
+    /// The longest wait for an answer.
     pub timeout: Duration,
 }
 
-/// Who is asked. Neither the command nor the address, but for its server, shows when this is printed for
-/// programmers: both may hold a secret.
+/// The target of a hook. `Debug` shows neither the command nor the address, except for its server: both may hold a
+/// secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum HookTarget {
     /// A command line for the shell.

@@ -10,17 +10,17 @@ use crate::sandbox::NetworkAccess;
 
 /// One key.
 pub(super) struct ConfigKey {
-    /// Where it stands, for example `run.maxSteps`.
+    /// The key's path, for example `run.maxSteps`.
     pub(super) path: &'static str,
-    /// What it takes.
+    /// The kind of value that the key takes.
     pub(super) kind: ConfigKeyKind,
-    /// Its default as it is written in the file; `None` if it has none.
+    /// The key's default as the file would write it; `None` if the key has no default.
     pub(super) default: Option<&'static str>,
-    /// What it means.
+    /// The key's meaning.
     pub(super) doc: &'static str,
 }
 
-/// What a key takes.
+/// A kind of value.
 pub(super) enum ConfigKeyKind {
     /// `true` or `false`.
     Flag,
@@ -38,7 +38,7 @@ pub(super) enum ConfigKeyKind {
     Name,
     /// An `http://` or `https://` address.
     Url,
-    /// The same, or `none`.
+    /// A URL, or `none`.
     UrlOrNone,
     /// The name of an environment variable, or `none`.
     EnvName,

@@ -7,7 +7,7 @@ use serde_saphyr::Spanned;
 
 use super::error::{ConfigProblem, ConfigProblemKind};
 
-/// How deep a file may be nested. Reading calls itself for each level, on the stack of whoever reads.
+/// The deepest nesting that a file may have. The reader recurses for each level, on the caller's stack.
 const DEEPEST: usize = 32;
 
 /// Values that come by aliases, at most: a file of a few lines may stand for millions.
@@ -85,7 +85,7 @@ impl ConfigNode {
         Self { at: ConfigPosition { line: 1, column: 1 }, value: ConfigValue::Null }
     }
 
-    /// Its entries; none for a value that is no map.
+    /// Returns the map's entries; none for a value that is not a map.
     pub(super) fn entries(&self) -> &[ConfigEntry] {
         match &self.value {
             ConfigValue::Map(entries) => entries,
@@ -112,7 +112,7 @@ impl ConfigNode {
         }
     }
 
-    /// What is there, for a message: short, and with the kind where the kind is the point.
+    /// Returns a short description of the value for a message, with its kind where the kind is the point.
     pub(super) fn describe(&self) -> String {
         match &self.value {
             ConfigValue::Null => "nothing".to_owned(),
@@ -125,7 +125,7 @@ impl ConfigNode {
         }
     }
 
-    /// The same value in JSON; a number JSON has no form for becomes null.
+    /// Returns the same value in JSON; a number that JSON cannot express becomes null.
     pub(super) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             ConfigValue::Null => serde_json::Value::Null,

@@ -25,7 +25,7 @@ const DURATION: &str = "a duration such as 500ms, 60s, 10m, 2h or 90d";
 pub(super) struct ConfigReader<'a> {
     root: &'a ConfigNode,
     problems: Vec<ConfigProblem>,
-    /// Whether it is an agent of another file.
+    /// True if the agent is from another file.
     is_inner: bool,
 }
 
@@ -380,7 +380,7 @@ impl<'a> ConfigReader<'a> {
     }
 }
 
-/// What may be said of the wait for the first byte.
+/// The forms that the wait for the first byte may have.
 const FIRST_BYTE: &str = "auto, none, or a length of time such as 90s or 10m";
 
 fn first_byte(node: &ConfigNode) -> Option<FirstByteTimeout> {

@@ -8,7 +8,7 @@ use super::{ConfigReader, ConfigValue, choose, text, whole};
 use crate::mcp::is_server_name;
 use crate::tools::BUILTIN;
 
-/// What Claude Code and others write before the name of a server's tool.
+/// The prefix that Claude Code and others write before the name of a server's tool.
 const MCP_PREFIX: &str = "mcp__";
 
 const LIMIT_KEY: &str = "maxOutputChars";
