@@ -63,12 +63,12 @@ use crate::session::RunOutcome;
 use crate::session::registry::SessionEntry;
 use crate::telemetry::SessionTrace;
 
-/// What reaches a driver.
+/// A message to a driver.
 pub(crate) enum DriverMessage {
     /// Something that the loop waits for. Boxed: a queue of messages has room for many, and every open session
     /// has one.
     Input(Box<RunLoopInput>),
-    /// What the server says of its model now.
+    /// The limits that the server reports for its model now.
     Limits(Limits),
     /// Something that somebody asks for.
     Command(SessionCommand),
@@ -80,7 +80,7 @@ impl From<RunLoopInput> for DriverMessage {
     }
 }
 
-/// What a driver shares with its session's handles.
+/// The state that a driver shares with its session's handles.
 pub(crate) struct SharedSessionState {
     pub(crate) session_id: SessionId,
     pub(crate) store: SharedStore,
@@ -91,7 +91,7 @@ pub(crate) struct SharedSessionState {
     pub(crate) seat: RwLock<AgentBinding>,
     /// Cancelled when this process may have lost the session to another one.
     pub(crate) lost: CancellationToken,
-    /// When the model's server is asked again, while it is waited for.
+    /// The time of the next request to an unreachable model server, while the driver waits for it.
     pub(crate) next_attempt_at: AtomicU64,
     /// The pictures that were checked before they were sent.
     pub(crate) pictures: CheckedPictureCache,
@@ -121,24 +121,24 @@ pub(crate) struct SessionDriver {
     timers: BTreeMap<RunTimer, AbortHandle>,
     approvals: BTreeMap<ApprovalId, AbortHandle>,
     waiting: Vec<oneshot::Sender<RunOutcome>>,
-    /// Who has cancelled what goes on.
+    /// The cancels that wait until the current run has ended.
     cancelled: Vec<PendingCancel>,
-    /// Whether a run has ended since the status was published.
+    /// True if a run has ended since the status was published.
     has_ended: bool,
     compacting: Option<oneshot::Sender<CompactionOutcome>>,
     /// The settings to go back to after a compaction by another strategy.
     usual: Option<Arc<RunSettings>>,
-    /// Who comes with each switch that is not stored yet.
+    /// The agent of each switch that is not stored yet.
     coming: VecDeque<Arc<Agent>>,
     last_end: RunOutcome,
     closing: Option<oneshot::Sender<()>>,
-    /// Whether the run stays open when the session is closed, for the next process.
+    /// True if the run stays open for the next process when the session is closed.
     leaves_open: bool,
-    /// When the server was asked for its limits.
+    /// The time at which the server was asked for its limits.
     asked_at: Option<Instant>,
-    /// Whether the newest answer was taken for an overflow.
+    /// True if the newest answer was taken for an overflow.
     doubted: bool,
-    /// How often that was so.
+    /// The number of answers that were taken for an overflow.
     doubts: u32,
     told_of_cut: bool,
     told_of_usage: bool,
@@ -147,7 +147,7 @@ pub(crate) struct SessionDriver {
     /// Messages of the queue of which other nodes need tell no more: the session was woken for them, or they wait since
     /// a cancel or a crash. None where there are no others.
     heard: Option<HashSet<QueueId>>,
-    /// Whether the server's counts have turned out to leave something out as a matter of course.
+    /// True if the server's counts regularly leave something out.
     counts_are_partial: bool,
 }
 
@@ -266,7 +266,7 @@ impl SessionDriver {
         }
     }
 
-    /// What comes next; `None` after a while in which nothing came and nothing went on.
+    /// Returns the next message; `None` if none came for `idle` while no run was open.
     async fn next(&mut self, idle: Duration) -> Option<DriverMessage> {
         if self.run.is_idle() {
             return tokio::time::timeout(idle, self.messages.recv()).await.ok().flatten();
@@ -446,7 +446,7 @@ impl SessionDriver {
         }
     }
 
-    /// How good the estimate of a call's input was, in tokens: once for each call that was reported.
+    /// Logs the error of the estimate of a call's input, in tokens, once for each call with a usage report.
     fn log_estimate(&self, event: &EventBody) {
         let EventBody::StepFinished { step_id, usage: Some(usage), estimated_input, .. } = event else {
             return;

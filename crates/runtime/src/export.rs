@@ -21,17 +21,17 @@ pub use markdown::markdown;
 /// Version of the file format: its first line and the order of the others. Events have their own.
 pub const VERSION: u32 = 1;
 
-/// What the first line calls the file.
+/// The kind of file that the first line states.
 pub(crate) const KIND: &str = "session";
 
-/// What is known of a session beside its log.
+/// The facts about a session that its log does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionMeta {
-    /// Its id where it was exported.
+    /// The session's id where it was exported.
     pub id: SessionId,
-    /// Its title.
+    /// The session's title.
     pub title: Option<String>,
-    /// When it was created.
+    /// The time at which the session was created.
     pub created_at: Millis,
 }
 

@@ -123,9 +123,9 @@ pub struct GatewayConfig {
     pub midstream: GatewayMidstream,
     /// True if the answer's text reports changes made to it.
     pub notices_in_text: bool,
-    /// True if models can look up messages that were left out.
+    /// The access of models to messages that were left out.
     pub recall: GatewayRecall,
-    /// True if a client's tools that take much of the window are deferred.
+    /// The treatment of a client's tools that take much of the window.
     pub defer_tools: GatewayDeferTools,
     /// The condition for the use of the gateway.
     pub auth: GatewayAuth,

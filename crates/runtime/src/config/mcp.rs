@@ -69,7 +69,7 @@ pub struct McpCommand {
     pub args: Vec<String>,
     /// The program's environment, besides the variables that every confined child has.
     pub env: BTreeMap<String, String>,
-    /// True if the program reaches the network; `None`: as the agent's commands do.
+    /// The network access of the program; `None`: as the agent's commands do.
     pub network: Option<NetworkAccess>,
 }
 

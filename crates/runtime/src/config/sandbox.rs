@@ -5,7 +5,7 @@ use crate::sandbox::{ChildLimits, NetworkAccess};
 /// The confinement of the agent's commands and MCP programs, besides the rules that always hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SandboxConfig {
-    /// True if the processes reach the network.
+    /// The network access of the processes.
     pub network: NetworkAccess,
     /// The most that each process may use of the machine.
     pub limits: ChildLimits,

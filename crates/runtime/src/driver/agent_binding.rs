@@ -1,4 +1,4 @@
-//! Who answers in a session: its agent, as the log and the settings have it.
+//! The agent that answers in a session, as the log and the settings name it.
 
 use std::sync::{Arc, PoisonError};
 
@@ -12,11 +12,11 @@ use super::{SessionDriver, SharedSessionState};
 use crate::agent::{Agent, SummaryModel};
 use crate::session::{SessionError, SwitchOutcome, folded, whole_log};
 
-/// Who answers in a session.
+/// The agent that answers in a session.
 #[derive(Clone)]
 pub(crate) struct AgentBinding {
     pub(crate) agent: Arc<Agent>,
-    /// Why the agent that the session was given is not there: the usual one only looks after it.
+    /// The reason why the session's own agent is missing: the usual agent then only keeps the session readable.
     pub(crate) missing: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl AgentBinding {
         }
     }
 
-    /// Returns whether somebody is there who answers.
+    /// Checks that the session has an agent that can answer.
     ///
     /// # Errors
     /// [`SessionError::Conflict`].
@@ -49,7 +49,7 @@ impl SharedSessionState {
 }
 
 impl SessionDriver {
-    /// The same agent with other limits or under other settings, or another one.
+    /// Binds an agent: the same one with other limits or settings, or another one.
     pub(super) fn seat(&mut self, agent: Arc<Agent>) {
         self.agent = Arc::clone(&agent);
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).agent = agent;
@@ -60,7 +60,7 @@ impl SessionDriver {
         }
     }
 
-    /// Has the switch stored as soon as no step is going on.
+    /// Stores the switch as soon as no step is open.
     pub(super) async fn switch(
         &mut self,
         choice: ModelChoice,

@@ -1,4 +1,4 @@
-//! What somebody asks of a session, and how its driver answers.
+//! The commands that a session accepts, and the driver's answers.
 
 use std::sync::Arc;
 
@@ -30,16 +30,17 @@ use crate::session::{
 /// Events that are looked through for what was taken since a cancel was left.
 const EVENTS_SINCE: usize = 1_000;
 
-/// What somebody asks of a session.
+/// A command for a session.
 pub(crate) enum SessionCommand {
-    /// Answered when what went on has ended, whatever goes on then.
+    /// Stops the current run. The reply is sent once that run has ended, whatever starts next.
     Cancel {
         reply: oneshot::Sender<CancelPoint>,
     },
     Resume {
         reply: oneshot::Sender<ResumeOutcome>,
     },
-    /// The next attempt at once, while the model's server is waited for; whether it was.
+    /// Starts the next attempt at once while the model's server is waited for; the reply says whether it was waited
+    /// for.
     RetryNow {
         reply: oneshot::Sender<bool>,
     },
@@ -105,10 +106,10 @@ pub(crate) enum SessionCommand {
     TakeUp,
 }
 
-/// A strategy that any session may use.
+/// A compaction strategy that any session may use.
 pub(crate) type SharedStrategy = Arc<dyn CompactionStrategy>;
 
-/// What becomes of messages that wait. Done between two of the loop's decisions, never while it takes them.
+/// A change of the queued messages. The change is made between two of the loop's decisions, never during one.
 pub(crate) enum QueueChange {
     /// Without `metadata` the message keeps what it has.
     Edit {
@@ -197,8 +198,8 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// What others have left, in the order in which it was: a cancel ends what went on then. What was queued then waits,
-    /// and what was sent after it wakes the session.
+    /// Handles the signals of other nodes in their order: a cancel ends the run that was open at that time. Messages
+    /// queued before the cancel then wait, and messages sent after it wake the session.
     async fn hear_nodes(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
         self.heard.get_or_insert_default();
         for signal in nodes.take_signals(&self.lease).await? {
@@ -438,7 +439,7 @@ impl CompactionStrategy for RequestedStrategy {
     }
 }
 
-/// What a compaction would do, by the configured strategy or another.
+/// Returns what a compaction would do, by the configured strategy or another.
 pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions: Option<String>) -> Plan {
     let Some(settings) = asked_settings(run, strategy, instructions.as_deref()) else {
         return run.preview(instructions);

@@ -26,7 +26,7 @@ const KNOWN_PICTURES: [&str; 6] =
 /// Characters that a model is shown of a name or a media type.
 const NAME_CHARS: usize = 255;
 
-/// What a model takes beside text.
+/// The media that a model takes besides text.
 #[derive(Clone, Debug)]
 pub(super) struct MediaCapabilities {
     images: bool,
@@ -99,7 +99,7 @@ impl MediaCapabilities {
         Self { images: images.may() && most_images != Some(0), files: files.may(), most_images, api }
     }
 
-    /// What is said of a picture or a file that the model does not take.
+    /// Returns the words for a picture or a file that the model does not take.
     fn refusal(&self, part: &Part, media: &MediaPart) -> Option<String> {
         let is_image = matches!(part, Part::Image(_)) || media.kind().starts_with("image/");
         match is_image {
@@ -202,7 +202,7 @@ pub(super) async fn fill(
 /// A picture that the model is not shown, as people are told of it.
 #[derive(Clone, Debug)]
 pub(super) struct OmittedMediaNotice {
-    /// What the model reads in its place.
+    /// The words that the model reads in place of the picture.
     words: String,
     kind: String,
     name: Option<String>,
@@ -271,7 +271,7 @@ fn media_parts(part: &mut Part) -> Vec<&mut Part> {
     }
 }
 
-/// What the model reads in place of a picture or a file; nothing if it takes it as it is.
+/// Returns the words that replace a picture or a file; `None` if the model takes the part unchanged.
 async fn in_words(
     part: &Part,
     takes: &MediaCapabilities,
@@ -322,7 +322,8 @@ fn title(media: &MediaPart) -> Option<String> {
     media.name.as_deref().map(plain).filter(|name| !name.is_empty())
 }
 
-/// What others chose, without what could pass for the end of a line, of a quotation or of a note.
+/// Returns `word`, which somebody else chose, without characters that could pass for the end of a line, of a quotation
+/// or of a note.
 fn plain(word: &str) -> String {
     let kept: String = word.chars().filter(|c| !forges(*c)).take(NAME_CHARS).collect();
     kept.trim().to_owned()

@@ -15,7 +15,7 @@ use crate::api_events::ApiEvent;
 /// out. In tokens.
 const LEAST_LIMIT_TOKENS: u64 = 2_000;
 
-/// How often reports may cast doubt on an answer before they are set aside for the session.
+/// The number of answers that reports may cast doubt on before the reports are set aside for the session.
 const MAX_DOUBTS: u32 = 2;
 
 impl SessionDriver {
@@ -75,7 +75,7 @@ impl SessionDriver {
         self.tell(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
     }
 
-    /// Where nothing can be left out a second call would be the first one again.
+    /// Reports whether older messages can be left out: if none can, a second call would repeat the first one.
     fn can_make_room(&self) -> bool {
         matches!(self.run.preview(None), Plan::Edit(_) | Plan::Summarise(_))
     }

@@ -57,7 +57,7 @@ impl SessionDriver {
         }));
     }
 
-    /// What this session keeps in blobs, in bytes.
+    /// Returns the bytes that this session keeps in blobs.
     fn stored_bytes(&self) -> u64 {
         let results = self.run.history().entries().iter().flat_map(|entry| &entry.message.parts);
         let truncated = results.filter_map(|part| match part {
@@ -75,7 +75,7 @@ struct ToolTask {
     limit: TextLimit,
     /// For `recall` only.
     source: Option<RecallSource>,
-    /// Whether it is a call of our own `pin`, which the loop decides.
+    /// True for a call of our own `pin`, which the loop decides.
     is_pin: bool,
     /// For `tool_search` and `tool_call` only.
     deferred: Option<Arc<DeferredTools>>,

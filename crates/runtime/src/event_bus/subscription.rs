@@ -1,4 +1,4 @@
-//! One watcher's place among what is told.
+//! The position of one watcher among the announcements.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{EventBus, SharedEvent};
 
-/// What is announced from one moment on, in order. As long as it is there its session stays open.
+/// The announcements from one moment on, in order. A session stays open as long as a receiver of it exists.
 #[derive(Debug)]
 pub struct EventReceiver {
     feed: Arc<EventBus>,

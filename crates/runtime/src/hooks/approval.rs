@@ -22,7 +22,7 @@ pub struct ApprovalRequest {
     pub arguments_text: String,
 }
 
-/// Whether a tool call may run.
+/// The decision whether a tool call may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ApprovalDecision {

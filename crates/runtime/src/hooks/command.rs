@@ -24,14 +24,14 @@ const SHELL: &str = "/bin/sh";
 /// The exit code that means no.
 const BLOCK: i32 = 2;
 
-/// What a shell's exit codes 126 and 127 mean here.
+/// The meaning of a shell's exit codes 126 and 127 for hooks.
 const UNREACHABLE: &str = "its command was not found, or may not be run: hooks are confined to the workspace and the \
                            system's folders (docs/guide/hooks.md); `longhaul doctor` looks for it";
 
-/// What of standard error is kept as the reason, in bytes.
+/// The most bytes of standard error that are kept as the reason.
 const MAX_REASON_BYTES: u64 = 16 << 10;
 
-/// How long to wait for the end of the output once every known process has ended.
+/// The wait for the end of the output once every known process has ended.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// A command. Exit code 0: its output is the answer, and none is no objection. Exit code 2: no, for the reason on
@@ -163,7 +163,7 @@ async fn listen(mut from: impl AsyncRead + Unpin, words: &mut Vec<u8>) -> Result
     tokio::io::copy(&mut from, &mut tokio::io::sink()).await.map(drop).map_err(|_| HookError::Broken)
 }
 
-/// What "no" is at each event.
+/// Returns the refusal for each event.
 fn blocked(event: HookEvent, words: &str) -> Value {
     let reason = Some(words.trim()).filter(|words| !words.is_empty());
     match event {

@@ -68,7 +68,7 @@ impl fmt::Debug for HttpHook {
     }
 }
 
-/// Its own words repeat the address.
+/// Converts an error of the HTTP client without its own words: they repeat the address.
 fn unsent(error: &reqwest::Error) -> HookError {
     if error.is_connect() { HookError::Unreachable } else { HookError::Broken }
 }

@@ -45,7 +45,7 @@ struct ForeignContentBlock<'a> {
     file: Option<ForeignFileData>,
 }
 
-/// Where the content of an Anthropic block is.
+/// The source of an Anthropic block's content.
 #[derive(Deserialize)]
 struct ForeignBlockSource {
     r#type: String,
@@ -77,15 +77,15 @@ struct ForeignFileData {
     file_data: Option<String>,
 }
 
-/// Whether unknown blocks are kept as they are or told of in words: only an assistant's own provider can
-/// understand them.
+/// The author of a list of blocks. An assistant's unknown blocks are kept unchanged and others are described in words:
+/// only an assistant's own provider can understand them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockAuthor {
     Assistant,
     Other,
 }
 
-/// The parts of a `content` field: a text, a list of blocks, or nothing.
+/// Returns the parts of a `content` field: a text, a list of blocks, or nothing.
 pub(super) fn parts(
     content: Option<&RawValue>,
     speaker: BlockAuthor,

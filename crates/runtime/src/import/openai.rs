@@ -20,7 +20,7 @@ use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, time, un
 struct LoggedChatRequest<'a> {
     #[serde(borrow)]
     messages: Vec<&'a RawValue>,
-    /// The same messages with calls and results, where `messages` has them as text.
+    /// The messages with calls and results, if `messages` has them as text.
     #[serde(borrow)]
     raw_messages: Option<&'a RawValue>,
     #[serde(borrow)]

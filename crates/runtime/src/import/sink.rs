@@ -1,4 +1,4 @@
-//! Where conversion leaves what is not an event: warnings and blobs.
+//! The sink for the by-products of a conversion: warnings and blobs.
 
 use std::collections::HashSet;
 

@@ -33,7 +33,7 @@ struct SweAgentEntry<'a> {
     role: String,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
-    /// What the model wrote before its action.
+    /// The text that the model wrote before its action.
     thought: Option<String>,
     action: Option<String>,
     agent: Option<String>,
@@ -50,11 +50,11 @@ struct SweAgentStep {
     observation: Option<String>,
 }
 
-/// What was observed after an action.
+/// The source of the observation after an action.
 enum ObservationSource {
-    /// The next entry says it.
+    /// The next entry.
     Next,
-    /// Only `trajectory` says it.
+    /// The text that only `trajectory` has.
     Text(String),
 }
 
@@ -94,7 +94,7 @@ fn keep_one_agent(entries: &mut Vec<(ImportPosition, &RawValue, SweAgentEntry<'_
     before - entries.len()
 }
 
-/// What was observed after each action, in the order of the steps.
+/// Returns the observations after each action, in the order of the steps.
 fn observations(steps: &[&RawValue]) -> HashMap<String, VecDeque<String>> {
     let mut by_action: HashMap<String, VecDeque<String>> = HashMap::new();
     for raw in steps {
@@ -151,7 +151,7 @@ impl SweAgentImporter {
         Ok(())
     }
 
-    /// What the file says was observed after an action; `None` if it does not say.
+    /// Returns the observation after an action that the file records; `None` if the file has none.
     fn observed(&mut self, action: &str, next: Option<&SweAgentEntry<'_>>) -> Option<ObservationSource> {
         let step = self.observations.get_mut(action).and_then(VecDeque::pop_front);
         let Some(next) = next.filter(|next| next.role == "user" && next.is_demo != Some(true)) else {

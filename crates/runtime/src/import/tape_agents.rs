@@ -29,14 +29,14 @@ struct TapeContext<'a> {
     tools: Option<&'a RawValue>,
 }
 
-/// What marks a step.
+/// The field that marks a step.
 #[derive(Deserialize)]
 struct TapeStepMarker {
     #[serde(rename = "kind")]
     _kind: String,
 }
 
-/// What a step does in a conversation.
+/// The role of a step in a conversation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TapeStepKind {
     /// A message as Chat Completions has it, in this role.
@@ -45,7 +45,7 @@ enum TapeStepKind {
     Thought,
     Action,
     Observation,
-    /// It moves the agent's program and says nothing.
+    /// A step that moves the agent's program and says nothing.
     Control,
 }
 

@@ -17,7 +17,7 @@ const MAX_ADDED_CHARS: u64 = 10_000;
 /// The longest reason that the model is told, in characters.
 const MAX_REASON_CHARS: usize = 4_000;
 
-/// What a hook adds to a result, and what room that leaves for the result itself.
+/// The text that a hook adds to a result, and the room that remains for the result itself.
 pub(super) struct HookAddition {
     pub(super) text: Option<String>,
     pub(super) limit: TextLimit,
