@@ -33,7 +33,7 @@ use crate::telemetry::Telemetry;
 use crate::tools::{ToolLimits, ToolSet};
 use crate::workspace::Workspace;
 
-/// The least window, in tokens, whose model is told of its tools in full. Below it they have at most 500 tokens.
+/// The least window, in tokens, whose model gets full tool descriptions. Below this size they take at most 500 tokens.
 pub const SMALL_WINDOW_TOKENS: u64 = 16_000;
 
 /// Everything a session needs besides its log. Shared by all sessions of a runtime.
@@ -67,7 +67,7 @@ pub struct Agent {
     pub telemetry: Telemetry,
 }
 
-/// A model and what belongs to it: what of an agent changes with its model.
+/// A model, its limits, counter and prices: the fields of an agent that change with its model.
 #[derive(Clone)]
 pub struct ServedModel {
     /// The model.
@@ -163,8 +163,8 @@ impl Agent {
         AgentBuilder::new()
     }
 
-    /// Returns the agent as a session that is opened now gets it: its counter begins with what earlier sessions have
-    /// shown of the model, and does not change while the session is open.
+    /// Returns the agent for a session that is opened now. Its counter begins with the profile that earlier sessions
+    /// have learned of the model, and does not change while the session is open.
     pub(crate) fn calibrated(self: &Arc<Self>) -> Arc<Self> {
         let counter = self.calibrated_counter();
         if counter == self.counter {
@@ -232,7 +232,8 @@ impl Agent {
         specs
     }
 
-    /// Returns whether the model is offered tools: as it is declared or its server says, else as its errors have shown.
+    /// Returns whether the model is offered tools: as declared or reported by its server, else as its errors have
+    /// shown.
     pub(crate) fn takes_tools(&self) -> bool {
         match self.limits.tools {
             FeatureSupport::Unknown => !self.calibrations.refuses_tools(&self.provider.origin(), now_ms()),
@@ -248,7 +249,7 @@ impl Agent {
         specs
     }
 
-    /// Returns whether the model is told of its tools in few words.
+    /// Returns whether the model gets short tool descriptions.
     pub fn has_small_window(&self) -> bool {
         self.limits.window.is_some_and(|tokens| tokens < SMALL_WINDOW_TOKENS)
     }
@@ -283,7 +284,7 @@ impl Agent {
         RequestPrefixTokens { system: self.counter.text(&self.system), tools }
     }
 
-    /// The window that a refusal named earlier, here or elsewhere, where neither the user nor the server says one.
+    /// Returns the window that a refusal named earlier, in any session, if neither the user nor the server states one.
     pub(crate) fn remembered_window(&self) -> Option<u64> {
         match self.limits.source {
             LimitSource::Declared | LimitSource::Server => None,
@@ -291,10 +292,12 @@ impl Agent {
         }
     }
 
-    /// The model's window in tokens, and who says so, as a new session reckons with it; `None` where nobody does.
+    /// Returns the model's window in tokens and its source, as a new session uses them; `None` if the window is
+    /// unknown.
     pub fn window(&self) -> Option<(u64, LimitSource)> {
         let learned = self.remembered_window().map(|tokens| (tokens, LimitSource::Learned));
         let said = self.limits.window.map(|tokens| (tokens, self.limits.source));
+        // The smaller window wins (decision record 0005): an overflow error may name less than the catalogue.
         learned.into_iter().chain(said).min_by_key(|(tokens, _)| *tokens)
     }
 

@@ -11,13 +11,13 @@ use longhaul_core::message::ModelOrigin;
 use longhaul_core::meter::{TokenCalibration, TokenizerProfile};
 use serde::{Deserialize, Serialize};
 
-/// The largest file that is read, in bytes: a thousand times what one has.
+/// The largest file that is read, in bytes: a thousand times the usual size.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The least change of a ratio that is worth a write.
 const WORTH_WRITING: f64 = 0.01;
 
-/// The least change of what every request carries unseen that is worth a write, in tokens.
+/// The least change of the unseen overhead of a request that is worth a write, in tokens.
 const WORTH_WRITING_TOKENS: u64 = 16;
 
 /// The time for which a model's refusal of tools or pictures is remembered, in milliseconds.

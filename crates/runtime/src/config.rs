@@ -81,8 +81,8 @@ pub struct AgentConfig {
     pub server: ServerConfig,
     /// The destination of spans and metrics.
     pub telemetry: TelemetryConfig,
-    /// More agents, by name. They have nothing of this one; where the server listens, its telemetry and the size of
-    /// blobs are not theirs to say.
+    /// More agents, by name. They inherit nothing from this one, and cannot set the server's address, its telemetry or
+    /// the size of blobs.
     pub agents: BTreeMap<String, AgentSource>,
 }
 
@@ -125,7 +125,7 @@ impl AgentConfig {
         }
     }
 
-    /// The keys that a file says something of, for example `run.maxSteps`; none if it cannot be read.
+    /// Returns the keys that a file sets, for example `run.maxSteps`; none if the file cannot be read.
     pub fn written(text: &str) -> BTreeSet<String> {
         let mut written = BTreeSet::new();
         if let Ok(root) = node::parse(text) {

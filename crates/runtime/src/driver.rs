@@ -108,11 +108,11 @@ pub(crate) struct SessionDriver {
     lease: Lease,
     messages: mpsc::UnboundedReceiver<DriverMessage>,
     work: VecDeque<RunEffect>,
-    /// An answer that is written with what follows from it.
+    /// An answer that is written together with the events that follow from it.
     deferred: Option<DeferredAppend>,
     tasks: JoinSet<()>,
     model_stop: CancellationToken,
-    /// The summary that is written ahead: its task, and how it is stopped.
+    /// The summary that is written ahead: its task, and the token that stops it.
     ahead: Option<(u64, CancellationToken)>,
     counting_rests: count::CountBackoff,
     /// The words of the session, once the model has searched it.
@@ -196,8 +196,8 @@ impl SessionDriver {
         }
     }
 
-    /// Drives the session until it is closed, its storage fails, or nobody has used it for `idle`. What was asked
-    /// and not answered by then is answered by its sender being dropped.
+    /// Drives the session until it is closed, its storage fails, or nobody has used it for `idle`. A command that is
+    /// still unanswered then is answered by the drop of its sender.
     ///
     /// The session is free to be opened again only when everything that was started here has ended.
     pub(crate) async fn drive(mut self: Box<Self>, slot: &SessionEntry, idle: Duration) {
@@ -274,8 +274,8 @@ impl SessionDriver {
         self.messages.recv().await
     }
 
-    /// Leaves a session that nobody uses: from here on its place is vacant, and its gate shut. One that is
-    /// watched only keeps less.
+    /// Leaves a session that nobody uses: its entry is then vacant, and the entry's gate is locked. A session that only
+    /// has watchers keeps fewer recent announcements.
     fn leave<'a>(&self, slot: &'a SessionEntry) -> Option<MutexGuard<'a, ()>> {
         let gate = slot.gate.try_lock().ok()?;
         let is_quiet = || self.messages.is_empty() && self.shared.status.receiver_count() == 0;
@@ -286,7 +286,8 @@ impl SessionDriver {
         None
     }
 
-    /// Storage failed or somebody else has the session: nothing more may be done in its name.
+    /// Stops the session after storage failed or another process took it over: no further event may be written in its
+    /// name.
     fn give_up(&mut self, error: &StoreError) {
         tracing::error!(session = %self.shared.session_id, %error, "the session stops");
         let payload =
@@ -311,7 +312,7 @@ impl SessionDriver {
         }
     }
 
-    /// Notes when the next attempt comes, for those who look at the session meanwhile.
+    /// Publishes the time of the next attempt for those who look at the session during the wait.
     fn note_wait(&self, wait: &ServerWait) {
         let next_attempt_at = now_ms().saturating_add(wait.after_ms);
         let (session, attempt) = (self.shared.session_id.as_str(), wait.attempt);
@@ -401,7 +402,7 @@ impl SessionDriver {
         self.work.extend(effects);
     }
 
-    /// Folds what is durable, then announces it.
+    /// Folds stored events, then announces them.
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
         let folded = self.fold(id, events);
         self.announce(folded);
@@ -498,7 +499,7 @@ impl SessionDriver {
         }
     }
 
-    /// The question has been announced, and the program's own handler is asked. If nobody answers in time the answer is no.
+    /// Asks the program's own handler about an announced question. The answer is no if nobody answers in time.
     fn await_approval(&mut self, approval_id: ApprovalId, call: &ToolCall) {
         let inbox = self.shared.inbox.clone();
         let timeout = self.agent.rules.approval_timeout;
@@ -526,7 +527,7 @@ impl SessionDriver {
         self.approvals.insert(approval_id, handle);
     }
 
-    /// The word of the program's handler; never comes if there is none.
+    /// Returns the decision of the program's handler; the future never ends if there is no handler.
     fn decide_approval(
         &self,
         approval_id: &ApprovalId,
@@ -575,7 +576,7 @@ fn settles(event: &EventBody) -> bool {
     )
 }
 
-/// Returns whether somebody chose another model with that event.
+/// Returns whether an event is somebody's choice of another model.
 fn is_choice(event: &EventBody) -> bool {
     matches!(event, EventBody::ModelSwitched { choice: Some(_), .. })
 }

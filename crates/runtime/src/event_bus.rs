@@ -142,7 +142,7 @@ impl EventBus {
         state.shown = None;
     }
 
-    /// More of the answer in flight; `is_complete` with nothing more ends it.
+    /// Adds text to the answer in flight; `is_complete` without text ends the answer.
     pub(crate) fn chunk(&self, step: &StepId, voice: ChunkKind, delta: &str, is_complete: bool) {
         let mut state = self.lock();
         let Some(answer) = state.answer.as_mut().filter(|answer| answer.step == *step) else { return };
@@ -164,7 +164,7 @@ impl EventBus {
         self.news.send_replace(());
     }
 
-    /// Announcements from now on, and what they go on from. `in_use` is held as long as somebody listens.
+    /// Returns the announcements from now on, and the state before them. `in_use` is held as long as somebody listens.
     pub(crate) fn attend(self: &Arc<Self>, in_use: Arc<()>) -> EventSubscription {
         // First: from here on the session is watched, and what passes by is kept.
         let news = self.news.subscribe();
@@ -182,14 +182,14 @@ impl EventBus {
         self.lock().recent.missed(after, until, events)
     }
 
-    /// Nothing has happened for long: what was told lately is not kept for those who may come back.
+    /// Drops the recent announcements after a long rest: returning watchers read the log.
     pub(crate) fn rest(&self) {
         let mut state = self.lock();
         let told = state.told;
         state.recent.forget(told, self.is_watched());
     }
 
-    /// Nothing will be told any more.
+    /// Ends the announcements of this session.
     pub(crate) fn end(&self) {
         self.lock().has_ended = true;
         self.news.send_replace(());
@@ -232,7 +232,7 @@ impl EventBusState {
         }
     }
 
-    /// The answer in flight and the number of the announcement that goes on from there.
+    /// Returns the snapshot of the answer in flight, and the number of the announcement that continues it.
     fn show(&mut self, session_id: &SessionId) -> (Option<Arc<SharedEvent>>, u64) {
         let told = self.told;
         let can_go_on = |shown: &&InFlightSnapshot| shown.told == told && self.recent.is_young(shown.next);

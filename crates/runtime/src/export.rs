@@ -58,8 +58,8 @@ pub(crate) struct ExportBlobLine {
 
 /// Writes a session: a first line about the file, one line for each event, one for each blob.
 ///
-/// The same input gives the same bytes. `blobs` may be empty: the content is then left out, and the log is
-/// complete all the same. Which blobs there are, [`blob_refs`] says.
+/// The same input gives the same bytes. `blobs` may be empty: the content is then left out, and the log is complete all
+/// the same. [`blob_refs`] lists the blobs of a log.
 ///
 /// # Errors
 /// Those of `out`.

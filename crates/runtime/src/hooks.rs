@@ -1,8 +1,8 @@
-//! Hooks: what a person lets look in before a compaction, before and after a tool, and on a message.
+//! Hooks: a user's checks before a compaction, before and after a tool, and on a message.
 //!
 //! A hook is asked with a JSON object and answers with one. It is a closure ([`ClosureHook`]), a command
-//! ([`CommandHook`]) or a server ([`HttpHook`]). One that fails, is late or answers something else is logged,
-//! without what was said, and ignored: work goes on.
+//! ([`CommandHook`]) or a server ([`HttpHook`]). A hook that fails, is late or answers something else is logged and
+//! ignored, without the words of the request: the run continues.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -89,14 +89,14 @@ impl HookEvent {
     }
 }
 
-/// Something that is asked with JSON and answers with JSON.
+/// A party that gets JSON requests and answers with JSON.
 #[async_trait]
 pub trait Hook: Send + Sync {
-    /// Answers with a JSON object, or with `null` if there is nothing to say. Dropping the future ends
-    /// everything that it has started: that is what happens at the deadline.
+    /// Answers with a JSON object, or with `null` for no objection. At the deadline the future is dropped, which must
+    /// end everything that the hook has started.
     ///
     /// # Errors
-    /// [`HookError`]: it is logged, so its words hold nothing of what was asked.
+    /// [`HookError`]: the error is logged, so its words hold nothing of the request.
     async fn answer(&self, event: HookEvent, ask: Value) -> Result<Value, HookError>;
 }
 
@@ -222,7 +222,7 @@ impl HookSet {
         self.async_strategy.clone().filter(|strategy| strategy.name() == name)
     }
 
-    /// Returns whether anybody is asked at that event.
+    /// Returns whether any hook is asked at that event.
     pub fn has(&self, event: HookEvent) -> bool {
         self.slots.contains_key(&event) || (event == HookEvent::PreCompact && self.pre_compact.is_some())
     }
@@ -295,7 +295,7 @@ impl RegisteredHook {
     }
 }
 
-/// An answer, unless it is late or somebody else's code panics. A closure may panic before there is a future, and after.
+/// Returns an answer, unless it is late or the hook panics. A closure may panic before there is a future, and after.
 async fn within<T>(
     deadline: Duration,
     answering: impl Future<Output = Result<T, HookError>>,
@@ -343,7 +343,7 @@ fn to_bytes(ask: &impl Serialize) -> Result<Vec<u8>, HookError> {
     serde_json::to_vec(ask).map_err(|_| HookError::Failed("it could not be asked".to_owned()))
 }
 
-/// A hook's words for the model, under a line that says whose they are.
+/// Returns a hook's words for the model, under a line that names the hook.
 pub(crate) fn marked(event: HookEvent, words: &str) -> String {
     format!("\n[{} hook]\n{words}", event.as_str())
 }

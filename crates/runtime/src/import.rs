@@ -312,7 +312,7 @@ fn json_lines<'a, T: Deserialize<'a>>(
     }
 }
 
-/// The parser counts lines inside the entry; the place in the file is told instead.
+/// Returns an error for the entry at `place`: the parser's own line numbers count inside the entry.
 fn unreadable(place: ImportPosition) -> impl Fn(serde_json::Error) -> ImportError {
     move |error| {
         let whole = error.to_string();

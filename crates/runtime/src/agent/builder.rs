@@ -344,8 +344,8 @@ impl AgentBuilder {
         Ok(tools)
     }
 
-    /// The folder and what confines commands to it. Without a workspace no tool starts a command, and the folder is an
-    /// empty one that goes with the agent.
+    /// Returns the folder and the sandbox that confines commands to it. Without a workspace no tool starts a command,
+    /// and the folder is an empty one that is removed with the agent.
     fn place(&self) -> Result<(Workspace, Sandbox), BuildError> {
         let scratch = self.scratch.clone().unwrap_or_else(std::env::temp_dir);
         if let Some(folder) = &self.workspace {

@@ -17,7 +17,7 @@ use crate::sandbox::{ChildLimits, NetworkAccess};
 pub struct UserConfigFile {
     /// The settings of the file, with the defaults for all others.
     pub config: AgentConfig,
-    /// The keys that the file says something of, for example `run.maxSteps`.
+    /// The keys that the file sets, for example `run.maxSteps`.
     pub written: BTreeSet<String>,
 }
 

@@ -300,9 +300,9 @@ pub enum TriggerConfig {
     Share(f64),
     /// This many tokens are used.
     Tokens(u64),
-    /// Only when somebody asks.
+    /// A compaction happens only on request.
     Manual,
-    /// adaptive: when it pays.
+    /// adaptive: an edit happens when it pays off.
     Planner,
 }
 
@@ -339,19 +339,19 @@ pub struct StrategyOptions {
     pub assistant_message_score: f64,
     /// importance: score of a step with tool calls.
     pub tool_use_score: f64,
-    /// importance: what scores less goes at once.
+    /// importance: messages below this score are removed at once.
     pub min_score_threshold: f64,
     /// summarization: messages in one summary.
     pub summarize_chunk_size: usize,
-    /// Strategies with summaries: who writes them.
+    /// Strategies with summaries: the model that writes them.
     pub summarize_with: SummaryWriter,
-    /// Strategies that ask a model: how long they wait for it.
+    /// Strategies that ask a model: the longest wait for the answer.
     pub summary_timeout: Duration,
-    /// adaptive: what an edit brings the request down to, as a share of the usable room.
+    /// adaptive: the size of the request after an edit, as a share of the usable room.
     pub low_target: f64,
-    /// adaptive, where prices are known: about how much of the newest part stays, in tokens.
+    /// adaptive, if prices are known: the approximate size of the newest part that stays, in tokens.
     pub tail_tokens: u64,
-    /// adaptive: whether a summary is written ahead, while work goes on.
+    /// adaptive: true if a summary is written ahead, while the run continues.
     pub background: bool,
 }
 

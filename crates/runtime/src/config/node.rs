@@ -10,7 +10,7 @@ use super::error::{ConfigProblem, ConfigProblemKind};
 /// The deepest nesting that a file may have. The reader recurses for each level, on the caller's stack.
 const DEEPEST: usize = 32;
 
-/// Values that come by aliases, at most: a file of a few lines may stand for millions.
+/// The most values that aliases may repeat: a file of a few lines may expand to millions.
 const MOST_REPEATED: usize = 20_000;
 
 /// A place in the file: line and column, from 1.

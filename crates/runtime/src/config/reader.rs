@@ -1,4 +1,4 @@
-//! Takes values out of the tree, checks each against its key, and remembers what was wrong.
+//! The reader takes values out of the tree, checks each against its key, and records the problems.
 
 mod agents;
 mod compression;
@@ -343,7 +343,7 @@ impl<'a> ConfigReader<'a> {
         value
     }
 
-    /// Returns whether the file says it.
+    /// Returns whether the file sets the key at `path`.
     pub(super) fn has(&self, path: &str) -> bool {
         self.find(path).is_some()
     }

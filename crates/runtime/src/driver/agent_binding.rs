@@ -79,7 +79,7 @@ impl SessionDriver {
         Ok(if self.coming.is_empty() { SwitchOutcome::Now } else { SwitchOutcome::AtNextStep })
     }
 
-    /// Other settings: what the model costs stays.
+    /// Applies other settings; the prices of the model stay.
     pub(super) fn govern(&mut self, policy: CompactionPolicy, summariser: Option<SummaryModel>) {
         let mut agent = Agent::clone(&self.agent);
         agent.rules.policy = CompactionPolicy { prices: agent.rules.policy.prices, ..policy };
@@ -87,13 +87,14 @@ impl SessionDriver {
         self.seat(Arc::new(agent));
     }
 
-    /// So many switches are stored: who comes with the last of them answers from here on.
+    /// Binds the agent of the newest of so many stored switches.
     pub(super) async fn take_seats(&mut self, switches: usize) -> Result<(), StoreError> {
         let taken = switches.min(self.coming.len());
         let Some(agent) = self.coming.drain(..taken).next_back() else { return Ok(()) };
         let agent = agent.calibrated().with_deferral_decided();
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;
         let (history, is_same) = (agent.new_history(), agent.reads_as(self.run.history()));
+        // The age of the limits and the doubts belong to the earlier model's server.
         self.asked_at = None;
         self.doubted = false;
         self.doubts = 0;

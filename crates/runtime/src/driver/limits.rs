@@ -101,7 +101,7 @@ impl SessionDriver {
         input
     }
 
-    /// A server that says nothing any more takes nothing back.
+    /// Adopts reported limits. A limit that the server no longer reports keeps its earlier value.
     pub(super) fn take_limits(&mut self, said: Limits) {
         let limits = said.or(self.agent.limits);
         if limits == self.agent.limits {

@@ -31,7 +31,7 @@ const NAME_CHARS: usize = 255;
 pub(super) struct MediaCapabilities {
     images: bool,
     files: bool,
-    /// The most pictures of one request, where an error has said so.
+    /// The most pictures of one request, if an error has stated a limit.
     most_images: Option<u32>,
     /// The wire that the pictures go over.
     api: String,
@@ -131,8 +131,8 @@ impl SessionDriver {
 
 /// Gives a request the bytes of the media that stay in it, and words in the place of the others.
 ///
-/// A text file reads the same for every model, wherever it stands: what was sent before stays the beginning of what
-/// is sent now.
+/// A text file reads the same for every model and at every place: the earlier request stays a prefix of the present
+/// one.
 ///
 /// Pictures are checked before they are sent: one that is damaged would be refused with every later request. Those that
 /// are larger than the server takes are scaled down.
@@ -199,7 +199,7 @@ pub(super) async fn fill(
     Ok(found)
 }
 
-/// A picture that the model is not shown, as people are told of it.
+/// The notice to people about a picture that the model is not shown.
 #[derive(Clone, Debug)]
 pub(super) struct OmittedMediaNotice {
     /// The words that the model reads in place of the picture.

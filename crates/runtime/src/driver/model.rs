@@ -50,7 +50,7 @@ impl SessionDriver {
         self.spawn_call(|call| async move { call.step(request, stream).await });
     }
 
-    /// One that is written ahead has its own stop: work goes on meanwhile.
+    /// Starts a summary. A summary that is written ahead has its own stop, because the run continues during it.
     pub(super) fn summarise(&mut self, task: u64, ahead: bool, asked: SummaryRequest) {
         let riding = asked.form == SummaryForm::Riding;
         let (tools, messages) = match riding {
@@ -290,7 +290,7 @@ impl StreamedAnswer {
         }
     }
 
-    /// Takes what comes; whether the answer is to stop with it.
+    /// Takes an event of the stream; returns whether the answer is to pause after it.
     ///
     /// # Errors
     /// [`AnswerTooLarge`], before more of it is kept or shown.
@@ -350,8 +350,9 @@ impl StreamedAnswer {
         }
     }
 
-    /// A piece that cannot be stored goes with the next one; what a crash would cost until then is this text. A store
-    /// that knows better than we which piece is the next gets none any more: the step's own append tells all.
+    /// Persists the unsaved text. Text that cannot be stored is stored with the next chunk; a crash before then would
+    /// lose it. A store that expects another chunk index gets no more chunks: the step's own append has the whole
+    /// answer.
     async fn persist(&mut self, shared: &SharedSessionState) {
         let body = std::mem::take(&mut self.unsaved);
         self.flush_at = None;

@@ -45,7 +45,7 @@ pub struct CommandHook {
 }
 
 impl CommandHook {
-    /// A command line for `/bin/sh`, run in `directory` within what `sandbox` allows.
+    /// Creates a hook from a command line for `/bin/sh`, run in `directory` and confined by `sandbox`.
     pub fn new(line: impl Into<String>, directory: impl Into<PathBuf>, sandbox: Arc<Sandbox>) -> Self {
         Self { line: line.into(), directory: directory.into(), sandbox, home: IsolatedHome::default() }
     }
@@ -114,7 +114,7 @@ struct HookCommandOutput {
     words: Vec<u8>,
 }
 
-/// Writes the ask and reads what is said until the command has ended.
+/// Writes the request and reads the output until the command has ended.
 async fn exchange(
     child: &mut ConfinedChild,
     pipes: HookPipes,
@@ -149,14 +149,14 @@ async fn exchange(
     status.map_err(|error| HookError::Ended(error.to_string()))
 }
 
-/// The answer, which must not be too long.
+/// Reads the answer, which must not be too long.
 async fn hear(from: pipe::Receiver, answer: &mut Vec<u8>) -> Result<(), HookError> {
     let read = from.take(MAX_ANSWER_BYTES as u64 + 1).read_to_end(answer).await;
     read.map_err(|_| HookError::Broken)?;
     if answer.len() > MAX_ANSWER_BYTES { Err(HookError::TooLong) } else { Ok(()) }
 }
 
-/// The start of what it says besides; the rest is read and dropped.
+/// Reads the start of standard error; the rest is read and dropped, so that a full pipe does not block the command.
 async fn listen(mut from: impl AsyncRead + Unpin, words: &mut Vec<u8>) -> Result<(), HookError> {
     let read = (&mut from).take(MAX_REASON_BYTES).read_to_end(words).await;
     read.map_err(|_| HookError::Broken)?;

@@ -1,4 +1,4 @@
-//! From entries to a log: matches calls and results, repairs what does not match, counts out ids.
+//! The assembly of a log from entries: matches calls and results, repairs mismatches, and assigns ids.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -177,7 +177,7 @@ struct ImportLogBuilder {
     at: Millis,
     /// Messages up to and with each event.
     messages: Vec<u64>,
-    /// Messages that compactions hide, less the summary that stands for them.
+    /// The number of messages that compactions hide, less the summaries in their place.
     hidden: u64,
 }
 

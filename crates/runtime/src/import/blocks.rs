@@ -105,7 +105,7 @@ pub(super) fn parts(
     }
 }
 
-/// A user's content: what tools answered in it, and the rest.
+/// Splits a user's content into the answers of tools and the other parts.
 pub(super) fn user_parts(
     content: Option<&RawValue>,
     place: ImportPosition,

@@ -222,7 +222,7 @@ impl<'a> InspectTimeline<'a> {
     }
 }
 
-/// Some programs count cached input beside the rest, some in it; the total tells which.
+/// Decodes usage. Some programs count cached input in addition to the rest, some within it; the total shows which.
 fn usage(raw: &RawValue) -> Option<Usage> {
     let spent: InspectUsage = serde_json::from_str(raw.get()).ok()?;
     let read = spent.input_tokens_cache_read.unwrap_or_default();

@@ -242,7 +242,7 @@ impl ChatMessagesImporter {
         ))
     }
 
-    /// The system prompt comes first; what comes later under that name stands where it was said.
+    /// Keeps a system message. The first ones are the system prompt; a later one becomes a note at its place.
     fn system(&mut self, place: ImportPosition, recorded: &LoggedChatMessage<'_>) -> Result<(), ImportError> {
         let parts = self.content(place, recorded, BlockAuthor::Other);
         if self.items.is_empty() {

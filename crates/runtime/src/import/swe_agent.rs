@@ -1,7 +1,7 @@
-//! SWE-agent trajectories: the messages under `history`, and what was done and observed under `trajectory`.
+//! SWE-agent trajectories: the messages under `history`, and actions with their observations under `trajectory`.
 //!
-//! Where the model called functions, `history` has calls and results. Where it wrote its actions as text,
-//! the file names each action and what was observed after it; those become calls and results.
+//! A model that called functions has calls and results in `history`. For actions written as text, the file names each
+//! action and its observation; those become calls and results.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -86,7 +86,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
     reader.finish(at)
 }
 
-/// Drops what other agents than the first said, and counts it.
+/// Drops the entries of all agents but the first, and returns their number.
 fn keep_one_agent(entries: &mut Vec<(ImportPosition, &RawValue, SweAgentEntry<'_>)>) -> usize {
     let before = entries.len();
     let first = entries.iter().find_map(|(_, _, entry)| entry.agent.clone());

@@ -53,7 +53,7 @@ struct TapeStep {
     place: ImportPosition,
     name: String,
     kind: TapeStepKind,
-    /// The completion it is from; empty for what no model wrote.
+    /// The completion that wrote the step; empty if no model wrote it.
     prompt: String,
     /// All fields but `kind` and `metadata`.
     fields: Map<String, Value>,
@@ -103,7 +103,7 @@ fn step(place: ImportPosition, raw: &RawValue) -> Result<TapeStep, ImportError> 
     Ok(TapeStep { place, kind: kind(&name, by_agent), name, prompt, fields })
 }
 
-/// Programs define kinds of their own; the ending says what they are, else who wrote them.
+/// Returns the kind of a step by its name. Programs define kinds of their own: their ending decides, else their author.
 fn kind(name: &str, by_agent: bool) -> TapeStepKind {
     match name {
         "system" => TapeStepKind::Message("system"),

@@ -1,4 +1,4 @@
-//! `models`: what is declared of models, by name.
+//! The section `models`: the declared limits of models, by name.
 
 use std::collections::BTreeMap;
 
