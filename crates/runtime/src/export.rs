@@ -106,6 +106,7 @@ pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef
             EventBody::ViewEdited(edit) => {
                 for op in &edit.ops {
                     if let ViewOperation::Replace { parts, .. } = op {
+                        // A replacement can quote parts with media.
                         in_parts(parts, &mut found);
                     }
                 }
@@ -114,6 +115,7 @@ pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef
         }
     }
     let mut seen = HashSet::new();
+    // The order of the log stays, so that two exports of one log are equal.
     found.retain(|blob| seen.insert(blob.hash.clone()));
     found
 }

@@ -192,6 +192,7 @@ impl HookSet {
         F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
         A: Future<Output = PreCompactDecision> + Send + 'static,
     {
+        // One PreCompact hook decides: two answers could contradict each other.
         self.slots.remove(&HookEvent::PreCompact);
         self.pre_compact = Some((PreCompactClosure::new(decide), deadline));
         self
@@ -289,6 +290,7 @@ impl RegisteredHook {
             _ => return Err(HookError::Failed("it could not be asked".to_owned())),
         }
         if Q::EVENT == HookEvent::PreCompact {
+            // Only this hook may write a summary, and needs to know how long that may take.
             object.insert("deadlineMs".to_owned(), (self.deadline.as_millis() as u64).into());
         }
         Ok(Value::Object(object))

@@ -333,6 +333,7 @@ impl AgentBuilder {
         rules.retry.patience_ms = Some(u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX));
         rules.default_approval = match self.hooks.approval_handler() {
             Some(_) => ToolApproval::Ask,
+            // Without a handler a question would wait for its timeout, and nobody could answer.
             None => ToolApproval::Deny(NOBODY_APPROVES.to_owned()),
         };
         rules
@@ -353,6 +354,7 @@ impl AgentBuilder {
             let sandbox = Sandbox::new(SandboxPolicy::new(workspace.root(), scratch))?;
             return Ok((workspace, sandbox));
         }
+        // No tool starts a command here, so the system is not probed for confinement.
         let policy = SandboxPolicy { confine: false, ..SandboxPolicy::new(&scratch, &scratch) };
         let sandbox = Sandbox::new(policy)?;
         Ok((Workspace::new(sandbox.private_folder(), &[])?, sandbox))
@@ -376,6 +378,7 @@ impl AgentBuilder {
         let rates = catalog::prices(name, url)?.at(0);
         Some(TokenPrices {
             input: rates.input,
+            // A provider that lists no price for cached input charges the full one.
             cache_read: rates.cached.unwrap_or(rates.input),
             cache_write: rates.write.unwrap_or(rates.input),
             output: rates.output,

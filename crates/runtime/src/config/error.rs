@@ -104,6 +104,7 @@ impl fmt::Display for ConfigProblem {
 
 fn suggest(f: &mut fmt::Formatter<'_>, nearest: Option<&str>, valid: &[String], lead: &str) -> fmt::Result {
     match nearest {
+        // A list of all keys beside a likely correction would only hide it.
         Some(nearest) => write!(f, ": did you mean `{nearest}`?"),
         None => write!(f, ": {lead} {}", valid.join(", ")),
     }

@@ -94,6 +94,7 @@ impl McpHttpEndpoint {
 pub(super) fn server_of(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // The part before `@` may be a user name and a password.
     format!("{scheme}://{}", host.rsplit('@').next().unwrap_or_default())
 }
 
@@ -101,6 +102,7 @@ impl fmt::Debug for McpCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpCommand")
             .field("program", &self.program)
+            // Arguments may hold keys too, so only their number is shown.
             .field("args", &self.args.len())
             .field("env", &self.env.keys())
             .finish()

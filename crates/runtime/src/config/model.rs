@@ -209,6 +209,7 @@ impl SystemPrompt {
     pub fn resolve<E>(&self, read: impl FnOnce(&str) -> Result<String, E>) -> Result<String, E> {
         match self {
             Self::Text(text) => Ok(text.clone()),
+            // The caller knows which folder the path is relative to, and whether the file may be read.
             Self::File(path) => read(path),
         }
     }

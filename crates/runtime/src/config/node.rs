@@ -52,6 +52,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigNode, Box<ConfigProblem>> {
     let budget = serde_saphyr::budget! { max_depth: DEEPEST, flow_nesting_limit: DEEPEST };
     let alias_limits = serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPEATED };
     let options =
+        // Without strict booleans, YAML 1.1 would read the words `on`, `off`, `yes` and `no` as flags.
         serde_saphyr::options! { strict_booleans: true, budget: budget, alias_limits: alias_limits };
     serde_saphyr::from_str_with_options::<Spanned<ConfigValue>>(text, options)
         .map(ConfigNode::from)

@@ -358,6 +358,7 @@ impl<'a> ConfigReader<'a> {
     }
 
     fn bad(&mut self, node: &ConfigNode, path: &str, expected: &str) {
+        // Headers and addresses may hold keys: messages quote no value of theirs.
         let secret = path == "model.headers" || path.ends_with(".base_url");
         let found = match (&node.value, expected.contains("text")) {
             (ConfigValue::Text(_), _) if secret => "this text".to_owned(),

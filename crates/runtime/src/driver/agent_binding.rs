@@ -55,6 +55,7 @@ impl SessionDriver {
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).agent = agent;
         let settings = Arc::new(self.agent.settings());
         match &mut self.usual {
+            // A compaction by another strategy is going on: the new settings take effect after it.
             Some(usual) => *usual = settings,
             None => self.run.configure(settings),
         }
@@ -105,6 +106,7 @@ impl SessionDriver {
         }
         let log = whole_log(&self.shared.store, &self.shared.session_id).await?;
         match folded(&self.shared.session_id, history, log).await {
+            // Another tokenizer counts the same log differently.
             Ok((history, _)) => self.work.extend(self.run.recount(history)),
             Err(error) => tracing::error!(session = %self.shared.session_id, %error, "not counted anew"),
         }

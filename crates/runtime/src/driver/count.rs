@@ -33,6 +33,7 @@ impl CountBackoff {
 impl SessionDriver {
     pub(super) fn count(&mut self, tools: bool) {
         let resting = self.counting_rests.clone();
+        // The length of the answer does not count as input, so any value does.
         let request = self.next_request(tools, 1);
         self.spawn_call(|call| async move {
             if !resting.is_over() {

@@ -64,6 +64,7 @@ impl RecentEvents {
 
     /// Reports whether a watcher that continues from that number will not soon lose announcements.
     pub(super) fn is_young(&self, number: u64) -> bool {
+        // The newer half of the list leaves a new watcher time to catch up.
         number >= self.first + self.told.len() as u64 / 2
     }
 
@@ -127,11 +128,13 @@ impl RecentEvents {
         let mut missed = MissedEvents { announcements: Vec::new(), until };
         let (mut newest, mut count) = (after, 0);
         for announcement in self.told.range(begins..).map(|told| &told.announcement) {
+            // No stored event belongs to the others: a late watcher gets the answer in flight as a snapshot.
             let Some(seq) = announcement.seq else { continue };
             if seq > until {
                 break;
             }
             count += usize::from(seq > newest);
+            // An event's announcements stay together: the next request begins after a whole event.
             if count > events {
                 missed.until = newest;
                 break;

@@ -33,6 +33,7 @@ macro_rules! asks {
             }
         }
 
+        // The fields are listed again because serde drops unknown ones silently, and a mistyped field is logged.
         impl HookResponse for $answer {
             const FIELDS: &'static [&'static str] = $fields;
         }

@@ -130,6 +130,7 @@ pub(super) fn user_parts(
 
 /// Arguments as the model wrote them: JSON text, or the JSON itself byte for byte.
 pub(super) fn arguments(raw: Option<&RawValue>) -> String {
+    // A call without arguments is one with an empty object for every provider.
     let raw = raw.map_or("{}", RawValue::get);
     serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned())
 }
@@ -141,6 +142,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
     let native = |wanted: bool| wanted.then(|| RawJson(raw.get().to_owned()));
     match (block.r#type.as_str(), speaker) {
         ("text" | "input_text" | "output_text", _) => {
+            // A signature belongs to the exact bytes of a block: the block is kept beside its text.
             let proven = speaker == BlockAuthor::Assistant && has(&block.text_signature);
             let text = block.text.unwrap_or_default();
             (proven || !text.is_empty()).then(|| Part::Text(TextPart { text, native: native(proven) }))

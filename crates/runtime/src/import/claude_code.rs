@@ -190,6 +190,7 @@ impl ClaudeCodeImporter {
         if line.is_compact_summary == Some(true) {
             let compaction = ImportedCompaction {
                 summary: rest.iter().filter_map(Part::as_text).collect(),
+                // Claude Code keeps no message beside its summary: what stays begins here.
                 first_kept: Some(self.items.len()),
                 tokens_before: std::mem::take(&mut self.tokens_before),
             };

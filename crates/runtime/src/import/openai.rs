@@ -176,6 +176,7 @@ impl ChatMessagesImporter {
             "system" | "developer" => return self.system(place, &recorded),
             "user" => return self.user(place, recorded.content),
             "assistant" => ImportItemKind::Assistant(Box::new(self.said(place, recorded))),
+            // The role `function` answers the older `function_call`, and names the tool in place of a call.
             "tool" | "function" => ImportItemKind::Result(ImportedToolResult {
                 content: self.content(place, &recorded, BlockAuthor::Other),
                 call: recorded.tool_call_id,
@@ -216,6 +217,7 @@ impl ChatMessagesImporter {
         if let Some(ImportItem { kind: ImportItemKind::Assistant(said), at: answered, .. }) =
             self.items.last_mut()
         {
+            // Only a logged response has a time: the format gives none to messages.
             *answered = at;
             said.usage = response.usage.and_then(usage);
             if choice.finish_reason.as_deref() == Some("length") {
@@ -270,6 +272,7 @@ impl ChatMessagesImporter {
         let called = recorded.tool_calls.unwrap_or_default().into_iter();
         let called = called.filter_map(|call| Some((call.id, call.function.or(call.custom)?)));
         let legacy = recorded.function_call.map(|function| (None, function));
+        // `function_call` is the older form of one call, without an id.
         said.extend(called.chain(legacy).map(|(id, function)| Part::ToolCall(tool_call(id, &function))));
         let calls = said.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let api = "imported:openai-chat".to_owned();

@@ -128,6 +128,7 @@ fn observed(steps: &[TapeStep]) -> HashSet<usize> {
     for (index, step) in steps.iter().enumerate() {
         match step.kind {
             TapeStepKind::Action => {
+                // Actions of an earlier completion stay without an observation: their step has passed.
                 open.retain(|(_, prompt)| !prompt.is_empty() && *prompt == step.prompt);
                 open.push_back((index, &step.prompt));
             }

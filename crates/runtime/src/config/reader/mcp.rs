@@ -32,6 +32,7 @@ impl ConfigReader<'_> {
             self.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
         }
         if !is_map(node) {
+            // A wrong value may be a pasted key: the message names only its kind.
             self.unquoted(node, &path, "{ command, args, env } or { url, headers }");
             return None;
         }
@@ -152,10 +153,12 @@ pub(super) fn address(node: &ConfigNode) -> Option<String> {
 
 /// A text that can be handed to a program.
 fn plain(node: &ConfigNode) -> Option<String> {
+    // A NUL cannot be passed to a program: its start would fail later, without the place in the file.
     text(node).filter(|text| !text.contains('\0'))
 }
 
 pub(super) fn pairs(node: &ConfigNode) -> Option<BTreeMap<String, String>> {
+    // A `=` in a variable's name would move the border between name and value.
     let names = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     let pair =
         |entry: &ConfigEntry| Some((entry.key.clone(), plain(&entry.node).filter(|_| names(&entry.key))?));
