@@ -24,7 +24,7 @@ use crate::compaction::ViewSnapshot;
 /// The advice to a person on how to resume a parked session.
 pub const GO_ON: &str = "Send a message, or resume: either begins a new run.";
 
-/// One announcement.
+/// An announcement to watchers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiEvent {
     /// The event's name, for example `llm:chunk`.

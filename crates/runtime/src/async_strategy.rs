@@ -1,4 +1,4 @@
-//! Strategies that write the replacement of what goes themselves, and may take time for it.
+//! Strategies that write the replacement of old messages themselves, and may take time for it.
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;

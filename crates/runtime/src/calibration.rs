@@ -69,12 +69,12 @@ struct CalibrationData {
 }
 
 impl CalibrationStore {
-    /// Kept in memory only.
+    /// Creates a store that is kept in memory only.
     pub fn in_memory() -> Self {
         Self::default()
     }
 
-    /// Kept in `file`, which need not exist.
+    /// Opens a store that is kept in `file`, which need not exist.
     pub fn open(file: PathBuf) -> Self {
         let known = match read(&file) {
             Ok(known) => known,
@@ -106,7 +106,7 @@ impl CalibrationStore {
         self.known().tokenizers.get(&key(model, counter)).cloned()
     }
 
-    /// Takes in what a session has shown of `model` beside what `counter` (its name) says.
+    /// Learns the profile that a session has observed of `model` with `counter` (its name).
     pub fn learn(&self, model: &ModelOrigin, counter: &str, calibration: &TokenCalibration) {
         let Some(profile) = calibration.settled() else { return };
         let mut known = self.known();
@@ -118,13 +118,13 @@ impl CalibrationStore {
         self.keep(&known);
     }
 
-    /// The window of `model` that a refusal named, in this process or an earlier one, in tokens.
+    /// Returns the window of `model` that a refusal named, in this process or an earlier one, in tokens.
     pub fn window(&self, model: &ModelOrigin) -> Option<u64> {
         self.known().windows.get(&self.placed(model)).copied()
     }
 
-    /// Takes in what a session knows of `model`'s window from refusals; `None` if it has found out that there was
-    /// nothing to it.
+    /// Learns the window of `model` that a session knows from refusals; `None` if a session has found the earlier one
+    /// wrong.
     pub fn learn_window(&self, model: &ModelOrigin, window: Option<u64>) {
         let mut known = self.known();
         let key = self.placed(model);
@@ -138,8 +138,8 @@ impl CalibrationStore {
         self.keep(&known);
     }
 
-    /// Returns whether `model` has said within the last day that it takes no tools. A server may be started anew with
-    /// other options: it is asked again once a day.
+    /// Returns whether `model` has refused tools within the last day. A server may be restarted with other options: it
+    /// is asked again once a day.
     pub fn refuses_tools(&self, model: &ModelOrigin, now: Millis) -> bool {
         let known = self.known();
         known
@@ -148,15 +148,15 @@ impl CalibrationStore {
             .is_some_and(|at| now.saturating_sub(*at) < ABILITIES_FORGOTTEN_MS)
     }
 
-    /// Remembers that `model` has said that it takes no tools.
+    /// Remembers that `model` refuses tools.
     pub fn learn_no_tools(&self, model: &ModelOrigin, now: Millis) {
         let mut known = self.known();
         known.without_tools.insert(self.placed(model), now);
         self.keep(&known);
     }
 
-    /// The most pictures that `model` takes in one request, as an error has said within the last day; `None` where none
-    /// has.
+    /// Returns the most pictures that `model` takes in one request, if an error has stated the number within the last
+    /// day.
     pub fn most_images(&self, model: &ModelOrigin, now: Millis) -> Option<u32> {
         let known = self.known();
         let learned = known.images.get(&self.placed(model))?;

@@ -90,7 +90,7 @@ pub fn only_leaves_out(strategy: &str) -> bool {
 /// Returns whether [`Session::undo`](crate::session::Session::undo) would be accepted now.
 ///
 /// # Errors
-/// Those of that undo.
+/// The errors of that undo.
 pub fn check_undo(run: &Run, edit_id: &EditId) -> Result<(), SessionError> {
     crate::driver::undo(run, edit_id).map(drop)
 }

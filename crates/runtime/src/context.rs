@@ -28,8 +28,8 @@ pub struct ContextReport {
     pub tools: Vec<ToolTokens>,
     /// The conversation.
     pub messages: MessageTokens,
-    /// With an exact tokenizer: what is left of `total` beside system prompt, tools and messages, or what they have
-    /// too much. Else 0: there the conversation is what is left.
+    /// The difference between `total` and the sum of system prompt, tools and messages, with an exact tokenizer. Else
+    /// 0: the conversation is then the rest of `total`.
     pub framing: i64,
     /// Tool results shown as placeholders.
     pub pruned: u64,
@@ -37,7 +37,7 @@ pub struct ContextReport {
     pub compacted: u64,
     /// Tools known but not sent.
     pub deferred_tools: u64,
-    /// Kept free for the answer.
+    /// The tokens kept free for the answer.
     pub output_reserve: u64,
     /// `max(0, window − total − outputReserve)`.
     pub free_space: u64,
@@ -64,7 +64,7 @@ pub struct ContextReport {
 pub struct ToolTokens {
     /// `builtin`, or an MCP server.
     pub source: String,
-    /// Their tokens.
+    /// The tokens of the source's schemas.
     pub tokens: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct ToolTokens {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageTokens {
-    /// All of it.
+    /// The whole conversation.
     pub total: u64,
     /// Text and framing.
     pub text: u64,

@@ -1,8 +1,8 @@
-//! One driver per session: it owns the loop and the lease, does the loop's effects, and feeds the outcomes
-//! back. It decides nothing; what happens next is [`Run::handle`]'s word.
+//! The driver of a session owns the loop and the lease, does the loop's effects, and feeds the outcomes back. A driver
+//! decides nothing: [`Run::handle`] decides the next step.
 //!
-//! Everything it starts (model call, tools, timers) it owns: when the driver ends, by return, error or panic,
-//! they end with it.
+//! The driver owns everything that it starts (model call, tools, timers): those end with the driver, by return, error
+//! or panic.
 
 mod agent_binding;
 mod command;
@@ -70,7 +70,7 @@ pub(crate) enum DriverMessage {
     Input(Box<RunLoopInput>),
     /// The limits that the server reports for its model now.
     Limits(Limits),
-    /// Something that somebody asks for.
+    /// A command of somebody.
     Command(SessionCommand),
 }
 
@@ -144,8 +144,8 @@ pub(crate) struct SessionDriver {
     told_of_usage: bool,
     trace: SessionTrace,
     log: session_log::OperatorLog,
-    /// Messages of the queue of which other nodes need tell no more: the session was woken for them, or they wait since
-    /// a cancel or a crash. None where there are no others.
+    /// The queued messages that other nodes need not announce again: the session was woken for them, or they wait since
+    /// a cancel or a crash. `None` without other nodes.
     heard: Option<HashSet<QueueId>>,
     /// True if the server's counts regularly leave something out.
     counts_are_partial: bool,
@@ -343,7 +343,7 @@ impl SessionDriver {
         self.write_deferred().await
     }
 
-    /// One function per effect. What is over at once is answered at once.
+    /// Does an effect, with one function per kind. An effect that ends at once is answered at once.
     async fn perform(&mut self, effect: RunEffect) -> Result<(), StoreError> {
         match effect {
             RunEffect::Append { id, events, takes, settles } => {

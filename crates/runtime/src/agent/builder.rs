@@ -399,7 +399,7 @@ fn cache_life_ms(kind: Kind) -> u64 {
     minutes * 60_000
 }
 
-/// Without the key.
+/// Shows the builder without its key.
 impl fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let model = match &self.model {

@@ -40,7 +40,7 @@ choices!(
 choices!(
     /// The access of a model to messages that it is no longer shown.
     GatewayRecall {
-        /// Nothing: the tools are the client's.
+        /// Models cannot look anything up: the tools are the client's.
         Off = "off",
         /// The tool `recall` is added, and answered without the client.
         Inject = "inject",
@@ -50,9 +50,9 @@ choices!(
 choices!(
     /// The treatment of a client's tools that take much of the window.
     GatewayDeferTools {
-        /// Those that take more than a quarter of the window are deferred: the model finds and calls them through two others.
+        /// Tools are deferred above a quarter of the window: the model finds and calls them through two others.
         Auto = "auto",
-        /// Nothing.
+        /// All tools are listed.
         Off = "off",
     }
 );

@@ -8,17 +8,17 @@ use super::mcp::server_of;
 /// The hooks of an agent, each `None` unless it is configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HooksConfig {
-    /// Asked before a compaction.
+    /// The hook that is asked before a compaction.
     pub pre_compact: Option<HookConfig>,
-    /// Asked before a tool runs.
+    /// The hook that is asked before a tool runs.
     pub pre_tool_use: Option<HookConfig>,
-    /// Asked after a tool ran.
+    /// The hook that is asked after a tool ran.
     pub post_tool_use: Option<HookConfig>,
-    /// Asked when a message comes in.
+    /// The hook that is asked about a new message.
     pub user_prompt_submit: Option<HookConfig>,
 }
 
-/// One hook.
+/// A hook of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookConfig {
     /// The target that is asked.
@@ -38,7 +38,7 @@ pub enum HookTarget {
 }
 
 impl HooksConfig {
-    /// Those that are configured, with their names in the file.
+    /// Returns the configured hooks, with their names in the file.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &HookConfig)> {
         let all = [
             ("preCompact", &self.pre_compact),

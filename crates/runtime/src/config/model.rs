@@ -72,9 +72,9 @@ impl ProviderKind {
 choices!(
     /// The tools of one step that run at the same time.
     ParallelTools {
-        /// Those that only read.
+        /// Tools that only read.
         Auto = "auto",
-        /// All.
+        /// All tools.
         Always = "true",
         /// None.
         Never = "false",
@@ -84,9 +84,9 @@ choices!(
 choices!(
     /// The fate of queued messages after a crash or a cancel.
     Recovery {
-        /// They wait for the next message or an explicit resume.
+        /// Queued messages wait for the next message or an explicit resume.
         Rest = "rest",
-        /// They are taken up at once.
+        /// Queued messages are taken at once.
         Continue = "continue",
     }
 );
@@ -138,7 +138,7 @@ choices!(
         Importance = "importance",
         /// The newest messages stay, the others become a summary for every so many.
         Summarization = "summarization",
-        /// A model says what stays.
+        /// A model decides which messages stay.
         PruningAgent = "pruning-agent",
         /// Results are cleared and old parts summarised when that pays, ahead of time.
         Adaptive = "adaptive",
@@ -186,7 +186,7 @@ choices!(
         Never = "never",
         /// The reasoning of the turn that is still open.
         Turn = "turn",
-        /// All of it.
+        /// All of its reasoning.
         Always = "always",
     }
 );
@@ -429,7 +429,7 @@ pub enum FirstByteTimeout {
     /// By the place of the server: without a limit on this machine and in private networks.
     #[default]
     Auto,
-    /// Without a limit.
+    /// The wait has no limit.
     Unlimited,
     /// So long.
     After(Duration),

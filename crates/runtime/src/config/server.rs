@@ -23,7 +23,7 @@ pub struct ServerConfig {
     pub keep_sessions: Option<Duration>,
 }
 
-/// So many requests at once, and as many again in each span of time, for example `120/min`.
+/// A rate limit: so many requests at once, and as many again in each span of time, for example `120/min`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// The number of requests; at least 1.

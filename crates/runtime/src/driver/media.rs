@@ -295,7 +295,7 @@ async fn read(media: &MediaPart, blobs: &BlobStore) -> Result<Bytes, ProviderErr
 
 /// A text file: a line that names it, and its content in a fence longer than any that is in it.
 ///
-/// It has its lines for itself: many wires join neighbouring texts without anything between them.
+/// The file has its own lines: many wires join neighbouring texts without anything between them.
 fn shown(file: &MediaPart, content: &str) -> String {
     let fence = "`".repeat(longest_run(content).max(2) + 1);
     let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };

@@ -1,4 +1,4 @@
-//! Answers that came with 200 to another request than the one that was sent: an overflow that looks like success.
+//! Answers with status 200 to another request than the one that was sent: an overflow that looks like success.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{ModelAnswer, Part};
@@ -11,8 +11,8 @@ use serde_json::json;
 use super::SessionDriver;
 use crate::api_events::ApiEvent;
 
-/// A limit below this, learned from what a server kept of a request, is more likely a count that leaves something
-/// out. In tokens.
+/// The least limit that is believed. A lower one, learned from what a server kept of a request, is more likely an
+/// incomplete count. In tokens.
 const LEAST_LIMIT_TOKENS: u64 = 2_000;
 
 /// The number of answers that reports may cast doubt on before the reports are set aside for the session.
@@ -48,7 +48,7 @@ impl SessionDriver {
         RunLoopInput::ModelFailed { failure: failure(suspicion, &answer), partial: answer.parts }
     }
 
-    /// Nothing can be done about it: people are told, once.
+    /// Reports a suspected overflow to people, once: no older message can make room.
     fn tell_of(&mut self, suspicion: SuspectedOverflow) {
         if std::mem::replace(&mut self.told_of_cut, true) {
             return;

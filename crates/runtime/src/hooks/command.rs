@@ -96,7 +96,7 @@ impl Hook for CommandHook {
 }
 
 impl fmt::Debug for CommandHook {
-    /// Without the line, which may hold a secret.
+    /// Shows the hook without its line, which may hold a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CommandHook").field("directory", &self.directory).finish_non_exhaustive()
     }

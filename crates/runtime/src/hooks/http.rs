@@ -62,7 +62,7 @@ impl Hook for HttpHook {
 }
 
 impl fmt::Debug for HttpHook {
-    /// Without path and query, which may hold a secret.
+    /// Shows the hook without path and query, which may hold a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpHook").field("server", &self.url.origin().ascii_serialization()).finish()
     }
