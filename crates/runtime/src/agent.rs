@@ -134,7 +134,7 @@ pub struct AgentRules {
 }
 
 impl AgentRules {
-    /// The defaults of the configuration file, with that policy.
+    /// Returns the defaults of the configuration file, with that policy.
     pub fn new(policy: CompactionPolicy) -> Self {
         Self {
             max_steps: 100,
@@ -254,7 +254,7 @@ impl Agent {
         self.limits.window.is_some_and(|tokens| tokens < SMALL_WINDOW_TOKENS)
     }
 
-    /// The history of a session of this agent before its first event.
+    /// Returns the history of a session of this agent before its first event.
     pub(crate) fn new_history(&self) -> History {
         let history = History::new(self.counter.clone());
         if self.tools.has_recall() { history } else { history.without_recall() }
@@ -301,7 +301,7 @@ impl Agent {
         learned.into_iter().chain(said).min_by_key(|(tokens, _)| *tokens)
     }
 
-    /// The values the loop decides by.
+    /// Returns the values the loop decides by.
     pub(crate) fn settings(&self) -> RunSettings {
         let deferred = self.deferred();
         let specs = self.specs_with(deferred.as_deref());

@@ -144,7 +144,7 @@ impl AgentRegistry {
         other.agent.as_ref().map_err(unusable)
     }
 
-    /// The agent that a choice means, with the model it means.
+    /// Returns the agent that a choice means, with the model it means.
     ///
     /// # Errors
     /// As [`AgentRegistry::named`], of the model too.
@@ -156,7 +156,7 @@ impl AgentRegistry {
         })
     }
 
-    /// The model of that name: an agent's, or another of the usual agent's server.
+    /// Returns the model of that name: an agent's, or another of the usual agent's server.
     ///
     /// # Errors
     /// [`SessionError::NotFound`] if nobody has other models; [`SessionError::Conflict`] if it cannot be called.
@@ -170,7 +170,7 @@ impl AgentRegistry {
         models.serve(model).await.map_err(unusable)
     }
 
-    /// A choice as it is stored: the usual agent goes by no name.
+    /// Returns a choice as it is stored: the usual agent goes by no name.
     pub(crate) fn plainly(&self, choice: ModelChoice) -> ModelChoice {
         ModelChoice { agent: choice.agent.filter(|name| *name != self.name), ..choice }
     }

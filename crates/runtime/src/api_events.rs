@@ -42,13 +42,13 @@ pub struct ApiEvent {
 }
 
 impl ApiEvent {
-    /// An announcement that passes by. A payload that is no object is dropped.
+    /// Returns an announcement that passes by. A payload that is no object is dropped.
     pub fn passing(name: &'static str, session_id: &SessionId, payload: Value) -> Self {
         let payload = object(payload);
         Self { name, session_id: session_id.clone(), seq: None, nth: 0, ends_event: false, payload }
     }
 
-    /// The flat JSON form: `{name, sessionId, seq?, …}`.
+    /// Returns the flat JSON form: `{name, sessionId, seq?, …}`.
     pub fn to_json(&self) -> Value {
         let mut all = Map::new();
         all.insert("name".to_owned(), self.name.into());
@@ -60,7 +60,7 @@ impl ApiEvent {
         Value::Object(all)
     }
 
-    /// A text field of the payload, empty if there is none.
+    /// Returns a text field of the payload, empty if there is none.
     pub fn text(&self, key: &str) -> &str {
         self.payload.get(key).and_then(Value::as_str).unwrap_or_default()
     }
@@ -88,12 +88,12 @@ impl Serialize for ApiEvent {
     }
 }
 
-/// The name of a question beyond its session.
+/// Returns the name of a question beyond its session.
 pub fn global_approval(session_id: &SessionId, approval_id: &ApprovalId) -> String {
     format!("{session_id}:{approval_id}")
 }
 
-/// The name of a question within its session, from either of its names.
+/// Returns the name of a question within its session, from either of its names.
 pub(crate) fn own_approval(session_id: &SessionId, approval_id: &ApprovalId) -> ApprovalId {
     let own = approval_id.as_str().strip_prefix(session_id.as_str()).and_then(|rest| rest.strip_prefix(':'));
     own.map_or_else(|| approval_id.clone(), ApprovalId::from)
@@ -128,7 +128,7 @@ impl ViewBeforeEdit {
     }
 }
 
-/// The announcements of a stored event.
+/// Returns the announcements of a stored event.
 pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &EventContext<'_>) -> Vec<ApiEvent> {
     let run_id = around.open.map(|run| run.id.as_str().to_owned());
     let made =
@@ -153,7 +153,7 @@ pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &EventCont
     made
 }
 
-/// The run that an event belongs to: the one that was open before it, or the one that it begins.
+/// Returns the run that an event belongs to: the one that was open before it, or the one that it begins.
 pub(crate) fn run_around(before: Option<OpenRun>, event: &Event, history: &History) -> Option<OpenRun> {
     match &event.body {
         EventBody::RunStarted { .. } => before.or_else(|| history.open_run().cloned()),
@@ -172,12 +172,12 @@ pub struct EventReplay {
 }
 
 impl EventReplay {
-    /// A replay from the start of a log: `history` is empty.
+    /// Returns a replay from the start of a log: `history` is empty.
     pub(crate) fn new(session_id: SessionId, settings: Arc<RunSettings>, history: History) -> Self {
         Self { session_id, run: Run::new(settings, history) }
     }
 
-    /// The position that was given last.
+    /// Returns the position that was given last.
     pub fn seq(&self) -> Seq {
         self.run.history().last_seq()
     }
@@ -225,7 +225,7 @@ pub fn waiting(wait: &ServerWait, next_attempt_at: Millis) -> Value {
     })
 }
 
-/// The announcement of a notice.
+/// Returns the announcement of a notice.
 pub(crate) fn of_notice(session_id: &SessionId, notice: &RunNotice) -> ApiEvent {
     let (name, payload) = match notice {
         RunNotice::Compacting { strategy, reason, trigger_tokens } => (

@@ -59,7 +59,7 @@ pub trait AsyncStrategy: CompactionStrategy {
     /// where the text is empty or too long for the request to fit.
     async fn write_replacement(&self, request: ReplacementRequest) -> Result<String, ReplacementError>;
 
-    /// The time that [`write_replacement`](Self::write_replacement) has.
+    /// Returns the time that [`write_replacement`](Self::write_replacement) has.
     fn deadline(&self) -> Duration {
         REPLACEMENT_DEADLINE
     }

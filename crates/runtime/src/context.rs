@@ -215,7 +215,7 @@ fn source(reading: &MeterReading, kind: CountAccuracy) -> String {
     }
 }
 
-/// The least total that is decided on as `tokens` or more.
+/// Returns the least total that is decided on as `tokens` or more.
 fn unscale(tokens: u64, margin: f64) -> u64 {
     let reaches =
         |total: u64| MeterReading { total, reported: 0, estimated: total, margin }.bound() >= tokens;
@@ -223,7 +223,7 @@ fn unscale(tokens: u64, margin: f64) -> u64 {
     (near.saturating_sub(2)..=near.saturating_add(2)).find(|total| reaches(*total)).unwrap_or(near)
 }
 
-/// The conversation's parts, scaled to what is left for it (largest remainder), since only the whole was
+/// Returns the conversation's parts, scaled to what is left for it (largest remainder), since only the whole was
 /// counted.
 fn message_share(run: &Run, total: u64) -> MessageTokens {
     let sums = run.history().breakdown();
@@ -281,7 +281,7 @@ fn compacted(run: &Run) -> u64 {
     run.history().entries().iter().filter(|entry| is_gone(entry.seq)).count() as u64
 }
 
-/// The short form in the `context:usage` event.
+/// Returns the short form in the `context:usage` event.
 pub(crate) fn usage(run: &Run) -> Value {
     let (budget, reading) = (run.budget(), run.meter());
     json!({

@@ -581,7 +581,7 @@ fn is_choice(event: &EventBody) -> bool {
     matches!(event, EventBody::ModelSwitched { choice: Some(_), .. })
 }
 
-/// A provider's error as the loop knows it.
+/// Returns a provider's error as the loop knows it.
 pub(crate) fn failure(error: longhaul_providers::ProviderError) -> ModelCallFailure {
     ModelCallFailure {
         code: error.code,

@@ -372,7 +372,7 @@ impl AgentBuilder {
         }
     }
 
-    /// The list prices of the model, where they hold: [`AdaptiveStrategy`] acts when an edit pays.
+    /// Returns the list prices of the model, where they hold: [`AdaptiveStrategy`] acts when an edit pays.
     fn prices(&self) -> Option<TokenPrices> {
         let Some(ModelSource::Server { kind, url, name }) = &self.model else { return None };
         let rates = catalog::prices(name, url)?.at(0);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{EventContext, GO_ON, global_approval};
 
-/// The names and payloads of a stored event.
+/// Returns the names and payloads of a stored event.
 pub(super) fn payloads(
     session_id: &SessionId,
     event: &Event,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// A whole number and a unit; `None` if the text has another form, is zero or too long to count.
+/// Returns a whole number and a unit; `None` if the text has another form, is zero or too long to count.
 pub(super) fn parse(text: &str) -> Option<Duration> {
     parse_any(text).filter(|time| !time.is_zero())
 }

@@ -612,12 +612,12 @@ pub(super) const KEYS: &[ConfigKey] = &[
     ),
 ];
 
-/// The key at a path.
+/// Returns the key at a path.
 pub(super) fn at(path: &str) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| key.path == path)
 }
 
-/// The names directly inside a section, in order; the top has the empty path.
+/// Returns the names directly inside a section, in order; the top has the empty path.
 pub(super) fn children(section: &str) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();
     for key in KEYS {

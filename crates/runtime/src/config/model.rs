@@ -17,12 +17,12 @@ macro_rules! choices {
             /// The names, as in the file.
             pub const NAMES: &'static [&'static str] = &[$($text,)*];
 
-            /// The name, as in the file.
+            /// Returns the name, as in the file.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$item => $text,)* }
             }
 
-            /// The value of a name.
+            /// Returns the value of a name.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($text => Some(Self::$item),)* _ => None }
             }
@@ -111,7 +111,7 @@ impl TokenCounter {
     pub const NAMES: &'static [&'static str] =
         &["auto", "server", "o200k_base", "o200k_harmony", "cl100k_base", "chars"];
 
-    /// The value of a word in the file.
+    /// Returns the value of a word in the file.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "auto" => Some(Self::Auto),
@@ -157,7 +157,7 @@ pub enum SummaryWriter {
 }
 
 impl SummaryWriter {
-    /// The value of a word in the file: `same`, `extract`, or a model's name.
+    /// Returns the value of a word in the file: `same`, `extract`, or a model's name.
     pub fn from_word(word: String) -> Self {
         match word.as_str() {
             "same" => Self::Same,
@@ -201,7 +201,7 @@ pub enum SystemPrompt {
 }
 
 impl SystemPrompt {
-    /// The text. `read` is asked for the content of the file, if it is one: this library opens no file by
+    /// Returns the text. `read` is asked for the content of the file, if it is one: this library opens no file by
     /// itself.
     ///
     /// # Errors

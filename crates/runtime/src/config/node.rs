@@ -81,7 +81,7 @@ impl From<Spanned<ConfigValue>> for ConfigNode {
 }
 
 impl ConfigNode {
-    /// A file without keys.
+    /// Returns a file without keys.
     pub(super) fn empty() -> Self {
         Self { at: ConfigPosition { line: 1, column: 1 }, value: ConfigValue::Null }
     }
@@ -94,12 +94,12 @@ impl ConfigNode {
         }
     }
 
-    /// The value under a key.
+    /// Returns the value under a key.
     pub(super) fn get(&self, key: &str) -> Option<&ConfigNode> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
-    /// The value as a word, for choices: `auto`, `true`, `12`.
+    /// Returns the value as a word, for choices: `auto`, `true`, `12`.
     pub(super) fn word(&self) -> Option<String> {
         match &self.value {
             ConfigValue::Flag(flag) => Some(flag.to_string()),
@@ -149,7 +149,7 @@ fn whole(number: i128) -> serde_json::Value {
         .unwrap_or(serde_json::Value::Null)
 }
 
-/// At most 40 characters of a text.
+/// Returns at most 40 characters of a text.
 pub(super) fn clip(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -115,7 +115,7 @@ impl<'a> ConfigReader<'a> {
         .flatten()
     }
 
-    /// The variable's name. What is there instead may be the key itself: it is not quoted in the message.
+    /// Returns the variable's name. What is there instead may be the key itself: it is not quoted in the message.
     pub(super) fn env_name(&mut self, path: &str) -> Option<String> {
         let node = self.find(path)?;
         match text(node) {
@@ -305,7 +305,7 @@ impl<'a> ConfigReader<'a> {
         }
     }
 
-    /// The group at a path; an absent or empty one is `None`.
+    /// Returns the group at a path; an absent or empty one is `None`.
     fn group(&mut self, path: &str) -> Option<&'a ConfigNode> {
         let node = self.find(path)?;
         match &node.value {
@@ -429,7 +429,7 @@ fn whole(node: &ConfigNode, min: u64, max: u64) -> Option<u64> {
     }
 }
 
-/// A number, 0 or more.
+/// Returns a number, 0 or more.
 fn amount(node: &ConfigNode) -> Option<f64> {
     let amount = match node.value {
         ConfigValue::Whole(number) => number as f64,

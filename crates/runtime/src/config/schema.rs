@@ -37,7 +37,7 @@ fn object(path: &str) -> Value {
     group
 }
 
-/// The limits of a tool that an MCP server has.
+/// Returns the limits of a tool that an MCP server has.
 fn mcp_tool() -> Value {
     let limit = keys::at("tools.maxOutputChars").map(shape);
     closed(json!({ "maxOutputChars": limit }))
@@ -237,7 +237,7 @@ fn required(properties: Value, names: &[&str]) -> Value {
     schema
 }
 
-/// A default as the file has it, in JSON.
+/// Returns a default as the file has it, in JSON.
 fn value_of(default: &str) -> Value {
     node::parse(default).map_or(Value::Null, |node| node.to_json())
 }

@@ -249,7 +249,8 @@ fn keep_newest(messages: &mut [Message], most: usize) {
     }
 }
 
-/// The hashes of the pictures and files of a request whose media were filled in, in the order in which they are sent.
+/// Returns the hashes of the pictures and files of a request whose media were filled in, in the order in which they are
+/// sent.
 pub(super) fn sent_hashes(request: &ModelRequest) -> Vec<String> {
     fn of(part: &Part, hashes: &mut Vec<String>) {
         match part {
@@ -293,7 +294,7 @@ async fn read(media: &MediaPart, blobs: &BlobStore) -> Result<Bytes, ProviderErr
     content.map_err(|error| ProviderError::new(ErrorCode::Storage, error.to_string()))
 }
 
-/// A text file: a line that names it, and its content in a fence longer than any that is in it.
+/// Returns a text file: a line that names it, and its content in a fence longer than any that is in it.
 ///
 /// The file has its own lines: many wires join neighbouring texts without anything between them.
 fn shown(file: &MediaPart, content: &str) -> String {
@@ -317,7 +318,7 @@ fn not_shown(media: &MediaPart, nameless: &str, reason: &str) -> String {
     format!("[not shown: {name} ({}), {reason}]", plain(&media.kind()))
 }
 
-/// The name, as far as it has one.
+/// Returns the name, as far as it has one.
 fn title(media: &MediaPart) -> Option<String> {
     media.name.as_deref().map(plain).filter(|name| !name.is_empty())
 }

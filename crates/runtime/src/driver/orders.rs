@@ -27,7 +27,7 @@ impl OrderChange {
         }
     }
 
-    /// The order that it is about, as it is now.
+    /// Returns the order that it is about, as it is now.
     fn order(&self, run: &Run) -> Option<StandingOrder> {
         let orders = run.history().all_orders();
         match self {

@@ -66,7 +66,7 @@ impl PausePointDetector {
     }
 }
 
-/// The first place in `delta` before which a word ends and at which a blank begins.
+/// Returns the first place in `delta` before which a word ends and at which a blank begins.
 fn end_of_word(seen: &str, delta: &str) -> Option<usize> {
     let mut before = seen.chars().next_back();
     delta.char_indices().find_map(|(at, char)| {

@@ -289,7 +289,7 @@ impl ToolTask {
     }
 }
 
-/// A picture or a file as a part, its content stored.
+/// Returns a picture or a file as a part, its content stored.
 pub(crate) async fn media(
     blobs: &BlobStore,
     bytes: bytes::Bytes,

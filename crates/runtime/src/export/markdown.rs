@@ -180,7 +180,7 @@ fn stored(what: &str, media: &MediaPart) -> String {
     format!("*[{what}{name}: {}, {} bytes, {}]*", media.media_type, media.blob.bytes, media.blob)
 }
 
-/// A fence longer than any run of backticks in the text.
+/// Returns a fence longer than any run of backticks in the text.
 fn fenced(text: &str, language: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

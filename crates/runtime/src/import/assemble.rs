@@ -84,7 +84,7 @@ fn first_time(items: &[ImportItem]) -> Option<Millis> {
     items.iter().find_map(|item| item.at)
 }
 
-/// The first line of the first typed message, at most 80 characters of it.
+/// Returns the first line of the first typed message, at most 80 characters of it.
 pub(super) fn title_of(items: &[ImportItem]) -> Option<String> {
     let typed = items.iter().find_map(|item| match &item.kind {
         ImportItemKind::Typed(parts) => parts.iter().find_map(Part::as_text),

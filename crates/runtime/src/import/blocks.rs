@@ -192,7 +192,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
     }
 }
 
-/// A JSON value that is a text.
+/// Returns a JSON value that is a text.
 fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }

@@ -126,7 +126,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
     list.finish(ImportFormat::OpenaiMessages, at, None)
 }
 
-/// The messages, with real calls and results where the log has both forms.
+/// Returns the messages, with real calls and results where the log has both forms.
 fn structured<'a>(request: &LoggedChatRequest<'a>, sink: &mut ImportSink) -> Vec<&'a RawValue> {
     let raw = request.raw_messages.and_then(|raw| serde_json::from_str::<Vec<&'a RawValue>>(raw.get()).ok());
     let Some(raw) = raw.filter(|raw| !raw.is_empty()) else { return request.messages.clone() };
@@ -138,14 +138,14 @@ fn structured<'a>(request: &LoggedChatRequest<'a>, sink: &mut ImportSink) -> Vec
     raw
 }
 
-/// The tool schemas, where there are any.
+/// Returns the tool schemas, where there are any.
 fn tools(request: &LoggedChatRequest<'_>) -> Option<String> {
     let settings =
         request.kwargs.and_then(|raw| serde_json::from_str::<LoggedChatSettings<'_>>(raw.get()).ok());
     [request.tools, settings.and_then(|settings| settings.tools)].into_iter().flatten().find_map(list_text)
 }
 
-/// The text of a JSON list that is not empty.
+/// Returns the text of a JSON list that is not empty.
 pub(super) fn list_text(raw: &RawValue) -> Option<String> {
     let list = serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok()?;
     (!list.is_empty()).then(|| raw.get().to_owned())

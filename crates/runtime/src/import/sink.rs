@@ -60,7 +60,7 @@ impl ImportSink {
     }
 }
 
-/// The name of a content.
+/// Returns the name of a content.
 pub(super) fn blob_ref(content: &[u8]) -> BlobRef {
     BlobRef { hash: blake3::hash(content).to_hex().to_string(), bytes: content.len() as u64 }
 }

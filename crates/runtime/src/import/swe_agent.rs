@@ -217,14 +217,14 @@ impl SweAgentImporter {
     }
 }
 
-/// The action that an entry wrote as text.
+/// Returns the action that an entry wrote as text.
 fn acted<'a>(entry: &'a SweAgentEntry<'_>) -> Option<&'a str> {
     let called = entry.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
     let textual = entry.role == "assistant" && !called && entry.is_demo != Some(true);
     entry.action.as_deref().filter(|action| textual && !action.trim().is_empty())
 }
 
-/// The text of a `content` field.
+/// Returns the text of a `content` field.
 fn text(content: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Block {

@@ -120,8 +120,8 @@ fn kind(name: &str, by_agent: bool) -> TapeStepKind {
     }
 }
 
-/// The actions that an observation answers, and the observations that answer one: the oldest action first,
-/// of the newest completion only.
+/// Returns the actions that an observation answers, and the observations that answer one: the oldest action first, of
+/// the newest completion only.
 fn observed(steps: &[TapeStep]) -> HashSet<usize> {
     let mut found = HashSet::new();
     let mut open: VecDeque<(usize, &str)> = VecDeque::new();
@@ -231,7 +231,7 @@ fn answered(step: TapeStep) -> ImportedToolResult {
     }
 }
 
-/// A task in words; one that has more to it, as JSON.
+/// Returns a task in words; one that has more to it, as JSON.
 fn task(step: TapeStep) -> Vec<Part> {
     let mut values = step.fields.values();
     match (values.next(), values.next()) {
@@ -241,7 +241,7 @@ fn task(step: TapeStep) -> Vec<Part> {
     }
 }
 
-/// A step as the model reads and writes it.
+/// Returns a step as the model reads and writes it.
 fn json(step: TapeStep) -> String {
     let kind = ("kind".to_owned(), Value::String(step.name));
     Value::Object(std::iter::once(kind).chain(step.fields).collect()).to_string()

@@ -144,14 +144,14 @@ pub(super) fn filled(node: &ConfigNode) -> Option<String> {
     plain(node).filter(|text| !text.trim().is_empty())
 }
 
-/// A text that is an address.
+/// Returns a text that is an address.
 pub(super) fn address(node: &ConfigNode) -> Option<String> {
     let is_web =
         |url: &String| reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     filled(node).filter(is_web)
 }
 
-/// A text that can be handed to a program.
+/// Returns a text that can be handed to a program.
 fn plain(node: &ConfigNode) -> Option<String> {
     // A NUL cannot be passed to a program: its start would fail later, without the place in the file.
     text(node).filter(|text| !text.contains('\0'))
