@@ -33,7 +33,7 @@ use crate::telemetry::Telemetry;
 use crate::tools::{ToolLimits, ToolSet};
 use crate::workspace::Workspace;
 
-/// The least window, in tokens, whose model is told of its tools in full. Below it they have at most 500 tokens.
+/// The least window, in tokens, whose model gets full tool descriptions. Below this size they take at most 500 tokens.
 pub const SMALL_WINDOW_TOKENS: u64 = 16_000;
 
 /// Everything a session needs besides its log. Shared by all sessions of a runtime.
@@ -43,44 +43,44 @@ pub struct Agent {
     pub system: String,
     /// The model.
     pub provider: SharedProvider,
-    /// What is known of its limits.
+    /// The limits that are known of the model.
     pub limits: Limits,
-    /// What counts its tokens.
+    /// The counter of the model's tokens.
     pub counter: MessageTokenCounter,
-    /// When the server is asked to count.
+    /// The condition under which the server is asked to count.
     pub counting: ServerCountPolicy,
-    /// Where what was learned of the model's vocabulary is kept.
+    /// The store of the facts that were learned of the model's vocabulary.
     pub calibrations: Arc<CalibrationStore>,
-    /// What the model may call, besides `recall`, which sessions have unless the set turns it off.
+    /// The tools that the model may call, besides `recall`, which sessions have unless the set turns it off.
     pub tools: ToolSet,
     /// The folder it works in.
     pub workspace: Arc<Workspace>,
-    /// What confines its child processes.
+    /// The sandbox that confines the child processes of the tools.
     pub sandbox: Arc<Sandbox>,
     /// Limits of single tools.
     pub tool_limits: ToolLimits,
-    /// How runs go.
+    /// The rules of the agent's runs.
     pub rules: AgentRules,
-    /// What is asked on the way.
+    /// The hooks that are asked during a run.
     pub hooks: HookSet,
-    /// Where spans and metrics of its runs go.
+    /// The destination of the spans and metrics of the agent's runs.
     pub telemetry: Telemetry,
 }
 
-/// A model and what belongs to it: what of an agent changes with its model.
+/// A model, its limits, counter and prices: the fields of an agent that change with its model.
 #[derive(Clone)]
 pub struct ServedModel {
     /// The model.
     pub provider: SharedProvider,
-    /// What is known of its limits.
+    /// The limits that are known of the model.
     pub limits: Limits,
-    /// What counts its tokens.
+    /// The counter of the model's tokens.
     pub counter: MessageTokenCounter,
-    /// When the server is asked to count.
+    /// The condition under which the server is asked to count.
     pub counting: ServerCountPolicy,
-    /// Where what was learned of the model's vocabulary is kept.
+    /// The store of the facts that were learned of the model's vocabulary.
     pub calibrations: Arc<CalibrationStore>,
-    /// What its tokens cost, if anybody says so.
+    /// The prices of the model's tokens, if they are known.
     pub prices: Option<TokenPrices>,
 }
 
@@ -94,7 +94,7 @@ impl std::fmt::Debug for SummaryModel {
     }
 }
 
-/// How runs go.
+/// The rules of an agent's runs.
 #[derive(Clone, Debug)]
 pub struct AgentRules {
     /// Steps per run.
@@ -103,38 +103,38 @@ pub struct AgentRules {
     pub timeout: Option<Duration>,
     /// `None`: read-only tools in parallel, others one after another.
     pub parallel_tools: Option<bool>,
-    /// What happens to a run that a crash interrupted.
+    /// The fate of a run that a crash interrupted.
     pub recovery: RunRecovery,
     /// The limits within which failed model calls are made again.
     pub retry: RetryPolicy,
     /// Messages that may wait per session.
     pub queue_limit: usize,
-    /// How the context is kept in bounds.
+    /// The policy that keeps the context in bounds.
     pub policy: CompactionPolicy,
-    /// Who writes summaries that do not ride the session's own requests, if not the session's model; the policy's
-    /// [`SummaryWriterModel`](longhaul_core::plan::SummaryWriterModel) says what it takes.
+    /// The model that writes summaries outside the session's own requests, if it is not the session's model. The
+    /// policy's [`SummaryWriterModel`](longhaul_core::plan::Writer) names what that model is given.
     pub summariser: Option<SummaryModel>,
-    /// Whether each tool may run, by name; others by `default_approval`.
+    /// The approval rule of each tool, by the tool's name; `default_approval` applies to the others.
     pub approvals: BTreeMap<String, ToolApproval>,
-    /// What applies to tools that change something and have no rule.
+    /// The rule for tools that change something and have no rule of their own.
     pub default_approval: ToolApproval,
-    /// How long an approval is waited for; then it is denied.
+    /// The longest wait for an approval; the call is then denied.
     pub approval_timeout: Option<Duration>,
     /// The most a tool's output may have, in characters, by tool name.
     pub max_output_chars: BTreeMap<String, u64>,
-    /// The same for all other tools.
+    /// The longest output of all other tools, in characters.
     pub default_max_output_chars: u64,
     /// The share of the window above which foreign tools ([`Tool::is_foreign`](crate::tools::Tool::is_foreign)) are
     /// deferred: where all tools together take more, the model finds and calls them through two others.
     pub defer_above: f64,
-    /// What one session may keep in blobs.
+    /// The most that one session may keep in blobs, in bytes.
     pub session_quota_bytes: u64,
-    /// How often streamed text is persisted.
+    /// The interval at which streamed text is persisted.
     pub persist_every: Duration,
 }
 
 impl AgentRules {
-    /// The defaults of the configuration file, with that policy.
+    /// Returns the defaults of the configuration file, with that policy.
     pub fn new(policy: CompactionPolicy) -> Self {
         Self {
             max_steps: 100,
@@ -163,8 +163,8 @@ impl Agent {
         AgentBuilder::new()
     }
 
-    /// Returns the agent as a session that is opened now gets it: its counter begins with what earlier sessions have
-    /// shown of the model, and does not change while the session is open.
+    /// Returns the agent for a session that is opened now. Its counter begins with the profile that earlier sessions
+    /// have learned of the model, and does not change while the session is open.
     pub(crate) fn calibrated(self: &Arc<Self>) -> Arc<Self> {
         let counter = self.calibrated_counter();
         if counter == self.counter {
@@ -181,7 +181,7 @@ impl Agent {
         }
     }
 
-    /// Its model.
+    /// Returns the agent's model.
     pub fn served(&self) -> ServedModel {
         ServedModel {
             provider: Arc::clone(&self.provider),
@@ -193,7 +193,7 @@ impl Agent {
         }
     }
 
-    /// The same agent with another model.
+    /// Returns the same agent with another model.
     pub fn with_model(&self, model: ServedModel) -> Self {
         let ServedModel { provider, limits, counter, counting, calibrations, prices } = model;
         let mut other = Self { provider, limits, counter, counting, calibrations, ..self.clone() };
@@ -208,8 +208,9 @@ impl Agent {
         has_room && self.tools.get(pin::NAME).is_none()
     }
 
-    /// What the model is told of its tools once `recall`, the last of them, is offered; nothing if it takes no tools.
-    /// Windows below [`SMALL_WINDOW_TOKENS`] are told less, and deferred tools are told of through two others.
+    /// Returns the tool definitions that the model gets once `recall`, the last tool, is offered; none if the model
+    /// takes no tools. Windows below [`SMALL_WINDOW_TOKENS`] get shorter descriptions. Deferred tools are described
+    /// through two other tools.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.specs_with(self.deferred().as_deref())
     }
@@ -231,7 +232,8 @@ impl Agent {
         specs
     }
 
-    /// Returns whether the model is offered tools: as it is declared or its server says, else as its errors have shown.
+    /// Returns whether the model is offered tools: as declared or reported by its server, else as its errors have
+    /// shown.
     pub(crate) fn takes_tools(&self) -> bool {
         match self.limits.tools {
             FeatureSupport::Unknown => !self.calibrations.refuses_tools(&self.provider.origin(), now_ms()),
@@ -239,7 +241,7 @@ impl Agent {
         }
     }
 
-    /// What the next request of a session tells the model of its tools.
+    /// Returns the tool definitions of a session's next request.
     pub fn specs_for(&self, history: &History) -> Vec<ToolSpec> {
         let mut specs = self.specs();
         let offers_recall = history.offers_recall();
@@ -247,12 +249,12 @@ impl Agent {
         specs
     }
 
-    /// Returns whether the model is told of its tools in few words.
+    /// Returns whether the model gets short tool descriptions.
     pub fn has_small_window(&self) -> bool {
         self.limits.window.is_some_and(|tokens| tokens < SMALL_WINDOW_TOKENS)
     }
 
-    /// The history of a session of this agent before its first event.
+    /// Returns the history of a session of this agent before its first event.
     pub(crate) fn new_history(&self) -> History {
         let history = History::new(self.counter.clone());
         if self.tools.has_recall() { history } else { history.without_recall() }
@@ -263,12 +265,12 @@ impl Agent {
         self.counter == *history.counter() && self.tools.has_recall() == history.has_recall()
     }
 
-    /// What every request starts with once `recall` is offered, in estimated tokens.
+    /// Returns the estimated tokens of the prefix of every request once `recall` is offered.
     pub fn fixed_share(&self) -> RequestPrefixTokens {
         self.share_of(self.specs())
     }
 
-    /// What the next request of a session starts with, in estimated tokens.
+    /// Returns the estimated tokens of the prefix of a session's next request.
     pub fn fixed_share_for(&self, history: &History) -> RequestPrefixTokens {
         self.share_of(self.specs_for(history))
     }
@@ -282,7 +284,7 @@ impl Agent {
         RequestPrefixTokens { system: self.counter.text(&self.system), tools }
     }
 
-    /// The window that a refusal named earlier, here or elsewhere, where neither the user nor the server says one.
+    /// Returns the window that a refusal named earlier, in any session, if neither the user nor the server states one.
     pub(crate) fn remembered_window(&self) -> Option<u64> {
         match self.limits.source {
             LimitSource::Declared | LimitSource::Server => None,
@@ -290,14 +292,16 @@ impl Agent {
         }
     }
 
-    /// The model's window in tokens, and who says so, as a new session reckons with it; `None` where nobody does.
+    /// Returns the model's window in tokens and its source, as a new session uses them; `None` if the window is
+    /// unknown.
     pub fn window(&self) -> Option<(u64, LimitSource)> {
         let learned = self.remembered_window().map(|tokens| (tokens, LimitSource::Learned));
         let said = self.limits.window.map(|tokens| (tokens, self.limits.source));
+        // The smaller window wins (decision record 0005): an overflow error may name less than the catalogue.
         learned.into_iter().chain(said).min_by_key(|(tokens, _)| *tokens)
     }
 
-    /// The values the loop decides by.
+    /// Returns the values the loop decides by.
     pub(crate) fn settings(&self) -> RunSettings {
         let deferred = self.deferred();
         let specs = self.specs_with(deferred.as_deref());

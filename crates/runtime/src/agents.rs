@@ -9,18 +9,18 @@ use longhaul_core::event::ModelChoice;
 use crate::agent::{Agent, ServedModel};
 use crate::session::SessionError;
 
-/// What comes later.
+/// A boxed future.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The models that the usual agent's server has besides its own.
 pub trait ModelDirectory: Send + Sync {
-    /// Their names, as the server lists them now.
+    /// Returns the models' names, as the server lists them now.
     fn list(&self) -> Later<'_, Vec<String>>;
 
-    /// One of them, ready to be called. Whether the server has it need not be known.
+    /// Returns one of the models, ready to be called. The caller need not know whether the server has that model.
     ///
     /// # Errors
-    /// Why it cannot be called, in words.
+    /// The reason why the model cannot be called, in words.
     fn serve<'a>(&'a self, name: &'a str) -> Later<'a, Result<ServedModel, String>>;
 }
 
@@ -31,11 +31,11 @@ pub struct AgentRegistry {
     usual: Arc<Agent>,
     others: BTreeMap<String, NamedAgent>,
     models: Option<Arc<dyn ModelDirectory>>,
-    /// Whether every session has the usual agent, whatever its log says.
+    /// True if every session has the usual agent, whatever agent its log names.
     is_only: bool,
 }
 
-/// An agent by its name, or why there is none.
+/// An agent by its name, or the reason why it cannot be used.
 #[derive(Clone)]
 struct NamedAgent {
     model: String,
@@ -45,29 +45,29 @@ struct NamedAgent {
 /// An agent as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentEntry {
-    /// Its name.
+    /// The agent's name.
     pub name: String,
     /// The model it is configured with.
     pub model: String,
-    /// Whether sessions have it that ask for none.
+    /// True if a session that asks for no agent gets this one.
     pub is_default: bool,
-    /// Why it cannot be used, if it cannot.
+    /// The reason why the agent cannot be used, if there is one.
     pub why: Option<String>,
 }
 
 impl AgentRegistry {
-    /// One agent, which all sessions have, also those that had another elsewhere.
+    /// Creates a registry of one agent for all sessions, also for sessions that had another agent elsewhere.
     pub fn only(agent: Agent) -> Self {
         Self { is_only: true, ..Self::new("default", agent) }
     }
 
-    /// A usual agent of that name. Sessions keep the agent and the model that they were given.
+    /// Creates a registry with a usual agent of that name. Sessions keep the agent and the model that they were given.
     pub fn new(name: impl Into<String>, usual: Agent) -> Self {
         let (name, usual) = (name.into(), Arc::new(usual));
         Self { name, usual, others: BTreeMap::new(), models: None, is_only: false }
     }
 
-    /// One more agent, configured with that model; or why it cannot be used, in words.
+    /// Adds an agent that is configured with `model`, or the reason why the agent cannot be used, in words.
     #[must_use]
     pub fn with(
         mut self,
@@ -79,14 +79,14 @@ impl AgentRegistry {
         self
     }
 
-    /// The models that sessions may have besides those of the agents.
+    /// Sets the models that sessions may have besides those of the agents.
     #[must_use]
     pub fn with_models(mut self, models: Arc<dyn ModelDirectory>) -> Self {
         self.models = Some(models);
         self
     }
 
-    /// All agents, the usual one first.
+    /// Returns all agents, the usual one first.
     pub fn list(&self) -> Vec<AgentEntry> {
         let model = self.usual.provider.origin().model;
         let usual = AgentEntry { name: self.name.clone(), model, is_default: true, why: None };
@@ -99,14 +99,14 @@ impl AgentRegistry {
         std::iter::once(usual).chain(others).collect()
     }
 
-    /// The models that may be named: those of the agents, and those that the server lists now.
+    /// Returns the models that may be named: those of the agents, and those that the server lists now.
     pub async fn models(&self) -> BTreeSet<String> {
         let mut names = self.models_of_usual().await;
         names.extend(self.usable().map(|(_, agent)| agent.provider.origin().model));
         names
     }
 
-    /// The models of the usual agent's server: its own, and those that the server lists now.
+    /// Returns the models of the usual agent's server: its own, and those that the server lists now.
     pub async fn models_of_usual(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::from([self.usual.provider.origin().model]);
         if let Some(models) = &self.models {
@@ -115,7 +115,7 @@ impl AgentRegistry {
         names
     }
 
-    /// The usual one, as it is configured.
+    /// Returns the usual agent, as it is configured.
     pub(crate) fn usual(&self) -> &Arc<Agent> {
         &self.usual
     }
@@ -125,14 +125,14 @@ impl AgentRegistry {
         self.is_only
     }
 
-    /// Those that can be used, the usual one first.
+    /// Returns the agents that can be used, the usual one first.
     pub(crate) fn usable(&self) -> impl Iterator<Item = (&str, &Arc<Agent>)> {
         let others =
             self.others.iter().filter_map(|(name, other)| Some((name.as_str(), other.agent.as_ref().ok()?)));
         std::iter::once((self.name.as_str(), &self.usual)).chain(others)
     }
 
-    /// The agent of that name as it is configured; the usual one if none is named.
+    /// Returns the agent of that name as it is configured; the usual one if no name is given.
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if it cannot be used.
@@ -144,7 +144,7 @@ impl AgentRegistry {
         other.agent.as_ref().map_err(unusable)
     }
 
-    /// The agent that a choice means, with the model it means.
+    /// Returns the agent that a choice means, with the model it means.
     ///
     /// # Errors
     /// As [`AgentRegistry::named`], of the model too.
@@ -156,7 +156,7 @@ impl AgentRegistry {
         })
     }
 
-    /// The model of that name: an agent's, or another of the usual agent's server.
+    /// Returns the model of that name: an agent's, or another of the usual agent's server.
     ///
     /// # Errors
     /// [`SessionError::NotFound`] if nobody has other models; [`SessionError::Conflict`] if it cannot be called.
@@ -170,7 +170,7 @@ impl AgentRegistry {
         models.serve(model).await.map_err(unusable)
     }
 
-    /// A choice as it is stored: the usual agent goes by no name.
+    /// Returns a choice as it is stored: the usual agent goes by no name.
     pub(crate) fn plainly(&self, choice: ModelChoice) -> ModelChoice {
         ModelChoice { agent: choice.agent.filter(|name| *name != self.name), ..choice }
     }

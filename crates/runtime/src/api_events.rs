@@ -1,7 +1,7 @@
-//! What watchers are told: the events of the API, one flat JSON object each.
+//! The events of the API for watchers, one flat JSON object each.
 //!
-//! Durable announcements have a `seq` and are made from stored events, after the commit; the others (deltas,
-//! progress, notices) pass by.
+//! Durable announcements have a `seq` and are made from stored events, after the commit. The others (deltas, progress,
+//! notices) are not stored.
 
 mod payload;
 
@@ -21,34 +21,34 @@ pub use self::payload::{metadata_fields, token_usage};
 use crate::clock::now_ms;
 use crate::compaction::ViewSnapshot;
 
-/// How a parked session goes on, for people.
+/// The advice to a person on how to resume a parked session.
 pub const GO_ON: &str = "Send a message, or resume: either begins a new run.";
 
-/// One announcement.
+/// An announcement to watchers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ApiEvent {
-    /// Its name, for example `llm:chunk`.
+    /// The event's name, for example `llm:chunk`.
     pub name: &'static str,
     /// The session.
     pub session_id: SessionId,
     /// Position of the stored event it was made from; `None` if nothing was stored.
     pub seq: Option<Seq>,
-    /// Which of those that its stored event means, counted from 1; 0 if nothing was stored.
+    /// The number of this event among those made from one stored event, counted from 1; 0 if nothing was stored.
     pub nth: usize,
-    /// Whether it is the last of them: who has it has them all.
+    /// True if this event is the last one made from its stored event.
     pub ends_event: bool,
     /// The rest.
     pub payload: Map<String, Value>,
 }
 
 impl ApiEvent {
-    /// An announcement that passes by. A payload that is no object is dropped.
+    /// Returns an announcement that passes by. A payload that is no object is dropped.
     pub fn passing(name: &'static str, session_id: &SessionId, payload: Value) -> Self {
         let payload = object(payload);
         Self { name, session_id: session_id.clone(), seq: None, nth: 0, ends_event: false, payload }
     }
 
-    /// The flat JSON form: `{name, sessionId, seq?, …}`.
+    /// Returns the flat JSON form: `{name, sessionId, seq?, …}`.
     pub fn to_json(&self) -> Value {
         let mut all = Map::new();
         all.insert("name".to_owned(), self.name.into());
@@ -60,7 +60,7 @@ impl ApiEvent {
         Value::Object(all)
     }
 
-    /// A text field of the payload, empty if there is none.
+    /// Returns a text field of the payload, empty if there is none.
     pub fn text(&self, key: &str) -> &str {
         self.payload.get(key).and_then(Value::as_str).unwrap_or_default()
     }
@@ -88,24 +88,24 @@ impl Serialize for ApiEvent {
     }
 }
 
-/// The name of a question beyond its session.
+/// Returns the name of a question beyond its session.
 pub fn global_approval(session_id: &SessionId, approval_id: &ApprovalId) -> String {
     format!("{session_id}:{approval_id}")
 }
 
-/// The name of a question within its session, from either of its names.
+/// Returns the name of a question within its session, from either of its names.
 pub(crate) fn own_approval(session_id: &SessionId, approval_id: &ApprovalId) -> ApprovalId {
     let own = approval_id.as_str().strip_prefix(session_id.as_str()).and_then(|rest| rest.strip_prefix(':'));
     own.map_or_else(|| approval_id.clone(), ApprovalId::from)
 }
 
-/// What is known around a stored event when it is announced.
+/// The facts around a stored event that its announcement needs.
 pub(crate) struct EventContext<'a> {
     /// The loop, the event folded in.
     pub(crate) run: &'a Run,
     /// The run that was open before the event.
     pub(crate) open: Option<&'a OpenRun>,
-    /// What an edit of the view left of it.
+    /// The report of what an edit of the view retained.
     pub(crate) survival: Option<&'a RetentionReport>,
 }
 
@@ -122,13 +122,13 @@ impl ViewBeforeEdit {
         Self(ViewSnapshot::of(run.history()))
     }
 
-    /// What the edit left of it; `None` if a cancel came meanwhile.
+    /// Returns what the edit retained; `None` if a cancel came meanwhile.
     pub(crate) fn survival(&self, run: &Run) -> Option<RetentionReport> {
         self.0.survival_in(run.history())
     }
 }
 
-/// The announcements of a stored event.
+/// Returns the announcements of a stored event.
 pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &EventContext<'_>) -> Vec<ApiEvent> {
     let run_id = around.open.map(|run| run.id.as_str().to_owned());
     let made =
@@ -153,7 +153,7 @@ pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &EventCont
     made
 }
 
-/// The run that an event belongs to: the one that was open before it, or the one that it begins.
+/// Returns the run that an event belongs to: the one that was open before it, or the one that it begins.
 pub(crate) fn run_around(before: Option<OpenRun>, event: &Event, history: &History) -> Option<OpenRun> {
     match &event.body {
         EventBody::RunStarted { .. } => before.or_else(|| history.open_run().cloned()),
@@ -172,12 +172,12 @@ pub struct EventReplay {
 }
 
 impl EventReplay {
-    /// A replay from the start of a log: `history` is empty.
+    /// Returns a replay from the start of a log: `history` is empty.
     pub(crate) fn new(session_id: SessionId, settings: Arc<RunSettings>, history: History) -> Self {
         Self { session_id, run: Run::new(settings, history) }
     }
 
-    /// The position that was given last.
+    /// Returns the position that was given last.
     pub fn seq(&self) -> Seq {
         self.run.history().last_seq()
     }
@@ -225,7 +225,7 @@ pub fn waiting(wait: &ServerWait, next_attempt_at: Millis) -> Value {
     })
 }
 
-/// The announcement of a notice.
+/// Returns the announcement of a notice.
 pub(crate) fn of_notice(session_id: &SessionId, notice: &RunNotice) -> ApiEvent {
     let (name, payload) = match notice {
         RunNotice::Compacting { strategy, reason, trigger_tokens } => (

@@ -1,4 +1,4 @@
-//! Strategies that write the replacement of what goes themselves, and may take time for it.
+//! Strategies that write the replacement of old messages themselves, and may take time for it.
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
@@ -59,7 +59,7 @@ pub trait AsyncStrategy: CompactionStrategy {
     /// where the text is empty or too long for the request to fit.
     async fn write_replacement(&self, request: ReplacementRequest) -> Result<String, ReplacementError>;
 
-    /// The time that [`write_replacement`](Self::write_replacement) has.
+    /// Returns the time that [`write_replacement`](Self::write_replacement) has.
     fn deadline(&self) -> Duration {
         REPLACEMENT_DEADLINE
     }
@@ -68,7 +68,7 @@ pub trait AsyncStrategy: CompactionStrategy {
 /// An error of [`AsyncStrategy::write_replacement`].
 pub type ReplacementError = Box<dyn Error + Send + Sync>;
 
-/// What a strategy is given to write a replacement.
+/// The input of a strategy that writes a replacement.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ReplacementRequest {
@@ -78,7 +78,7 @@ pub struct ReplacementRequest {
     pub messages: Vec<Message>,
     /// The length that the text may have, in tokens. A longer text is used if the request fits all the same.
     pub limit_tokens: u64,
-    /// What a person or a hook said about the summary.
+    /// The instructions of a person or a hook for the summary.
     pub instructions: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What sessions have shown of each model, its vocabulary and its window, kept for the next ones in one small file.
+//! The vocabulary and window that sessions have learned of each model, kept for later sessions in one small file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -11,26 +11,26 @@ use longhaul_core::message::ModelOrigin;
 use longhaul_core::meter::{TokenCalibration, TokenizerProfile};
 use serde::{Deserialize, Serialize};
 
-/// The largest file that is read, in bytes: a thousand times what one has.
+/// The largest file that is read, in bytes: a thousand times the usual size.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The least change of a ratio that is worth a write.
 const WORTH_WRITING: f64 = 0.01;
 
-/// The least change of what every request carries unseen that is worth a write, in tokens.
+/// The least change of the unseen overhead of a request that is worth a write, in tokens.
 const WORTH_WRITING_TOKENS: u64 = 16;
 
-/// How long it is remembered what a model has said that it does not take, tools or pictures, in milliseconds.
+/// The time for which a model's refusal of tools or pictures is remembered, in milliseconds.
 const ABILITIES_FORGOTTEN_MS: Millis = 24 * 3_600_000;
 
-/// What a model's errors have said of the pictures that it takes.
+/// The limits on pictures that a model's errors have stated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LearnedImageLimit {
     /// The most pictures of one request; 0 for none at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
-    /// When that was learned, in milliseconds since 1970.
+    /// The time at which the limit was learned, in milliseconds since 1970.
     pub at: Millis,
 }
 
@@ -39,7 +39,7 @@ pub struct LearnedImageLimit {
 #[derive(Clone, Debug, Default)]
 pub struct CalibrationStore {
     kept: Arc<CalibrationState>,
-    /// Where the models are whose windows are meant: the same model may have another one elsewhere.
+    /// The server whose models' windows are meant: the same model may have another window elsewhere.
     server: Option<String>,
 }
 
@@ -54,27 +54,27 @@ struct CalibrationData {
     /// Windows that refusals named, in tokens, by model and server.
     #[serde(default)]
     windows: BTreeMap<String, u64>,
-    /// When errors said that a model takes no tools, in milliseconds since 1970, by model and server.
+    /// The times at which errors said that a model takes no tools, in milliseconds since 1970, by model and server.
     #[serde(default)]
     without_tools: BTreeMap<String, Millis>,
-    /// What errors said of pictures, by model and server.
+    /// The limits on pictures that errors stated, by model and server.
     #[serde(default)]
     images: BTreeMap<String, LearnedImageLimit>,
-    /// What was learned of tokenizers, by model and counter.
+    /// The profiles that were learned of tokenizers, by model and counter.
     #[serde(default)]
     tokenizers: BTreeMap<String, TokenizerProfile>,
-    /// What releases before 0.7 have kept: four ratios by model and counter.
+    /// The profiles of releases before 0.7: four ratios by model and counter.
     #[serde(flatten, skip_serializing)]
     four_ratios: BTreeMap<String, [f64; 4]>,
 }
 
 impl CalibrationStore {
-    /// Kept in memory only.
+    /// Creates a store that is kept in memory only.
     pub fn in_memory() -> Self {
         Self::default()
     }
 
-    /// Kept in `file`, which need not exist.
+    /// Opens a store that is kept in `file`, which need not exist.
     pub fn open(file: PathBuf) -> Self {
         let known = match read(&file) {
             Ok(known) => known,
@@ -87,25 +87,26 @@ impl CalibrationStore {
         Self { kept: Arc::new(CalibrationState { file: Some(file), known: Mutex::new(known) }), server: None }
     }
 
-    /// The same, for the models of the server whose API begins there. Whoever calls them in this process knows what
-    /// the others have learned.
+    /// Returns this store for the models of the server at `base_url`. All stores of one server in this process share
+    /// what they have learned.
     #[must_use]
     pub fn of_server(&self, base_url: &str) -> Self {
         Self { kept: Arc::clone(&self.kept), server: Some(base_url.trim_end_matches('/').to_owned()) }
     }
 
-    /// The same, kept where `other`'s are: what one of them learns, both know.
+    /// Returns this store with the file of `other`: both share what either one learns.
     #[must_use]
     pub fn beside(&self, other: &Self) -> Self {
         Self { kept: Arc::clone(&other.kept), server: self.server.clone() }
     }
 
-    /// What earlier sessions have shown of `model` beside what `counter` (its name) says; `None` for a model that is new.
+    /// Returns the profile that earlier sessions have learned of `model` with `counter` (its name); `None` for a new
+    /// model.
     pub fn prior(&self, model: &ModelOrigin, counter: &str) -> Option<TokenizerProfile> {
         self.known().tokenizers.get(&key(model, counter)).cloned()
     }
 
-    /// Takes in what a session has shown of `model` beside what `counter` (its name) says.
+    /// Learns the profile that a session has observed of `model` with `counter` (its name).
     pub fn learn(&self, model: &ModelOrigin, counter: &str, calibration: &TokenCalibration) {
         let Some(profile) = calibration.settled() else { return };
         let mut known = self.known();
@@ -117,13 +118,13 @@ impl CalibrationStore {
         self.keep(&known);
     }
 
-    /// The window of `model` that a refusal named, in this process or an earlier one, in tokens.
+    /// Returns the window of `model` that a refusal named, in this process or an earlier one, in tokens.
     pub fn window(&self, model: &ModelOrigin) -> Option<u64> {
         self.known().windows.get(&self.placed(model)).copied()
     }
 
-    /// Takes in what a session knows of `model`'s window from refusals; `None` if it has found out that there was
-    /// nothing to it.
+    /// Learns the window of `model` that a session knows from refusals; `None` if a session has found the earlier one
+    /// wrong.
     pub fn learn_window(&self, model: &ModelOrigin, window: Option<u64>) {
         let mut known = self.known();
         let key = self.placed(model);
@@ -137,8 +138,8 @@ impl CalibrationStore {
         self.keep(&known);
     }
 
-    /// Returns whether `model` has said within the last day that it takes no tools. A server may be started anew with
-    /// other options: it is asked again once a day.
+    /// Returns whether `model` has refused tools within the last day. A server may be restarted with other options: it
+    /// is asked again once a day.
     pub fn refuses_tools(&self, model: &ModelOrigin, now: Millis) -> bool {
         let known = self.known();
         known
@@ -147,15 +148,15 @@ impl CalibrationStore {
             .is_some_and(|at| now.saturating_sub(*at) < ABILITIES_FORGOTTEN_MS)
     }
 
-    /// Remembers that `model` has said that it takes no tools.
+    /// Remembers that `model` refuses tools.
     pub fn learn_no_tools(&self, model: &ModelOrigin, now: Millis) {
         let mut known = self.known();
         known.without_tools.insert(self.placed(model), now);
         self.keep(&known);
     }
 
-    /// The most pictures that `model` takes in one request, as an error has said within the last day; `None` where none
-    /// has.
+    /// Returns the most pictures that `model` takes in one request, if an error has stated the number within the last
+    /// day.
     pub fn most_images(&self, model: &ModelOrigin, now: Millis) -> Option<u32> {
         let known = self.known();
         let learned = known.images.get(&self.placed(model))?;

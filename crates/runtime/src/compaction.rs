@@ -1,6 +1,6 @@
-//! What a compaction on request would do, and what an edit of the view leaves of what the model was shown.
+//! Previews of a compaction, and reports of what an edit of the view retains.
 //!
-//! Every survival report is made here: of a preview, of an edit in a log, and of the one that watchers are told.
+//! Every retention report is made here: of a preview, of an edit in a log, and of the edit that watchers are shown.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use longhaul_core::strategy::{self, CompactionStrategy};
 
 use crate::session::SessionError;
 
-/// What a compaction would do. Nothing has happened, and no model was asked.
+/// The preview of a compaction. The preview changes nothing, and no model is asked.
 ///
 /// ```
 /// use longhaul::testing;
@@ -30,17 +30,18 @@ use crate::session::SessionError;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompactionPreview {
-    /// What it would do.
+    /// The plan that a compaction would carry out.
     pub plan: Plan,
-    /// What would be left of what the model is shown now; `None` if nothing would go, or nothing could be made.
+    /// The report of what the model would still be shown; `None` if nothing would be removed, or no report could be
+    /// made.
     pub survival: Option<RetentionReport>,
-    /// Whether a summary that nobody has written yet belongs to it: the report is of the view without its words, which
-    /// may keep more facts verbatim and loses none.
+    /// True if the plan needs a summary that nobody has written yet. The report then covers the view without the
+    /// summary's words. The summary may keep more facts verbatim and loses none.
     pub without_summary: bool,
 }
 
 impl CompactionPreview {
-    /// What a loop would do if it were asked for a compaction now, by the configured strategy or another.
+    /// Returns what a loop would do if a compaction were requested now, by the configured strategy or another.
     pub fn of(
         run: &Run,
         strategy: Option<Arc<dyn CompactionStrategy>>,
@@ -76,8 +77,8 @@ fn edit_before_summary(
     draft.finish_bare(history).ok()
 }
 
-/// The strategy of that name: the configured one with its options, any other with its default options. `None` if
-/// there is none.
+/// Returns the strategy of that name: the configured one with its options, any other with its default options. Returns
+/// `None` if no strategy has the name.
 pub fn strategy(configured: &CompactionPolicy, name: &str) -> Option<Arc<dyn CompactionStrategy>> {
     match configured.strategy.name() == name {
         true => Some(Arc::clone(&configured.strategy)),
@@ -93,13 +94,13 @@ pub fn only_leaves_out(strategy: &str) -> bool {
 /// Returns whether [`Session::undo`](crate::session::Session::undo) would be accepted now.
 ///
 /// # Errors
-/// Those of that undo.
+/// The errors of that undo.
 pub fn check_undo(run: &Run, edit_id: &EditId) -> Result<(), SessionError> {
     crate::driver::undo(run, edit_id).map(drop)
 }
 
-/// What the edit of that name left of what the model was shown before it. `log` is given from its first event on;
-/// `None` if there is no such edit in it, or it cannot be read.
+/// Returns what the edit of that name retained of the view before it. `log` begins with the session's first event.
+/// Returns `None` if `log` has no such edit or cannot be read.
 pub fn survival(log: &[Event], edit_id: &EditId) -> Option<RetentionReport> {
     let is_it = |event: &Event| matches!(&event.body, EventBody::ViewEdited(edit) if edit.id == *edit_id);
     let at = log.iter().position(is_it)?;
@@ -109,18 +110,18 @@ pub fn survival(log: &[Event], edit_id: &EditId) -> Option<RetentionReport> {
     before.survival_in(&history)
 }
 
-/// What the model is shown at one time.
+/// The messages that the model is shown at one time.
 #[derive(Clone, Debug)]
 pub struct ViewSnapshot {
     messages: Vec<Arc<Message>>,
-    /// What was typed and answered behind the summaries among them.
+    /// The typed and answered messages behind the summaries of the view.
     folded: Vec<LogEntry>,
-    /// What was said up to this position.
+    /// The newest position of the log at that time.
     until: Seq,
 }
 
 impl ViewSnapshot {
-    /// What it is shown now.
+    /// Returns the messages that the model is shown now.
     pub fn of(history: &History) -> Self {
         let messages = history.view().iter().map(|item| Arc::clone(&item.message)).collect();
         // Long views have few summaries: looking for them again at each entry made this quadratic.
@@ -137,10 +138,11 @@ impl ViewSnapshot {
         Self { messages, folded, until: history.last_seq() }
     }
 
-    /// How its facts have fared in a later view of the same session; what was said since then does not count. In a
-    /// session the model can recall everything. `None` once the flag of that history is raised.
+    /// Reports which facts of this view survive in a later view of the same session; later messages do not count. In a
+    /// session the model can recall everything. Returns `None` once the stop flag of `history` is raised.
     pub fn survival_in(&self, history: &History) -> Option<RetentionReport> {
         let before: Vec<&Message> = self.messages.iter().map(AsRef::as_ref).collect();
+        // Messages after this snapshot would count as survival of facts that they merely repeat.
         let view = history.view().iter().filter(|item| item.range.from <= self.until);
         let after: String = view.map(|item| crate::recall::plain_text(&item.message) + "\n").collect();
         let stop_flag = history.stop_flag();

@@ -51,38 +51,38 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct AgentConfig {
     /// The agent's name.
     pub name: String,
-    /// What the model is told first.
+    /// The system prompt.
     pub system_prompt: SystemPrompt,
     /// The model and where it is.
     pub model: ModelConfig,
     /// Limits of a run.
     pub run: RunConfig,
-    /// How the context window is kept from overflowing.
+    /// The settings that keep the context window from overflowing.
     pub context: ContextConfig,
-    /// Who is asked on the way.
+    /// The hooks that are asked during a run.
     pub hooks: HooksConfig,
     /// Limits of tool output.
     pub tools: ToolsConfig,
-    /// What commands and MCP programs are confined to.
+    /// The sandbox of commands and MCP programs.
     pub sandbox: SandboxConfig,
     /// Limits of stored media and whole outputs.
     pub blobs: BlobsConfig,
-    /// Which tools may run without asking.
+    /// The tools that may run without asking.
     pub approvals: ApprovalsConfig,
     /// MCP servers, by name.
     pub mcp_servers: BTreeMap<String, McpServerConfig>,
-    /// How failed model calls are repeated.
+    /// The repetition of failed model calls.
     pub retry: RetryConfig,
-    /// What is declared of models, by name; it wins over everything learned.
+    /// The declared limits of models, by name; a declaration wins over everything learned.
     pub models: BTreeMap<String, ModelLimits>,
     /// The gateway: whom it answers, and how.
     pub gateway: GatewayConfig,
-    /// How the server listens, and whom it answers.
+    /// The server's address, and the clients that it admits.
     pub server: ServerConfig,
-    /// Where spans and metrics go.
+    /// The destination of spans and metrics.
     pub telemetry: TelemetryConfig,
-    /// More agents, by name. They have nothing of this one; where the server listens, its telemetry and the size of
-    /// blobs are not theirs to say.
+    /// More agents, by name. They inherit nothing from this one, and cannot set the server's address, its telemetry or
+    /// the size of blobs.
     pub agents: BTreeMap<String, AgentSource>,
 }
 
@@ -125,7 +125,7 @@ impl AgentConfig {
         }
     }
 
-    /// The keys that a file says something of, for example `run.maxSteps`; none if it cannot be read.
+    /// Returns the keys that a file sets, for example `run.maxSteps`; none if the file cannot be read.
     pub fn written(text: &str) -> BTreeSet<String> {
         let mut written = BTreeSet::new();
         if let Ok(root) = node::parse(text) {

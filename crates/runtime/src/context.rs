@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::api_events::token_usage;
 
-/// How full the window is, what fills it, and on what the figures rest. Tokens throughout.
+/// The fill of the window, its parts, and the basis of the figures. All figures are tokens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextReport {
@@ -28,8 +28,8 @@ pub struct ContextReport {
     pub tools: Vec<ToolTokens>,
     /// The conversation.
     pub messages: MessageTokens,
-    /// With an exact tokenizer: what is left of `total` beside system prompt, tools and messages, or what they have
-    /// too much. Else 0: there the conversation is what is left.
+    /// The difference between `total` and the sum of system prompt, tools and messages, with an exact tokenizer. Else
+    /// 0: the conversation is then the rest of `total`.
     pub framing: i64,
     /// Tool results shown as placeholders.
     pub pruned: u64,
@@ -37,23 +37,23 @@ pub struct ContextReport {
     pub compacted: u64,
     /// Tools known but not sent.
     pub deferred_tools: u64,
-    /// Kept free for the answer.
+    /// The tokens kept free for the answer.
     pub output_reserve: u64,
     /// `max(0, window − total − outputReserve)`.
     pub free_space: u64,
-    /// Where the planner acts, in `total`'s scale (divided by 1 + margin).
+    /// The points at which the planner acts, in `total`'s scale (divided by 1 + margin).
     pub thresholds: Vec<ContextThreshold>,
-    /// What the total rests on.
+    /// The basis of the total.
     pub basis: ContextBasis,
     /// Cumulative: for display and cost only.
     pub token_usage: Value,
     /// Compactions so far.
     pub compaction_count: u64,
-    /// What `total` rests on: `reported`, `reported + estimated`, or how it was counted.
+    /// The basis of `total` in words: `reported`, `reported + estimated`, or the way in which it was counted.
     pub source: String,
-    /// What counts the parts, for example `o200k_base` or `structured estimate`.
+    /// The counter of the parts, for example `o200k_base` or `structured estimate`.
     pub counter: String,
-    /// Who said what the window is: `declared`, `server`, `learned`, `catalogue`, `the newest call`, `assumed`.
+    /// The source of the window: `declared`, `server`, `learned`, `catalogue`, `the newest call`, `assumed`.
     pub window_source: String,
     /// Expected error of `total`, as a share.
     pub expected_error: f64,
@@ -64,7 +64,7 @@ pub struct ContextReport {
 pub struct ToolTokens {
     /// `builtin`, or an MCP server.
     pub source: String,
-    /// Their tokens.
+    /// The tokens of the source's schemas.
     pub tokens: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct ToolTokens {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageTokens {
-    /// All of it.
+    /// The whole conversation.
     pub total: u64,
     /// Text and framing.
     pub text: u64,
@@ -87,13 +87,13 @@ pub struct MessageTokens {
 /// A point where something happens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextThreshold {
-    /// What.
+    /// The name of the strategy or limit.
     pub name: String,
-    /// Where.
+    /// The point, in tokens.
     pub tokens: u64,
 }
 
-/// What the total rests on.
+/// The basis of the total.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextBasis {
@@ -102,13 +102,13 @@ pub struct ContextBasis {
     pub last_input_tokens: Option<u64>,
     /// Output of that call that is sent back; `None` together with `last_input_tokens`.
     pub last_output_tokens: Option<u64>,
-    /// What came since, as it is estimated; all of the total if there is no report to start from.
+    /// The estimate of the messages since that call; all of the total if there is no report to start from.
     pub new_messages_estimate: u64,
     /// Signed error of the newest estimate, in percent of the actual.
     pub last_error_percent: Option<f64>,
 }
 
-/// What every request starts with, in estimated tokens.
+/// The prefix of every request, in estimated tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestPrefixTokens {
     /// The system prompt.
@@ -206,7 +206,7 @@ fn basis(history: &History, reading: &MeterReading) -> ContextBasis {
     }
 }
 
-/// What a total rests on.
+/// Returns the basis of a total in words.
 fn source(reading: &MeterReading, kind: CountAccuracy) -> String {
     match (reading.reported, reading.estimated) {
         (0, _) => kind.to_string(),
@@ -215,7 +215,7 @@ fn source(reading: &MeterReading, kind: CountAccuracy) -> String {
     }
 }
 
-/// The least total that is decided on as `tokens` or more.
+/// Returns the least total that is decided on as `tokens` or more.
 fn unscale(tokens: u64, margin: f64) -> u64 {
     let reaches =
         |total: u64| MeterReading { total, reported: 0, estimated: total, margin }.bound() >= tokens;
@@ -223,7 +223,7 @@ fn unscale(tokens: u64, margin: f64) -> u64 {
     (near.saturating_sub(2)..=near.saturating_add(2)).find(|total| reaches(*total)).unwrap_or(near)
 }
 
-/// The conversation's parts, scaled to what is left for it (largest remainder), since only the whole was
+/// Returns the conversation's parts, scaled to what is left for it (largest remainder), since only the whole was
 /// counted.
 fn message_share(run: &Run, total: u64) -> MessageTokens {
     let sums = run.history().breakdown();
@@ -281,7 +281,7 @@ fn compacted(run: &Run) -> u64 {
     run.history().entries().iter().filter(|entry| is_gone(entry.seq)).count() as u64
 }
 
-/// The short form in the `context:usage` event.
+/// Returns the short form in the `context:usage` event.
 pub(crate) fn usage(run: &Run) -> Value {
     let (budget, reading) = (run.budget(), run.meter());
     json!({

@@ -13,8 +13,8 @@ pub struct FunctionCounter<F> {
 
 /// Makes a token counter of a closure from a text to its number of tokens. Equal texts must give equal numbers.
 ///
-/// The name says which tokenizer it is: what was learned of a model is kept under it. The counts are taken for an
-/// estimate, which the server's reports correct, until [`exact`](FunctionCounter::exact) says otherwise.
+/// The name identifies the tokenizer: facts that were learned of a model are stored under it. The counts are treated as
+/// an estimate, which the server's reports correct, until [`exact`](FunctionCounter::exact) declares them exact.
 ///
 /// ```
 /// use longhaul::prelude::*;

@@ -1,8 +1,8 @@
-//! One driver per session: it owns the loop and the lease, does the loop's effects, and feeds the outcomes
-//! back. It decides nothing; what happens next is [`Run::handle`]'s word.
+//! The driver of a session owns the loop and the lease, does the loop's effects, and feeds the outcomes back. A driver
+//! decides nothing: [`Run::handle`] decides the next step.
 //!
-//! Everything it starts (model call, tools, timers) it owns: when the driver ends, by return, error or panic,
-//! they end with it.
+//! The driver owns everything that it starts (model call, tools, timers): those end with the driver, by return, error
+//! or panic.
 
 mod agent_binding;
 mod command;
@@ -63,14 +63,14 @@ use crate::session::RunOutcome;
 use crate::session::registry::SessionEntry;
 use crate::telemetry::SessionTrace;
 
-/// What reaches a driver.
+/// A message to a driver.
 pub(crate) enum DriverMessage {
     /// Something that the loop waits for. Boxed: a queue of messages has room for many, and every open session
     /// has one.
     Input(Box<RunLoopInput>),
-    /// What the server says of its model now.
+    /// The limits that the server reports for its model now.
     Limits(Limits),
-    /// Something that somebody asks for.
+    /// A command of somebody.
     Command(SessionCommand),
 }
 
@@ -80,7 +80,7 @@ impl From<RunLoopInput> for DriverMessage {
     }
 }
 
-/// What a driver shares with its session's handles.
+/// The state that a driver shares with its session's handles.
 pub(crate) struct SharedSessionState {
     pub(crate) session_id: SessionId,
     pub(crate) store: SharedStore,
@@ -91,7 +91,7 @@ pub(crate) struct SharedSessionState {
     pub(crate) seat: RwLock<AgentBinding>,
     /// Cancelled when this process may have lost the session to another one.
     pub(crate) lost: CancellationToken,
-    /// When the model's server is asked again, while it is waited for.
+    /// The time of the next request to an unreachable model server, while the driver waits for it.
     pub(crate) next_attempt_at: AtomicU64,
     /// The pictures that were checked before they were sent.
     pub(crate) pictures: CheckedPictureCache,
@@ -108,11 +108,11 @@ pub(crate) struct SessionDriver {
     lease: Lease,
     messages: mpsc::UnboundedReceiver<DriverMessage>,
     work: VecDeque<RunEffect>,
-    /// An answer that is written with what follows from it.
+    /// An answer that is written together with the events that follow from it.
     deferred: Option<DeferredAppend>,
     tasks: JoinSet<()>,
     model_stop: CancellationToken,
-    /// The summary that is written ahead: its task, and how it is stopped.
+    /// The summary that is written ahead: its task, and the token that stops it.
     ahead: Option<(u64, CancellationToken)>,
     counting_rests: count::CountBackoff,
     /// The words of the session, once the model has searched it.
@@ -121,33 +121,33 @@ pub(crate) struct SessionDriver {
     timers: BTreeMap<RunTimer, AbortHandle>,
     approvals: BTreeMap<ApprovalId, AbortHandle>,
     waiting: Vec<oneshot::Sender<RunOutcome>>,
-    /// Who has cancelled what goes on.
+    /// The cancels that wait until the current run has ended.
     cancelled: Vec<PendingCancel>,
-    /// Whether a run has ended since the status was published.
+    /// True if a run has ended since the status was published.
     has_ended: bool,
     compacting: Option<oneshot::Sender<CompactionOutcome>>,
     /// The settings to go back to after a compaction by another strategy.
     usual: Option<Arc<RunSettings>>,
-    /// Who comes with each switch that is not stored yet.
+    /// The agent of each switch that is not stored yet.
     coming: VecDeque<Arc<Agent>>,
     last_end: RunOutcome,
     closing: Option<oneshot::Sender<()>>,
-    /// Whether the run stays open when the session is closed, for the next process.
+    /// True if the run stays open for the next process when the session is closed.
     leaves_open: bool,
-    /// When the server was asked for its limits.
+    /// The time at which the server was asked for its limits.
     asked_at: Option<Instant>,
-    /// Whether the newest answer was taken for an overflow.
+    /// True if the newest answer was taken for an overflow.
     doubted: bool,
-    /// How often that was so.
+    /// The number of answers that were taken for an overflow.
     doubts: u32,
     told_of_cut: bool,
     told_of_usage: bool,
     trace: SessionTrace,
     log: session_log::OperatorLog,
-    /// Messages of the queue of which other nodes need tell no more: the session was woken for them, or they wait since
-    /// a cancel or a crash. None where there are no others.
+    /// The queued messages that other nodes need not announce again: the session was woken for them, or they wait since
+    /// a cancel or a crash. `None` without other nodes.
     heard: Option<HashSet<QueueId>>,
-    /// Whether the server's counts have turned out to leave something out as a matter of course.
+    /// True if the server's counts regularly leave something out.
     counts_are_partial: bool,
 }
 
@@ -196,8 +196,8 @@ impl SessionDriver {
         }
     }
 
-    /// Drives the session until it is closed, its storage fails, or nobody has used it for `idle`. What was asked
-    /// and not answered by then is answered by its sender being dropped.
+    /// Drives the session until it is closed, its storage fails, or nobody has used it for `idle`. A command that is
+    /// still unanswered then is answered by the drop of its sender.
     ///
     /// The session is free to be opened again only when everything that was started here has ended.
     pub(crate) async fn drive(mut self: Box<Self>, slot: &SessionEntry, idle: Duration) {
@@ -270,7 +270,7 @@ impl SessionDriver {
         }
     }
 
-    /// What comes next; `None` after a while in which nothing came and nothing went on.
+    /// Returns the next message; `None` if none came for `idle` while no run was open.
     async fn next(&mut self, idle: Duration) -> Option<DriverMessage> {
         if self.run.is_idle() {
             return tokio::time::timeout(idle, self.messages.recv()).await.ok().flatten();
@@ -278,8 +278,8 @@ impl SessionDriver {
         self.messages.recv().await
     }
 
-    /// Leaves a session that nobody uses: from here on its place is vacant, and its gate shut. One that is
-    /// watched only keeps less.
+    /// Leaves a session that nobody uses: its entry is then vacant, and the entry's gate is locked. A session that only
+    /// has watchers keeps fewer recent announcements.
     fn vacate_if_unused<'a>(&self, slot: &'a SessionEntry) -> Option<MutexGuard<'a, ()>> {
         let gate = slot.gate.try_lock().ok()?;
         let is_quiet = || self.messages.is_empty() && self.shared.status.receiver_count() == 0;
@@ -290,7 +290,8 @@ impl SessionDriver {
         None
     }
 
-    /// Storage failed or somebody else has the session: nothing more may be done in its name.
+    /// Stops the session after storage failed or another process took it over: no further event may be written in its
+    /// name.
     fn give_up(&mut self, error: &StoreError) {
         tracing::error!(session = %self.shared.session_id, %error, "the session stops");
         let payload =
@@ -315,7 +316,7 @@ impl SessionDriver {
         }
     }
 
-    /// Notes when the next attempt comes, for those who look at the session meanwhile.
+    /// Publishes the time of the next attempt for those who look at the session during the wait.
     fn note_wait(&self, wait: &ServerWait) {
         let next_attempt_at = now_ms().saturating_add(wait.after_ms);
         let (session, attempt) = (self.shared.session_id.as_str(), wait.attempt);
@@ -346,7 +347,7 @@ impl SessionDriver {
         self.write_deferred().await
     }
 
-    /// One function per effect. What is over at once is answered at once.
+    /// Does an effect, with one function per kind. An effect that ends at once is answered at once.
     async fn perform(&mut self, effect: RunEffect) -> Result<(), StoreError> {
         match effect {
             RunEffect::Append { id, events, takes, settles } => {
@@ -405,7 +406,7 @@ impl SessionDriver {
         self.work.extend(effects);
     }
 
-    /// Folds what is durable, then announces it.
+    /// Folds stored events, then announces them.
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
         let folded = self.fold(id, events);
         self.publish_folded_events(folded);
@@ -450,7 +451,7 @@ impl SessionDriver {
         }
     }
 
-    /// How good the estimate of a call's input was, in tokens: once for each call that was reported.
+    /// Logs the error of the estimate of a call's input, in tokens, once for each call with a usage report.
     fn log_estimate(&self, event: &EventBody) {
         let EventBody::StepFinished { step_id, usage: Some(usage), estimated_input, .. } = event else {
             return;
@@ -502,7 +503,7 @@ impl SessionDriver {
         }
     }
 
-    /// The question has been announced, and the program's own handler is asked. If nobody answers in time the answer is no.
+    /// Asks the program's own handler about an announced question. The answer is no if nobody answers in time.
     fn await_approval(&mut self, approval_id: ApprovalId, call: &ToolCall) {
         let inbox = self.shared.inbox.clone();
         let timeout = self.agent.rules.approval_timeout;
@@ -530,7 +531,7 @@ impl SessionDriver {
         self.approvals.insert(approval_id, handle);
     }
 
-    /// The word of the program's handler; never comes if there is none.
+    /// Returns the decision of the program's handler; the future never ends if there is no handler.
     fn decide_approval(
         &self,
         approval_id: &ApprovalId,
@@ -579,12 +580,12 @@ fn settles(event: &EventBody) -> bool {
     )
 }
 
-/// Returns whether somebody chose another model with that event.
+/// Returns whether an event is somebody's choice of another model.
 fn is_choice(event: &EventBody) -> bool {
     matches!(event, EventBody::ModelSwitched { choice: Some(_), .. })
 }
 
-/// A provider's error as the loop knows it.
+/// Returns a provider's error as the loop knows it.
 pub(crate) fn failure(error: longhaul_providers::ProviderError) -> ModelCallFailure {
     ModelCallFailure {
         code: error.code,

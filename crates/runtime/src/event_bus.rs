@@ -1,9 +1,9 @@
-//! What the watchers of one session are told, in order, and what one who comes late has missed.
+//! The announcements to the watchers of one session, in order, and the ones that a late watcher has missed.
 //!
-//! Telling never waits and keeps no list per watcher: what was told lately is kept once, bounded in number and
-//! bytes, and each watcher has its place in it. One that falls behind further loses announcements and is told
-//! so; what is durable it finds in the log ([`EventReplay`](crate::api_events::EventReplay)). What is written of an
-//! announcement, and the answer in flight as one who comes late is shown it, are shared too ([`SharedEvent`]).
+//! Announcing never waits and keeps no list per watcher. Recent announcements are kept once, bounded in number and
+//! bytes, and each watcher has a position among them. A watcher that falls further behind loses announcements and is
+//! notified of the loss; the durable ones are in the log ([`EventReplay`](crate::api_events::EventReplay)). Watchers
+//! also share the serialized form of an announcement, and the snapshot of the answer in flight ([`SharedEvent`]).
 
 mod recent;
 mod shared_event;
@@ -24,7 +24,7 @@ pub use self::shared_event::SharedEvent;
 pub use self::subscription::{EventReceiver, RecvError, TryRecvError};
 use crate::api_events::ApiEvent;
 
-/// Announcements from one moment on, and what is known of before.
+/// The announcements from one moment on, and the state before that moment.
 #[derive(Debug)]
 pub struct EventSubscription {
     /// Everything announced after that moment.
@@ -35,7 +35,7 @@ pub struct EventSubscription {
     pub in_flight: Option<Arc<SharedEvent>>,
 }
 
-/// Which of an answer's two voices.
+/// The kind of a streamed chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkKind {
     Text,
@@ -51,12 +51,12 @@ impl ChunkKind {
     }
 }
 
-/// The way to a session's watchers.
+/// The channel to a session's watchers.
 #[derive(Debug)]
 pub(crate) struct EventBus {
     session_id: SessionId,
     state: Mutex<EventBusState>,
-    /// Changes whenever something was told.
+    /// The signal that changes with every announcement.
     news: watch::Sender<()>,
 }
 
@@ -64,28 +64,28 @@ pub(crate) struct EventBus {
 struct EventBusState {
     recent: RecentEvents,
     told: Seq,
-    /// The run that goes on: what passes by meanwhile is of it.
+    /// The run that is open: announcements without a stored event belong to it.
     run_id: Option<Value>,
     answer: Option<InFlightAnswer>,
     shown: Option<InFlightSnapshot>,
     has_ended: bool,
 }
 
-/// The answer in flight as it was shown last. Who comes a little later can go on from it too, and of those who
-/// keep falling behind not each has its own.
+/// The snapshot of the answer in flight that was shown last. A watcher that comes a little later can continue from it
+/// too. Watchers that keep falling behind share it.
 #[derive(Debug)]
 struct InFlightSnapshot {
     snapshot: Arc<SharedEvent>,
     /// The newest event.
     told: Seq,
-    /// The number of the announcement that goes on from it.
+    /// The number of the announcement that continues from the snapshot.
     next: u64,
 }
 
 #[derive(Debug)]
 struct InFlightAnswer {
     step: StepId,
-    /// The message that it is, or goes on with.
+    /// The message that the answer is, or continues.
     message_id: String,
     spoken: Vec<(ChunkKind, String)>,
     /// Characters of text, and of reasoning.
@@ -94,14 +94,14 @@ struct InFlightAnswer {
 }
 
 impl EventBus {
-    /// The feed of a session whose log ends at `told`.
+    /// Creates the bus of a session whose log ends at `told`.
     pub(crate) fn new(session_id: SessionId, told: Seq) -> Arc<Self> {
         let recent = RecentEvents::new(told);
         let state = EventBusState { recent, told, run_id: None, answer: None, shown: None, has_ended: false };
         Arc::new(Self { session_id, state: Mutex::new(state), news: watch::Sender::new(()) })
     }
 
-    /// Tells something that passes by.
+    /// Announces something that has no stored event.
     pub(crate) fn publish_passing(&self, announcement: ApiEvent) {
         if self.is_watched() {
             self.lock().pass(announcement);
@@ -109,7 +109,7 @@ impl EventBus {
         }
     }
 
-    /// Tells all that a stored event means. `settles`: the answer in flight is stored now, or given up.
+    /// Announces all that a stored event means. `settles`: the answer in flight is stored now, or given up.
     pub(crate) fn publish_stored(&self, seq: Seq, announcements: Vec<ApiEvent>, settles: bool) {
         {
             let mut state = self.lock();
@@ -124,7 +124,7 @@ impl EventBus {
         self.news.send_replace(());
     }
 
-    /// An answer begins, or begins anew, or goes on with one that was `paused`.
+    /// Begins an answer, begins it anew, or continues one that was `paused`.
     pub(crate) fn begin(&self, step: &StepId, paused: Option<&Message>) {
         let message_id = paused.map_or_else(|| format!("m-{step}"), |paused| paused.id.to_string());
         let spoken = Vec::new();
@@ -142,7 +142,7 @@ impl EventBus {
         state.shown = None;
     }
 
-    /// More of the answer in flight; `is_complete` with nothing more ends it.
+    /// Adds text to the answer in flight; `is_complete` without text ends the answer.
     pub(crate) fn chunk(&self, step: &StepId, voice: ChunkKind, delta: &str, is_complete: bool) {
         let mut state = self.lock();
         let Some(answer) = state.answer.as_mut().filter(|answer| answer.step == *step) else { return };
@@ -164,7 +164,7 @@ impl EventBus {
         self.news.send_replace(());
     }
 
-    /// Announcements from now on, and what they go on from. `in_use` is held as long as somebody listens.
+    /// Returns the announcements from now on, and the state before them. `in_use` is held as long as somebody listens.
     pub(crate) fn subscribe(self: &Arc<Self>, in_use: Arc<()>) -> EventSubscription {
         // First: from here on the session is watched, and what passes by is kept.
         let news = self.news.subscribe();
@@ -182,14 +182,14 @@ impl EventBus {
         self.lock().recent.missed(after, until, events)
     }
 
-    /// Nothing has happened for long: what was told lately is not kept for those who may come back.
+    /// Drops the recent announcements after a long rest: returning watchers read the log.
     pub(crate) fn rest(&self) {
         let mut state = self.lock();
         let told = state.told;
         state.recent.forget(told, self.is_watched());
     }
 
-    /// Nothing will be told any more.
+    /// Ends the announcements of this session.
     pub(crate) fn end(&self) {
         self.lock().has_ended = true;
         self.news.send_replace(());
@@ -232,7 +232,7 @@ impl EventBusState {
         }
     }
 
-    /// The answer in flight and the number of the announcement that goes on from there.
+    /// Returns the snapshot of the answer in flight, and the number of the announcement that continues it.
     fn snapshot_in_flight(&mut self, session_id: &SessionId) -> (Option<Arc<SharedEvent>>, u64) {
         let told = self.told;
         let can_go_on = |shown: &&InFlightSnapshot| shown.told == told && self.recent.is_young(shown.next);

@@ -21,17 +21,17 @@ pub use markdown::markdown;
 /// Version of the file format: its first line and the order of the others. Events have their own.
 pub const VERSION: u32 = 1;
 
-/// What the first line calls the file.
+/// The kind of file that the first line states.
 pub(crate) const KIND: &str = "session";
 
-/// What is known of a session beside its log.
+/// The facts about a session that its log does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionMeta {
-    /// Its id where it was exported.
+    /// The session's id where it was exported.
     pub id: SessionId,
-    /// Its title.
+    /// The session's title.
     pub title: Option<String>,
-    /// When it was created.
+    /// The time at which the session was created.
     pub created_at: Millis,
 }
 
@@ -58,8 +58,8 @@ pub(crate) struct ExportBlobLine {
 
 /// Writes a session: a first line about the file, one line for each event, one for each blob.
 ///
-/// The same input gives the same bytes. `blobs` may be empty: the content is then left out, and the log is
-/// complete all the same. Which blobs there are, [`blob_refs`] says.
+/// The same input gives the same bytes. `blobs` may be empty: the content is then left out, and the log is complete all
+/// the same. [`blob_refs`] lists the blobs of a log.
 ///
 /// # Errors
 /// Those of `out`.
@@ -106,6 +106,7 @@ pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef
             EventBody::ViewEdited(edit) => {
                 for op in &edit.ops {
                     if let ViewOperation::Replace { parts, .. } = op {
+                        // A replacement can quote parts with media.
                         in_parts(parts, &mut found);
                     }
                 }
@@ -114,6 +115,7 @@ pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef
         }
     }
     let mut seen = HashSet::new();
+    // The order of the log stays, so that two exports of one log are equal.
     found.retain(|blob| seen.insert(blob.hash.clone()));
     found
 }

@@ -1,8 +1,8 @@
-//! Hooks: what a person lets look in before a compaction, before and after a tool, and on a message.
+//! Hooks: a user's checks before a compaction, before and after a tool, and on a message.
 //!
 //! A hook is asked with a JSON object and answers with one. It is a closure ([`ClosureHook`]), a command
-//! ([`CommandHook`]) or a server ([`HttpHook`]). One that fails, is late or answers something else is logged,
-//! without what was said, and ignored: work goes on.
+//! ([`CommandHook`]) or a server ([`HttpHook`]). A hook that fails, is late or answers something else is logged and
+//! ignored, without the words of the request: the run continues.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -57,13 +57,13 @@ use self::pre_compact::PreCompactClosure;
 pub use self::pre_compact::PreCompactDecision;
 use crate::async_strategy::AsyncStrategy;
 
-/// How long a hook may take unless somebody says otherwise.
+/// The default time that a hook may take.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The longest answer of a command or a server, in bytes.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-/// When a hook is asked.
+/// The event at which a hook is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum HookEvent {
@@ -73,12 +73,12 @@ pub enum HookEvent {
     PreToolUse,
     /// After a tool ran, before its result is cut and stored.
     PostToolUse,
-    /// When a message comes in, before it is queued.
+    /// A message comes in, before it is queued.
     UserPromptSubmit,
 }
 
 impl HookEvent {
-    /// Its name in the agent file and in what a hook is asked.
+    /// Returns the event's name in the agent file and in requests to hooks.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::PreCompact => "preCompact",
@@ -89,25 +89,25 @@ impl HookEvent {
     }
 }
 
-/// Something that is asked with JSON and answers with JSON.
+/// A party that gets JSON requests and answers with JSON.
 #[async_trait]
 pub trait Hook: Send + Sync {
-    /// Answers with a JSON object, or with `null` if there is nothing to say. Dropping the future ends
-    /// everything that it has started: that is what happens at the deadline.
+    /// Answers with a JSON object, or with `null` for no objection. At the deadline the future is dropped, which must
+    /// end everything that the hook has started.
     ///
     /// # Errors
-    /// [`HookError`]: it is logged, so its words hold nothing of what was asked.
+    /// [`HookError`]: the error is logged, so its words hold nothing of the request.
     async fn answer(&self, event: HookEvent, ask: Value) -> Result<Value, HookError>;
 }
 
-/// Why a hook gave no answer.
+/// The reason why a hook gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HookError {
-    /// It could not be started or set up.
+    /// The hook could not be started or set up.
     #[error("it could not be started: {0}")]
     NotStarted(String),
-    /// Its process ended with an error.
+    /// The hook's process ended with an error.
     #[error("it ended with {0}")]
     Ended(String),
     /// Nobody listens at its address.
@@ -116,19 +116,19 @@ pub enum HookError {
     /// The connection ended early.
     #[error("the connection to it broke")]
     Broken,
-    /// It answered with another status than 2xx.
+    /// The hook's server answered with a status other than 2xx.
     #[error("it answered HTTP {0}")]
     Status(u16),
-    /// Its answer has more than [`MAX_ANSWER_BYTES`].
+    /// The answer has more than [`MAX_ANSWER_BYTES`].
     #[error("its answer has more than {MAX_ANSWER_BYTES} bytes")]
     TooLong,
-    /// Its answer is no JSON object, or a field of it is of the wrong kind.
+    /// The answer is no JSON object, or a field of it is of the wrong kind.
     #[error("its answer is no JSON object with the fields of this hook")]
     NotAnAnswer,
-    /// It took too long.
+    /// The hook took too long.
     #[error("it did not answer within {} ms", .0.as_millis())]
     Late(Duration),
-    /// It panicked.
+    /// The hook panicked.
     #[error("it panicked")]
     Panicked,
     /// Anything else, in words that may be logged.
@@ -154,12 +154,12 @@ struct RegisteredHook {
 }
 
 impl HookSet {
-    /// No hooks.
+    /// Creates a set without hooks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with that hook for that event, in the place of any other. It has `deadline` to answer.
+    /// Returns the set with `hook` for `event`, in the place of any other. The hook has `deadline` to answer.
     #[must_use]
     pub fn with(mut self, event: HookEvent, hook: Arc<dyn Hook>, deadline: Duration) -> Self {
         if event == HookEvent::PreCompact {
@@ -192,6 +192,7 @@ impl HookSet {
         F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
         A: Future<Output = PreCompactDecision> + Send + 'static,
     {
+        // One PreCompact hook decides: two answers could contradict each other.
         self.slots.remove(&HookEvent::PreCompact);
         self.pre_compact = Some((PreCompactClosure::new(decide), deadline));
         self
@@ -222,12 +223,13 @@ impl HookSet {
         self.async_strategy.clone().filter(|strategy| strategy.name() == name)
     }
 
-    /// Returns whether anybody is asked at that event.
+    /// Returns whether any hook is asked at that event.
     pub fn has(&self, event: HookEvent) -> bool {
         self.slots.contains_key(&event) || (event == HookEvent::PreCompact && self.pre_compact.is_some())
     }
 
-    /// How long a PreCompact hook may take, and a strategy that writes its own texts after it, if there is one of them.
+    /// Returns how long a PreCompact hook may take, plus a strategy that writes its own texts after it; `None` without
+    /// either.
     pub fn pre_compact_deadline(&self) -> Option<Duration> {
         let closure = self.pre_compact.as_ref().map(|(_, deadline)| *deadline);
         let hook = closure.or_else(|| self.slots.get(&HookEvent::PreCompact).map(|slot| slot.deadline));
@@ -288,13 +290,14 @@ impl RegisteredHook {
             _ => return Err(HookError::Failed("it could not be asked".to_owned())),
         }
         if Q::EVENT == HookEvent::PreCompact {
+            // Only this hook may write a summary, and needs to know how long that may take.
             object.insert("deadlineMs".to_owned(), (self.deadline.as_millis() as u64).into());
         }
         Ok(Value::Object(object))
     }
 }
 
-/// An answer, unless it is late or somebody else's code panics. A closure may panic before there is a future, and after.
+/// Returns an answer, unless it is late or the hook panics. A closure may panic before there is a future, and after.
 async fn within<T>(
     deadline: Duration,
     answering: impl Future<Output = Result<T, HookError>>,
@@ -330,7 +333,7 @@ fn typed<A: HookResponse>(answer: Value) -> Result<A, HookError> {
     serde_json::from_value(Value::Object(fields)).map_err(|_| HookError::NotAnAnswer)
 }
 
-/// What a command or a server wrote, as JSON; nothing at all is `null`.
+/// Parses the output of a command or a server as JSON; empty output is `null`.
 fn written(bytes: &[u8]) -> Result<Value, HookError> {
     match bytes.trim_ascii() {
         [] => Ok(Value::Null),
@@ -342,7 +345,7 @@ fn to_bytes(ask: &impl Serialize) -> Result<Vec<u8>, HookError> {
     serde_json::to_vec(ask).map_err(|_| HookError::Failed("it could not be asked".to_owned()))
 }
 
-/// A hook's words for the model, under a line that says whose they are.
+/// Returns a hook's words for the model, under a line that names the hook.
 pub(crate) fn marked(event: HookEvent, words: &str) -> String {
     format!("\n[{} hook]\n{words}", event.as_str())
 }

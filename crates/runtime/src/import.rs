@@ -70,10 +70,10 @@ impl ImportFormat {
     }
 }
 
-/// What a file held.
+/// The content of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportedFile {
-    /// Its format.
+    /// The file's format.
     pub format: ImportFormat,
     /// The conversations, in the order of the file; never empty.
     pub sessions: Vec<ImportedSession>,
@@ -96,16 +96,16 @@ pub struct ImportedSession {
     /// Content that the events refer to and that is not in the file. It must not be looked up elsewhere: a
     /// blob is readable only from its own session.
     pub missing_blobs: Vec<BlobRef>,
-    /// What could not be kept as it was, in the order of the file; what concerns all of it first.
+    /// The warnings about content that changed, in the order of the file; those about the whole file come first.
     pub warnings: Vec<ImportWarning>,
 }
 
 /// Something that could not be kept as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportWarning {
-    /// Where in the file; `None` for the file as a whole.
+    /// The position in the file; `None` for the file as a whole.
     pub place: Option<ImportPosition>,
-    /// What was done about what.
+    /// The change that was made, and its object.
     pub message: String,
 }
 
@@ -139,7 +139,7 @@ impl fmt::Display for ImportPosition {
     }
 }
 
-/// Why a file cannot be imported.
+/// The reason why a file cannot be imported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
@@ -155,9 +155,9 @@ pub enum ImportError {
     /// One entry cannot be read.
     #[error("{place}: {reason}")]
     Entry {
-        /// Which.
+        /// The position of the bad entry.
         place: ImportPosition,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// An export of a later version.
@@ -171,11 +171,11 @@ pub enum ImportError {
     /// An export that lacks its end.
     #[error("the file ends early: {found} of {expected} {what}")]
     Incomplete {
-        /// What is counted.
+        /// The counted objects.
         what: &'static str,
-        /// How many there are.
+        /// The number that the file has.
         found: usize,
-        /// How many its first line promises.
+        /// The number that the file's first line states.
         expected: usize,
     },
 }
@@ -312,7 +312,7 @@ fn json_lines<'a, T: Deserialize<'a>>(
     }
 }
 
-/// The parser counts lines inside the entry; the place in the file is told instead.
+/// Returns an error for the entry at `place`: the parser's own line numbers count inside the entry.
 fn unreadable(place: ImportPosition) -> impl Fn(serde_json::Error) -> ImportError {
     move |error| {
         let whole = error.to_string();

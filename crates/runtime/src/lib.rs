@@ -22,7 +22,7 @@
 //! [`Agent::builder`] takes a model and has defaults for everything else. [`AgentBuilder::build`] gives a [`Runtime`]: the
 //! agent, its store and its open sessions. A [`Session`] is one conversation. [`Session::turn`] sends a message and
 //! returns the [`Turn`], a stream of [`SessionEvent`]s; [`Turn::finish`] returns the final answer and the usage. When
-//! the runtime is dropped its sessions stop; what was said is in the store.
+//! the runtime is dropped its sessions stop; their messages are in the store.
 //!
 //! The same without printing:
 //!

@@ -27,10 +27,10 @@ use crate::telemetry::Telemetry;
 use crate::tools::{DuplicateTool, Tool, ToolLimits, ToolSet};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// What the in-memory store keeps of pictures, files and long outputs, in bytes.
+/// The most bytes of pictures, files and long outputs that the in-memory store keeps.
 const MAX_BLOB_BYTES: u64 = 256 << 20;
 
-/// How long a model server that cannot be reached is asked again, unless the builder is told otherwise.
+/// The default time for which an unreachable model server is asked again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The reason that the model is given for a tool call that needs approval and cannot get it.
@@ -333,6 +333,7 @@ impl AgentBuilder {
         rules.retry.patience_ms = Some(u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX));
         rules.default_approval = match self.hooks.approval_handler() {
             Some(_) => ToolApproval::Ask,
+            // Without a handler a question would wait for its timeout, and nobody could answer.
             None => ToolApproval::Deny(NOBODY_APPROVES.to_owned()),
         };
         rules
@@ -344,8 +345,8 @@ impl AgentBuilder {
         Ok(tools)
     }
 
-    /// The folder and what confines commands to it. Without a workspace no tool starts a command, and the folder is an
-    /// empty one that goes with the agent.
+    /// Returns the folder and the sandbox that confines commands to it. Without a workspace no tool starts a command,
+    /// and the folder is an empty one that is removed with the agent.
     fn place(&self) -> Result<(Workspace, Sandbox), BuildError> {
         let scratch = self.scratch.clone().unwrap_or_else(std::env::temp_dir);
         if let Some(folder) = &self.workspace {
@@ -353,6 +354,7 @@ impl AgentBuilder {
             let sandbox = Sandbox::new(SandboxPolicy::new(workspace.root(), scratch))?;
             return Ok((workspace, sandbox));
         }
+        // No tool starts a command here, so the system is not probed for confinement.
         let policy = SandboxPolicy { confine: false, ..SandboxPolicy::new(&scratch, &scratch) };
         let sandbox = Sandbox::new(policy)?;
         Ok((Workspace::new(sandbox.private_folder(), &[])?, sandbox))
@@ -370,12 +372,13 @@ impl AgentBuilder {
         }
     }
 
-    /// The list prices of the model, where they hold: [`AdaptiveStrategy`] acts when an edit pays.
+    /// Returns the list prices of the model, where they hold: [`AdaptiveStrategy`] acts when an edit pays.
     fn prices(&self) -> Option<TokenPrices> {
         let Some(ModelSource::Server { kind, url, name }) = &self.model else { return None };
         let rates = catalog::prices(name, url)?.at(0);
         Some(TokenPrices {
             input: rates.input,
+            // A provider that lists no price for cached input charges the full one.
             cache_read: rates.cached.unwrap_or(rates.input),
             cache_write: rates.write.unwrap_or(rates.input),
             output: rates.output,
@@ -384,9 +387,9 @@ impl AgentBuilder {
     }
 }
 
-/// How long a provider remembers a prefix that is not used, in milliseconds. Anthropic says 5 minutes, OpenAI 5 to 10, and
-/// Google minutes (their pages on prompt caching). A server of one's own keeps it as long as it has room; an hour is a
-/// guess.
+/// Returns how long a provider remembers a prefix that is not used, in milliseconds. Anthropic states 5 minutes, OpenAI
+/// 5 to 10, and Google minutes (their pages on prompt caching). A local server keeps a prefix as long as it has room;
+/// an hour is a guess.
 fn cache_life_ms(kind: Kind) -> u64 {
     let minutes = match kind {
         Kind::Anthropic => 5,
@@ -396,7 +399,7 @@ fn cache_life_ms(kind: Kind) -> u64 {
     minutes * 60_000
 }
 
-/// Without the key.
+/// Shows the builder without its key.
 impl fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let model = match &self.model {

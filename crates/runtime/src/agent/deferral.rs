@@ -1,5 +1,5 @@
-//! Which tools of an agent are deferred. That is decided once for a session: the list of tools stands at the start of every
-//! request, and another list would cost the provider's cache.
+//! The decision which tools of an agent are deferred. A session takes this decision once: the list of tools stands at
+//! the start of every request, and another list would cost the provider's cache.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use longhaul_core::message::ToolSpec;
 use super::{Agent, tools_hash};
 use crate::recall;
 
-/// Told tools that take more of a window than this share leave too little of it: they are deferred although the session
-/// was told of them.
+/// The largest share of a window that listed tools may take. Above this share the tools are deferred, even if the
+/// session has listed them before.
 const MAX_TOLD_SHARE: f64 = 0.5;
 
-/// What was decided of an agent's foreign tools.
+/// The decision about an agent's foreign tools.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum DeferralDecision {
-    /// Nothing yet: as it would be decided now.
+    /// The decision is still open, and follows the present window.
     #[default]
     Undecided,
-    /// The model is told of all of them.
+    /// All foreign tools are listed for the model.
     Told,
-    /// The model finds them.
+    /// The model searches for the foreign tools.
     Deferred(Arc<DeferredTools>),
 }
 
 impl Agent {
-    /// Returns the tools that the model finds and calls through two others; `None` if it is told of all.
+    /// Returns the tools that the model finds and calls through two others; `None` if all tools are listed.
     pub fn deferred(&self) -> Option<Arc<DeferredTools>> {
         if !self.takes_tools() {
             return None;
@@ -40,7 +40,7 @@ impl Agent {
         }
     }
 
-    /// Returns the agent with its foreign tools told or deferred for good, as the window is now.
+    /// Returns the agent with its foreign tools listed or deferred for good, as the present window demands.
     pub(crate) fn with_deferral_decided(self: Arc<Self>) -> Arc<Self> {
         let is_decided = !matches!(self.tools.deferral, DeferralDecision::Undecided);
         if is_decided || !self.takes_tools() || !self.tools.has_foreign() {
@@ -57,8 +57,8 @@ impl Agent {
         Arc::new(self.with_deferral(deferred))
     }
 
-    /// Returns the agent as a session with that history knows it. The tools of its newest step say what was decided, also
-    /// before a restart; where they are neither list, the agent has other tools now.
+    /// Returns the agent for a session with that history. The tools of the session's newest step show the earlier
+    /// decision, also after a restart. If those tools match neither list, the agent has other tools now.
     pub(crate) fn with_deferral_of(self: Arc<Self>, history: &History) -> Arc<Self> {
         let decided = self.with_deferral_decided();
         let Some(sent) = history.newest_tools_hash() else { return decided };
@@ -77,7 +77,7 @@ impl Agent {
         }
     }
 
-    /// Returns whether all tools, told one by one, would take more than the share of the window.
+    /// Returns whether a list of all tools would take more than `share` of the window.
     fn exceeds(&self, share: f64) -> bool {
         self.tokens_of(&self.specs_with(None)) as f64 > self.window_tokens() as f64 * share
     }

@@ -1,4 +1,4 @@
-//! What each stored event means to watchers.
+//! The payloads that watchers get for each stored event.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, ErrorInfo, Event, EventBody, PartialAnswerReason, RunEnd, ViewEdit};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{EventContext, GO_ON, global_approval};
 
-/// The names and payloads of a stored event.
+/// Returns the names and payloads of a stored event.
 pub(super) fn payloads(
     session_id: &SessionId,
     event: &Event,
@@ -133,7 +133,7 @@ pub(super) fn payloads(
     }
 }
 
-/// `source`: who wrote it. Only what is `typed` came from a person.
+/// Returns a `message:added` event. `source` names the author: only `typed` messages came from a person.
 fn added(message: &Message, source: &str) -> (&'static str, Value) {
     let payload =
         json!({ "messageId": message.id, "role": message.role, "source": source, "parts": message.parts });
@@ -150,7 +150,7 @@ pub fn metadata_fields(body: &EventBody) -> Vec<(&'static str, Value)> {
     alone.into_iter().chain(of_several.map(|metadata| ("originalMetadata", json!(metadata)))).collect()
 }
 
-/// An answer that is not whole says why; a piece of one that was paused also says what it goes on with.
+/// Returns the payload of an answer. A partial answer has its reason; a continued one also names the paused answer.
 fn answered(
     seq: Seq,
     message: &Message,
@@ -172,7 +172,7 @@ fn answered(
     (name, payload)
 }
 
-/// An imported summary that stands for nothing in particular is a note too.
+/// Returns the source of a note. An imported summary without the mark of a compaction is a note too.
 fn source_of_note(message: &Message) -> &'static str {
     if message.text().starts_with(plan::MARK) { "summary" } else { "note" }
 }
@@ -184,7 +184,7 @@ fn tool_call(call: &ToolCall, step_id: &str) -> Value {
     })
 }
 
-/// The arguments of a call as JSON: an empty object if the model wrote none, and `null` if what it wrote is no JSON.
+/// Returns the arguments of a call as JSON: an empty object if the model wrote none, and `null` if its text is no JSON.
 pub(crate) fn call_arguments(call: &ToolCall) -> Value {
     match call.arguments.trim() {
         "" => json!({}),

@@ -2,7 +2,7 @@
 
 use super::AgentConfig;
 
-/// Where an agent beside the file's own is described.
+/// The source of an agent beside the file's own.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentSource {
     /// In a file of its own, whose path is seen from the one that names it.

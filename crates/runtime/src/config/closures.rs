@@ -15,9 +15,9 @@ use crate::sandbox::{ChildLimits, NetworkAccess};
 /// The user's own agent file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserConfigFile {
-    /// What the file says, with the defaults for all else.
+    /// The settings of the file, with the defaults for all others.
     pub config: AgentConfig,
-    /// The keys that the file says something of, for example `run.maxSteps`.
+    /// The keys that the file sets, for example `run.maxSteps`.
     pub written: BTreeSet<String>,
 }
 
@@ -132,7 +132,7 @@ impl ConfigRestrictor<'_> {
         }
     }
 
-    /// The user's server, with its key and headers, where the folder's file names none.
+    /// Returns the user's server, with its key and headers, where the folder's file names none.
     fn model(&self, folder: ModelConfig) -> ModelConfig {
         let (user, usual) = (&self.user.config.model, AgentConfig::default().model);
         if folder == usual {
@@ -322,7 +322,7 @@ impl ConfigRestrictor<'_> {
         TelemetryConfig { otlp, content: self.closed("telemetry.content", user.content, content, false) }
     }
 
-    /// The smaller of two limits, where the user's file states one.
+    /// Returns the smaller of two limits, where the user's file states one.
     fn at_most<T: Ord>(&mut self, key: &str, user: T, folder: T) -> T {
         if user < folder && self.user.written.contains(key) {
             self.held.insert(key.to_owned());
@@ -331,7 +331,7 @@ impl ConfigRestrictor<'_> {
         folder
     }
 
-    /// The smaller of two limits, where the user's file states one; `None` is no limit.
+    /// Returns the smaller of two limits, where the user's file states one; `None` is no limit.
     fn at_most_or_none<T: Ord>(&mut self, key: &str, user: Option<T>, folder: Option<T>) -> Option<T> {
         match (user, folder) {
             (Some(user), Some(folder)) => Some(self.at_most(key, user, folder)),
@@ -343,7 +343,7 @@ impl ConfigRestrictor<'_> {
         }
     }
 
-    /// The strict value, where the user's file states it.
+    /// Returns the strict value, where the user's file states it.
     fn closed<T: PartialEq>(&mut self, key: &str, user: T, folder: T, strict: T) -> T {
         if user == strict && folder != strict && self.user.written.contains(key) {
             self.held.insert(key.to_owned());
@@ -352,7 +352,7 @@ impl ConfigRestrictor<'_> {
         folder
     }
 
-    /// The user's value, where there is one.
+    /// Returns the user's value, where there is one.
     fn own<T: Clone + PartialEq>(&mut self, key: &str, user: &Option<T>, folder: Option<T>) -> Option<T> {
         match user {
             Some(own) => {

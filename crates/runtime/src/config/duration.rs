@@ -4,12 +4,12 @@ use std::time::Duration;
 
 const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// A whole number and a unit; `None` if the text has another form, is zero or too long to count.
+/// Returns a whole number and a unit; `None` if the text has another form, is zero or too long to count.
 pub(super) fn parse(text: &str) -> Option<Duration> {
     parse_any(text).filter(|time| !time.is_zero())
 }
 
-/// The same with zero.
+/// Parses a length of time that may be zero.
 pub(super) fn parse_any(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(unit_at);

@@ -1,4 +1,4 @@
-//! What can be wrong with an agent file, and where.
+//! The problems of an agent file, and their places.
 
 use std::fmt;
 
@@ -20,11 +20,11 @@ pub struct ConfigProblem {
     pub column: u64,
     /// The key, for example `context.compression.strategy`; empty for the whole file.
     pub path: String,
-    /// What is wrong.
+    /// The kind of problem.
     pub kind: ConfigProblemKind,
 }
 
-/// What is wrong.
+/// A kind of problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigProblemKind {
     /// The file is not YAML, or not one document with unique keys.
@@ -42,9 +42,9 @@ pub enum ConfigProblemKind {
     },
     /// A value of the wrong kind or outside its range.
     BadValue {
-        /// What is expected.
+        /// The expected form of the value.
         expected: String,
-        /// What is there, shortened; a secret is never quoted.
+        /// The value that was found, shortened; a secret is never quoted.
         found: String,
     },
     /// A word that is not one of the choices.
@@ -58,7 +58,7 @@ pub enum ConfigProblemKind {
     },
     /// A known key or value of a capability that this version does not have.
     NotYet {
-        /// What was asked for.
+        /// The name of the thing that was asked for.
         what: String,
     },
     /// The value is right by itself and wrong beside another key.
@@ -104,6 +104,7 @@ impl fmt::Display for ConfigProblem {
 
 fn suggest(f: &mut fmt::Formatter<'_>, nearest: Option<&str>, valid: &[String], lead: &str) -> fmt::Result {
     match nearest {
+        // A list of all keys beside a likely correction would only hide it.
         Some(nearest) => write!(f, ": did you mean `{nearest}`?"),
         None => write!(f, ": {lead} {}", valid.join(", ")),
     }

@@ -6,11 +6,11 @@ use std::fmt;
 use super::model::{FirstByteTimeout, ModelLimits, ProviderKind, choices};
 
 choices!(
-    /// Who may use the gateway.
+    /// The condition for the use of the gateway.
     GatewayAuth {
         /// Whoever is on this machine; others need the token.
         OpenOnLoopback = "open-on-loopback",
-        /// Who shows the token.
+        /// Clients that present the token.
         Token = "token",
     }
 );
@@ -26,21 +26,21 @@ choices!(
 );
 
 choices!(
-    /// What is done about an answer that outgrows its window.
+    /// The treatment of an answer that outgrows its window.
     GatewayMidstream {
-        /// It is stopped, room is made, and it goes on exactly, where its server can do that.
+        /// The answer is stopped, room is made, and the answer resumes exactly, where its server supports this.
         Exact = "exact",
-        /// The same; elsewhere the model is asked to go on, and what it repeats is left out.
+        /// Like `Exact`. Elsewhere the model is asked to continue, and text that it repeats is left out.
         BestEffort = "best-effort",
-        /// It ends as its server ends it.
+        /// The answer ends where its server ends it.
         Off = "off",
     }
 );
 
 choices!(
-    /// What is done about what a model is no longer shown.
+    /// The access of a model to messages that it is no longer shown.
     GatewayRecall {
-        /// Nothing: the tools are the client's.
+        /// Models cannot look anything up: the tools are the client's.
         Off = "off",
         /// The tool `recall` is added, and answered without the client.
         Inject = "inject",
@@ -48,17 +48,17 @@ choices!(
 );
 
 choices!(
-    /// What is done about a client's tools that take much of the window.
+    /// The treatment of a client's tools that take much of the window.
     GatewayDeferTools {
-        /// Those that take more than a quarter of the window are deferred: the model finds and calls them through two others.
+        /// Tools are deferred above a quarter of the window: the model finds and calls them through two others.
         Auto = "auto",
-        /// Nothing.
+        /// All tools are listed.
         Off = "off",
     }
 );
 
 choices!(
-    /// How clients speak.
+    /// The wire that clients speak.
     GatewayDialect {
         /// Chat Completions.
         Chat = "chat",
@@ -82,35 +82,35 @@ impl fmt::Debug for UpstreamHeaders {
 /// A server behind the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamConfig {
-    /// Its name, for people and in headers.
+    /// The server's name, for people and in headers.
     pub name: String,
-    /// What it is.
+    /// The kind of server.
     pub provider: ProviderKind,
-    /// Where its API begins.
+    /// The URL at which the server's API begins.
     pub base_url: String,
     /// The environment variable that holds its key.
     pub api_key_env: Option<String>,
     /// HTTP headers added to every request.
     pub headers: UpstreamHeaders,
-    /// How long it may be silent, before an answer and within it.
+    /// The longest silence of the server, before an answer and within it.
     pub timeout: FirstByteTimeout,
     /// The dialects in which requests pass to it as they are; `None`: those that its kind speaks, and those that it is
     /// found to speak.
     pub dialects: Option<Vec<GatewayDialect>>,
     /// The window of those of its models that have no other, in tokens.
     pub window: Option<u64>,
-    /// Its models as clients know them; empty: any name is passed on as it is.
+    /// The server's models as clients know them; if empty, any name is passed on unchanged.
     pub models: Vec<UpstreamModel>,
 }
 
 /// A model of a server behind the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamModel {
-    /// What clients ask for.
+    /// The model name that clients ask for.
     pub name: String,
-    /// What the server calls it.
+    /// The model name that the server knows.
     pub model: String,
-    /// What is declared of it; prices are not looked at.
+    /// The declared limits of the model; prices are ignored.
     pub limits: ModelLimits,
 }
 
@@ -119,15 +119,15 @@ pub struct UpstreamModel {
 pub struct GatewayConfig {
     /// Servers behind it, the preferred first, before that of the model.
     pub upstreams: Vec<UpstreamConfig>,
-    /// What is done about an answer that outgrows its window.
+    /// The treatment of an answer that outgrows its window.
     pub midstream: GatewayMidstream,
-    /// Whether the answer's text says what is done to it.
+    /// True if the answer's text reports changes made to it.
     pub notices_in_text: bool,
-    /// Whether models can look up what was left out.
+    /// The access of models to messages that were left out.
     pub recall: GatewayRecall,
-    /// Whether a client's tools are deferred that take much of the window.
+    /// The treatment of a client's tools that take much of the window.
     pub defer_tools: GatewayDeferTools,
-    /// Who may use it.
+    /// The condition for the use of the gateway.
     pub auth: GatewayAuth,
     /// Whose key an upstream is shown.
     pub credentials: GatewayCredentials,

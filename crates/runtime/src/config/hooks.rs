@@ -8,27 +8,27 @@ use super::mcp::server_of;
 /// The hooks of an agent, each `None` unless it is configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HooksConfig {
-    /// Asked before a compaction.
+    /// The hook that is asked before a compaction.
     pub pre_compact: Option<HookConfig>,
-    /// Asked before a tool runs.
+    /// The hook that is asked before a tool runs.
     pub pre_tool_use: Option<HookConfig>,
-    /// Asked after a tool ran.
+    /// The hook that is asked after a tool ran.
     pub post_tool_use: Option<HookConfig>,
-    /// Asked when a message comes in.
+    /// The hook that is asked about a new message.
     pub user_prompt_submit: Option<HookConfig>,
 }
 
-/// One hook.
+/// A hook of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookConfig {
-    /// Who is asked.
+    /// The target that is asked.
     pub target: HookTarget,
-    /// How long an answer is waited for.
+    /// The longest wait for an answer.
     pub timeout: Duration,
 }
 
-/// Who is asked. Neither the command nor the address, but for its server, shows when this is printed for
-/// programmers: both may hold a secret.
+/// The target of a hook. `Debug` shows neither the command nor the address, except for its server: both may hold a
+/// secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum HookTarget {
     /// A command line for the shell.
@@ -38,7 +38,7 @@ pub enum HookTarget {
 }
 
 impl HooksConfig {
-    /// Those that are configured, with their names in the file.
+    /// Returns the configured hooks, with their names in the file.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &HookConfig)> {
         let all = [
             ("preCompact", &self.pre_compact),

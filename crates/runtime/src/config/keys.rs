@@ -10,17 +10,17 @@ use crate::sandbox::NetworkAccess;
 
 /// One key.
 pub(super) struct ConfigKey {
-    /// Where it stands, for example `run.maxSteps`.
+    /// The key's path, for example `run.maxSteps`.
     pub(super) path: &'static str,
-    /// What it takes.
+    /// The kind of value that the key takes.
     pub(super) kind: ConfigKeyKind,
-    /// Its default as it is written in the file; `None` if it has none.
+    /// The key's default as the file would write it; `None` if the key has no default.
     pub(super) default: Option<&'static str>,
-    /// What it means.
+    /// The key's meaning.
     pub(super) doc: &'static str,
 }
 
-/// What a key takes.
+/// A kind of value.
 pub(super) enum ConfigKeyKind {
     /// `true` or `false`.
     Flag,
@@ -38,7 +38,7 @@ pub(super) enum ConfigKeyKind {
     Name,
     /// An `http://` or `https://` address.
     Url,
-    /// The same, or `none`.
+    /// A URL, or `none`.
     UrlOrNone,
     /// The name of an environment variable, or `none`.
     EnvName,
@@ -612,12 +612,12 @@ pub(super) const KEYS: &[ConfigKey] = &[
     ),
 ];
 
-/// The key at a path.
+/// Returns the key at a path.
 pub(super) fn at(path: &str) -> Option<&'static ConfigKey> {
     KEYS.iter().find(|key| key.path == path)
 }
 
-/// The names directly inside a section, in order; the top has the empty path.
+/// Returns the names directly inside a section, in order; the top has the empty path.
 pub(super) fn children(section: &str) -> Vec<&'static str> {
     let mut names: Vec<&'static str> = Vec::new();
     for key in KEYS {

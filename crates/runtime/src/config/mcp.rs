@@ -9,13 +9,13 @@ use crate::sandbox::NetworkAccess;
 /// One MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServerConfig {
-    /// How it is reached.
+    /// The transport to the server.
     pub transport: McpTransport,
-    /// How long one call may take.
+    /// The longest duration of one call.
     pub timeout: Duration,
-    /// Whether the agent starts without it when it cannot be started.
+    /// True if the agent starts without the server when the server cannot be started.
     pub optional: bool,
-    /// Which of its tools the model has.
+    /// The server's tools that the model gets.
     pub tools: McpToolFilter,
 }
 
@@ -43,7 +43,7 @@ impl McpToolFilter {
     }
 }
 
-/// Returns whether a name is that of a pattern, in which `*` stands for any characters.
+/// Returns whether a name matches a pattern, in which `*` matches any characters.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(name) = name.strip_prefix(start) else { return false };
@@ -51,12 +51,12 @@ fn matches(pattern: &str, name: &str) -> bool {
     ends.any(|at| matches(rest, name.get(at..).unwrap_or_default()))
 }
 
-/// How a server is reached.
+/// The transport to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpTransport {
-    /// It is a program, started for the agent.
+    /// A program that is started for the agent.
     Command(McpCommand),
-    /// It is there already.
+    /// A server that is already running.
     Http(McpHttpEndpoint),
 }
 
@@ -65,11 +65,11 @@ pub enum McpTransport {
 pub struct McpCommand {
     /// The program: a path, or a name looked up in `PATH`.
     pub program: String,
-    /// Its arguments.
+    /// The program's arguments.
     pub args: Vec<String>,
-    /// Its environment, besides what every confined child has.
+    /// The program's environment, besides the variables that every confined child has.
     pub env: BTreeMap<String, String>,
-    /// Whether it reaches the network; `None`: as the agent's commands do.
+    /// The network access of the program; `None`: as the agent's commands do.
     pub network: Option<NetworkAccess>,
 }
 
@@ -77,7 +77,7 @@ pub struct McpCommand {
 /// when this is printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct McpHttpEndpoint {
-    /// Its address.
+    /// The server's address.
     pub url: String,
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
@@ -94,6 +94,7 @@ impl McpHttpEndpoint {
 pub(super) fn server_of(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // The part before `@` may be a user name and a password.
     format!("{scheme}://{}", host.rsplit('@').next().unwrap_or_default())
 }
 
@@ -101,6 +102,7 @@ impl fmt::Debug for McpCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpCommand")
             .field("program", &self.program)
+            // Arguments may hold keys too, so only their number is shown.
             .field("args", &self.args.len())
             .field("env", &self.env.keys())
             .finish()

@@ -17,12 +17,12 @@ macro_rules! choices {
             /// The names, as in the file.
             pub const NAMES: &'static [&'static str] = &[$($text,)*];
 
-            /// The name, as in the file.
+            /// Returns the name, as in the file.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$item => $text,)* }
             }
 
-            /// The value of a name.
+            /// Returns the value of a name.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($text => Some(Self::$item),)* _ => None }
             }
@@ -33,7 +33,7 @@ macro_rules! choices {
 pub(super) use choices;
 
 choices!(
-    /// Who serves the model.
+    /// The kind of server that serves the model.
     ProviderKind {
         /// OpenAI, over its Responses API.
         Openai = "openai",
@@ -51,7 +51,7 @@ choices!(
 );
 
 impl ProviderKind {
-    /// What connects to it; `None` for the built-in one.
+    /// Returns the provider kind; `None` for the built-in one.
     pub fn kind(self) -> Option<Kind> {
         match self {
             Self::Openai => Some(Kind::OpenAi),
@@ -63,18 +63,18 @@ impl ProviderKind {
         }
     }
 
-    /// Where its server is unless somebody says otherwise.
+    /// Returns the server's default address.
     pub fn base_url(self) -> &'static str {
         self.kind().unwrap_or(Kind::OpenAiCompatible).base_url()
     }
 }
 
 choices!(
-    /// Which tools of one step run at the same time.
+    /// The tools of one step that run at the same time.
     ParallelTools {
-        /// Those that only read.
+        /// Tools that only read.
         Auto = "auto",
-        /// All.
+        /// All tools.
         Always = "true",
         /// None.
         Never = "false",
@@ -82,16 +82,16 @@ choices!(
 );
 
 choices!(
-    /// What becomes of queued messages after a crash or a cancel.
+    /// The fate of queued messages after a crash or a cancel.
     Recovery {
-        /// They wait for the next message or an explicit resume.
+        /// Queued messages wait for the next message or an explicit resume.
         Rest = "rest",
-        /// They are taken up at once.
+        /// Queued messages are taken at once.
         Continue = "continue",
     }
 );
 
-/// How tokens are counted between two answers of the model.
+/// The way in which tokens are counted between two answers of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenCounter {
     /// The best counter at hand: the server's where it is near, the model's tokenizer where it is known, the estimate.
@@ -111,7 +111,7 @@ impl TokenCounter {
     pub const NAMES: &'static [&'static str] =
         &["auto", "server", "o200k_base", "o200k_harmony", "cl100k_base", "chars"];
 
-    /// The value of a word in the file.
+    /// Returns the value of a word in the file.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "auto" => Some(Self::Auto),
@@ -124,7 +124,7 @@ impl TokenCounter {
 }
 
 choices!(
-    /// How old messages make room.
+    /// The strategy by which old messages make room.
     StrategyKind {
         /// A summary of all but the newest turns, at overflow.
         ReactiveOverflow = "reactive-overflow",
@@ -138,14 +138,14 @@ choices!(
         Importance = "importance",
         /// The newest messages stay, the others become a summary for every so many.
         Summarization = "summarization",
-        /// A model says what stays.
+        /// A model decides which messages stay.
         PruningAgent = "pruning-agent",
         /// Results are cleared and old parts summarised when that pays, ahead of time.
         Adaptive = "adaptive",
     }
 );
 
-/// Who writes summaries.
+/// The model that writes summaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SummaryWriter {
     /// The session's own model.
@@ -157,7 +157,7 @@ pub enum SummaryWriter {
 }
 
 impl SummaryWriter {
-    /// The value of a word in the file: `same`, `extract`, or a model's name.
+    /// Returns the value of a word in the file: `same`, `extract`, or a model's name.
     pub fn from_word(word: String) -> Self {
         match word.as_str() {
             "same" => Self::Same,
@@ -168,40 +168,40 @@ impl SummaryWriter {
 }
 
 choices!(
-    /// What a rule says of a tool call.
+    /// The decision of a rule about a tool call.
     Decision {
-        /// It runs.
+        /// The call runs.
         Allow = "allow",
         /// A person is asked.
         Ask = "ask",
-        /// It does not run, and the model is told so.
+        /// The call does not run, and the model gets a refusal.
         Deny = "deny",
     }
 );
 
 choices!(
-    /// How much of its own reasoning a model is shown again.
+    /// The part of its own reasoning that a model is shown again.
     ReasoningRetention {
         /// None.
         Never = "never",
-        /// That of the turn which is still going on.
+        /// The reasoning of the turn that is still open.
         Turn = "turn",
-        /// All of it.
+        /// All of its reasoning.
         Always = "always",
     }
 );
 
-/// What the model is told first.
+/// The source of the system prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SystemPrompt {
-    /// This text.
+    /// The text itself.
     Text(String),
     /// The content of this file, relative to the agent file.
     File(String),
 }
 
 impl SystemPrompt {
-    /// The text. `read` is asked for the content of the file, if it is one: this library opens no file by
+    /// Returns the text. `read` is asked for the content of the file, if it is one: this library opens no file by
     /// itself.
     ///
     /// # Errors
@@ -209,6 +209,7 @@ impl SystemPrompt {
     pub fn resolve<E>(&self, read: impl FnOnce(&str) -> Result<String, E>) -> Result<String, E> {
         match self {
             Self::Text(text) => Ok(text.clone()),
+            // The caller knows which folder the path is relative to, and whether the file may be read.
             Self::File(path) => read(path),
         }
     }
@@ -217,11 +218,11 @@ impl SystemPrompt {
 /// The model and where it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
-    /// Who serves it.
+    /// The kind of server that serves the model.
     pub provider: ProviderKind,
-    /// Its name, as its server calls it.
+    /// The model's name, as the server knows it.
     pub name: String,
-    /// Where the server is.
+    /// The server's address.
     pub base_url: String,
     /// The environment variable that holds the key.
     pub api_key_env: Option<String>,
@@ -233,16 +234,16 @@ pub struct ModelConfig {
     pub headers: BTreeMap<String, String>,
     /// Fields added to every request's body, in the order of the file.
     pub body: serde_json::Map<String, serde_json::Value>,
-    /// How long its server may be silent, before an answer and within it.
+    /// The longest silence of the server, before an answer and within it.
     pub timeout: FirstByteTimeout,
 }
 
-/// Where spans and metrics go.
+/// The destination of spans and metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TelemetryConfig {
     /// The collector, by OTLP over HTTP, for example `http://localhost:4318`.
     pub otlp: Option<String>,
-    /// Whether spans hold what was said.
+    /// True if spans hold the words of the conversation.
     pub content: bool,
 }
 
@@ -251,58 +252,58 @@ pub struct TelemetryConfig {
 pub struct RunConfig {
     /// Model calls at most.
     pub max_steps: u32,
-    /// How long it may take.
+    /// The longest duration of a run.
     pub timeout: Option<Duration>,
-    /// Which tools of one step run at the same time.
+    /// The tools of one step that run at the same time.
     pub parallel_tools: ParallelTools,
-    /// What becomes of queued messages after a crash or a cancel.
+    /// The fate of queued messages after a crash or a cancel.
     pub recovery: Recovery,
     /// Messages that may wait.
     pub queue_limit: usize,
 }
 
-/// How the context window is kept from overflowing.
+/// The settings that keep the context window from overflowing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextConfig {
-    /// Whether anything is pruned or compacted; if not, overflow is an error.
+    /// True if anything is pruned or compacted; if not, overflow is an error.
     pub enabled: bool,
-    /// How tokens are counted.
+    /// The way in which tokens are counted.
     pub token_counter: TokenCounter,
-    /// How old messages make room.
+    /// The way in which old messages make room.
     pub compression: CompressionConfig,
-    /// Whether the file names a pruning agent and no strategy: then the gateway's strategy is `pruning-agent`.
+    /// True if the file names a pruning agent and no strategy: then the gateway's strategy is `pruning-agent`.
     pub pruning_agent_alone: bool,
     /// The share of the free room that quotes of the user may take in a view that was shortened, above 0 and at most 1.
     pub user_text_share: f64,
-    /// Whether what went comes back at the tail when the newest message speaks of it.
+    /// True if removed messages return at the tail when the newest message mentions them.
     pub auto_recall: bool,
     /// pruning-agent: the model that prunes; `None` is the session's own.
     pub pruning_agent: Option<String>,
 }
 
-/// How and when old messages make room.
+/// The strategy and trigger by which old messages make room.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompressionConfig {
-    /// How.
+    /// The strategy.
     pub strategy: StrategyKind,
-    /// When; `None` is the strategy's own trigger.
+    /// The trigger; `None` is the strategy's own trigger.
     pub trigger: Option<TriggerConfig>,
     /// The strategy's figures.
     pub options: StrategyOptions,
 }
 
-/// When a strategy acts. At true overflow every strategy acts.
+/// The condition under which a strategy acts. At true overflow every strategy acts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TriggerConfig {
-    /// When the next request would not fit.
+    /// The next request would not fit.
     Overflow,
-    /// When this share of the window is used, 0 < share ≤ 1.
+    /// This share of the window is used, 0 < share ≤ 1.
     Share(f64),
-    /// When this many tokens are used.
+    /// This many tokens are used.
     Tokens(u64),
-    /// Only when somebody asks.
+    /// A compaction happens only on request.
     Manual,
-    /// adaptive: when it pays.
+    /// adaptive: an edit happens when it pays off.
     Planner,
 }
 
@@ -339,23 +340,23 @@ pub struct StrategyOptions {
     pub assistant_message_score: f64,
     /// importance: score of a step with tool calls.
     pub tool_use_score: f64,
-    /// importance: what scores less goes at once.
+    /// importance: messages below this score are removed at once.
     pub min_score_threshold: f64,
     /// summarization: messages in one summary.
     pub summarize_chunk_size: usize,
-    /// Strategies with summaries: who writes them.
+    /// Strategies with summaries: the model that writes them.
     pub summarize_with: SummaryWriter,
-    /// Strategies that ask a model: how long they wait for it.
+    /// Strategies that ask a model: the longest wait for the answer.
     pub summary_timeout: Duration,
-    /// adaptive: what an edit brings the request down to, as a share of the usable room.
+    /// adaptive: the size of the request after an edit, as a share of the usable room.
     pub low_target: f64,
-    /// adaptive, where prices are known: about how much of the newest part stays, in tokens.
+    /// adaptive, if prices are known: the approximate size of the newest part that stays, in tokens.
     pub tail_tokens: u64,
-    /// adaptive: whether a summary is written ahead, while work goes on.
+    /// adaptive: true if a summary is written ahead, while the run continues.
     pub background: bool,
 }
 
-/// Which tools there are, and the limits of their output.
+/// The available tools, and the limits of their output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolsConfig {
     /// The built-in tools that the model has; `None`: all.
@@ -368,7 +369,7 @@ pub struct ToolsConfig {
     pub max_output_chars: usize,
     /// The longest output in characters, by the tool's name, of tools that have a limit of their own.
     pub output_limits: BTreeMap<String, u64>,
-    /// How long a command may take.
+    /// The longest duration of a command.
     pub bash_timeout: Duration,
     /// Lines of a file read at once.
     pub read_max_lines: usize,
@@ -383,11 +384,11 @@ pub struct ToolsConfig {
 pub struct BlobsConfig {
     /// The largest that is kept whole, in bytes.
     pub max_bytes: u64,
-    /// What one session may keep, in bytes.
+    /// The most that one session may keep, in bytes.
     pub session_quota_bytes: u64,
 }
 
-/// Which tools may run without asking.
+/// The tools that may run without asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalsConfig {
     /// The first rule that fits decides.
@@ -395,11 +396,11 @@ pub struct ApprovalsConfig {
     /// Rules of the user's own file, where this one was found in a folder ([`AgentConfig::restricted_by`](super::AgentConfig::restricted_by)).
     /// Where rules of both files fit a call, the stricter decision holds.
     pub closures: Vec<ApprovalRule>,
-    /// How long a question waits before it counts as no; `None` waits for ever.
+    /// The wait after which a question counts as no; `None` waits for ever.
     pub timeout: Option<Duration>,
 }
 
-/// What holds for the tools whose name fits.
+/// A rule for the tools whose name matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRule {
     /// A glob over the tool's name; checked, it compiles.
@@ -407,18 +408,18 @@ pub struct ApprovalRule {
     /// A pattern for each argument that is looked at (`*` any text, `?` one character); all must fit. Empty: every
     /// call.
     pub matching: BTreeMap<String, String>,
-    /// What holds.
+    /// The decision of the rule.
     pub decision: Decision,
 }
 
 /// The limits within which failed model calls are made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryConfig {
-    /// How long an outage of the server is waited out; `None` for as long as it takes.
+    /// The longest outage of the server that is waited out; `None` for no limit.
     pub patience: Option<Duration>,
     /// The longest wait between two attempts.
     pub max_delay: Duration,
-    /// How often one step is tried again after its answer broke off.
+    /// The number of times that one step is tried again after its answer broke off.
     pub stream_attempts: u32,
 }
 
@@ -428,34 +429,34 @@ pub enum FirstByteTimeout {
     /// By the place of the server: without a limit on this machine and in private networks.
     #[default]
     Auto,
-    /// Without a limit.
+    /// The wait has no limit.
     Unlimited,
     /// So long.
     After(Duration),
 }
 
-/// What is declared of a model; each wins over what the server and the catalogue say.
+/// The declared limits of a model; each wins over those of the server and the catalogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ModelLimits {
     /// The context window in tokens.
     pub window: Option<u64>,
     /// The longest answer in tokens.
     pub max_output: Option<u64>,
-    /// What its calls cost.
+    /// The prices of the model's calls.
     pub prices: Option<ModelPrices>,
-    /// Whether it takes tools.
+    /// True if the model takes tools.
     pub tools: Option<bool>,
-    /// Whether it takes images.
+    /// True if the model takes images.
     pub images: Option<bool>,
-    /// Whether it takes documents (PDF).
+    /// True if the model takes documents (PDF).
     pub files: Option<bool>,
-    /// Whether it goes on with an assistant message that ends the request.
+    /// True if the model continues an assistant message that ends the request.
     pub prefill: Option<bool>,
-    /// How much of its own reasoning it is shown again.
+    /// The part of its own reasoning that the model is shown again.
     pub reasoning_retention: Option<ReasoningRetention>,
 }
 
-/// What a model's calls cost, in US dollars per million tokens.
+/// The prices of a model's calls, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelPrices {
     /// Input that is read for the first time.
@@ -464,6 +465,6 @@ pub struct ModelPrices {
     pub cached_input: Option<f64>,
     /// Input that is written to the cache; `None`: as input.
     pub cache_write: Option<f64>,
-    /// What the model writes, reasoning included.
+    /// The price of the model's output, reasoning included.
     pub output: f64,
 }

@@ -1,6 +1,6 @@
 //! The valid word a mistyped one was probably meant to be.
 
-/// The likeliest of `words`, if one is like enough.
+/// Returns the likeliest of `words`, if one is like enough.
 ///
 /// ```
 /// use longhaul::config::nearest;

@@ -7,10 +7,10 @@ use serde_saphyr::Spanned;
 
 use super::error::{ConfigProblem, ConfigProblemKind};
 
-/// How deep a file may be nested. Reading calls itself for each level, on the stack of whoever reads.
+/// The deepest nesting that a file may have. The reader recurses for each level, on the caller's stack.
 const DEEPEST: usize = 32;
 
-/// Values that come by aliases, at most: a file of a few lines may stand for millions.
+/// The most values that aliases may repeat: a file of a few lines may expand to millions.
 const MOST_REPEATED: usize = 20_000;
 
 /// A place in the file: line and column, from 1.
@@ -52,6 +52,7 @@ pub(super) fn parse(text: &str) -> Result<ConfigNode, Box<ConfigProblem>> {
     let budget = serde_saphyr::budget! { max_depth: DEEPEST, flow_nesting_limit: DEEPEST };
     let alias_limits = serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPEATED };
     let options =
+        // Without strict booleans, YAML 1.1 would read the words `on`, `off`, `yes` and `no` as flags.
         serde_saphyr::options! { strict_booleans: true, budget: budget, alias_limits: alias_limits };
     serde_saphyr::from_str_with_options::<Spanned<ConfigValue>>(text, options)
         .map(ConfigNode::from)
@@ -80,12 +81,12 @@ impl From<Spanned<ConfigValue>> for ConfigNode {
 }
 
 impl ConfigNode {
-    /// A file without keys.
+    /// Returns a file without keys.
     pub(super) fn empty() -> Self {
         Self { at: ConfigPosition { line: 1, column: 1 }, value: ConfigValue::Null }
     }
 
-    /// Its entries; none for a value that is no map.
+    /// Returns the map's entries; none for a value that is not a map.
     pub(super) fn entries(&self) -> &[ConfigEntry] {
         match &self.value {
             ConfigValue::Map(entries) => entries,
@@ -93,12 +94,12 @@ impl ConfigNode {
         }
     }
 
-    /// The value under a key.
+    /// Returns the value under a key.
     pub(super) fn get(&self, key: &str) -> Option<&ConfigNode> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
-    /// The value as a word, for choices: `auto`, `true`, `12`.
+    /// Returns the value as a word, for choices: `auto`, `true`, `12`.
     pub(super) fn word(&self) -> Option<String> {
         match &self.value {
             ConfigValue::Flag(flag) => Some(flag.to_string()),
@@ -112,7 +113,7 @@ impl ConfigNode {
         }
     }
 
-    /// What is there, for a message: short, and with the kind where the kind is the point.
+    /// Returns a short description of the value for a message, with its kind where the kind is the point.
     pub(super) fn describe(&self) -> String {
         match &self.value {
             ConfigValue::Null => "nothing".to_owned(),
@@ -125,7 +126,7 @@ impl ConfigNode {
         }
     }
 
-    /// The same value in JSON; a number JSON has no form for becomes null.
+    /// Returns the same value in JSON; a number that JSON cannot express becomes null.
     pub(super) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             ConfigValue::Null => serde_json::Value::Null,
@@ -148,7 +149,7 @@ fn whole(number: i128) -> serde_json::Value {
         .unwrap_or(serde_json::Value::Null)
 }
 
-/// At most 40 characters of a text.
+/// Returns at most 40 characters of a text.
 pub(super) fn clip(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! Takes values out of the tree, checks each against its key, and remembers what was wrong.
+//! The reader takes values out of the tree, checks each against its key, and records the problems.
 
 mod agents;
 mod compression;
@@ -25,7 +25,7 @@ const DURATION: &str = "a duration such as 500ms, 60s, 10m, 2h or 90d";
 pub(super) struct ConfigReader<'a> {
     root: &'a ConfigNode,
     problems: Vec<ConfigProblem>,
-    /// Whether it is an agent of another file.
+    /// True if the agent is from another file.
     is_inner: bool,
 }
 
@@ -115,7 +115,7 @@ impl<'a> ConfigReader<'a> {
         .flatten()
     }
 
-    /// The variable's name. What is there instead may be the key itself: it is not quoted in the message.
+    /// Returns the variable's name. What is there instead may be the key itself: it is not quoted in the message.
     pub(super) fn env_name(&mut self, path: &str) -> Option<String> {
         let node = self.find(path)?;
         match text(node) {
@@ -305,7 +305,7 @@ impl<'a> ConfigReader<'a> {
         }
     }
 
-    /// The group at a path; an absent or empty one is `None`.
+    /// Returns the group at a path; an absent or empty one is `None`.
     fn group(&mut self, path: &str) -> Option<&'a ConfigNode> {
         let node = self.find(path)?;
         match &node.value {
@@ -343,7 +343,7 @@ impl<'a> ConfigReader<'a> {
         value
     }
 
-    /// Returns whether the file says it.
+    /// Returns whether the file sets the key at `path`.
     pub(super) fn has(&self, path: &str) -> bool {
         self.find(path).is_some()
     }
@@ -358,6 +358,7 @@ impl<'a> ConfigReader<'a> {
     }
 
     fn bad(&mut self, node: &ConfigNode, path: &str, expected: &str) {
+        // Headers and addresses may hold keys: messages quote no value of theirs.
         let secret = path == "model.headers" || path.ends_with(".base_url");
         let found = match (&node.value, expected.contains("text")) {
             (ConfigValue::Text(_), _) if secret => "this text".to_owned(),
@@ -380,7 +381,7 @@ impl<'a> ConfigReader<'a> {
     }
 }
 
-/// What may be said of the wait for the first byte.
+/// The forms that the wait for the first byte may have.
 const FIRST_BYTE: &str = "auto, none, or a length of time such as 90s or 10m";
 
 fn first_byte(node: &ConfigNode) -> Option<FirstByteTimeout> {
@@ -428,7 +429,7 @@ fn whole(node: &ConfigNode, min: u64, max: u64) -> Option<u64> {
     }
 }
 
-/// A number, 0 or more.
+/// Returns a number, 0 or more.
 fn amount(node: &ConfigNode) -> Option<f64> {
     let amount = match node.value {
         ConfigValue::Whole(number) => number as f64,

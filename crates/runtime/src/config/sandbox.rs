@@ -1,18 +1,18 @@
-//! What the agent's commands and MCP programs are confined to.
+//! The sandbox of the agent's commands and MCP programs.
 
 use crate::sandbox::{ChildLimits, NetworkAccess};
 
-/// What the agent's commands and MCP programs are confined to, besides what always holds.
+/// The confinement of the agent's commands and MCP programs, besides the rules that always hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SandboxConfig {
-    /// Whether they reach the network.
+    /// The network access of the processes.
     pub network: NetworkAccess,
-    /// How much of the machine each may use.
+    /// The most that each process may use of the machine.
     pub limits: ChildLimits,
 }
 
 impl NetworkAccess {
-    /// As the file writes them.
+    /// The names, as in the file.
     pub(super) const NAMES: &'static [&'static str] = &["allow", "deny"];
 
     pub(super) fn from_name(name: &str) -> Option<Self> {

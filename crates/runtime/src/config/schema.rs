@@ -30,13 +30,14 @@ fn object(path: &str) -> Value {
         properties.insert(name.to_owned(), keys::at(&inner).map_or_else(|| object(&inner), property));
     }
     let mut group = closed(Value::Object(properties));
+    // The names of MCP tools are known only once their servers run: a pattern must stand for them.
     if path == "tools" {
         group["patternProperties"] = json!({ "^[A-Za-z].*__.": mcp_tool() });
     }
     group
 }
 
-/// The limits of a tool that an MCP server has.
+/// Returns the limits of a tool that an MCP server has.
 fn mcp_tool() -> Value {
     let limit = keys::at("tools.maxOutputChars").map(shape);
     closed(json!({ "maxOutputChars": limit }))
@@ -118,6 +119,7 @@ fn shape(key: &ConfigKey) -> Value {
             json!({ "type": "array", "items": { "type": "string", "pattern": "^https?://[^/]+$" } })
         }
         ConfigKeyKind::Agents => {
+            // An inner agent has the keys of the whole file, hence the reference to the root.
             let agent = json!({ "oneOf": [{ "type": "string", "minLength": 1 }, { "$ref": "#" }] });
             json!({ "type": "object", "additionalProperties": agent })
         }
@@ -163,6 +165,7 @@ fn declared_of_a_model() -> Value {
 fn upstream() -> Value {
     let mut model = declared_of_a_model();
     if let Some(fields) = model["properties"].as_object_mut() {
+        // The gateway looks at no prices of an upstream's models.
         fields.remove("prices");
         fields.insert("model".to_owned(), json!({ "type": "string", "minLength": 1 }));
     }
@@ -234,7 +237,7 @@ fn required(properties: Value, names: &[&str]) -> Value {
     schema
 }
 
-/// A default as the file has it, in JSON.
+/// Returns a default as the file has it, in JSON.
 fn value_of(default: &str) -> Value {
     node::parse(default).map_or(Value::Null, |node| node.to_json())
 }

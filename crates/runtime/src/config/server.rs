@@ -1,13 +1,13 @@
-//! How the server listens, and whom it answers.
+//! The server's address, and the clients that it admits.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How the server listens, and whom it answers.
+/// The server's address, and the clients that it admits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// Where it listens.
+    /// The address on which the server listens.
     pub addr: SocketAddr,
     /// The file that holds its token, relative to the agent file; `None`: one in the data folder, made if missing.
     pub token_file: Option<String>,
@@ -17,16 +17,16 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<String>,
     /// The largest request, in bytes.
     pub max_body_bytes: usize,
-    /// How many requests one client may make; `None`: as many as it likes.
+    /// The number of requests that one client may make; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
-    /// How long sessions are kept after their last event; `None`: for ever.
+    /// The time for which sessions are kept after their last event; `None` for ever.
     pub keep_sessions: Option<Duration>,
 }
 
-/// So many requests at once, and as many again in each span of time, for example `120/min`.
+/// A rate limit: so many requests at once, and as many again in each span of time, for example `120/min`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// How many; at least 1.
+    /// The number of requests; at least 1.
     pub requests: u32,
     /// In how long a time.
     pub per: Duration,

@@ -1,4 +1,4 @@
-//! Who answers in a session: its agent, as the log and the settings have it.
+//! The agent that answers in a session, as the log and the settings name it.
 
 use std::sync::{Arc, PoisonError};
 
@@ -12,11 +12,11 @@ use super::{SessionDriver, SharedSessionState};
 use crate::agent::{Agent, SummaryModel};
 use crate::session::{SessionError, SwitchOutcome, folded, whole_log};
 
-/// Who answers in a session.
+/// The agent that answers in a session.
 #[derive(Clone)]
 pub(crate) struct AgentBinding {
     pub(crate) agent: Arc<Agent>,
-    /// Why the agent that the session was given is not there: the usual one only looks after it.
+    /// The reason why the session's own agent is missing: the usual agent then only keeps the session readable.
     pub(crate) missing: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl AgentBinding {
         }
     }
 
-    /// Returns whether somebody is there who answers.
+    /// Checks that the session has an agent that can answer.
     ///
     /// # Errors
     /// [`SessionError::Conflict`].
@@ -49,18 +49,19 @@ impl SharedSessionState {
 }
 
 impl SessionDriver {
-    /// The same agent with other limits or under other settings, or another one.
+    /// Binds an agent: the same one with other limits or settings, or another one.
     pub(super) fn set_agent(&mut self, agent: Arc<Agent>) {
         self.agent = Arc::clone(&agent);
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).agent = agent;
         let settings = Arc::new(self.agent.settings());
         match &mut self.usual {
+            // A compaction by another strategy is going on: the new settings take effect after it.
             Some(usual) => *usual = settings,
             None => self.run.configure(settings),
         }
     }
 
-    /// Has the switch stored as soon as no step is going on.
+    /// Stores the switch as soon as no step is open.
     pub(super) async fn switch(
         &mut self,
         choice: ModelChoice,
@@ -79,7 +80,7 @@ impl SessionDriver {
         Ok(if self.coming.is_empty() { SwitchOutcome::Now } else { SwitchOutcome::AtNextStep })
     }
 
-    /// Other settings: what the model costs stays.
+    /// Applies other settings; the prices of the model stay.
     pub(super) fn set_policy(&mut self, policy: CompactionPolicy, summariser: Option<SummaryModel>) {
         let mut agent = Agent::clone(&self.agent);
         agent.rules.policy = CompactionPolicy { prices: agent.rules.policy.prices, ..policy };
@@ -87,13 +88,14 @@ impl SessionDriver {
         self.set_agent(Arc::new(agent));
     }
 
-    /// So many switches are stored: who comes with the last of them answers from here on.
+    /// Binds the agent of the newest of so many stored switches.
     pub(super) async fn activate_switched_agent(&mut self, switches: usize) -> Result<(), StoreError> {
         let taken = switches.min(self.coming.len());
         let Some(agent) = self.coming.drain(..taken).next_back() else { return Ok(()) };
         let agent = agent.calibrated().with_deferral_decided();
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;
         let (history, is_same) = (agent.new_history(), agent.reads_as(self.run.history()));
+        // The age of the limits and the doubts belong to the earlier model's server.
         self.asked_at = None;
         self.doubted = false;
         self.doubts = 0;
@@ -104,6 +106,7 @@ impl SessionDriver {
         }
         let log = whole_log(&self.shared.store, &self.shared.session_id).await?;
         match folded(&self.shared.session_id, history, log).await {
+            // Another tokenizer counts the same log differently.
             Ok((history, _)) => self.work.extend(self.run.recount(history)),
             Err(error) => tracing::error!(session = %self.shared.session_id, %error, "not counted anew"),
         }

@@ -1,4 +1,4 @@
-//! What somebody asks of a session, and how its driver answers.
+//! The commands that a session accepts, and the driver's answers.
 
 use std::sync::Arc;
 
@@ -27,19 +27,20 @@ use crate::session::{
     SwitchOutcome,
 };
 
-/// Events that are looked through for what was taken since a cancel was left.
+/// The most events that are searched for messages taken since a cancel was left.
 const EVENTS_SINCE: usize = 1_000;
 
-/// What somebody asks of a session.
+/// A command for a session.
 pub(crate) enum SessionCommand {
-    /// Answered when what went on has ended, whatever goes on then.
+    /// Stops the current run. The reply is sent once that run has ended, whatever starts next.
     Cancel {
         reply: oneshot::Sender<CancelPoint>,
     },
     Resume {
         reply: oneshot::Sender<ResumeOutcome>,
     },
-    /// The next attempt at once, while the model's server is waited for; whether it was.
+    /// Starts the next attempt at once while the model's server is waited for; the reply says whether it was waited
+    /// for.
     RetryNow {
         reply: oneshot::Sender<bool>,
     },
@@ -59,18 +60,18 @@ pub(crate) enum SessionCommand {
         make: RecordMaker,
         reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
     },
-    /// Pin, edit or remove a standing order, whatever goes on.
+    /// Pins, edits or removes a standing order, in any state of the run.
     ChangeOrders {
         change: OrderChange,
         reply: oneshot::Sender<Result<PinOutcome, SessionError>>,
     },
-    /// Another agent or model, from the next step on.
+    /// Switches to another agent or model, from the next step on.
     Switch {
         choice: ModelChoice,
         agent: Arc<Agent>,
         reply: oneshot::Sender<SwitchOutcome>,
     },
-    /// Other settings, from the next decision on.
+    /// Applies other settings, from the next decision on.
     Govern {
         policy: Box<CompactionPolicy>,
         summariser: Option<SummaryModel>,
@@ -95,22 +96,22 @@ pub(crate) enum SessionCommand {
     CloseAtRest {
         reply: oneshot::Sender<()>,
     },
-    /// Looks at the queue, and takes what other nodes have left for the session. Messages that came before `since` go
-    /// on waiting if none came later.
+    /// Reads the queue and the signals that other nodes have left for the session. Messages queued before `since` keep
+    /// waiting if no later message follows.
     HearNodes {
         nodes: SharedNodes,
         since: Millis,
     },
-    /// Takes what waits, if the agent's rules say so and the session is not parked.
+    /// Takes the waiting messages, if the agent's rules allow it and the session is not parked.
     TakeUp,
 }
 
-/// A strategy that any session may use.
+/// A compaction strategy that any session may use.
 pub(crate) type SharedStrategy = Arc<dyn CompactionStrategy>;
 
-/// What becomes of messages that wait. Done between two of the loop's decisions, never while it takes them.
+/// A change of the queued messages. The change is made between two of the loop's decisions, never during one.
 pub(crate) enum QueueChange {
-    /// Without `metadata` the message keeps what it has.
+    /// A message without new `metadata` keeps its own.
     Edit {
         id: QueueId,
         parts: Vec<Part>,
@@ -122,15 +123,15 @@ pub(crate) enum QueueChange {
     Clear,
 }
 
-/// A cancel whose sender waits until what goes on has ended.
+/// A cancel whose sender waits until the current run has ended.
 pub(super) struct PendingCancel {
     met: CancelPoint,
-    /// The newest position of the log when it came.
+    /// The newest position of the log when the cancel arrived.
     since: Seq,
     pub(super) reply: oneshot::Sender<CancelPoint>,
 }
 
-/// Makes the events of a change that is allowed only in rest, or says why it is not.
+/// Makes the events of a change that is allowed only at rest, or returns the reason against the change.
 pub(crate) type RecordMaker = Box<dyn FnOnce(&Run) -> Result<Vec<EventBody>, SessionError> + Send>;
 
 impl SessionDriver {
@@ -197,8 +198,8 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// What others have left, in the order in which it was: a cancel ends what went on then. What was queued then waits,
-    /// and what was sent after it wakes the session.
+    /// Handles the signals of other nodes in their order: a cancel ends the run that was open at that time. Messages
+    /// queued before the cancel then wait, and messages sent after it wake the session.
     async fn handle_node_signals(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
         self.heard.get_or_insert_default();
         for signal in nodes.take_signals(&self.lease).await? {
@@ -287,8 +288,8 @@ impl SessionDriver {
         self.process_input(RunLoopInput::Cancel).await
     }
 
-    /// Returns what a cancel has met, now that what went on has ended. The model may have been asked and not have said
-    /// anything yet.
+    /// Returns what a cancel has stopped, after the run has ended. The model may have been called without an answer
+    /// yet.
     pub(super) fn cancel_met(&self, cancel: &PendingCancel) -> CancelPoint {
         let entries = self.run.history().entries().iter().rev();
         let mut since = entries.take_while(|entry| entry.seq > cancel.since);
@@ -314,7 +315,7 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// One at a time: who asks while something goes on is refused, and what goes on is not disturbed.
+    /// Starts a compaction, one at a time: a request during other work is refused, and that work is not disturbed.
     async fn compact(
         &mut self,
         strategy: Option<SharedStrategy>,
@@ -400,8 +401,8 @@ fn asked_settings(
     })
 }
 
-/// A strategy that somebody named, or gave instructions. Old tool results are not cleared in its place: that would
-/// neither be the strategy nor mind the instructions.
+/// A strategy that somebody requested by name or with instructions. Old tool results are not cleared in its place:
+/// clearing is another strategy and ignores instructions.
 struct RequestedStrategy(SharedStrategy);
 
 impl CompactionStrategy for RequestedStrategy {
@@ -438,7 +439,7 @@ impl CompactionStrategy for RequestedStrategy {
     }
 }
 
-/// What a compaction would do, by the configured strategy or another.
+/// Returns what a compaction would do, by the configured strategy or another.
 pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions: Option<String>) -> Plan {
     let Some(settings) = asked_settings(run, strategy, instructions.as_deref()) else {
         return run.preview(instructions);
@@ -469,7 +470,7 @@ pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, Sessio
     Ok(vec![restored])
 }
 
-/// Returns whether what `edit_id` covered may be released, and its event.
+/// Returns the event that releases the messages under `edit_id`, if a release is allowed.
 pub(crate) fn release(run: &Run, edit_id: EditId) -> Result<Vec<EventBody>, SessionError> {
     match run.history().edits().iter().find(|state| state.edit.id == edit_id) {
         None => Err(SessionError::NotFound(format!("compaction {edit_id}"))),

@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use super::SessionDriver;
 use super::model::ModelCallTask;
 
-/// How long the server may take to count before the call goes out on an estimate.
+/// The longest wait for the server's count before the call is sent with an estimate.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a server that gave no count is not asked again.
+/// The time for which a server that gave no count is not asked again.
 const REST: Duration = Duration::from_secs(120);
 
-/// Since when a server that gave no count is not asked for one.
+/// The time since which a server that gave no count is not asked for one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CountBackoff(Arc<Mutex<Option<Instant>>>);
 
@@ -33,6 +33,7 @@ impl CountBackoff {
 impl SessionDriver {
     pub(super) fn count(&mut self, tools: bool) {
         let resting = self.counting_rests.clone();
+        // The length of the answer does not count as input, so any value does.
         let request = self.next_request(tools, 1);
         self.spawn_call(|call| async move {
             if !resting.is_over() {
@@ -44,7 +45,7 @@ impl SessionDriver {
 }
 
 impl ModelCallTask {
-    /// Without a count in time the estimate has to do.
+    /// Returns the server's count; `None` if none comes in time, and the estimate must do.
     async fn count(&self, mut request: ModelRequest, resting: &CountBackoff) -> Option<u64> {
         let counted = async {
             self.fill(&mut request).await?;

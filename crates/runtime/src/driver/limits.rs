@@ -1,5 +1,5 @@
-//! What the server says of its model, asked again as runs begin: a server may have been started anew with another
-//! window.
+//! The limits that the server reports for its model, requested again at the start of runs: a server may have been
+//! restarted with another window.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,15 @@ use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
 
-/// How long an answer is good for.
+/// The time for which a report of the limits stays valid.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// How long the server may take.
+/// The longest wait for the server's report.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl SessionDriver {
-    /// Asks, as a run begins and beside it: no call waits for the answer, the one after it knows.
+    /// Asks the server at the start of a run, beside it: no call waits for the report, and the call after it has the
+    /// limits.
     pub(super) fn look_at_server(&mut self, input: &RunLoopInput) {
         let begins = matches!(input, RunLoopInput::Wake | RunLoopInput::Resume) && self.run.is_idle();
         if begins {
@@ -40,7 +41,7 @@ impl SessionDriver {
         });
     }
 
-    /// What was learned of the window since: by another session, or by the gateway in front of the same server.
+    /// Adopts the window that another session, or the gateway in front of the same server, has learned since.
     fn take_learned(&mut self) {
         let settings = self.usual.as_ref().unwrap_or(self.run.settings());
         if settings.model.remembered_window != self.agent.remembered_window() {
@@ -100,7 +101,7 @@ impl SessionDriver {
         input
     }
 
-    /// A server that says nothing any more takes nothing back.
+    /// Adopts reported limits. A limit that the server no longer reports keeps its earlier value.
     pub(super) fn take_limits(&mut self, said: Limits) {
         let limits = said.or(self.agent.limits);
         if limits == self.agent.limits {

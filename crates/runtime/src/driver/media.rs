@@ -26,12 +26,12 @@ const KNOWN_PICTURES: [&str; 6] =
 /// Characters that a model is shown of a name or a media type.
 const NAME_CHARS: usize = 255;
 
-/// What a model takes beside text.
+/// The media that a model takes besides text.
 #[derive(Clone, Debug)]
 pub(super) struct MediaCapabilities {
     images: bool,
     files: bool,
-    /// The most pictures of one request, where an error has said so.
+    /// The most pictures of one request, if an error has stated a limit.
     most_images: Option<u32>,
     /// The wire that the pictures go over.
     api: String,
@@ -99,7 +99,7 @@ impl MediaCapabilities {
         Self { images: images.may() && most_images != Some(0), files: files.may(), most_images, api }
     }
 
-    /// What is said of a picture or a file that the model does not take.
+    /// Returns the words for a picture or a file that the model does not take.
     fn refusal(&self, part: &Part, media: &MediaPart) -> Option<String> {
         let is_image = matches!(part, Part::Image(_)) || media.kind().starts_with("image/");
         match is_image {
@@ -131,8 +131,8 @@ impl SessionDriver {
 
 /// Gives a request the bytes of the media that stay in it, and words in the place of the others.
 ///
-/// A text file reads the same for every model, wherever it stands: what was sent before stays the beginning of what
-/// is sent now.
+/// A text file reads the same for every model and at every place: the earlier request stays a prefix of the present
+/// one.
 ///
 /// Pictures are checked before they are sent: one that is damaged would be refused with every later request. Those that
 /// are larger than the server takes are scaled down.
@@ -199,10 +199,10 @@ pub(super) async fn fill(
     Ok(found)
 }
 
-/// A picture that the model is not shown, as people are told of it.
+/// The notice to people about a picture that the model is not shown.
 #[derive(Clone, Debug)]
 pub(super) struct OmittedMediaNotice {
-    /// What the model reads in its place.
+    /// The words that the model reads in place of the picture.
     words: String,
     kind: String,
     name: Option<String>,
@@ -249,7 +249,8 @@ fn keep_newest(messages: &mut [Message], most: usize) {
     }
 }
 
-/// The hashes of the pictures and files of a request whose media were filled in, in the order in which they are sent.
+/// Returns the hashes of the pictures and files of a request whose media were filled in, in the order in which they are
+/// sent.
 pub(super) fn sent_hashes(request: &ModelRequest) -> Vec<String> {
     fn of(part: &Part, hashes: &mut Vec<String>) {
         match part {
@@ -271,7 +272,7 @@ fn media_parts(part: &mut Part) -> Vec<&mut Part> {
     }
 }
 
-/// What the model reads in place of a picture or a file; nothing if it takes it as it is.
+/// Returns the words that replace a picture or a file; `None` if the model takes the part unchanged.
 async fn in_words(
     part: &Part,
     takes: &MediaCapabilities,
@@ -293,9 +294,9 @@ async fn read(media: &MediaPart, blobs: &BlobStore) -> Result<Bytes, ProviderErr
     content.map_err(|error| ProviderError::new(ErrorCode::Storage, error.to_string()))
 }
 
-/// A text file: a line that names it, and its content in a fence longer than any that is in it.
+/// Returns a text file: a line that names it, and its content in a fence longer than any that is in it.
 ///
-/// It has its lines for itself: many wires join neighbouring texts without anything between them.
+/// The file has its own lines: many wires join neighbouring texts without anything between them.
 fn shown(file: &MediaPart, content: &str) -> String {
     let fence = "`".repeat(longest_run(content).max(2) + 1);
     let end = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
@@ -317,12 +318,13 @@ fn not_shown(media: &MediaPart, nameless: &str, reason: &str) -> String {
     format!("[not shown: {name} ({}), {reason}]", plain(&media.kind()))
 }
 
-/// The name, as far as it has one.
+/// Returns the name, as far as it has one.
 fn title(media: &MediaPart) -> Option<String> {
     media.name.as_deref().map(plain).filter(|name| !name.is_empty())
 }
 
-/// What others chose, without what could pass for the end of a line, of a quotation or of a note.
+/// Returns `word`, which somebody else chose, without characters that could pass for the end of a line, of a quotation
+/// or of a note.
 fn plain(word: &str) -> String {
     let kept: String = word.chars().filter(|c| !forges(*c)).take(NAME_CHARS).collect();
     kept.trim().to_owned()

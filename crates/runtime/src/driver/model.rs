@@ -50,7 +50,7 @@ impl SessionDriver {
         self.spawn_call(|call| async move { call.step(request, stream).await });
     }
 
-    /// One that is written ahead has its own stop: work goes on meanwhile.
+    /// Starts a summary. A summary that is written ahead has its own stop, because the run continues during it.
     pub(super) fn summarise(&mut self, task: u64, ahead: bool, asked: SummaryRequest) {
         let riding = asked.form == SummaryForm::Riding;
         let (tools, messages) = match riding {
@@ -79,7 +79,7 @@ impl SessionDriver {
         });
     }
 
-    /// What the session's view makes.
+    /// Returns the request that the session's view makes.
     pub(super) fn next_request(&self, may_call: bool, max_output_tokens: u64) -> ModelRequest {
         let (tools, messages) = self.with_listed_calls(request_messages(self.run.history().view()));
         ModelRequest {
@@ -234,8 +234,8 @@ fn truncated() -> ProviderError {
     ProviderError::new(ErrorCode::TruncatedStream, "the stream ended before the answer did")
 }
 
-/// How long text that comes now waits until it is persisted: all streams of a process are at the same moments, so that
-/// a store writes them together. In a hundred streams that is a tenth of the writes.
+/// Returns how long text that arrives now waits until it is persisted. All streams of a process are persisted at the
+/// same moments, so that a store writes them together. With a hundred streams this takes a tenth of the writes.
 fn until_flush(every: Duration, now: Millis) -> Duration {
     match u64::try_from(every.as_millis()) {
         Ok(every @ 1..) => Duration::from_millis(every - now % every),
@@ -258,12 +258,12 @@ struct StreamedAnswer {
     reasoning: String,
     usage: Option<Usage>,
     unsaved: String,
-    /// When it is to be persisted.
+    /// The time at which the unsaved text is persisted.
     flush_at: Option<Instant>,
     chunks: u64,
-    /// Where it is to stop, if it may.
+    /// The detector of the place at which the answer pauses, if it may pause.
     pause: Option<PausePointDetector>,
-    /// Whether calls of `tool_call` are calls of deferred tools.
+    /// True if calls of `tool_call` are calls of deferred tools.
     defers_tools: bool,
     /// The calls of `tool_call`.
     wrapped: BTreeSet<usize>,
@@ -290,7 +290,7 @@ impl StreamedAnswer {
         }
     }
 
-    /// Takes what comes; whether the answer is to stop with it.
+    /// Takes an event of the stream; returns whether the answer is to pause after it.
     ///
     /// # Errors
     /// [`AnswerTooLarge`], before more of it is kept or shown.
@@ -350,8 +350,9 @@ impl StreamedAnswer {
         }
     }
 
-    /// A piece that cannot be stored goes with the next one; what a crash would cost until then is this text. A store
-    /// that knows better than we which piece is the next gets none any more: the step's own append tells all.
+    /// Persists the unsaved text. Text that cannot be stored is stored with the next chunk; a crash before then would
+    /// lose it. A store that expects another chunk index gets no more chunks: the step's own append has the whole
+    /// answer.
     async fn persist(&mut self, shared: &SharedSessionState) {
         let body = std::mem::take(&mut self.unsaved);
         self.flush_at = None;
@@ -368,7 +369,7 @@ impl StreamedAnswer {
         }
     }
 
-    /// What was seen: complete parts, and the text that was on its way.
+    /// Returns the parts of the answer so far: complete parts, and the text that was in flight.
     fn seen(&mut self) -> Vec<Part> {
         let mut parts = std::mem::take(&mut self.parts);
         let text = std::mem::take(&mut self.text);
@@ -378,8 +379,8 @@ impl StreamedAnswer {
         parts
     }
 
-    /// The same with reasoning that was on its way. It is for people: no request has it, so that it must not stand in
-    /// an answer that goes on.
+    /// Returns the parts so far, with reasoning that was in flight. Such reasoning is for people: no request contains
+    /// it, so it must not stand in an answer that the model continues.
     fn seen_with_reasoning(&mut self) -> Vec<Part> {
         let text = std::mem::take(&mut self.reasoning);
         if !text.trim().is_empty() {

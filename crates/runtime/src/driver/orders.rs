@@ -18,7 +18,7 @@ pub(crate) enum OrderChange {
 }
 
 impl OrderChange {
-    /// The events that it comes to: none if everything is so already.
+    /// Returns the events of the change: none if the orders have that form already.
     fn events(&self, run: &Run) -> Result<Vec<EventBody>, StandingOrderError> {
         match self {
             Self::Pin { text, replaces } => run.pin_order(text, replaces.clone()),
@@ -27,7 +27,7 @@ impl OrderChange {
         }
     }
 
-    /// The order that it is about, as it is now.
+    /// Returns the order that it is about, as it is now.
     fn order(&self, run: &Run) -> Option<StandingOrder> {
         let orders = run.history().all_orders();
         match self {
@@ -38,7 +38,7 @@ impl OrderChange {
 }
 
 impl SessionDriver {
-    /// Stores a change of the orders, whatever goes on: they leave the view as it is.
+    /// Stores a change of the orders in any state of the run: standing orders leave the view unchanged.
     pub(super) async fn change_orders(
         &mut self,
         change: OrderChange,

@@ -1,6 +1,6 @@
-//! The log of a session for operators, at `info`: what came, what was decided and why, and what it cost.
+//! The log of a session for operators, at `info`: messages, decisions with their reasons, and costs.
 //!
-//! Nothing is a warning here: whoever runs the session is told of failures by its events.
+//! Nothing is a warning here: the session's events report failures to its user.
 //!
 //! A line has names and figures, never the words of a conversation: logs are kept in other places than sessions, and
 //! for other eyes. The span around a session's driver names the session.
@@ -119,6 +119,7 @@ impl OperatorLog {
     }
 
     fn log_result(&mut self, result: &ToolResult, at: Millis) {
+        // A call that another process started is unknown here, and has no duration.
         let (tool, started_at) = self.calls.remove(&result.call_id).unwrap_or_default();
         let texts = result.content.iter().filter_map(Part::as_text);
         tracing::info!(

@@ -1,4 +1,4 @@
-//! Answers that came with 200 to another request than the one that was sent: an overflow that looks like success.
+//! Answers with status 200 to another request than the one that was sent: an overflow that looks like success.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{ModelAnswer, Part};
@@ -11,11 +11,11 @@ use serde_json::json;
 use super::SessionDriver;
 use crate::api_events::ApiEvent;
 
-/// A limit below this, learned from what a server kept of a request, is more likely a count that leaves something
-/// out. In tokens.
+/// The least limit that is believed. A lower one, learned from what a server kept of a request, is more likely an
+/// incomplete count. In tokens.
 const LEAST_LIMIT_TOKENS: u64 = 2_000;
 
-/// How often reports may cast doubt on an answer before they are set aside for the session.
+/// The number of answers that reports may cast doubt on before the reports are set aside for the session.
 const MAX_DOUBTS: u32 = 2;
 
 impl SessionDriver {
@@ -48,7 +48,7 @@ impl SessionDriver {
         RunLoopInput::ModelFailed { failure: failure(suspicion, &answer), partial: answer.parts }
     }
 
-    /// Nothing can be done about it: people are told, once.
+    /// Reports a suspected overflow to people, once: no older message can make room.
     fn publish_suspected_overflow(&mut self, suspicion: SuspectedOverflow) {
         if std::mem::replace(&mut self.told_of_cut, true) {
             return;
@@ -75,7 +75,7 @@ impl SessionDriver {
         self.publish_event(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
     }
 
-    /// Where nothing can be left out a second call would be the first one again.
+    /// Reports whether older messages can be left out: if none can, a second call would repeat the first one.
     fn can_make_room(&self) -> bool {
         matches!(self.run.preview(None), Plan::Edit(_) | Plan::Summarise(_))
     }

@@ -1,35 +1,35 @@
-//! Where an answer that streams is stopped, to go on after room was made: in its text only, between two words.
+//! The place at which a streamed answer pauses so that room can be made: in its text only, between two words.
 
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::message::Part;
 use longhaul_core::meter::TokenRatios;
 use longhaul_providers::ModelEvent;
 
-/// How long the end of a word is waited for, in tokens. Some scripts have no blanks.
+/// The longest wait for the end of a word, in tokens. Some scripts have no blanks.
 const GRACE_TOKENS: u64 = 48;
 
-/// Counts what comes, and says where it is to end.
+/// Counts the tokens of a streamed answer, and finds the place at which the answer pauses.
 #[derive(Debug)]
 pub(super) struct PausePointDetector {
     at_tokens: u64,
     counter: MessageTokenCounter,
     ratios: TokenRatios,
     written_tokens: u64,
-    /// Text that came since it was to end.
+    /// The tokens of text that arrived after the answer was due to pause.
     overdue_tokens: u64,
-    /// Nothing has come yet that a model could not go on from.
+    /// True as long as the answer has only parts that a model can continue.
     is_text: bool,
 }
 
 impl PausePointDetector {
-    /// At so many tokens of output, counted as the session counts.
+    /// Creates a detector that pauses at so many tokens of output, counted as the session counts.
     pub(super) fn new(at_tokens: u64, counter: MessageTokenCounter, ratios: TokenRatios) -> Self {
         Self { at_tokens, counter, ratios, written_tokens: 0, overdue_tokens: 0, is_text: true }
     }
 
-    /// How many bytes of the text that comes with `event` are kept if the answer ends in it; `seen` comes before.
+    /// Returns how many bytes of the text in `event` are kept if the answer ends there; `seen` is the text before it.
     ///
-    /// The blank after a word is left to what comes next: words begin with theirs for most vocabularies, and no wire
+    /// The blank after a word is left to the continuation: most vocabularies begin words with their blank, and no wire
     /// takes every text that ends with one.
     pub(super) fn take(&mut self, seen: &str, event: &ModelEvent) -> Option<usize> {
         let delta = match event {
@@ -39,6 +39,7 @@ impl PausePointDetector {
                 return None;
             }
             ModelEvent::PartDone(Part::Text(_) | Part::Reasoning(_)) | ModelEvent::Usage(_) => return None,
+            // A cut call could not be continued: no wire takes a part of its arguments back.
             ModelEvent::ToolInput { .. } | ModelEvent::PartDone(_) | ModelEvent::Finished(_) => {
                 self.is_text = false;
                 return None;
@@ -65,7 +66,7 @@ impl PausePointDetector {
     }
 }
 
-/// The first place in `delta` before which a word ends and at which a blank begins.
+/// Returns the first place in `delta` before which a word ends and at which a blank begins.
 fn end_of_word(seen: &str, delta: &str) -> Option<usize> {
     let mut before = seen.chars().next_back();
     delta.char_indices().find_map(|(at, char)| {

@@ -57,7 +57,7 @@ impl SessionDriver {
         }));
     }
 
-    /// What this session keeps in blobs, in bytes.
+    /// Returns the bytes that this session keeps in blobs.
     fn stored_bytes(&self) -> u64 {
         let results = self.run.history().entries().iter().flat_map(|entry| &entry.message.parts);
         let truncated = results.filter_map(|part| match part {
@@ -75,7 +75,7 @@ struct ToolTask {
     limit: TextLimit,
     /// For `recall` only.
     source: Option<RecallSource>,
-    /// Whether it is a call of our own `pin`, which the loop decides.
+    /// True for a call of our own `pin`, which the loop decides.
     is_pin: bool,
     /// For `tool_search` and `tool_call` only.
     deferred: Option<Arc<DeferredTools>>,
@@ -122,7 +122,7 @@ impl ToolTask {
         }
     }
 
-    /// Answers a search for tools. A call that is still one of `tool_call` could not be resolved; it is told why.
+    /// Answers a search for tools. A call of `tool_call` that is not resolved by now gets the reason.
     fn find_tools(&self, deferred: &DeferredTools, call: &ToolCall) -> ToolOutput {
         let answer = match call.name.as_str() {
             deferral::SEARCH => deferred.search(&call.arguments, &self.limit),
@@ -136,8 +136,8 @@ impl ToolTask {
         answer.map_or_else(ToolOutput::error, ToolOutput::text)
     }
 
-    /// A tool that is told to stop ends by itself within its grace; one that does not is dropped, which kills
-    /// what it started.
+    /// Runs a tool. A tool that is asked to stop ends by itself within its grace; any other is dropped, which kills its
+    /// processes.
     async fn run_within_grace(&self, call: &ToolCall, arguments: serde_json::Value) -> ToolOutput {
         let (progress, received) = mpsc::channel(64);
         let context = ToolContext {
@@ -244,7 +244,7 @@ impl ToolTask {
         }
     }
 
-    /// Returns what stays of a text that nobody can read as a whole, or that is too long; `None` if all of it stays.
+    /// Returns the shortened form of a text that is unreadable as a whole or too long; `None` if the text stays whole.
     fn cut(&self, text: &str, limit: &TextLimit, keep: truncate::TruncationMode) -> Option<TruncatedText> {
         // What is recalled was asked for as it is.
         let legible = match self.source {
@@ -270,7 +270,7 @@ impl ToolTask {
         Some(cut)
     }
 
-    /// The whole output, or, over the session's quota, only what the model is shown.
+    /// Stores the whole output, or, over the session's quota, only the part that the model is shown.
     async fn store_whole(
         &self,
         text: String,
@@ -289,7 +289,7 @@ impl ToolTask {
     }
 }
 
-/// A picture or a file as a part, its content stored.
+/// Returns a picture or a file as a part, its content stored.
 pub(crate) async fn media(
     blobs: &BlobStore,
     bytes: bytes::Bytes,

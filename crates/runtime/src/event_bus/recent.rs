@@ -1,4 +1,4 @@
-//! What was told lately: one bounded list for all watchers of a session.
+//! The recent announcements: one bounded list for all watchers of a session.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::SharedEvent;
 use crate::api_events::ApiEvent;
 
-/// Announcements kept at most, so that a watcher may be this many behind.
+/// The most announcements that are kept, so that a watcher may be this many behind.
 pub(super) const MOST: usize = 1_024;
 
-/// Their size at most, in bytes of memory with what is written of them, but for the newest alone.
+/// The most bytes of memory for the announcements and their serialized form; the newest one may be larger.
 pub(super) const MOST_BYTES: usize = 512 << 10;
 
 /// An announcement and what stands around it in memory, without its payload, in bytes.
@@ -21,53 +21,54 @@ const FRAME_BYTES: usize = 160;
 /// A key and a value of a JSON object in memory, without their text, in bytes.
 const FIELD_BYTES: usize = 128;
 
-/// What was told while somebody was away.
+/// The announcements that a watcher missed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MissedEvents {
-    /// What the events mean, in order.
+    /// The announcements of the missed events, in order.
     pub announcements: Vec<Arc<SharedEvent>>,
-    /// The position up to which nothing is missing then.
+    /// The position up to which nothing is missing after these announcements.
     pub until: Seq,
 }
 
-/// What was told lately, oldest first. Announcements are numbered from 0 as they are told.
+/// The recent announcements, oldest first. They are numbered from 0 in the order of announcement.
 #[derive(Debug)]
 pub(super) struct RecentEvents {
     told: VecDeque<BufferedEvent>,
-    /// The number of the first.
+    /// The number of the first announcement.
     first: u64,
     bytes: usize,
-    /// All that events after this position mean is here.
+    /// The position after which the announcements of all events are here.
     whole_after: Seq,
-    /// Whether events are kept: only once somebody has watched.
+    /// True if events are kept: only once somebody has watched.
     keeps: bool,
 }
 
 #[derive(Debug)]
 struct BufferedEvent {
     announcement: Arc<SharedEvent>,
-    /// Its event, or the newest event when it passed by.
+    /// The announcement's event, or the newest event when the announcement has none of its own.
     at: Seq,
     bytes: usize,
 }
 
 impl RecentEvents {
-    /// Nothing was told yet of a log that ends at `told`.
+    /// Creates an empty list for a log that ends at `told`.
     pub(super) fn new(told: Seq) -> Self {
         Self { told: VecDeque::new(), first: 0, bytes: 0, whole_after: told, keeps: false }
     }
 
-    /// The number that the next announcement will have.
+    /// Returns the number that the next announcement will have.
     pub(super) fn end(&self) -> u64 {
         self.first + self.told.len() as u64
     }
 
-    /// Returns whether who goes on from that number is not about to lose what comes there.
+    /// Reports whether a watcher that continues from that number will not soon lose announcements.
     pub(super) fn is_young(&self, number: u64) -> bool {
+        // The newer half of the list leaves a new watcher time to catch up.
         number >= self.first + self.told.len() as u64 / 2
     }
 
-    /// Keeps events from here on, if it did not yet; the newest was `told`.
+    /// Keeps events from now on, if they were not kept before; the newest event was `told`.
     pub(super) fn keep_from(&mut self, told: Seq) {
         if !self.keeps {
             self.keeps = true;
@@ -75,12 +76,12 @@ impl RecentEvents {
         }
     }
 
-    /// Adds what passes by while `at` is the newest event.
+    /// Adds an announcement without a stored event while `at` is the newest event.
     pub(super) fn add_passing(&mut self, at: Seq, announcement: ApiEvent) {
         self.add(at, announcement);
     }
 
-    /// Adds what an event means.
+    /// Adds the announcements of a stored event.
     pub(super) fn add_event(&mut self, seq: Seq, announcements: Vec<ApiEvent>) {
         if self.keeps {
             announcements.into_iter().for_each(|announcement| self.add(seq, announcement));
@@ -94,6 +95,7 @@ impl RecentEvents {
             FRAME_BYTES + announcement.payload.iter().map(|(key, value)| field(key, value)).sum::<usize>();
         self.bytes += bytes;
         self.told.push_back(BufferedEvent { announcement: SharedEvent::new(announcement), at, bytes });
+        // One announcement always stays, even a very large one: the watchers could not read it otherwise.
         while self.told.len() > MOST || (self.bytes > MOST_BYTES && self.told.len() > 1) {
             self.drop_oldest();
         }
@@ -107,10 +109,10 @@ impl RecentEvents {
         }
     }
 
-    /// The announcement of that number, `Ok(None)` if it was not told yet.
+    /// Returns the announcement of that number, `Ok(None)` if it was not made yet.
     ///
     /// # Errors
-    /// How many were dropped before somebody who comes with that number could have them.
+    /// The number of announcements that were dropped before a watcher at that number could read them.
     pub(super) fn get(&self, number: u64) -> Result<Option<Arc<SharedEvent>>, u64> {
         let Some(at) = number.checked_sub(self.first) else { return Err(self.first - number) };
         let told = usize::try_from(at).ok().and_then(|at| self.told.get(at));
@@ -126,11 +128,13 @@ impl RecentEvents {
         let mut missed = MissedEvents { announcements: Vec::new(), until };
         let (mut newest, mut count) = (after, 0);
         for announcement in self.told.range(begins..).map(|told| &told.announcement) {
+            // No stored event belongs to the others: a late watcher gets the answer in flight as a snapshot.
             let Some(seq) = announcement.seq else { continue };
             if seq > until {
                 break;
             }
             count += usize::from(seq > newest);
+            // An event's announcements stay together: the next request begins after a whole event.
             if count > events {
                 missed.until = newest;
                 break;
@@ -141,7 +145,7 @@ impl RecentEvents {
         Some(missed)
     }
 
-    /// Forgets everything; the newest event was `told`. If nobody watches, events are not kept any more.
+    /// Forgets everything; the newest event was `told`. Events are kept no more if nobody watches.
     pub(super) fn forget(&mut self, told: Seq, is_watched: bool) {
         self.first = self.end();
         self.told = VecDeque::new();
@@ -160,7 +164,7 @@ fn field(key: &str, value: &Value) -> usize {
     FIELD_BYTES + 2 * key.len() + within(value)
 }
 
-/// What a value takes besides itself, in bytes. A text is there twice: as it is, and as it is written.
+/// Returns the bytes that a value takes besides itself. A text counts twice: as it is, and in its serialized form.
 fn within(value: &Value) -> usize {
     match value {
         Value::String(text) => 2 * text.len(),

@@ -1,4 +1,4 @@
-//! An announcement as all watchers share it.
+//! An announcement that all watchers share.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -7,8 +7,7 @@ use bytes::Bytes;
 
 use crate::api_events::ApiEvent;
 
-/// An announcement that was told, and what was written of it for those who read it from afar: once for all of
-/// them, not once for each.
+/// An announcement with its serialized form, written once for all remote watchers, not once for each.
 #[derive(Debug)]
 pub struct SharedEvent {
     announcement: ApiEvent,
@@ -16,12 +15,12 @@ pub struct SharedEvent {
 }
 
 impl SharedEvent {
-    /// An announcement of which nothing is written yet.
+    /// Creates an announcement that has no serialized form yet.
     pub fn new(announcement: ApiEvent) -> Arc<Self> {
         Arc::new(Self { announcement, written: OnceLock::new() })
     }
 
-    /// What was written of it. The first who asks writes it, in the one form that all ask for.
+    /// Returns the serialized form. The first caller writes it, in the one form that all callers want.
     pub fn written(&self, write: impl FnOnce(&ApiEvent) -> Bytes) -> Bytes {
         self.written.get_or_init(|| write(&self.announcement)).clone()
     }

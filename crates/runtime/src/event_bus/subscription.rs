@@ -1,4 +1,4 @@
-//! One watcher's place among what is told.
+//! The position of one watcher among the announcements.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{EventBus, SharedEvent};
 
-/// What is announced from one moment on, in order. As long as it is there its session stays open.
+/// The announcements from one moment on, in order. A session stays open as long as a receiver of it exists.
 #[derive(Debug)]
 pub struct EventReceiver {
     feed: Arc<EventBus>,
@@ -21,11 +21,11 @@ impl EventReceiver {
         Self { feed, news, next, _in_use: in_use }
     }
 
-    /// The next announcement, waited for. Giving up waiting loses nothing.
+    /// Waits for the next announcement. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`RecvError::Lagged`] with the number of announcements that were lost, before it goes on behind them;
-    /// [`RecvError::Closed`] when the session has stopped and everything was heard.
+    /// [`RecvError::Lagged`] with the number of announcements that were lost, before the receiver continues after them;
+    /// [`RecvError::Closed`] when the session has stopped and all announcements were read.
     pub async fn recv(&mut self) -> Result<Arc<SharedEvent>, RecvError> {
         loop {
             match self.try_recv() {
@@ -39,7 +39,7 @@ impl EventReceiver {
         }
     }
 
-    /// The next announcement, if it was told already.
+    /// Returns the next announcement, if it was made already.
     ///
     /// # Errors
     /// As [`EventReceiver::recv`], and [`TryRecvError::Empty`].

@@ -12,9 +12,9 @@ use longhaul_core::truncate::shown_content;
 
 use super::SessionMeta;
 
-/// The conversation as Markdown: everything that was said, tool calls with their results in full, and where
-/// the view was compacted. Text of the conversation stands as it is; tool output and arguments in fences
-/// that they cannot close.
+/// Renders the conversation as Markdown: all messages, tool calls with their full results, and the places at which the
+/// view was compacted. Text of the conversation is unchanged; tool output and arguments are in fences that they cannot
+/// close.
 pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
     let mut transcript = MarkdownTranscript { out: String::new(), tools: HashMap::new(), paused: None };
     let title = meta.title.as_deref().unwrap_or(meta.id.as_str()).replace(['\n', '\r'], " ");
@@ -29,7 +29,7 @@ pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
 struct MarkdownTranscript<'a> {
     out: String,
     tools: HashMap<&'a CallId, &'a str>,
-    /// The beginning of an answer that goes on: written where it ends.
+    /// The beginning of an answer that continues later: it is written where the answer ends.
     paused: Option<Message>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> MarkdownTranscript<'a> {
         }
     }
 
-    /// The rest of the answer never came.
+    /// Writes a paused answer whose rest never came.
     fn end_paused(&mut self) {
         if let Some(paused) = self.paused.take() {
             self.answer(&paused, None);
@@ -180,7 +180,7 @@ fn stored(what: &str, media: &MediaPart) -> String {
     format!("*[{what}{name}: {}, {} bytes, {}]*", media.media_type, media.blob.bytes, media.blob)
 }
 
-/// A fence longer than any run of backticks in the text.
+/// Returns a fence longer than any run of backticks in the text.
 fn fenced(text: &str, language: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -16,19 +16,19 @@ pub struct ApprovalRequest {
     pub call_id: CallId,
     /// The tool.
     pub tool_name: String,
-    /// The arguments, an empty object if the model wrote none, and `null` if what it wrote is not JSON.
+    /// The arguments: an empty object if the model wrote none, and `null` if its text is not JSON.
     pub arguments: Value,
     /// The arguments as the model wrote them.
     pub arguments_text: String,
 }
 
-/// Whether a tool call may run.
+/// The decision whether a tool call may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ApprovalDecision {
     /// The call runs.
     Allow,
-    /// The call does not run, and the model is told why.
+    /// The call does not run, and the model gets the reason.
     Deny {
         /// The reason, in words for the model.
         reason: String,

@@ -1,4 +1,4 @@
-//! What hooks are asked, and what they answer.
+//! The requests to hooks, and their responses.
 
 use longhaul_core::ids::{CallId, SessionId};
 use longhaul_core::run::PreCompactInput;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::HookEvent;
 
-/// A question of one event.
+/// A request of one event.
 pub(super) trait HookRequest: Serialize + Send + Sync {
     const EVENT: HookEvent;
     type Answer: HookResponse;
@@ -16,9 +16,9 @@ pub(super) trait HookRequest: Serialize + Send + Sync {
     fn session_id(&self) -> &SessionId;
 }
 
-/// An answer of one event; the default says nothing.
+/// A response to one event; the default changes nothing.
 pub(super) trait HookResponse: DeserializeOwned + Default {
-    /// The names of its fields in JSON.
+    /// The names of the response's fields in JSON.
     const FIELDS: &'static [&'static str];
 }
 
@@ -33,6 +33,7 @@ macro_rules! asks {
             }
         }
 
+        // The fields are listed again because serde drops unknown ones silently, and a mistyped field is logged.
         impl HookResponse for $answer {
             const FIELDS: &'static [&'static str] = $fields;
         }
@@ -53,19 +54,19 @@ asks! {
 pub struct PreCompactRequest {
     /// The session.
     pub session_id: SessionId,
-    /// Who wants it.
+    /// The party that wants the compaction.
     pub trigger: PreCompactTrigger,
-    /// Why, in words.
+    /// The reason, in words.
     pub reason: String,
-    /// What the next request has, in tokens.
+    /// The size of the next request, in tokens.
     pub current_tokens: u64,
-    /// What it should have, in tokens.
+    /// The size that the next request should have, in tokens.
     pub target_tokens: u64,
     /// Messages that the model is shown now.
     pub message_count: u64,
-    /// What goes away.
+    /// The messages that are removed from the view.
     pub what_goes: CompactionScope,
-    /// What a person said about the summary.
+    /// The instructions of a person for the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
 }
@@ -97,7 +98,7 @@ impl From<PreCompactResponse> for longhaul_core::run::PreCompactOutput {
     }
 }
 
-/// Who wants a compaction.
+/// The party that wants a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -108,26 +109,26 @@ pub enum PreCompactTrigger {
     Auto,
 }
 
-/// What a compaction takes away.
+/// The messages that a compaction removes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompactionScope {
-    /// How many messages.
+    /// The number of messages.
     pub messages: u64,
     /// The handles of their spans of the log, as `recall` takes them.
     pub handles: Vec<String>,
 }
 
-/// What is to become of a compaction.
+/// The decision about a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PreCompactResponse {
-    /// It should not be.
+    /// True if the compaction should not happen.
     pub cancel: bool,
-    /// Why not, for people.
+    /// The reason for a cancel, for people.
     pub reason: Option<String>,
-    /// What the summary should heed, in the place of what a person said.
+    /// The instructions for the summary, in the place of those of a person.
     pub custom_instructions: Option<String>,
     /// The summary itself: no model is asked for one.
     pub custom_summary: Option<String>,
@@ -144,29 +145,29 @@ pub struct PreToolUseRequest {
     pub tool_name: String,
     /// The call.
     pub call_id: CallId,
-    /// Its arguments.
+    /// The call's arguments.
     pub args: Value,
 }
 
-/// Whether a tool may run, and with which arguments.
+/// The decision whether a tool may run, and with which arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PreToolUseResponse {
     /// `None` is the same as [`PreToolUseDecision::Allow`].
     pub decision: Option<PreToolUseDecision>,
-    /// Why not, in words for the model.
+    /// The reason for a refusal, in words for the model.
     pub reason: Option<String>,
-    /// What the tool is run with, in the place of what the model wrote.
+    /// The arguments for the tool, in the place of those that the model wrote.
     pub args: Option<Map<String, Value>>,
 }
 
-/// Whether a tool may run.
+/// The decision whether a tool may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PreToolUseDecision {
     /// The hook does not mind. Rules and people have decided before it was asked.
     Allow,
-    /// It does not run, and the model is told why.
+    /// The tool does not run, and the model is given the reason.
     Deny,
 }
 
@@ -181,15 +182,15 @@ pub struct PostToolUseRequest {
     pub tool_name: String,
     /// The call.
     pub call_id: CallId,
-    /// The arguments it was run with.
+    /// The arguments with which the tool ran.
     pub args: Value,
-    /// Whether it reports no error.
+    /// True if the tool reports no error.
     pub success: bool,
-    /// Its text, the first MiB of it; a line for each attachment.
+    /// The result's text, at most the first MiB; a line for each attachment.
     pub result: String,
 }
 
-/// What the model is told besides a tool's result.
+/// The text that the model gets besides a tool's result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PostToolUseResponse {
@@ -203,17 +204,17 @@ pub struct PostToolUseResponse {
 pub struct UserPromptSubmitRequest {
     /// The session.
     pub session_id: SessionId,
-    /// Its texts, one below the other.
+    /// The message's texts, one below the other.
     pub prompt: String,
 }
 
-/// What is to become of a message.
+/// The decision about a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UserPromptSubmitResponse {
-    /// It is refused.
+    /// True if the message is refused.
     pub block: bool,
-    /// Why, in words for the person.
+    /// The reason for a refusal, in words for the person.
     pub reason: Option<String>,
     /// Text for the model, behind the message.
     pub added_context: Option<String>,

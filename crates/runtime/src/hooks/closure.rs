@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Hook, HookError, HookEvent};
 
-/// A closure that makes a future. It must not block: what blocks cannot be ended at the deadline.
+/// A closure that makes a future. The closure must not block: a blocking call cannot be ended at the deadline.
 #[derive(Clone, Copy)]
 pub struct ClosureHook<F>(F);
 
@@ -14,7 +14,7 @@ where
     F: Fn(Value) -> A + Send + Sync,
     A: Future<Output = Result<Value, HookError>> + Send,
 {
-    /// The ask in, the answer out; which event it is says the ask's field `hook`.
+    /// Creates a hook from a closure from request to answer. The request's field `hook` names the event.
     pub fn new(closure: F) -> Self {
         Self(closure)
     }

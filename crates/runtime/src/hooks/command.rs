@@ -24,14 +24,14 @@ const SHELL: &str = "/bin/sh";
 /// The exit code that means no.
 const BLOCK: i32 = 2;
 
-/// What a shell's exit codes 126 and 127 mean here.
+/// The meaning of a shell's exit codes 126 and 127 for hooks.
 const UNREACHABLE: &str = "its command was not found, or may not be run: hooks are confined to the workspace and the \
                            system's folders (docs/guide/hooks.md); `longhaul doctor` looks for it";
 
-/// What of standard error is kept as the reason, in bytes.
+/// The most bytes of standard error that are kept as the reason.
 const MAX_REASON_BYTES: u64 = 16 << 10;
 
-/// How long to wait for the end of the output once every known process has ended.
+/// The wait for the end of the output once every known process has ended.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// A command. Exit code 0: its output is the answer, and none is no objection. Exit code 2: no, for the reason on
@@ -45,7 +45,7 @@ pub struct CommandHook {
 }
 
 impl CommandHook {
-    /// A command line for `/bin/sh`, run in `directory` within what `sandbox` allows.
+    /// Creates a hook from a command line for `/bin/sh`, run in `directory` and confined by `sandbox`.
     pub fn new(line: impl Into<String>, directory: impl Into<PathBuf>, sandbox: Arc<Sandbox>) -> Self {
         Self { line: line.into(), directory: directory.into(), sandbox, home: IsolatedHome::default() }
     }
@@ -96,7 +96,7 @@ impl Hook for CommandHook {
 }
 
 impl fmt::Debug for CommandHook {
-    /// Without the line, which may hold a secret.
+    /// Shows the hook without its line, which may hold a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CommandHook").field("directory", &self.directory).finish_non_exhaustive()
     }
@@ -114,7 +114,7 @@ struct HookCommandOutput {
     words: Vec<u8>,
 }
 
-/// Writes the ask and reads what is said until the command has ended.
+/// Writes the request and reads the output until the command has ended.
 async fn exchange(
     child: &mut ConfinedChild,
     pipes: HookPipes,
@@ -149,21 +149,21 @@ async fn exchange(
     status.map_err(|error| HookError::Ended(error.to_string()))
 }
 
-/// The answer, which must not be too long.
+/// Reads the answer, which must not be too long.
 async fn read_answer(from: pipe::Receiver, answer: &mut Vec<u8>) -> Result<(), HookError> {
     let read = from.take(MAX_ANSWER_BYTES as u64 + 1).read_to_end(answer).await;
     read.map_err(|_| HookError::Broken)?;
     if answer.len() > MAX_ANSWER_BYTES { Err(HookError::TooLong) } else { Ok(()) }
 }
 
-/// The start of what it says besides; the rest is read and dropped.
+/// Reads the start of standard error; the rest is read and dropped, so that a full pipe does not block the command.
 async fn read_stderr(mut from: impl AsyncRead + Unpin, words: &mut Vec<u8>) -> Result<(), HookError> {
     let read = (&mut from).take(MAX_REASON_BYTES).read_to_end(words).await;
     read.map_err(|_| HookError::Broken)?;
     tokio::io::copy(&mut from, &mut tokio::io::sink()).await.map(drop).map_err(|_| HookError::Broken)
 }
 
-/// What "no" is at each event.
+/// Returns the refusal for each event.
 fn blocked(event: HookEvent, words: &str) -> Value {
     let reason = Some(words.trim()).filter(|words| !words.is_empty());
     match event {

@@ -62,13 +62,13 @@ impl Hook for HttpHook {
 }
 
 impl fmt::Debug for HttpHook {
-    /// Without path and query, which may hold a secret.
+    /// Shows the hook without path and query, which may hold a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpHook").field("server", &self.url.origin().ascii_serialization()).finish()
     }
 }
 
-/// Its own words repeat the address.
+/// Converts an error of the HTTP client without its own words: they repeat the address.
 fn unsent(error: &reqwest::Error) -> HookError {
     if error.is_connect() { HookError::Unreachable } else { HookError::Broken }
 }

@@ -11,7 +11,7 @@ use super::{PreCompactRequest, PreCompactResponse};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PreCompactDecision {
-    /// The compaction goes on as it was planned.
+    /// The compaction proceeds as planned.
     #[default]
     Proceed,
     /// The compaction is not made. It is held off until the request does not fit the window any more; then messages are
@@ -20,12 +20,12 @@ pub enum PreCompactDecision {
         /// The reason, for people.
         reason: String,
     },
-    /// The compaction goes on, and its summary follows these instructions in place of what a person said.
+    /// The compaction proceeds, and its summary follows these instructions in place of those of a person.
     Instruct {
         /// The instructions, in words for the model that writes the summary.
         instructions: String,
     },
-    /// The compaction goes on with this summary, and no model is asked for one.
+    /// The compaction proceeds with this summary, and no model is asked for one.
     Summarize {
         /// The summary.
         summary: String,

@@ -1,4 +1,4 @@
-//! From entries to a log: matches calls and results, repairs what does not match, counts out ids.
+//! The assembly of a log from entries: matches calls and results, repairs mismatches, and assigns ids.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -70,7 +70,7 @@ pub(super) fn assemble(
     }
 }
 
-/// What is known of a conversation beside its entries.
+/// The facts about a conversation besides its entries.
 pub(super) struct ImportMetadata {
     pub(super) format: ImportFormat,
     pub(super) at: Millis,
@@ -84,7 +84,7 @@ fn first_time(items: &[ImportItem]) -> Option<Millis> {
     items.iter().find_map(|item| item.at)
 }
 
-/// The first line of the first typed message, at most 80 characters of it.
+/// Returns the first line of the first typed message, at most 80 characters of it.
 pub(super) fn title_of(items: &[ImportItem]) -> Option<String> {
     let typed = items.iter().find_map(|item| match &item.kind {
         ImportItemKind::Typed(parts) => parts.iter().find_map(Part::as_text),
@@ -94,7 +94,7 @@ pub(super) fn title_of(items: &[ImportItem]) -> Option<String> {
     Some(line.chars().take(80).collect())
 }
 
-/// Which result answers which call: by (entry, number of the call in it).
+/// The results and the calls that they answer, by (entry, number of the call in it).
 #[derive(Default)]
 struct ResultMatches {
     answers: HashMap<CallPlace, usize>,
@@ -102,8 +102,8 @@ struct ResultMatches {
     orphans: Vec<usize>,
 }
 
-/// A result answers the newest open call of its id; one that names no call, the oldest open call of its
-/// tool, or of any tool if it names none.
+/// Matches results to calls. A result answers the newest open call of its id. A result without a call id answers the
+/// oldest open call of its tool, or of any tool if it names none.
 fn match_results(items: &[ImportItem]) -> ResultMatches {
     let mut open = UnmatchedCalls::default();
     let mut matched = ResultMatches::default();
@@ -124,7 +124,7 @@ fn match_results(items: &[ImportItem]) -> ResultMatches {
     matched
 }
 
-/// A call: the entry and its number in it.
+/// The place of a call: the entry and its number in it.
 type CallPlace = (usize, usize);
 
 /// Calls without a result so far, found in three ways. What is taken in one way is skipped in the others.
@@ -177,7 +177,7 @@ struct ImportLogBuilder {
     at: Millis,
     /// Messages up to and with each event.
     messages: Vec<u64>,
-    /// Messages that compactions hide, less the summary that stands for them.
+    /// The number of messages that compactions hide, less the summaries in their place.
     hidden: u64,
 }
 
@@ -195,7 +195,7 @@ impl ImportLogBuilder {
         index.and_then(|index| self.messages.get(index)).copied().unwrap_or_default()
     }
 
-    /// Appends. Entries that stand out of order in the file do not turn the clock back.
+    /// Appends an event. Entries that stand out of order in the file do not turn the clock back.
     fn push(&mut self, at: Option<Millis>, body: EventBody) {
         self.at = self.at.max(at.unwrap_or_default());
         let is_message = matches!(
@@ -209,7 +209,7 @@ impl ImportLogBuilder {
         self.events.push((self.at, body));
     }
 
-    /// What a compaction left is what the next recorded call read.
+    /// Fills in the size after each compaction, which is the input of the next recorded call, and returns the events.
     fn finish(mut self) -> Vec<(Millis, EventBody)> {
         let mut next_input = 0;
         for (_, body) in self.events.iter_mut().rev() {
@@ -223,7 +223,7 @@ impl ImportLogBuilder {
     }
 }
 
-/// A call that has got its name.
+/// A call with its final id.
 struct ImportedCall {
     id: CallId,
     tool: String,

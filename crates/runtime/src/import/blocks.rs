@@ -45,7 +45,7 @@ struct ForeignContentBlock<'a> {
     file: Option<ForeignFileData>,
 }
 
-/// Where the content of an Anthropic block is.
+/// The source of an Anthropic block's content.
 #[derive(Deserialize)]
 struct ForeignBlockSource {
     r#type: String,
@@ -77,15 +77,15 @@ struct ForeignFileData {
     file_data: Option<String>,
 }
 
-/// Whether unknown blocks are kept as they are or told of in words: only an assistant's own provider can
-/// understand them.
+/// The author of a list of blocks. An assistant's unknown blocks are kept unchanged and others are described in words:
+/// only an assistant's own provider can understand them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockAuthor {
     Assistant,
     Other,
 }
 
-/// The parts of a `content` field: a text, a list of blocks, or nothing.
+/// Returns the parts of a `content` field: a text, a list of blocks, or nothing.
 pub(super) fn parts(
     content: Option<&RawValue>,
     speaker: BlockAuthor,
@@ -105,7 +105,7 @@ pub(super) fn parts(
     }
 }
 
-/// A user's content: what tools answered in it, and the rest.
+/// Splits a user's content into the answers of tools and the other parts.
 pub(super) fn user_parts(
     content: Option<&RawValue>,
     place: ImportPosition,
@@ -130,6 +130,7 @@ pub(super) fn user_parts(
 
 /// Arguments as the model wrote them: JSON text, or the JSON itself byte for byte.
 pub(super) fn arguments(raw: Option<&RawValue>) -> String {
+    // A call without arguments is one with an empty object for every provider.
     let raw = raw.map_or("{}", RawValue::get);
     serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned())
 }
@@ -141,6 +142,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
     let native = |wanted: bool| wanted.then(|| RawJson(raw.get().to_owned()));
     match (block.r#type.as_str(), speaker) {
         ("text" | "input_text" | "output_text", _) => {
+            // A signature belongs to the exact bytes of a block: the block is kept beside its text.
             let proven = speaker == BlockAuthor::Assistant && has(&block.text_signature);
             let text = block.text.unwrap_or_default();
             (proven || !text.is_empty()).then(|| Part::Text(TextPart { text, native: native(proven) }))
@@ -190,7 +192,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
     }
 }
 
-/// A JSON value that is a text.
+/// Returns a JSON value that is a text.
 fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }

@@ -21,7 +21,7 @@ use super::{
     ImportError, ImportFormat, ImportPosition, ImportedSession, json_lines, lines, pi, time, unreadable,
 };
 
-/// How many lines may come before the first message of a session.
+/// The most lines before the first message of a session.
 const LINES_BEFORE: usize = 100;
 
 /// One line.
@@ -93,7 +93,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
     reader.finish(at, title)
 }
 
-/// The newest summary line that speaks of this file: others are kept of earlier sessions.
+/// Returns the newest summary line about this file: the file also keeps summaries of earlier sessions.
 fn title(all: &[(usize, ClaudeCodeLine<'_>)]) -> Option<String> {
     let here: HashSet<&str> = all.iter().filter_map(|(_, line)| line.uuid.as_deref()).collect();
     let ours = |line: &&ClaudeCodeLine<'_>| line.leaf_uuid.as_deref().is_some_and(|leaf| here.contains(leaf));
@@ -102,8 +102,8 @@ fn title(all: &[(usize, ClaudeCodeLine<'_>)]) -> Option<String> {
     summary.lines().next().map(|line| line.chars().take(80).collect())
 }
 
-/// The lines on branches that were left: of the prompts typed after one line only the last was answered
-/// for good.
+/// Returns the lines on abandoned branches. Of several prompts typed after one line, only the last was answered for
+/// good.
 fn rewound(all: &[(usize, ClaudeCodeLine<'_>)]) -> HashSet<usize> {
     let prompts: Vec<bool> = all.iter().map(|(_, line)| is_prompt(line)).collect();
     let mut newest: HashMap<&str, usize> = HashMap::new();
@@ -124,7 +124,7 @@ fn rewound(all: &[(usize, ClaudeCodeLine<'_>)]) -> HashSet<usize> {
     left
 }
 
-/// Returns whether a person typed it.
+/// Returns whether a person typed the line.
 fn is_prompt(line: &ClaudeCodeLine<'_>) -> bool {
     #[derive(Deserialize)]
     struct Content<'a> {
@@ -150,7 +150,7 @@ struct ClaudeCodeImporter {
     items: Vec<ImportItem>,
     /// The item of each answer, by the id of its message.
     answers: HashMap<String, usize>,
-    /// What the compaction that was announced last had before it, in tokens.
+    /// The size of the conversation before the newest announced compaction, in tokens.
     tokens_before: u64,
     side: usize,
     rewound: usize,
@@ -190,6 +190,7 @@ impl ClaudeCodeImporter {
         if line.is_compact_summary == Some(true) {
             let compaction = ImportedCompaction {
                 summary: rest.iter().filter_map(Part::as_text).collect(),
+                // Claude Code keeps no message beside its summary: what stays begins here.
                 first_kept: Some(self.items.len()),
                 tokens_before: std::mem::take(&mut self.tokens_before),
             };
@@ -209,6 +210,7 @@ impl ClaudeCodeImporter {
     fn assistant(&mut self, place: ImportPosition, at: Option<Millis>, recorded: ClaudeCodeMessage<'_>) {
         let said = parts(recorded.content, BlockAuthor::Assistant, place, &mut self.sink);
         let known = recorded.id.as_ref().and_then(|id| self.answers.get(id)).copied();
+        // Claude Code writes one line per block under one message id: later lines extend the first.
         if let Some(ImportItem { kind: ImportItemKind::Assistant(earlier), .. }) =
             known.and_then(|index| self.items.get_mut(index))
         {
@@ -231,7 +233,7 @@ impl ClaudeCodeImporter {
         self.push(place, at, ImportItemKind::Assistant(Box::new(said)));
     }
 
-    /// A failed call stands in the file as an answer whose text is the error.
+    /// Converts a failed call, which stands in the file as an answer whose text is the error.
     fn failure(&mut self, place: ImportPosition, at: Option<Millis>, recorded: ClaudeCodeMessage<'_>) {
         let said = parts(recorded.content, BlockAuthor::Other, place, &mut self.sink);
         let text: String = said.iter().filter_map(Part::as_text).collect();
@@ -284,7 +286,7 @@ fn tokens_before(raw: &RawValue) -> Option<u64> {
     serde_json::from_str::<Compacted>(raw.get()).ok().map(|compacted| compacted.pre_tokens)
 }
 
-/// What the program wrote itself has no model.
+/// Returns the model of an answer; `None` for messages that the program wrote itself.
 fn origin(model: String) -> Option<ModelOrigin> {
     let api = "imported:anthropic-messages".to_owned();
     (model != "<synthetic>").then(|| ModelOrigin { provider: "imported".to_owned(), api, model })

@@ -17,7 +17,7 @@ use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedToolResult
 use super::openai::{ChatMessagesImporter, list_text};
 use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, time, unreadable};
 
-/// How often the texts of a sample may be put in, all together: a small file must not fill the memory.
+/// The most times that the texts of a sample may be inserted, all together: a small file must not fill the memory.
 const MAX_REPEATS: usize = 16;
 
 #[derive(Deserialize)]
@@ -173,13 +173,13 @@ fn conversation(
     reader.finish(at, title)
 }
 
-/// What the events say of a sample.
+/// The facts that the events record about a sample.
 #[derive(Default)]
 struct InspectTimeline<'a> {
     began: Option<Millis>,
     /// By the id of the answer.
     answers: HashMap<String, InspectModelAnswer>,
-    /// When calls had ended, by their ids.
+    /// The time at which each call ended, by the call's id.
     calls: HashMap<String, Millis>,
     tools: Option<&'a RawValue>,
 }
@@ -191,7 +191,7 @@ struct InspectModelAnswer {
 }
 
 impl<'a> InspectTimeline<'a> {
-    /// Events of unknown form say nothing.
+    /// Reads the events of a sample. Events of unknown form are skipped.
     fn of(events: &[&'a RawValue]) -> Self {
         let mut course = Self::default();
         for event in events.iter().filter_map(|raw| serde_json::from_str::<InspectEvent<'a>>(raw.get()).ok())
@@ -222,7 +222,7 @@ impl<'a> InspectTimeline<'a> {
     }
 }
 
-/// Some programs count cached input beside the rest, some in it; the total tells which.
+/// Decodes usage. Some programs count cached input in addition to the rest, some within it; the total shows which.
 fn usage(raw: &RawValue) -> Option<Usage> {
     let spent: InspectUsage = serde_json::from_str(raw.get()).ok()?;
     let read = spent.input_tokens_cache_read.unwrap_or_default();

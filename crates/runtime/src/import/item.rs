@@ -1,4 +1,4 @@
-//! What all formats have in common: a conversation as a list, before calls and results are matched.
+//! The form that all formats share: a conversation as a list, before calls and results are matched.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::PartialAnswerReason;
@@ -16,18 +16,18 @@ pub(super) struct ImportItem {
     pub(super) kind: ImportItemKind,
 }
 
-/// What it is.
+/// The kind of an entry.
 #[derive(Debug)]
 pub(super) enum ImportItemKind {
-    /// A person typed it.
+    /// A message that a person typed.
     Typed(Vec<Part>),
-    /// It stands in a user's place and nobody typed it.
+    /// A message in a user's place that nobody typed.
     Note(Vec<Part>),
-    /// The model wrote it. The call ids of its calls are set when the log is made.
+    /// An answer of the model. The ids of its calls are set when the log is made.
     Assistant(Box<ImportedAnswer>),
-    /// A tool answered.
+    /// A tool's answer.
     Result(ImportedToolResult),
-    /// Earlier entries were shown as a summary from here on.
+    /// A compaction: earlier entries were shown as a summary from here on.
     Compaction(ImportedCompaction),
 }
 
@@ -45,7 +45,7 @@ pub(super) struct ImportedAnswer {
 /// A tool's answer.
 #[derive(Debug)]
 pub(super) struct ImportedToolResult {
-    /// What the file calls the call.
+    /// The call's id in the file.
     pub(super) call: Option<String>,
     pub(super) tool: Option<String>,
     pub(super) status: ToolStatus,
@@ -56,7 +56,7 @@ pub(super) struct ImportedToolResult {
 #[derive(Debug)]
 pub(super) struct ImportedCompaction {
     pub(super) summary: String,
-    /// Index of the first item that stayed; `None` if the file does not say.
+    /// The index of the first item that stayed; `None` if the file does not say.
     pub(super) first_kept: Option<usize>,
     pub(super) tokens_before: u64,
 }

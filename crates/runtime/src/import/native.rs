@@ -85,7 +85,7 @@ fn blob(line: &[u8], place: ImportPosition) -> Result<(BlobRef, Bytes), ImportEr
     Ok((blob, content.into()))
 }
 
-/// An import never continues by itself: what was open when the session was exported is closed.
+/// Closes the run that was open when the session was exported: an import never continues by itself.
 fn close(events: &mut Vec<Event>, sink: &mut ImportSink) -> Result<(), ImportError> {
     let wrong = |error: HistoryFoldError| ImportError::Entry {
         place: ImportPosition::Line(1),

@@ -20,7 +20,7 @@ use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, time, un
 struct LoggedChatRequest<'a> {
     #[serde(borrow)]
     messages: Vec<&'a RawValue>,
-    /// The same messages with calls and results, where `messages` has them as text.
+    /// The messages with calls and results, if `messages` has them as text.
     #[serde(borrow)]
     raw_messages: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -126,7 +126,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
     list.finish(ImportFormat::OpenaiMessages, at, None)
 }
 
-/// The messages, with real calls and results where the log has both forms.
+/// Returns the messages, with real calls and results where the log has both forms.
 fn structured<'a>(request: &LoggedChatRequest<'a>, sink: &mut ImportSink) -> Vec<&'a RawValue> {
     let raw = request.raw_messages.and_then(|raw| serde_json::from_str::<Vec<&'a RawValue>>(raw.get()).ok());
     let Some(raw) = raw.filter(|raw| !raw.is_empty()) else { return request.messages.clone() };
@@ -138,14 +138,14 @@ fn structured<'a>(request: &LoggedChatRequest<'a>, sink: &mut ImportSink) -> Vec
     raw
 }
 
-/// The tool schemas, where there are any.
+/// Returns the tool schemas, where there are any.
 fn tools(request: &LoggedChatRequest<'_>) -> Option<String> {
     let settings =
         request.kwargs.and_then(|raw| serde_json::from_str::<LoggedChatSettings<'_>>(raw.get()).ok());
     [request.tools, settings.and_then(|settings| settings.tools)].into_iter().flatten().find_map(list_text)
 }
 
-/// The text of a JSON list that is not empty.
+/// Returns the text of a JSON list that is not empty.
 pub(super) fn list_text(raw: &RawValue) -> Option<String> {
     let list = serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok()?;
     (!list.is_empty()).then(|| raw.get().to_owned())
@@ -176,6 +176,7 @@ impl ChatMessagesImporter {
             "system" | "developer" => return self.system(place, &recorded),
             "user" => return self.user(place, recorded.content),
             "assistant" => ImportItemKind::Assistant(Box::new(self.said(place, recorded))),
+            // The role `function` answers the older `function_call`, and names the tool in place of a call.
             "tool" | "function" => ImportItemKind::Result(ImportedToolResult {
                 content: self.content(place, &recorded, BlockAuthor::Other),
                 call: recorded.tool_call_id,
@@ -216,6 +217,7 @@ impl ChatMessagesImporter {
         if let Some(ImportItem { kind: ImportItemKind::Assistant(said), at: answered, .. }) =
             self.items.last_mut()
         {
+            // Only a logged response has a time: the format gives none to messages.
             *answered = at;
             said.usage = response.usage.and_then(usage);
             if choice.finish_reason.as_deref() == Some("length") {
@@ -242,7 +244,7 @@ impl ChatMessagesImporter {
         ))
     }
 
-    /// The system prompt comes first; what comes later under that name stands where it was said.
+    /// Keeps a system message. The first ones are the system prompt; a later one becomes a note at its place.
     fn system(&mut self, place: ImportPosition, recorded: &LoggedChatMessage<'_>) -> Result<(), ImportError> {
         let parts = self.content(place, recorded, BlockAuthor::Other);
         if self.items.is_empty() {
@@ -270,6 +272,7 @@ impl ChatMessagesImporter {
         let called = recorded.tool_calls.unwrap_or_default().into_iter();
         let called = called.filter_map(|call| Some((call.id, call.function.or(call.custom)?)));
         let legacy = recorded.function_call.map(|function| (None, function));
+        // `function_call` is the older form of one call, without an id.
         said.extend(called.chain(legacy).map(|(id, function)| Part::ToolCall(tool_call(id, &function))));
         let calls = said.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let api = "imported:openai-chat".to_owned();

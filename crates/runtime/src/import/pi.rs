@@ -125,7 +125,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
     ))
 }
 
-/// The entries from the root to the newest leaf, by index; in a file without a tree, all.
+/// Returns the entries from the root to the newest leaf, by index; in a file without a tree, all.
 fn newest_path(all: &[(usize, PiLine<'_>)], sink: &mut ImportSink) -> Vec<usize> {
     if !all.iter().any(|(_, line)| line.parent_id.is_some()) {
         return (0..all.len()).collect();
@@ -292,7 +292,7 @@ pub(super) fn code(message: &str) -> ErrorCode {
     }
 }
 
-/// A command that the user ran beside the conversation; the model was shown it with the next message.
+/// Returns a command that the user ran beside the conversation; the model was shown it with the next message.
 fn executed(recorded: &PiMessage<'_>) -> String {
     let command = recorded.command.as_deref().unwrap_or_default();
     let output = recorded.output.as_deref().unwrap_or_default().trim_end();

@@ -1,4 +1,4 @@
-//! Where conversion leaves what is not an event: warnings and blobs.
+//! The sink for the by-products of a conversion: warnings and blobs.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ impl ImportSink {
         self.warnings.push(ImportWarning { place: place.into(), message: message.into() });
     }
 
-    /// Media from base64 text; a text part that says so if it is none.
+    /// Returns the media of a base64 text, or a text part that reports invalid base64.
     pub(super) fn media(
         &mut self,
         place: ImportPosition,
@@ -60,7 +60,7 @@ impl ImportSink {
     }
 }
 
-/// The name of a content.
+/// Returns the name of a content.
 pub(super) fn blob_ref(content: &[u8]) -> BlobRef {
     BlobRef { hash: blake3::hash(content).to_hex().to_string(), bytes: content.len() as u64 }
 }

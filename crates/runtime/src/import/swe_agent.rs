@@ -1,7 +1,7 @@
-//! SWE-agent trajectories: the messages under `history`, and what was done and observed under `trajectory`.
+//! SWE-agent trajectories: the messages under `history`, and actions with their observations under `trajectory`.
 //!
-//! Where the model called functions, `history` has calls and results. Where it wrote its actions as text,
-//! the file names each action and what was observed after it; those become calls and results.
+//! A model that called functions has calls and results in `history`. For actions written as text, the file names each
+//! action and its observation; those become calls and results.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -33,7 +33,7 @@ struct SweAgentEntry<'a> {
     role: String,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
-    /// What the model wrote before its action.
+    /// The text that the model wrote before its action.
     thought: Option<String>,
     action: Option<String>,
     agent: Option<String>,
@@ -50,11 +50,11 @@ struct SweAgentStep {
     observation: Option<String>,
 }
 
-/// What was observed after an action.
+/// The source of the observation after an action.
 enum ObservationSource {
-    /// The next entry says it.
+    /// The next entry.
     Next,
-    /// Only `trajectory` says it.
+    /// The text that only `trajectory` has.
     Text(String),
 }
 
@@ -86,7 +86,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
     reader.finish(at)
 }
 
-/// Drops what other agents than the first said, and counts it.
+/// Drops the entries of all agents but the first, and returns their number.
 fn keep_one_agent(entries: &mut Vec<(ImportPosition, &RawValue, SweAgentEntry<'_>)>) -> usize {
     let before = entries.len();
     let first = entries.iter().find_map(|(_, _, entry)| entry.agent.clone());
@@ -94,7 +94,7 @@ fn keep_one_agent(entries: &mut Vec<(ImportPosition, &RawValue, SweAgentEntry<'_
     before - entries.len()
 }
 
-/// What was observed after each action, in the order of the steps.
+/// Returns the observations after each action, in the order of the steps.
 fn observations(steps: &[&RawValue]) -> HashMap<String, VecDeque<String>> {
     let mut by_action: HashMap<String, VecDeque<String>> = HashMap::new();
     for raw in steps {
@@ -151,7 +151,7 @@ impl SweAgentImporter {
         Ok(())
     }
 
-    /// What the file says was observed after an action; `None` if it does not say.
+    /// Returns the observation after an action that the file records; `None` if the file has none.
     fn observed(&mut self, action: &str, next: Option<&SweAgentEntry<'_>>) -> Option<ObservationSource> {
         let step = self.observations.get_mut(action).and_then(VecDeque::pop_front);
         let Some(next) = next.filter(|next| next.role == "user" && next.is_demo != Some(true)) else {
@@ -217,14 +217,14 @@ impl SweAgentImporter {
     }
 }
 
-/// The action that an entry wrote as text.
+/// Returns the action that an entry wrote as text.
 fn acted<'a>(entry: &'a SweAgentEntry<'_>) -> Option<&'a str> {
     let called = entry.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
     let textual = entry.role == "assistant" && !called && entry.is_demo != Some(true);
     entry.action.as_deref().filter(|action| textual && !action.trim().is_empty())
 }
 
-/// The text of a `content` field.
+/// Returns the text of a `content` field.
 fn text(content: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Block {

@@ -29,14 +29,14 @@ struct TapeContext<'a> {
     tools: Option<&'a RawValue>,
 }
 
-/// What marks a step.
+/// The field that marks a step.
 #[derive(Deserialize)]
 struct TapeStepMarker {
     #[serde(rename = "kind")]
     _kind: String,
 }
 
-/// What a step does in a conversation.
+/// The role of a step in a conversation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TapeStepKind {
     /// A message as Chat Completions has it, in this role.
@@ -45,7 +45,7 @@ enum TapeStepKind {
     Thought,
     Action,
     Observation,
-    /// It moves the agent's program and says nothing.
+    /// A step that moves the agent's program and says nothing.
     Control,
 }
 
@@ -53,7 +53,7 @@ struct TapeStep {
     place: ImportPosition,
     name: String,
     kind: TapeStepKind,
-    /// The completion it is from; empty for what no model wrote.
+    /// The completion that wrote the step; empty if no model wrote it.
     prompt: String,
     /// All fields but `kind` and `metadata`.
     fields: Map<String, Value>,
@@ -103,7 +103,7 @@ fn step(place: ImportPosition, raw: &RawValue) -> Result<TapeStep, ImportError> 
     Ok(TapeStep { place, kind: kind(&name, by_agent), name, prompt, fields })
 }
 
-/// Programs define kinds of their own; the ending says what they are, else who wrote them.
+/// Returns the kind of a step by its name. Programs define kinds of their own: their ending decides, else their author.
 fn kind(name: &str, by_agent: bool) -> TapeStepKind {
     match name {
         "system" => TapeStepKind::Message("system"),
@@ -120,14 +120,15 @@ fn kind(name: &str, by_agent: bool) -> TapeStepKind {
     }
 }
 
-/// The actions that an observation answers, and the observations that answer one: the oldest action first,
-/// of the newest completion only.
+/// Returns the actions that an observation answers, and the observations that answer one: the oldest action first, of
+/// the newest completion only.
 fn observed(steps: &[TapeStep]) -> HashSet<usize> {
     let mut found = HashSet::new();
     let mut open: VecDeque<(usize, &str)> = VecDeque::new();
     for (index, step) in steps.iter().enumerate() {
         match step.kind {
             TapeStepKind::Action => {
+                // Actions of an earlier completion stay without an observation: their step has passed.
                 open.retain(|(_, prompt)| !prompt.is_empty() && *prompt == step.prompt);
                 open.push_back((index, &step.prompt));
             }
@@ -230,7 +231,7 @@ fn answered(step: TapeStep) -> ImportedToolResult {
     }
 }
 
-/// A task in words; one that has more to it, as JSON.
+/// Returns a task in words; one that has more to it, as JSON.
 fn task(step: TapeStep) -> Vec<Part> {
     let mut values = step.fields.values();
     match (values.next(), values.next()) {
@@ -240,7 +241,7 @@ fn task(step: TapeStep) -> Vec<Part> {
     }
 }
 
-/// A step as the model reads and writes it.
+/// Returns a step as the model reads and writes it.
 fn json(step: TapeStep) -> String {
     let kind = ("kind".to_owned(), Value::String(step.name));
     Value::Object(std::iter::once(kind).chain(step.fields).collect()).to_string()

@@ -32,7 +32,7 @@ pub(super) fn rfc3339(text: &str) -> Option<Millis> {
 /// The last second of the year 9999.
 const LAST_SECOND: f64 = 253_402_300_799.0;
 
-/// A time in a JSON value: seconds since 1970, or a text as [`rfc3339`] reads it.
+/// Returns a time in a JSON value: seconds since 1970, or a text as [`rfc3339`] reads it.
 pub(super) fn recorded(raw: &RawValue) -> Option<Millis> {
     if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
         return rfc3339(&text);

@@ -17,7 +17,7 @@ impl<'a> ConfigReader<'a> {
         Self { is_inner: true, ..Self::new(root) }
     }
 
-    /// The agents beside the one of that name, which is the file's own.
+    /// Returns the agents beside the one of that name, which is the file's own.
     pub(in super::super) fn agents(&mut self, path: &str, own: &str) -> BTreeMap<String, AgentSource> {
         let Some(node) = self.group(path) else { return BTreeMap::new() };
         if let Some(first) = node.entries().first().filter(|_| self.is_inner) {
@@ -63,7 +63,7 @@ fn is_name(name: &str) -> bool {
     (1..=NAME_CHARS).contains(&name.chars().count()) && name.chars().all(allowed) && name != "__same__"
 }
 
-/// A problem of an agent as one of the whole file.
+/// Returns a problem of an agent as one of the whole file.
 fn inside(path: &str, problem: ConfigProblem) -> ConfigProblem {
     let within = |inner: &str| if inner.is_empty() { path.to_owned() } else { format!("{path}.{inner}") };
     let kind = match problem.kind {

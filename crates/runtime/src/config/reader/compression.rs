@@ -1,4 +1,4 @@
-//! `context.compression` and what goes with it: what one strategy has and another has not.
+//! The section `context.compression`: the options that one strategy has and another has not.
 
 use super::super::keys::{self, SAME_MODEL};
 use super::super::model::{StrategyKind, TriggerConfig};
@@ -8,7 +8,7 @@ use super::{ConfigNode, ConfigProblemKind, ConfigReader, amount, choose, default
 const SHARE: &str = "above 0 and at most 1";
 
 impl ConfigReader<'_> {
-    /// Options that belong to other strategies are refused, unless they say what holds anyway.
+    /// Refuses options that belong to other strategies, unless their value is the default anyway.
     pub(in super::super) fn check_options(&mut self, strategy: StrategyKind) {
         let Some(options) = self.find("context.compression.options") else { return };
         for entry in options.entries() {
@@ -16,6 +16,7 @@ impl ConfigReader<'_> {
                 continue;
             };
             let path = format!("context.compression.options.{}", entry.key);
+            // The reference file lists the options of all strategies with their defaults, and must parse.
             if !owners.contains(&strategy) && !says_default(&path, &entry.node) {
                 let message = format!("is an option of {}, not of {}", listed(owners), strategy.as_str());
                 self.problem(entry.at, &path, ConfigProblemKind::Conflict(message));
@@ -23,7 +24,7 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// `strategy` is `None` if the file names one that there is not.
+    /// Reads a trigger. `strategy` is `None` if the file names an unknown one.
     pub(in super::super) fn trigger(
         &mut self,
         path: &str,
@@ -62,7 +63,7 @@ impl ConfigReader<'_> {
         }
     }
 
-    /// `None` is the session's own model. Only one strategy has an agent.
+    /// Returns the pruning agent's model; `None` is the session's own. Only one strategy has an agent.
     pub(in super::super) fn pruning_agent(
         &mut self,
         path: &str,

@@ -32,6 +32,7 @@ impl ConfigReader<'_> {
             self.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
         }
         if !is_map(node) {
+            // A wrong value may be a pasted key: the message names only its kind.
             self.unquoted(node, &path, "{ command, args, env } or { url, headers }");
             return None;
         }
@@ -143,19 +144,21 @@ pub(super) fn filled(node: &ConfigNode) -> Option<String> {
     plain(node).filter(|text| !text.trim().is_empty())
 }
 
-/// A text that is an address.
+/// Returns a text that is an address.
 pub(super) fn address(node: &ConfigNode) -> Option<String> {
     let is_web =
         |url: &String| reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     filled(node).filter(is_web)
 }
 
-/// A text that can be handed to a program.
+/// Returns a text that can be handed to a program.
 fn plain(node: &ConfigNode) -> Option<String> {
+    // A NUL cannot be passed to a program: its start would fail later, without the place in the file.
     text(node).filter(|text| !text.contains('\0'))
 }
 
 pub(super) fn pairs(node: &ConfigNode) -> Option<BTreeMap<String, String>> {
+    // A `=` in a variable's name would move the border between name and value.
     let names = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     let pair =
         |entry: &ConfigEntry| Some((entry.key.clone(), plain(&entry.node).filter(|_| names(&entry.key))?));

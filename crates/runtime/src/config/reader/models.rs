@@ -1,4 +1,4 @@
-//! `models`: what is declared of models, by name.
+//! The section `models`: the declared limits of models, by name.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ impl ConfigReader<'_> {
         Some(ModelPrices { input: input?, cached_input, cache_write, output: output? })
     }
 
-    /// What of [`MEDIA`] is listed: nothing else is taken.
+    /// Returns the listed members of [`MEDIA`]: nothing else is taken.
     pub(super) fn media(&mut self, node: &ConfigNode, path: &str) -> Option<[&'static str; 2]> {
         let (node, path) = (node.get("media")?, format!("{path}.media"));
         let ConfigValue::List(items) = &node.value else {

@@ -96,7 +96,7 @@ fn is_host(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_plain) && name.chars().any(|c| c.is_ascii_alphanumeric())
 }
 
-/// A scheme and a host, nothing behind: no `*`, no `null`, no path.
+/// Returns a scheme and a host, nothing behind: no `*`, no `null`, no path.
 fn is_origin(origin: &str) -> bool {
     let host = ["http://", "https://"].iter().find_map(|scheme| origin.strip_prefix(scheme));
     host.is_some_and(is_host)

@@ -8,13 +8,13 @@ use super::{ConfigReader, ConfigValue, choose, text, whole};
 use crate::mcp::is_server_name;
 use crate::tools::BUILTIN;
 
-/// What Claude Code and others write before the name of a server's tool.
+/// The prefix that Claude Code and others write before the name of a server's tool.
 const MCP_PREFIX: &str = "mcp__";
 
 const LIMIT_KEY: &str = "maxOutputChars";
 
 impl ConfigReader<'_> {
-    /// A list of built-in tools; `None` if the file has none.
+    /// Returns a list of built-in tools; `None` if the file has none.
     pub(in super::super) fn builtin_tools(&mut self, path: &str) -> Option<Vec<String>> {
         let node = self.find(path)?;
         let items = match &node.value {
@@ -38,7 +38,7 @@ impl ConfigReader<'_> {
         None
     }
 
-    /// The longest output in characters, by the tool's name, of the tools that have a limit of their own.
+    /// Returns the longest output in characters, by the tool's name, of the tools that have a limit of their own.
     pub(in super::super) fn output_limits(&mut self) -> BTreeMap<String, u64> {
         let mut limits = BTreeMap::new();
         for tool in BUILTIN {

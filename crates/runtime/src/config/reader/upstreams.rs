@@ -87,7 +87,7 @@ impl ConfigReader<'_> {
         })
     }
 
-    /// The variable's name; what is there instead may be the key itself.
+    /// Returns the variable's name. An invalid name is not quoted: the value may be the key itself.
     fn key_of(&mut self, node: &ConfigNode, path: &str) -> Option<String> {
         let said = node.get("api_key_env")?;
         if matches!(said.value, ConfigValue::Null) {

@@ -8,16 +8,16 @@ use super::ToolTask;
 use crate::hooks::{HookEvent, PostToolUseRequest, PreToolUseDecision, PreToolUseRequest, marked};
 use crate::tools::{ToolOutput, ToolOutputPart};
 
-/// The most of a result that a hook is told, in bytes.
+/// The most bytes of a result that a hook gets.
 const MAX_RESULT_BYTES: usize = 1 << 20;
 
 /// The most that a hook may add to a result, in characters.
 const MAX_ADDED_CHARS: u64 = 10_000;
 
-/// The longest reason that the model is told, in characters.
+/// The longest reason that the model is shown, in characters.
 const MAX_REASON_CHARS: usize = 4_000;
 
-/// What a hook adds to a result, and what room that leaves for the result itself.
+/// The text that a hook adds to a result, and the room that remains for the result itself.
 pub(super) struct HookAddition {
     pub(super) text: Option<String>,
     pub(super) limit: TextLimit,
@@ -52,7 +52,7 @@ impl ToolTask {
         Ok(())
     }
 
-    /// Tells the hook of the result, and takes what it adds.
+    /// Sends the result to the hook, and returns the hook's addition.
     pub(super) async fn after(&self, call: &ToolCall, output: &ToolOutput) -> HookAddition {
         let nothing = HookAddition { text: None, limit: self.limit };
         let hooks = &self.agent.hooks;
@@ -77,7 +77,7 @@ impl ToolTask {
         }
     }
 
-    /// Both together stay within the limit; what a hook adds has at most half of it.
+    /// Limits an addition to half of the result's limit, so that both together stay within the limit.
     fn added(&self, words: &str) -> HookAddition {
         let TextLimit { max_chars, max_tokens } = self.limit;
         let half = TextLimit { max_chars: (max_chars / 2).min(MAX_ADDED_CHARS), max_tokens: max_tokens / 2 };
@@ -105,7 +105,7 @@ fn denied(reason: &str) -> ToolOutput {
     ToolOutput::error(format!("Error: the call was denied by the preToolUse hook and did not run{why}"))
 }
 
-/// A result as a hook is told of it.
+/// Returns a result in the form that hooks get.
 fn shown(output: &ToolOutput) -> String {
     let pieces = output.content.iter().map(|piece| match piece {
         ToolOutputPart::Text(text) => text.clone(),
