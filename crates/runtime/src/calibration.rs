@@ -208,7 +208,7 @@ fn named(model: &ModelOrigin) -> String {
 }
 
 fn read(file: &Path) -> io::Result<CalibrationData> {
-    // What is no file may never end, or never begin: opening a pipe waits for its writer.
+    // A pipe or device may never end or never begin: opening a pipe waits for its writer.
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
@@ -224,7 +224,7 @@ fn read(file: &Path) -> io::Result<CalibrationData> {
     Ok(known)
 }
 
-/// A reader sees the old file or the new one.
+/// Writes the file under another name and renames it, so that a reader sees the old file or the new one.
 fn write(file: &Path, known: &CalibrationData) -> io::Result<()> {
     let fresh = file.with_extension("new");
     match fs::remove_file(&fresh) {

@@ -223,8 +223,7 @@ fn unscale(tokens: u64, margin: f64) -> u64 {
     (near.saturating_sub(2)..=near.saturating_add(2)).find(|total| reaches(*total)).unwrap_or(near)
 }
 
-/// Returns the conversation's parts, scaled to what is left for it (largest remainder), since only the whole was
-/// counted.
+/// Returns the conversation's parts, scaled to its total (largest remainder), since only the total was counted.
 fn message_share(run: &Run, total: u64) -> MessageTokens {
     let sums = run.history().breakdown();
     let get = |key: &str| sums.get(key).copied().unwrap_or(0);

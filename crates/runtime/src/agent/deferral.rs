@@ -66,7 +66,7 @@ impl Agent {
             return decided;
         }
         let other = match decided.deferred() {
-            // They were told of in a larger window, and do not fit this one.
+            // The tools were listed for a larger window, and do not fit the present one.
             Some(_) if decided.exceeds(MAX_TOLD_SHARE) => return decided,
             Some(_) => None,
             None => decided.foreign_tools(),

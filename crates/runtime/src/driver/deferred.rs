@@ -39,7 +39,7 @@ fn is_answer(append: &LogAppend) -> bool {
 
 impl SessionDriver {
     pub(super) async fn append(&mut self, id: AppendId, append: LogAppend) -> Result<(), StoreError> {
-        // Whether queued messages can be taken only the store knows, and the answer must not fail with them.
+        // Only the store knows whether queued messages can be taken, and the answer must not fail with them.
         if !append.takes.is_empty() {
             self.write_deferred().await?;
         }

@@ -65,7 +65,7 @@ impl CheckedPictureCache {
         if let Some(known) = self.checked().get(&key) {
             return (known.clone(), false);
         }
-        // Never closed: without a permit it is decoded all the same.
+        // The semaphore is never closed, so this error cannot occur; the picture is decoded all the same.
         let _permit = DECODING.acquire().await.ok();
         let checking = tokio::task::spawn_blocking(move || fit(&content, limits));
         let fitted = checking
@@ -332,7 +332,7 @@ fn plain(word: &str) -> String {
 
 fn forges(c: char) -> bool {
     let ends_something = matches!(c, '"' | '\'' | '`' | '\u{2018}'..='\u{201f}' | '«' | '»' | '[' | ']');
-    // Line and paragraph separators, and what turns the direction of reading.
+    // Line and paragraph separators, and characters that change the direction of reading.
     let is_format = matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || ends_something || is_format
 }

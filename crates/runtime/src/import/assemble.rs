@@ -254,7 +254,7 @@ impl ImportAssembler<'_> {
             ImportItemKind::Note(parts) => self.note(at, parts),
             ImportItemKind::Assistant(said) => self.step(index, place, at, *said),
             ImportItemKind::Compaction(compaction) => self.compaction(place, at, compaction),
-            // Results were taken out before.
+            // Results were matched and removed before.
             ImportItemKind::Result(_) => {}
         }
     }

@@ -264,7 +264,7 @@ impl<'a> InspectAttachments<'a> {
             let rest = json.get(start + OPENING.len()..).unwrap_or_default();
             let Some(end) = rest.find(|c: char| !c.is_ascii_alphanumeric()) else { continue };
             let (name, after) = rest.split_at(end);
-            // An escaped mark stands in a longer text.
+            // An escaped mark belongs to a longer text, and is no reference.
             if !after.starts_with('"') || json.get(..start).is_some_and(|before| before.ends_with('\\')) {
                 continue;
             }
