@@ -194,7 +194,7 @@ impl EventReplay {
         if event.format > FORMAT {
             return Err(HistoryFoldError::Newer { seq: event.seq, format: event.format });
         }
-        // A loop at rest folds what it is asked to record, and does nothing else.
+        // A loop at rest folds recorded events, and has no other effect.
         let effects = self.run.handle(RunLoopInput::Record(Vec::new()));
         if let Some(RunEffect::Append { id, .. }) = effects.into_iter().next() {
             self.run.handle(RunLoopInput::Appended { id, events: vec![event.clone()] });

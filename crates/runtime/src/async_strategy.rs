@@ -74,7 +74,7 @@ pub type ReplacementError = Box<dyn Error + Send + Sync>;
 pub struct ReplacementRequest {
     /// The session.
     pub session_id: SessionId,
-    /// The messages that go, as the model was shown them, in order.
+    /// The messages to be replaced, as the model was shown them, in order.
     pub messages: Vec<Message>,
     /// The length that the text may have, in tokens. A longer text is used if the request fits all the same.
     pub limit_tokens: u64,

@@ -190,7 +190,7 @@ impl CalibrationStore {
     }
 }
 
-/// Returns whether there is something new in a profile that is worth a write.
+/// Returns whether a profile has changed enough to be worth a write.
 fn moved(before: &TokenizerProfile, now: &TokenizerProfile) -> bool {
     let (old, new) = (before.ratios(), now.ratios());
     let is_moved = |(old, new): (&f64, &f64)| (old - new).abs() >= WORTH_WRITING;
@@ -198,7 +198,7 @@ fn moved(before: &TokenizerProfile, now: &TokenizerProfile) -> bool {
         || before.overhead_tokens().abs_diff(now.overhead_tokens()) >= WORTH_WRITING_TOKENS
 }
 
-/// Ratios say nothing beside another counter: not the model alone is the key.
+/// Returns the key of a profile. Ratios are valid for one counter only, so the counter is part of the key.
 fn key(model: &ModelOrigin, counter: &str) -> String {
     format!("{} by {counter}", named(model))
 }

@@ -360,7 +360,8 @@ impl AgentBuilder {
         Ok((Workspace::new(sandbox.private_folder(), &[])?, sandbox))
     }
 
-    /// Anthropic and Google count requests for nothing: they are asked where there is no report to build on.
+    /// Returns when the server counts. Anthropic and Google count requests free of charge: they are asked if no usage
+    /// report is at hand.
     fn counting(&self, counter: &MessageTokenCounter) -> ServerCountPolicy {
         match &self.model {
             Some(ModelSource::Server { kind: Kind::Anthropic | Kind::Gemini, .. })

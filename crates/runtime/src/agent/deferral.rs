@@ -98,7 +98,7 @@ impl Agent {
 
     /// Returns whether requests with these tools deferred have the list with that hash, with or without `recall`.
     fn sends(&self, sent: &str, deferred: Option<Arc<DeferredTools>>) -> bool {
-        // Behind the hash stand the tools that a server has refused.
+        // The text after the hash names the tools that a server has refused.
         let sent = sent.split(' ').next().unwrap_or_default();
         let mut specs = self.specs_with(deferred.as_deref());
         if tools_hash(&specs) == sent {

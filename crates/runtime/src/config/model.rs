@@ -130,11 +130,11 @@ choices!(
         ReactiveOverflow = "reactive-overflow",
         /// A summary of all but the newest share, at half the window.
         ProactiveThreshold = "proactive-threshold",
-        /// The first turn and the newest messages stay, the middle goes.
+        /// The first turn and the newest messages stay; the middle is removed.
         MiddleRemoval = "middle-removal",
         /// The newest messages stay.
         Truncation = "truncation",
-        /// The newest messages stay, of the others the least important go first.
+        /// The newest messages stay; the least important of the others are removed first.
         Importance = "importance",
         /// The newest messages stay, the others become a summary for every so many.
         Summarization = "summarization",

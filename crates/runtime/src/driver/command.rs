@@ -187,7 +187,7 @@ impl SessionDriver {
             SessionCommand::Close { reply } => {
                 self.shared.stop_flag.answer();
                 self.closing = Some(reply);
-                // A run that only waits for its model's server goes on with the next process, if the rules say so.
+                // A run that only waits for its model's server continues in the next process, if the rules allow it.
                 let goes_on = self.run.settings().recovery == RunRecovery::Continue;
                 self.leaves_open = goes_on && self.run.waiting().is_some();
                 if !self.run.is_idle() && !self.leaves_open {

@@ -12,7 +12,7 @@ use longhaul_store::{LogAppend, StoreError};
 use super::{SessionDriver, is_choice};
 use crate::api_events::ApiEvent;
 
-/// An event that the loop knows, with what watchers will hear of it.
+/// An event that the loop knows, with its announcements to watchers.
 pub(super) struct FoldedEvent {
     pub(super) event: Event,
     pub(super) announcements: Vec<ApiEvent>,
@@ -53,7 +53,7 @@ impl SessionDriver {
         }
     }
 
-    /// Writes what waits, if anything does, and announces it.
+    /// Writes the deferred append, if there is one, and announces its events.
     pub(super) async fn write_deferred(&mut self) -> Result<(), StoreError> {
         if let Some(DeferredAppend { append, folded }) = self.deferred.take() {
             self.shared.store.append(&self.lease, append).await?;

@@ -1,4 +1,4 @@
-//! Pictures and files of a request: their bytes beside it, or words in their place.
+//! The pictures and files of a request: their bytes, or words in their place.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -308,7 +308,7 @@ fn shown(file: &MediaPart, content: &str) -> String {
     format!("\n{heading}\n{fence}\n{content}{end}{fence}\n")
 }
 
-/// Of backticks, wherever they stand.
+/// Returns the length of the longest run of backticks, at any place.
 fn longest_run(content: &str) -> usize {
     content.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

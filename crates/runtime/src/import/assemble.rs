@@ -343,7 +343,7 @@ impl ImportAssembler<'_> {
         }
     }
 
-    /// A result whose call is not in the file stays readable as a note. Matched results stand with their calls.
+    /// Keeps a result whose call is not in the file readable as a note. Matched results follow their calls.
     fn orphan(&mut self, index: usize) {
         if self.matched.orphans.binary_search(&index).is_err() {
             return;

@@ -149,7 +149,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Vec<ImportedSession>, Imp
     if sessions.is_empty() { Err(ImportError::Empty) } else { Ok(sessions) }
 }
 
-/// `empty` samples stood before this one.
+/// Reads the conversation of a sample; `empty` samples precede it.
 fn conversation(
     number: usize,
     sample: &InspectSample<'_>,
@@ -242,7 +242,7 @@ fn usage(raw: &RawValue) -> Option<Usage> {
     })
 }
 
-/// Texts that stand elsewhere in the sample.
+/// The texts that the sample keeps under `attachments`.
 struct InspectAttachments<'a> {
     texts: Option<&'a HashMap<String, &'a RawValue>>,
     /// Bytes that may still be put in.

@@ -269,7 +269,8 @@ fn origin(recorded: &PiMessage<'_>) -> Option<ModelOrigin> {
     })
 }
 
-/// pi counts cached input beside `input`. A call that was cut off before its first event reports zeros.
+/// Decodes usage. pi counts cached input in addition to `input`. A call that ended before its first event reports
+/// zeros.
 fn usage(raw: &RawValue) -> Option<Usage> {
     let spent: PiUsage = serde_json::from_str(raw.get()).ok()?;
     let input = spent.input.saturating_add(spent.cache_read).saturating_add(spent.cache_write);
