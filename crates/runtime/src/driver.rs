@@ -556,8 +556,8 @@ impl SessionDriver {
 /// Sessions with more messages than this may take noticeable time to plan.
 const LONG_SESSION_MESSAGES: usize = 1_000;
 
-/// Computes a value from a run. The other tasks of this thread move to another one first if the session is long, because a
-/// plan over many megabytes must not hold up other sessions or the server.
+/// Computes a value from a run. The other tasks of this thread move to another one first if the session is long,
+/// because a plan over many megabytes must not hold up other sessions or the server.
 fn compute_in_place<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
     let is_long = run.borrow().history().entries().len() > LONG_SESSION_MESSAGES;
     let has_threads =

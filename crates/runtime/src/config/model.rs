@@ -393,8 +393,9 @@ pub struct BlobsConfig {
 pub struct ApprovalsConfig {
     /// The first rule that fits decides.
     pub rules: Vec<ApprovalRule>,
-    /// Rules of the user's own file, where this one was found in a folder ([`AgentConfig::under`](super::Config::under)).
-    /// Where rules of both files fit a call, the stricter decision holds.
+    /// Rules of the user's own file, where this one was found in a folder
+    /// ([`AgentConfig::under`](super::Config::under)). Where rules of both files fit a call, the stricter decision
+    /// holds.
     pub closures: Vec<ApprovalRule>,
     /// The wait after which a question counts as no; `None` waits for ever.
     pub timeout: Option<Duration>,

@@ -1,8 +1,9 @@
 //! An answer and what follows from it are written in one transaction.
 //!
-//! Each transaction is flushed to the disk and writes every page that it touches as a whole. What follows from an answer
-//! (the end of the run, the start of a tool) is known as soon as the queue has been read, so the answer waits for it. The
-//! loop goes on from the answer as if it were stored; nothing is announced and nothing is done before it is.
+//! Each transaction is flushed to the disk and writes every page that it touches as a whole. What follows from an
+//! answer (the end of the run, the start of a tool) is known as soon as the queue has been read, so the answer waits
+//! for it. The loop goes on from the answer as if it were stored; nothing is announced and nothing is done before it
+//! is.
 
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::Seq;

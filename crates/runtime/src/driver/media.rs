@@ -230,8 +230,8 @@ fn is_picture(part: &Part) -> bool {
     }
 }
 
-/// Returns why a file would be refused; `None` where only its reader can tell. A PDF begins with its mark, within its first
-/// 1,024 bytes (ISO 32000-1, annex H).
+/// Returns why a file would be refused; `None` where only its reader can tell. A PDF begins with its mark, within its
+/// first 1,024 bytes (ISO 32000-1, annex H).
 fn unreadable(file: &MediaPart, content: &[u8]) -> Option<&'static str> {
     let head = &content[..content.len().min(1_024)];
     let is_pdf = head.windows(4).any(|window| window == b"%PDF");
