@@ -187,8 +187,8 @@ pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> Co
     }
 }
 
-/// Returns whether the view was pruned, compacted or restored since the newest call: until the next one no report
-/// counts.
+/// Returns whether the view was pruned, compacted or restored since the newest call. Until the next call no usage
+/// report counts.
 fn is_edited_since_call(history: &History) -> bool {
     history.edited_tokens().is_some() && history.calls_since_edit() == 0
 }

@@ -1,9 +1,9 @@
-//! An answer and what follows from it are written in one transaction.
+//! The transaction that writes an answer together with the events that follow from it.
 //!
-//! Each transaction is flushed to the disk and writes every page that it touches as a whole. What follows from an
-//! answer (the end of the run, the start of a tool) is known as soon as the queue has been read, so the answer waits
-//! for it. The loop goes on from the answer as if it were stored; nothing is announced and nothing is done before it
-//! is.
+//! Each transaction is flushed to the disk and writes every touched page as a whole. The events after an answer (the
+//! end of the run, the start of a tool) are known as soon as the queue has been read, so the answer waits for them. The
+//! loop continues from the answer as if the answer were stored. Nothing is announced and nothing is done before the
+//! write.
 
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::Seq;
