@@ -354,7 +354,7 @@ impl Agent {
         let tool = self.tools.get(&spec.name);
         let vouched = tool.is_none_or(|tool| tool.is_vouched_for());
         let default = match tool.and_then(|tool| tool.approval()) {
-            // The agent says whether there is anybody to be asked.
+            // The agent's rules state whether a person can be asked.
             Some(ToolApproval::Ask) => rules.default_approval.clone(),
             Some(approval) => approval,
             None if spec.read_only && vouched => ToolApproval::Allow,

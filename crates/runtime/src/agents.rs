@@ -170,12 +170,12 @@ impl AgentRegistry {
         models.serve(model).await.map_err(unusable)
     }
 
-    /// Returns a choice as it is stored: the usual agent goes by no name.
+    /// Returns a choice in its stored form, in which the usual agent has no name.
     pub(crate) fn plainly(&self, choice: ModelChoice) -> ModelChoice {
         ModelChoice { agent: choice.agent.filter(|name| *name != self.name), ..choice }
     }
 
-    /// Ends what the agents' tools and their telemetry have started.
+    /// Closes the agents' tools and their telemetry.
     pub(crate) async fn close(&self) {
         for (_, agent) in self.usable() {
             agent.tools.close().await;

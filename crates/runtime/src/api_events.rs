@@ -42,7 +42,7 @@ pub struct ApiEvent {
 }
 
 impl ApiEvent {
-    /// Returns an announcement that passes by. A payload that is no object is dropped.
+    /// Creates an announcement without a stored event. A payload that is no object is dropped.
     pub fn passing(name: &'static str, session_id: &SessionId, payload: Value) -> Self {
         let payload = object(payload);
         Self { name, session_id: session_id.clone(), seq: None, nth: 0, ends_event: false, payload }
@@ -194,7 +194,7 @@ impl EventReplay {
         if event.format > FORMAT {
             return Err(HistoryFoldError::Newer { seq: event.seq, format: event.format });
         }
-        // A loop at rest folds what it is asked to record, and does nothing else.
+        // A loop at rest folds recorded events, and has no other effect.
         let effects = self.run.handle(RunLoopInput::Record(Vec::new()));
         if let Some(RunEffect::Append { id, .. }) = effects.into_iter().next() {
             self.run.handle(RunLoopInput::Appended { id, events: vec![event.clone()] });
@@ -217,7 +217,7 @@ impl EventReplay {
     }
 }
 
-/// A wait for the model's server, as the API tells it.
+/// Returns a wait for the model's server, in the API's form.
 pub fn waiting(wait: &ServerWait, next_attempt_at: Millis) -> Value {
     json!({
         "reason": wait.reason.as_str(), "attempt": wait.attempt, "nextAttemptAt": next_attempt_at,

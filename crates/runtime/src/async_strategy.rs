@@ -15,12 +15,12 @@ use longhaul_core::strategy::CompactionStrategy;
 /// The time that a strategy has to write a replacement, unless it says otherwise.
 pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 
-/// A strategy that writes the text which stands in the place of old messages. It may ask a model, a database or a service.
+/// A strategy that writes the text in the place of old messages. The strategy may ask a model, a database or a service.
 ///
 /// [`CompactionStrategy::choose`] says which messages go, without waiting, as for every strategy. Its choice has
-/// [`UnitReplacement::Summary`](longhaul_core::strategy::UnitReplacement::Summary). Then
-/// [`write_replacement`](Self::write_replacement) is given these messages, beside the session: the planner waits for it as
-/// it waits for a model's summary. A PreCompact hook is asked first, and may cancel or write the text itself.
+/// [`UnitReplacement::Summary`](longhaul_core::strategy::Instead::Summary). Then
+/// [`write_replacement`](Self::write_replacement) is given these messages, beside the session: the planner waits for it
+/// as it waits for a model's summary. A PreCompact hook is asked first, and may cancel or write the text itself.
 ///
 /// ```
 /// use longhaul::prelude::*;
@@ -52,7 +52,7 @@ pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 /// ```
 #[async_trait]
 pub trait AsyncStrategy: CompactionStrategy {
-    /// Writes the text that stands in the place of the messages. The model reads it as a summary.
+    /// Writes the text in the place of the messages. The model reads the text as a summary.
     ///
     /// # Errors
     /// Any error, and so a panic and a late text, is logged. The session's model writes the summary then. It also does
@@ -74,7 +74,7 @@ pub type ReplacementError = Box<dyn Error + Send + Sync>;
 pub struct ReplacementRequest {
     /// The session.
     pub session_id: SessionId,
-    /// The messages that go, as the model was shown them, in order.
+    /// The messages to be replaced, as the model was shown them, in order.
     pub messages: Vec<Message>,
     /// The length that the text may have, in tokens. A longer text is used if the request fits all the same.
     pub limit_tokens: u64,

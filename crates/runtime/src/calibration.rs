@@ -190,7 +190,7 @@ impl CalibrationStore {
     }
 }
 
-/// Returns whether there is something new in a profile that is worth a write.
+/// Returns whether a profile has changed enough to be worth a write.
 fn moved(before: &TokenizerProfile, now: &TokenizerProfile) -> bool {
     let (old, new) = (before.ratios(), now.ratios());
     let is_moved = |(old, new): (&f64, &f64)| (old - new).abs() >= WORTH_WRITING;
@@ -198,7 +198,7 @@ fn moved(before: &TokenizerProfile, now: &TokenizerProfile) -> bool {
         || before.overhead_tokens().abs_diff(now.overhead_tokens()) >= WORTH_WRITING_TOKENS
 }
 
-/// Ratios say nothing beside another counter: not the model alone is the key.
+/// Returns the key of a profile. Ratios are valid for one counter only, so the counter is part of the key.
 fn key(model: &ModelOrigin, counter: &str) -> String {
     format!("{} by {counter}", named(model))
 }
@@ -208,7 +208,7 @@ fn named(model: &ModelOrigin) -> String {
 }
 
 fn read(file: &Path) -> io::Result<CalibrationData> {
-    // What is no file may never end, or never begin: opening a pipe waits for its writer.
+    // A pipe or device may never end or never begin: opening a pipe waits for its writer.
     if !fs::metadata(file)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
@@ -224,7 +224,7 @@ fn read(file: &Path) -> io::Result<CalibrationData> {
     Ok(known)
 }
 
-/// A reader sees the old file or the new one.
+/// Writes the file under another name and renames it, so that a reader sees the old file or the new one.
 fn write(file: &Path, known: &CalibrationData) -> io::Result<()> {
     let fresh = file.with_extension("new");
     match fs::remove_file(&fresh) {

@@ -134,7 +134,7 @@ impl AgentConfig {
         written
     }
 
-    /// Every key with its default and meaning, as a file that parses to [`AgentConfig::default`].
+    /// Returns every key with its default and meaning, as a file that parses to [`AgentConfig::default`].
     pub fn reference() -> String {
         reference::render()
     }
@@ -155,6 +155,7 @@ fn note(node: &node::ConfigNode, path: &str, written: &mut BTreeSet<String>) {
 
 impl Default for AgentConfig {
     fn default() -> Self {
+        // Defaults are read like a file, so that the list of keys is their only source.
         section::config(&mut reader::ConfigReader::new(&node::ConfigNode::empty()))
     }
 }

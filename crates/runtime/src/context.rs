@@ -187,7 +187,8 @@ pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> Co
     }
 }
 
-/// Returns whether the view was pruned, compacted or restored since the newest call: until the next one no report counts.
+/// Returns whether the view was pruned, compacted or restored since the newest call. Until the next call no usage
+/// report counts.
 fn is_edited_since_call(history: &History) -> bool {
     history.edited_tokens().is_some() && history.calls_since_edit() == 0
 }
@@ -223,8 +224,7 @@ fn unscale(tokens: u64, margin: f64) -> u64 {
     (near.saturating_sub(2)..=near.saturating_add(2)).find(|total| reaches(*total)).unwrap_or(near)
 }
 
-/// Returns the conversation's parts, scaled to what is left for it (largest remainder), since only the whole was
-/// counted.
+/// Returns the conversation's parts, scaled to its total (largest remainder), since only the total was counted.
 fn message_share(run: &Run, total: u64) -> MessageTokens {
     let sums = run.history().breakdown();
     let get = |key: &str| sums.get(key).copied().unwrap_or(0);

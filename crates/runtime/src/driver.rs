@@ -202,10 +202,10 @@ impl SessionDriver {
     /// The session is free to be opened again only when everything that was started here has ended.
     pub(crate) async fn drive(mut self: Box<Self>, slot: &SessionEntry, idle: Duration) {
         let lost = self.shared.lost.clone();
-        // Whoever opens the session meanwhile waits at the gate.
+        // A caller that opens the session during the shutdown waits at the gate.
         let _gate = tokio::select! {
             biased;
-            // Whatever it waits for: a store that does not answer must not keep tools running.
+            // The loss of the lease ends every wait: a store that does not answer must not keep tools running.
             () = lost.cancelled() => {
                 self.give_up(&StoreError::Fenced(self.shared.session_id.clone()));
                 None
@@ -241,7 +241,7 @@ impl SessionDriver {
                     None => continue,
                 }
             };
-            // Boxed: what a session needs while it works it need not keep while it rests.
+            // The future is boxed so that an idle session does not keep the memory of an active one.
             if let Err(error) = Box::pin(self.handle(message)).await {
                 self.give_up(&error);
                 return None;
@@ -355,7 +355,7 @@ impl SessionDriver {
                 self.append(id, LogAppend { at: now_ms(), events, takes, settles }).await?;
             }
             RunEffect::ReadQueue => {
-                // One that is being closed takes nothing more: what waits is for whoever opens it next.
+                // A closing session takes no more messages: the next owner takes the queued ones.
                 let waiting = match self.closing {
                     Some(_) => Vec::new(),
                     None => self.shared.store.queue(&self.shared.session_id).await?,
@@ -475,7 +475,7 @@ impl SessionDriver {
         self.agent.calibrations.learn(&model, history.counter().name(), history.calibration());
         let learned = self.run.learned_window();
         let is_known = matches!(self.agent.limits.source, LimitSource::Declared | LimitSource::Server);
-        // Who has found out nothing takes nothing back that others have.
+        // A session that learned nothing must not delete what other sessions learned.
         if !is_known && learned != self.run.settings().model.remembered_window {
             self.agent.calibrations.learn_window(&model, learned);
         }
@@ -560,8 +560,8 @@ impl SessionDriver {
 /// Sessions with more messages than this may take noticeable time to plan.
 const LONG_SESSION_MESSAGES: usize = 1_000;
 
-/// Computes a value from a run. The other tasks of this thread move to another one first if the session is long, because a
-/// plan over many megabytes must not hold up other sessions or the server.
+/// Computes a value from a run. The other tasks of this thread move to another one first if the session is long,
+/// because a plan over many megabytes must not hold up other sessions or the server.
 fn compute_in_place<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
     let is_long = run.borrow().history().entries().len() > LONG_SESSION_MESSAGES;
     let has_threads =

@@ -308,7 +308,7 @@ async fn within<T>(
     }
 }
 
-/// The answer, or a line in the log in its place.
+/// Returns the answer; an error is logged in its place.
 fn heeded<A>(event: HookEvent, session_id: &SessionId, answered: Result<A, HookError>) -> Option<A> {
     let ignored = |error: &HookError| {
         tracing::warn!(hook = event.as_str(), session = session_id.as_str(), %error, "a hook is ignored");

@@ -1,8 +1,8 @@
 //! Conversations recorded elsewhere, turned into a log of our own.
 //!
-//! [`import`] recognises the format by its content and is a function of bytes: it opens no file. What comes
-//! out is always a valid log: every call has one result, results stand right after their step, ids are
-//! counted from the start of the session. What could not be kept as it was is named in a warning.
+//! [`import`] recognises the format by its content and is a function of bytes: it opens no file. The result is always a
+//! valid log: every call has one result, results stand right after their step, and ids are counted from the start of
+//! the session. A warning names content that could not be kept unchanged.
 
 mod assemble;
 mod blocks;

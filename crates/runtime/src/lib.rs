@@ -19,8 +19,8 @@
 //! }
 //! ```
 //!
-//! [`Agent::builder`] takes a model and has defaults for everything else. [`AgentBuilder::build`] gives a [`Runtime`]: the
-//! agent, its store and its open sessions. A [`Session`] is one conversation. [`Session::turn`] sends a message and
+//! [`Agent::builder`] takes a model and has defaults for everything else. [`AgentBuilder::build`] gives a [`Runtime`]:
+//! the agent, its store and its open sessions. A [`Session`] is one conversation. [`Session::turn`] sends a message and
 //! returns the [`Turn`], a stream of [`SessionEvent`]s; [`Turn::finish`] returns the final answer and the usage. When
 //! the runtime is dropped its sessions stop; their messages are in the store.
 //!
@@ -37,7 +37,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`ScriptedProvider`](providers::scripted::ScriptedProvider) is a model that follows a script: for tests, and for the examples below.
+//! [`ScriptedProvider`](providers::scripted::Scripted) is a model that follows a script: for tests, and for the
+//! examples below.
 //!
 //! # A tool
 //!
@@ -92,8 +93,8 @@
 //!
 //! # A strategy
 //!
-//! A [`CompactionStrategy`](core::strategy::CompactionStrategy) chooses which messages make room, and when. The planner keeps tool calls with
-//! their results and the newest message, and checks that the request becomes smaller:
+//! A [`CompactionStrategy`](core::strategy::Strategy) chooses which messages make room, and when. The planner keeps
+//! tool calls with their results and the newest message, and checks that the request becomes smaller:
 //!
 //! ```
 //! use longhaul::prelude::*;
@@ -128,7 +129,8 @@
 //!
 //! # Only the planner
 //!
-//! A program that keeps its conversations itself needs neither a session nor a store: [`core::fit()`] is a pure function.
+//! A program that keeps its conversations itself needs neither a session nor a store: [`core::fit()`] is a pure
+//! function.
 //!
 //! ```
 //! use longhaul::core::{Window, fit};

@@ -121,8 +121,8 @@ impl AgentBuilder {
         }
     }
 
-    /// Sets the model: one behind a server that speaks Chat Completions, for example `http://localhost:1234/v1`. LM Studio,
-    /// llama.cpp, vLLM and others are recognized by what they answer. A server that wants a key gets the one of
+    /// Sets the model: one behind a server that speaks Chat Completions, for example `http://localhost:1234/v1`. LM
+    /// Studio, llama.cpp, vLLM and others are recognized by what they answer. A server that wants a key gets the one of
     /// [`api_key`](Self::api_key).
     pub fn openai_compatible(self, url: impl Into<String>, model: impl Into<String>) -> Self {
         self.server(Kind::OpenAiCompatible, url, model)
@@ -159,7 +159,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the key that the model's server is sent. A [`provider`](Self::provider) of the program's own is not given it.
+    /// Sets the key that the model's server is sent. A [`provider`](Self::provider) of the program's own is not given
+    /// it.
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(Secret::new(key));
         self
@@ -209,8 +210,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets a closure that decides about each compaction before it begins. It has [`DEADLINE`] to decide; one that panics
-    /// or is late is logged and ignored.
+    /// Sets a closure that decides about each compaction before it begins. It has [`DEADLINE`] to decide; one that
+    /// panics or is late is logged and ignored.
     pub fn on_pre_compact<F, A>(mut self, decide: F) -> Self
     where
         F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
@@ -221,8 +222,8 @@ impl AgentBuilder {
     }
 
     /// Sets who decides about tool calls that need approval: an async closure from
-    /// [`ApprovalRequest`](crate::hooks::ApprovalRequest) to [`ApprovalDecision`](crate::hooks::ApprovalDecision), or any
-    /// [`ApprovalHandler`]. Built-in tools that change something need approval, and tools that say so.
+    /// [`ApprovalRequest`](crate::hooks::ApprovalRequest) to [`ApprovalDecision`](crate::hooks::ApprovalDecision), or
+    /// any [`ApprovalHandler`]. Built-in tools that change something need approval, and tools that say so.
     pub fn on_approval(mut self, handler: impl ApprovalHandler + 'static) -> Self {
         self.hooks = self.hooks.with_approval_handler(Arc::new(handler));
         self
@@ -234,15 +235,15 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets where sessions are kept, and where their pictures, files and long outputs are. Both should outlive the process,
-    /// or neither.
+    /// Sets where sessions are kept, and where their pictures, files and long outputs are. Both should outlive the
+    /// process, or neither.
     pub fn store(mut self, store: SharedStore, blobs: BlobStore) -> Self {
         self.store = Some((store, blobs));
         self
     }
 
-    /// Sets the folder that the agent works in, and gives it the built-in tools: `read`, `bash`, `edit`, `write`, `grep`,
-    /// `glob` and `ls`. Commands are confined to the folder as far as the system can do that. Tools that change
+    /// Sets the folder that the agent works in, and gives it the built-in tools: `read`, `bash`, `edit`, `write`,
+    /// `grep`, `glob` and `ls`. Commands are confined to the folder as far as the system can do that. Tools that change
     /// something need [`on_approval`](Self::on_approval).
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
@@ -274,8 +275,8 @@ impl AgentBuilder {
         Ok(Runtime::new(self.build_agent().await?, store, blobs))
     }
 
-    /// Builds the agent alone, for a [`Runtime`] of several ([`AgentRegistry`](crate::agents::AgentRegistry)). A store that was set is
-    /// not used.
+    /// Builds the agent alone, for a [`Runtime`] of several ([`AgentRegistry`](crate::agents::Agents)). A store that
+    /// was set is not used.
     ///
     /// # Errors
     /// [`BuildError`].
@@ -360,7 +361,8 @@ impl AgentBuilder {
         Ok((Workspace::new(sandbox.private_folder(), &[])?, sandbox))
     }
 
-    /// Anthropic and Google count requests for nothing: they are asked where there is no report to build on.
+    /// Returns when the server counts. Anthropic and Google count requests free of charge: they are asked if no usage
+    /// report is at hand.
     fn counting(&self, counter: &MessageTokenCounter) -> ServerCountPolicy {
         match &self.model {
             Some(ModelSource::Server { kind: Kind::Anthropic | Kind::Gemini, .. })

@@ -66,7 +66,7 @@ impl Agent {
             return decided;
         }
         let other = match decided.deferred() {
-            // They were told of in a larger window, and do not fit this one.
+            // The tools were listed for a larger window, and do not fit the present one.
             Some(_) if decided.exceeds(MAX_TOLD_SHARE) => return decided,
             Some(_) => None,
             None => decided.foreign_tools(),
@@ -98,7 +98,7 @@ impl Agent {
 
     /// Returns whether requests with these tools deferred have the list with that hash, with or without `recall`.
     fn sends(&self, sent: &str, deferred: Option<Arc<DeferredTools>>) -> bool {
-        // Behind the hash stand the tools that a server has refused.
+        // The text after the hash names the tools that a server has refused.
         let sent = sent.split(' ').next().unwrap_or_default();
         let mut specs = self.specs_with(deferred.as_deref());
         if tools_hash(&specs) == sent {

@@ -1,4 +1,4 @@
-//! A provider whose window somebody knows better than its server.
+//! A provider with a declared window, which overrules that of its server.
 
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Agents beside the file's own.
+//! The agents besides the file's own.
 
 use super::AgentConfig;
 

@@ -76,7 +76,7 @@ impl ConfigRestrictor<'_> {
     fn config(&mut self, folder: AgentConfig) -> AgentConfig {
         let user = &self.user.config;
         let AgentConfig {
-            // What the agent is told and how its conversation is kept loosens nothing.
+            // The system prompt and the settings of the context loosen no closure.
             name,
             system_prompt,
             context,
@@ -108,7 +108,7 @@ impl ConfigRestrictor<'_> {
             sandbox: self.sandbox(sandbox),
             blobs: self.blobs(blobs),
             approvals: self.approvals(approvals),
-            // A server of the same name is the user's: rules name its tools.
+            // The user's server wins over one of the same name: the user's rules name its tools.
             mcp_servers: mcp_servers
                 .into_iter()
                 .map(|(name, server)| match user.mcp_servers.get(&name) {
@@ -274,7 +274,7 @@ impl ConfigRestrictor<'_> {
 
     fn gateway(&mut self, folder: GatewayConfig) -> GatewayConfig {
         let user = &self.user.config.gateway;
-        // Upstreams with an address or a key of their own are asked about.
+        // The user is asked about upstreams with an address or a key of their own.
         let GatewayConfig { upstreams, midstream, notices_in_text, recall, defer_tools, auth, credentials } =
             folder;
         GatewayConfig {
@@ -295,7 +295,7 @@ impl ConfigRestrictor<'_> {
 
     fn server(&mut self, folder: ServerConfig) -> ServerConfig {
         let user = &self.user.config.server;
-        // Where the server listens, whom it answers and where its token comes from is asked about.
+        // The user is asked about the server's address, its clients and the source of its token.
         let ServerConfig {
             addr,
             token_file,

@@ -69,12 +69,13 @@ choices!(
     }
 );
 
-/// HTTP headers by name. What they say does not show: keys stand in them.
+/// HTTP headers by name. `Debug` hides their values, which may be keys.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct UpstreamHeaders(pub BTreeMap<String, String>);
 
 impl fmt::Debug for UpstreamHeaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Header names help in a log; their values may be keys.
         f.debug_set().entries(self.0.keys()).finish()
     }
 }

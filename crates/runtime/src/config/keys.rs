@@ -626,6 +626,7 @@ pub(super) fn children(section: &str) -> Vec<&'static str> {
             _ => key.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('.')),
         };
         let name = inside.and_then(|rest| rest.split('.').next());
+        // The order of the reference must stay, and a set would lose it.
         names.extend(name.filter(|name| !names.contains(name)));
     }
     names

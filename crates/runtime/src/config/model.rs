@@ -130,11 +130,11 @@ choices!(
         ReactiveOverflow = "reactive-overflow",
         /// A summary of all but the newest share, at half the window.
         ProactiveThreshold = "proactive-threshold",
-        /// The first turn and the newest messages stay, the middle goes.
+        /// The first turn and the newest messages stay; the middle is removed.
         MiddleRemoval = "middle-removal",
         /// The newest messages stay.
         Truncation = "truncation",
-        /// The newest messages stay, of the others the least important go first.
+        /// The newest messages stay; the least important of the others are removed first.
         Importance = "importance",
         /// The newest messages stay, the others become a summary for every so many.
         Summarization = "summarization",
@@ -393,8 +393,9 @@ pub struct BlobsConfig {
 pub struct ApprovalsConfig {
     /// The first rule that fits decides.
     pub rules: Vec<ApprovalRule>,
-    /// Rules of the user's own file, where this one was found in a folder ([`AgentConfig::restricted_by`](super::AgentConfig::restricted_by)).
-    /// Where rules of both files fit a call, the stricter decision holds.
+    /// Rules of the user's own file, where this one was found in a folder
+    /// ([`AgentConfig::under`](super::Config::under)). Where rules of both files fit a call, the stricter decision
+    /// holds.
     pub closures: Vec<ApprovalRule>,
     /// The wait after which a question counts as no; `None` waits for ever.
     pub timeout: Option<Duration>,

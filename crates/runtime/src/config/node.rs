@@ -20,7 +20,7 @@ pub(super) struct ConfigPosition {
     pub(super) column: u64,
 }
 
-/// A value and where it stands.
+/// A value and its place in the file.
 #[derive(Clone, Debug)]
 pub(super) struct ConfigNode {
     pub(super) at: ConfigPosition,

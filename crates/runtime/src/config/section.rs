@@ -114,11 +114,11 @@ fn run(reader: &mut ConfigReader<'_>) -> RunConfig {
 
 fn context(reader: &mut ConfigReader<'_>) -> ContextConfig {
     let counter = reader.choice("context.tokenCounter", TokenCounter::from_name, TokenCounter::Auto);
-    // What belongs to one strategy is not checked against a word that is none.
+    // An unknown strategy has been reported: a report on its options would only repeat the mistake.
     let named = |word: &str| StrategyKind::from_name(word).map(Some);
     let names_strategy = reader.has("context.compression.strategy");
     let strategy = reader.choice("context.compression.strategy", named, None);
-    // A pruning agent that stands alone is the gateway's.
+    // A pruning agent without a strategy belongs to the gateway.
     let pruned_by = if names_strategy { strategy } else { Some(StrategyKind::PruningAgent) };
     let pruning_agent_alone = !names_strategy && reader.has("context.pruningAgent");
     ContextConfig {

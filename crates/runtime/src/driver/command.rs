@@ -187,7 +187,7 @@ impl SessionDriver {
             SessionCommand::Close { reply } => {
                 self.shared.stop_flag.answer();
                 self.closing = Some(reply);
-                // A run that only waits for its model's server goes on with the next process, if the rules say so.
+                // A run that only waits for its model's server continues in the next process, if the rules allow it.
                 let goes_on = self.run.settings().recovery == RunRecovery::Continue;
                 self.leaves_open = goes_on && self.run.waiting().is_some();
                 if !self.run.is_idle() && !self.leaves_open {
@@ -233,7 +233,7 @@ impl SessionDriver {
         if clear_queue {
             for id in meant.iter().cloned() {
                 match self.change_queue(QueueChange::Remove { id }).await {
-                    // Somebody was faster.
+                    // Another command has removed the message first.
                     Ok(_) | Err(StoreError::NotFound(_)) => {}
                     Err(error) => return Err(error),
                 }
@@ -241,7 +241,7 @@ impl SessionDriver {
         }
         self.heard.get_or_insert_default().extend(meant);
         match before {
-            // What goes on is for a message that was sent after it.
+            // The present run answers a message that was sent after the cancel.
             Some(before) if self.took_since(&before).await? => Ok(()),
             _ => self.process_input(RunLoopInput::Cancel).await,
         }
@@ -272,12 +272,12 @@ impl SessionDriver {
             }
         };
         if self.heard.is_some() {
-            // News of what waits from here on may still be on its way.
+            // Signals about messages queued from now on may still arrive.
             let queue = self.queue().await?;
             self.heard.get_or_insert_default().extend(ids(&queue));
         }
         if has_ended_computation {
-            // What the cancel was meant for ended before the command could be read.
+            // The work that the cancel was meant for ended before the command was read.
             let _ = reply.send(CancelPoint::BetweenCalls);
             return Ok(());
         }
@@ -385,8 +385,7 @@ fn ids(queue: &[QueuedMessage]) -> impl Iterator<Item = QueueId> {
     queue.iter().map(|message| message.id.clone())
 }
 
-/// The model may be changed for one compaction: the same settings with another strategy.
-/// The settings for a compaction by a strategy that was named, or with instructions; `None` if neither was given.
+/// Returns the settings for one compaction with another strategy or with instructions; `None` if neither was given.
 fn asked_settings(
     run: &Run,
     strategy: Option<SharedStrategy>,

@@ -1,8 +1,9 @@
-//! An answer and what follows from it are written in one transaction.
+//! The transaction that writes an answer together with the events that follow from it.
 //!
-//! Each transaction is flushed to the disk and writes every page that it touches as a whole. What follows from an answer
-//! (the end of the run, the start of a tool) is known as soon as the queue has been read, so the answer waits for it. The
-//! loop goes on from the answer as if it were stored; nothing is announced and nothing is done before it is.
+//! Each transaction is flushed to the disk and writes every touched page as a whole. The events after an answer (the
+//! end of the run, the start of a tool) are known as soon as the queue has been read, so the answer waits for them. The
+//! loop continues from the answer as if the answer were stored. Nothing is announced and nothing is done before the
+//! write.
 
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::Seq;
@@ -12,7 +13,7 @@ use longhaul_store::{LogAppend, StoreError};
 use super::{SessionDriver, is_choice};
 use crate::api_events::ApiEvent;
 
-/// An event that the loop knows, with what watchers will hear of it.
+/// An event that the loop knows, with its announcements to watchers.
 pub(super) struct FoldedEvent {
     pub(super) event: Event,
     pub(super) announcements: Vec<ApiEvent>,
@@ -39,7 +40,7 @@ fn is_answer(append: &LogAppend) -> bool {
 
 impl SessionDriver {
     pub(super) async fn append(&mut self, id: AppendId, append: LogAppend) -> Result<(), StoreError> {
-        // Whether queued messages can be taken only the store knows, and the answer must not fail with them.
+        // Only the store knows whether queued messages can be taken, and the answer must not fail with them.
         if !append.takes.is_empty() {
             self.write_deferred().await?;
         }
@@ -53,7 +54,7 @@ impl SessionDriver {
         }
     }
 
-    /// Writes what waits, if anything does, and announces it.
+    /// Writes the deferred append, if there is one, and announces its events.
     pub(super) async fn write_deferred(&mut self) -> Result<(), StoreError> {
         if let Some(DeferredAppend { append, folded }) = self.deferred.take() {
             self.shared.store.append(&self.lease, append).await?;

@@ -58,7 +58,7 @@ impl SessionDriver {
         let model = self.agent.provider.origin();
         self.agent.calibrations.learn_no_tools(&model, now_ms());
         let mut agent = Agent::clone(&self.agent);
-        // Also where it was declared to take them: its server knows better.
+        // A declaration that the model takes tools is overruled: its server knows better.
         agent.limits.tools = FeatureSupport::No;
         self.set_agent(Arc::new(agent));
         let said = format!(
@@ -83,7 +83,7 @@ impl SessionDriver {
         let model = self.agent.provider.origin();
         let known = self.agent.calibrations.most_images(&model, now_ms());
         if known.is_some_and(|known| known <= most) {
-            // It refuses what it takes: something else is wrong with the picture.
+            // The known limit is no higher than the refused one: something else is wrong with the picture.
             return input;
         }
         self.agent.calibrations.learn_most_images(&model, most, now_ms());

@@ -1,4 +1,4 @@
-//! Pictures and files of a request: their bytes beside it, or words in their place.
+//! The pictures and files of a request: their bytes, or words in their place.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -65,7 +65,7 @@ impl CheckedPictureCache {
         if let Some(known) = self.checked().get(&key) {
             return (known.clone(), false);
         }
-        // Never closed: without a permit it is decoded all the same.
+        // The semaphore is never closed, so this error cannot occur; the picture is decoded all the same.
         let _permit = DECODING.acquire().await.ok();
         let checking = tokio::task::spawn_blocking(move || fit(&content, limits));
         let fitted = checking
@@ -230,8 +230,8 @@ fn is_picture(part: &Part) -> bool {
     }
 }
 
-/// Returns why a file would be refused; `None` where only its reader can tell. A PDF begins with its mark, within its first
-/// 1,024 bytes (ISO 32000-1, annex H).
+/// Returns why a file would be refused; `None` where only its reader can tell. A PDF begins with its mark, within its
+/// first 1,024 bytes (ISO 32000-1, annex H).
 fn unreadable(file: &MediaPart, content: &[u8]) -> Option<&'static str> {
     let head = &content[..content.len().min(1_024)];
     let is_pdf = head.windows(4).any(|window| window == b"%PDF");
@@ -308,7 +308,7 @@ fn shown(file: &MediaPart, content: &str) -> String {
     format!("\n{heading}\n{fence}\n{content}{end}{fence}\n")
 }
 
-/// Of backticks, wherever they stand.
+/// Returns the length of the longest run of backticks, at any place.
 fn longest_run(content: &str) -> usize {
     content.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
@@ -332,7 +332,7 @@ fn plain(word: &str) -> String {
 
 fn forges(c: char) -> bool {
     let ends_something = matches!(c, '"' | '\'' | '`' | '\u{2018}'..='\u{201f}' | '«' | '»' | '[' | ']');
-    // Line and paragraph separators, and what turns the direction of reading.
+    // Line and paragraph separators, and characters that change the direction of reading.
     let is_format = matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || ends_something || is_format
 }

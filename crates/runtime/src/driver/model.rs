@@ -318,7 +318,7 @@ impl StreamedAnswer {
                 if self.defers_tools && name.as_deref() == Some(CALL) {
                     self.wrapped.insert(index);
                 }
-                // Which tool is meant is known when the call is whole.
+                // The target tool is known only when the call is complete.
                 if self.wrapped.contains(&index) {
                     return Ok(end.is_some());
                 }
@@ -400,7 +400,7 @@ impl StreamedAnswer {
     fn failed(&mut self, error: ProviderError) -> RunLoopInput {
         let mut failure = failure(error);
         failure.usage = failure.usage.or(self.usage.take());
-        // An answer with text may go on behind it.
+        // The model may continue an answer that has text.
         let has_text = !self.text.is_empty() || self.parts.iter().any(|part| matches!(part, Part::Text(_)));
         let partial = if has_text { self.seen() } else { self.seen_with_reasoning() };
         RunLoopInput::ModelFailed { failure, partial }

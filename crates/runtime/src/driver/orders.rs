@@ -27,7 +27,7 @@ impl OrderChange {
         }
     }
 
-    /// Returns the order that it is about, as it is now.
+    /// Returns the order of the change in its present form.
     fn order(&self, run: &Run) -> Option<StandingOrder> {
         let orders = run.history().all_orders();
         match self {

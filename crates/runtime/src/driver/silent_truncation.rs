@@ -19,8 +19,8 @@ const LEAST_LIMIT_TOKENS: u64 = 2_000;
 const MAX_DOUBTS: u32 = 2;
 
 impl SessionDriver {
-    /// An answer that rests on a request cut in silence is taken for the overflow that it is, once: if the next one
-    /// is no better, it is this server's reports that cannot be believed, and they are not looked at again.
+    /// Treats an answer to a silently cut request as the overflow that it is, once. If the next answer is no better,
+    /// the server's reports are unreliable, and are ignored from then on.
     pub(super) fn detect_truncation(&mut self, input: RunLoopInput) -> RunLoopInput {
         let RunLoopInput::ModelAnswered(answer) = &input else { return input };
         let is_unreliable = self.counts_are_partial || self.run.history().usage_is_unreliable();
@@ -82,13 +82,13 @@ impl SessionDriver {
 
     fn suspicion(&self, answer: &ModelAnswer) -> Option<SuspectedOverflow> {
         let mut sent = self.sent();
-        // What may be left out takes a walk over the view: only where something is missing.
+        // The next sum walks over the whole view, so it is made only after a first suspicion.
         suspect(&sent, answer)?;
         let parts = self.run.history().breakdown();
         let of = |kind: &str| parts.get(kind).copied().unwrap_or(0);
         sent.may_be_left_out = of("reasoning") + of("media");
         suspect(&sent, answer).filter(|suspicion| {
-            // An answer that only its length ended is whole as far as it goes: the next step makes room.
+            // An answer that stopped at its length limit is usable: the next step makes room.
             !matches!(suspicion, SuspectedOverflow::WindowFull { .. }) || !says_something(answer)
         })
     }

@@ -33,7 +33,7 @@ const MARKER_TOKENS: u64 = 60;
 
 impl SessionDriver {
     pub(super) fn run_tool(&mut self, call: ToolCall, limit: TextLimit) {
-        // Also before it is offered: a model may know it from elsewhere.
+        // A call of `recall` is served even before the tool is offered: a model may know it from elsewhere.
         let is_recall = call.name == recall::NAME && self.agent.tools.has_recall();
         let source = is_recall.then(|| RecallSource::with(self.run.history(), self.searched.clone()));
         let is_pin = call.name == pin::NAME && self.agent.offers_pin();
@@ -191,7 +191,7 @@ impl ToolTask {
                 ToolOutputPart::Text(text) => {
                     self.add_text(text, &added.limit, keep, output.lost_bytes, &mut result).await;
                 }
-                // Each is flushed to disk, and there may be many.
+                // Each attachment is flushed to disk, and there may be many: a stop skips the others.
                 ToolOutputPart::Media { .. } if stored > 0 && self.stop.is_cancelled() => unstored += 1,
                 ToolOutputPart::Media { bytes, media_type, name } => {
                     result.content.push(media(&self.shared.blobs, bytes, media_type, name).await);
@@ -246,7 +246,7 @@ impl ToolTask {
 
     /// Returns the shortened form of a text that is unreadable as a whole or too long; `None` if the text stays whole.
     fn cut(&self, text: &str, limit: &TextLimit, keep: truncate::TruncationMode) -> Option<TruncatedText> {
-        // What is recalled was asked for as it is.
+        // The model asked for recalled text unchanged.
         let legible = match self.source {
             None => readability::shorten(text, self.agent.tool_limits.read_max_line_chars),
             Some(_) => None,
@@ -254,7 +254,7 @@ impl ToolTask {
         let Some(legible) = legible else {
             return truncate::truncate(text, limit, keep, &self.agent.counter);
         };
-        // The marker comes on top.
+        // The marker is added to the shortened text, so its room is kept free.
         let limit = TextLimit {
             max_chars: limit.max_chars.saturating_sub(MARKER_CHARS),
             max_tokens: limit.max_tokens.saturating_sub(MARKER_TOKENS),

@@ -15,7 +15,7 @@ pub(super) const MOST: usize = 1_024;
 /// The most bytes of memory for the announcements and their serialized form; the newest one may be larger.
 pub(super) const MOST_BYTES: usize = 512 << 10;
 
-/// An announcement and what stands around it in memory, without its payload, in bytes.
+/// The memory of an announcement and its entry, without its payload, in bytes.
 const FRAME_BYTES: usize = 160;
 
 /// A key and a value of a JSON object in memory, without their text, in bytes.

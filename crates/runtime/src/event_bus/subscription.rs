@@ -34,7 +34,7 @@ impl EventReceiver {
                 Err(TryRecvError::Closed) => return Err(RecvError::Closed),
                 Err(TryRecvError::Empty) => {}
             }
-            // The feed, and with it the sender, lives as long as this does.
+            // This receiver holds the bus and so the sender: the wait cannot fail.
             let _ = self.news.changed().await;
         }
     }

@@ -125,7 +125,7 @@ impl<'a> MarkdownTranscript<'a> {
                     self.block(&format!("**Call** `{}`", call.name));
                     self.block(&fenced(&call.arguments, "json"));
                 }
-                // Results stand in events of their own, which know their place.
+                // Results have events of their own, which are rendered at their place.
                 Part::ToolResult(_) => {}
                 Part::Image(media) => self.block(&stored("image", media)),
                 Part::File(media) => self.block(&stored("file", media)),

@@ -125,7 +125,7 @@ async fn exchange(
     let HookCommandOutput { answer, words } = said;
     let talking = async {
         let writing = async {
-            // Who does not read has decided without it.
+            // A command that does not read its input has decided without it.
             let _ = to_child.write_all(ask).await;
             drop(to_child);
             Ok(())
@@ -139,7 +139,7 @@ async fn exchange(
             child.wait().await
         }
         status = child.wait() => {
-            // What it left running outside its group may hold the pipes open.
+            // A process that left the command's group may hold the pipes open.
             if let Ok(heard) = tokio::time::timeout(DRAIN, talking).await {
                 heard?;
             }
@@ -169,7 +169,7 @@ fn blocked(event: HookEvent, words: &str) -> Value {
     match event {
         HookEvent::PreCompact => json!({ "cancel": true, "reason": reason }),
         HookEvent::PreToolUse => json!({ "decision": "deny", "reason": reason }),
-        // It has run: all that is left is to tell the model.
+        // The tool has already run, so the refusal can only be reported to the model.
         HookEvent::PostToolUse => json!({ "addedContext": reason }),
         HookEvent::UserPromptSubmit => json!({ "block": true, "reason": reason }),
     }

@@ -254,7 +254,7 @@ impl ImportAssembler<'_> {
             ImportItemKind::Note(parts) => self.note(at, parts),
             ImportItemKind::Assistant(said) => self.step(index, place, at, *said),
             ImportItemKind::Compaction(compaction) => self.compaction(place, at, compaction),
-            // Results were taken out before.
+            // Results were matched and removed before.
             ImportItemKind::Result(_) => {}
         }
     }
@@ -343,7 +343,7 @@ impl ImportAssembler<'_> {
         }
     }
 
-    /// A result whose call is not in the file stays readable as a note. Matched results stand with their calls.
+    /// Keeps a result whose call is not in the file readable as a note. Matched results follow their calls.
     fn orphan(&mut self, index: usize) {
         if self.matched.orphans.binary_search(&index).is_err() {
             return;

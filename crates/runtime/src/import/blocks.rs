@@ -160,7 +160,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
         ("reasoning", BlockAuthor::Assistant) if block.reasoning.is_some() => {
             let redacted = block.redacted == Some(true);
             let proven = redacted || has(&block.signature);
-            // What is redacted is a cipher, not a text.
+            // Redacted reasoning is encrypted data, not text.
             let text = block.reasoning.filter(|_| !redacted).and_then(string).unwrap_or_default();
             (proven || !text.is_empty())
                 .then(|| Part::Reasoning(ReasoningPart { text, native: native(proven) }))
@@ -201,7 +201,7 @@ fn has(text: &Option<String>) -> bool {
     text.as_deref().is_some_and(|text| !text.is_empty())
 }
 
-/// A call that was cut off while it was written never was a call.
+/// Returns the part of a call; `None` for a call that was cut off while the model wrote it.
 fn call(
     block: ForeignContentBlock<'_>,
     raw: &RawValue,

@@ -149,7 +149,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<Vec<ImportedSession>, Imp
     if sessions.is_empty() { Err(ImportError::Empty) } else { Ok(sessions) }
 }
 
-/// `empty` samples stood before this one.
+/// Reads the conversation of a sample; `empty` samples precede it.
 fn conversation(
     number: usize,
     sample: &InspectSample<'_>,
@@ -242,7 +242,7 @@ fn usage(raw: &RawValue) -> Option<Usage> {
     })
 }
 
-/// Texts that stand elsewhere in the sample.
+/// The texts that the sample keeps under `attachments`.
 struct InspectAttachments<'a> {
     texts: Option<&'a HashMap<String, &'a RawValue>>,
     /// Bytes that may still be put in.
@@ -264,7 +264,7 @@ impl<'a> InspectAttachments<'a> {
             let rest = json.get(start + OPENING.len()..).unwrap_or_default();
             let Some(end) = rest.find(|c: char| !c.is_ascii_alphanumeric()) else { continue };
             let (name, after) = rest.split_at(end);
-            // An escaped mark stands in a longer text.
+            // An escaped mark belongs to a longer text, and is no reference.
             if !after.starts_with('"') || json.get(..start).is_some_and(|before| before.ends_with('\\')) {
                 continue;
             }

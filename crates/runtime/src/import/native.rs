@@ -115,7 +115,7 @@ fn close(events: &mut Vec<Event>, sink: &mut ImportSink) -> Result<(), ImportErr
     Ok(())
 }
 
-/// An imported session is the root of its own lineage: it reaches nothing that stands outside the file.
+/// Finishes an import. An imported session is the root of its own lineage: it reaches nothing outside the file.
 fn finish(
     header: ExportHeader,
     mut events: Vec<Event>,
@@ -134,7 +134,7 @@ fn finish(
         }
         Some(_) => {}
     }
-    // Which agent a session has is for whoever runs it to say, not for a file.
+    // The owner of the runtime chooses a session's agent; a file must not.
     for event in &mut events {
         if let EventBody::ModelSwitched { choice, .. } = &mut event.body {
             *choice = None;

@@ -15,7 +15,7 @@ use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedToolResult
 use super::sink::ImportSink;
 use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, time, unreadable};
 
-/// A request, or a request with its response beside it.
+/// A request, or a request together with its response.
 #[derive(Default, Deserialize)]
 struct LoggedChatRequest<'a> {
     #[serde(borrow)]

@@ -139,7 +139,7 @@ fn newest_path(all: &[(usize, PiLine<'_>)], sink: &mut ImportSink) -> Vec<usize>
     while let Some(index) = next.filter(|index| !std::mem::replace(&mut seen[*index], true)) {
         path.push(index);
         let parent = all.get(index).and_then(|(_, line)| line.parent_id.as_deref());
-        // The line of a parent that is not there was damaged: what stands before it goes on.
+        // A missing parent had a damaged line: the path continues with the line before it.
         next = parent.and_then(|id| by_id.get(id).copied().or_else(|| index.checked_sub(1)));
     }
     path.reverse();
@@ -259,7 +259,8 @@ fn said(recorded: &PiMessage<'_>, parts: Vec<Part>) -> ImportedAnswer {
     }
 }
 
-/// The blocks are pi's rendering of the provider's: their bytes are not fit to be sent to it as they are.
+/// Returns the model of a message. Its blocks are pi's rendering of the provider's, so `api` keeps the provider from
+/// getting their bytes back unchanged.
 fn origin(recorded: &PiMessage<'_>) -> Option<ModelOrigin> {
     Some(ModelOrigin {
         provider: recorded.provider.clone()?,
@@ -268,7 +269,8 @@ fn origin(recorded: &PiMessage<'_>) -> Option<ModelOrigin> {
     })
 }
 
-/// pi counts cached input beside `input`. A call that was cut off before its first event reports zeros.
+/// Decodes usage. pi counts cached input in addition to `input`. A call that ended before its first event reports
+/// zeros.
 fn usage(raw: &RawValue) -> Option<Usage> {
     let spent: PiUsage = serde_json::from_str(raw.get()).ok()?;
     let input = spent.input.saturating_add(spent.cache_read).saturating_add(spent.cache_write);
@@ -282,7 +284,7 @@ fn usage(raw: &RawValue) -> Option<Usage> {
     })
 }
 
-/// The messages begin with the HTTP status if there was one.
+/// Returns the code of an error: its message begins with the HTTP status if there was one.
 pub(super) fn code(message: &str) -> ErrorCode {
     match message.get(..3) {
         Some("400" | "404" | "413" | "422") => ErrorCode::InvalidRequest,
@@ -292,7 +294,7 @@ pub(super) fn code(message: &str) -> ErrorCode {
     }
 }
 
-/// Returns a command that the user ran beside the conversation; the model was shown it with the next message.
+/// Returns a command that the user ran outside the conversation; the model was shown it with the next message.
 fn executed(recorded: &PiMessage<'_>) -> String {
     let command = recorded.command.as_deref().unwrap_or_default();
     let output = recorded.output.as_deref().unwrap_or_default().trim_end();

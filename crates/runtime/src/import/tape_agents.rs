@@ -231,7 +231,7 @@ fn answered(step: TapeStep) -> ImportedToolResult {
     }
 }
 
-/// Returns a task in words; one that has more to it, as JSON.
+/// Returns a task as text, or as JSON if it has more fields.
 fn task(step: TapeStep) -> Vec<Part> {
     let mut values = step.fields.values();
     match (values.next(), values.next()) {

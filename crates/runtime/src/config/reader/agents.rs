@@ -63,7 +63,7 @@ fn is_name(name: &str) -> bool {
     (1..=NAME_CHARS).contains(&name.chars().count()) && name.chars().all(allowed) && name != "__same__"
 }
 
-/// Returns a problem of an agent as one of the whole file.
+/// Converts a problem of an inner agent to a problem of the whole file.
 fn inside(path: &str, problem: ConfigProblem) -> ConfigProblem {
     let within = |inner: &str| if inner.is_empty() { path.to_owned() } else { format!("{path}.{inner}") };
     let kind = match problem.kind {

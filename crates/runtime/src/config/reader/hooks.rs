@@ -1,4 +1,4 @@
-//! `hooks`. What stands in one is never quoted: commands and addresses may hold keys.
+//! The section `hooks`. Messages quote no value of a hook: commands and addresses may hold keys.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! `mcpServers`. What stands in it is never quoted: keys stand in arguments, environments, headers and
-//! addresses.
+//! The section `mcpServers`. Messages quote none of its values: arguments, environments, headers and addresses may hold
+//! keys.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -25,6 +25,7 @@ impl ConfigReader<'_> {
         self.only(node, &path, KEYS, &[]);
         let tokens = "a whole number of tokens above 0";
         let positive = |node: &ConfigNode| whole(node, 1, u64::MAX);
+        // Without a list the server and the catalogue decide; an empty list declares that the model takes neither.
         let media = self.media(node, &path);
         ModelLimits {
             window: self.inner(node, &path, "window", tokens, positive),

@@ -122,7 +122,7 @@ impl ConfigReader<'_> {
                 None => self.problem(item.at, &path, choose(&path, &word, GatewayDialect::NAMES, &[])),
             }
         }
-        // Other clients and summaries are put into what the provider speaks.
+        // Requests of other clients, and summaries, are translated to the provider's wire.
         let has_own = dialects.is_empty() || dialects.contains(&GatewayDialect::Chat);
         if provider == ProviderKind::OpenaiCompatible && !has_own {
             let expected = "a list with chat, which `provider: openai-compatible` speaks (for a server that speaks \

@@ -30,7 +30,7 @@ impl ToolTask {
     /// The result of a call that does not run.
     pub(super) async fn before(&self, call: &mut ToolCall) -> Result<(), ToolOutput> {
         let hooks = &self.agent.hooks;
-        // A call that cannot be read does not run anyway.
+        // A call with invalid arguments does not run in any case.
         let Some(args) = arguments(call).filter(|_| hooks.has(HookEvent::PreToolUse)) else { return Ok(()) };
         let ask = PreToolUseRequest {
             session_id: self.shared.session_id.clone(),
