@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// Whoever cancels raises the flag and then sends the cancel itself. A computation over a long log looks at the flag once
 /// per message and leaves out the rest once it is raised. The loop then drops the result, ends what goes on as cancelled
-/// and [heeds](Self::heed) the flag, so that what comes next is computed as usual. The flag makes no difference to the
+/// and lowers the flag, so that what comes next is computed as usual. The flag makes no difference to the
 /// equality of what contains it.
 ///
 /// ```

@@ -112,7 +112,7 @@ pub struct AgentRules {
     /// The policy that keeps the context in bounds.
     pub policy: CompactionPolicy,
     /// The model that writes summaries outside the session's own requests, if it is not the session's model. The
-    /// policy's [`SummaryWriterModel`](longhaul_core::plan::Writer) names what that model is given.
+    /// policy's [`SummaryWriterModel`](longhaul_core::plan::SummaryWriterModel) names what that model is given.
     pub summariser: Option<SummaryModel>,
     /// The approval rule of each tool, by the tool's name; `default_approval` applies to the others.
     pub approvals: BTreeMap<String, ToolApproval>,

@@ -2,7 +2,7 @@
 //!
 //! A [`SessionCopy`] holds a session in its stored form: events keep their positions, times, formats and
 //! epochs, and their bodies are not decoded. The [digest](SessionCopy::digest) of a copy is equal in every
-//! store, so a copy proves itself ([`carry`]).
+//! store, so a copy proves itself ([`transfer_session`]).
 //!
 //! Leases and signals between nodes are not copied.
 
@@ -157,7 +157,7 @@ pub async fn transfer_session(
     import_verified_copy(&from.export(id).await?, to).await
 }
 
-/// Writes a copy that was read already into another store. Otherwise like [`carry`].
+/// Writes a copy that was read already into another store. Otherwise like [`transfer_session`].
 ///
 /// # Errors
 /// As [`transfer_session`].

@@ -32,7 +32,7 @@ const QUALIFIERS: [&str; 29] = [
 /// The owners under whose names OpenAI's own models are offered.
 const OWNERS: [&str; 5] = ["", "azure", "azure_openai", "github", "openai"];
 
-/// Returns the encoding of one of OpenAI's models by its name, as [`OpenAiCounter::named`](crate::OpenAi::named)
+/// Returns the encoding of one of OpenAI's models by its name, as [`OpenAiCounter::named`](crate::OpenAiCounter::named)
 /// takes it; `None` for every other model.
 ///
 /// A provider's prefix (`openai/gpt-4o`), a fine-tune's frame (`ft:gpt-4o-mini:acme::id`) and capitals do not matter.

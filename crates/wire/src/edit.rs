@@ -41,7 +41,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Returns the dialect's name in [`ModelOrigin::api`](longhaul_core::message::Origin::api).
+    /// Returns the dialect's name in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "openai-chat",
@@ -384,7 +384,7 @@ pub trait StreamParser: Send {
 /// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one finish,
 /// no repeated text.
 ///
-/// Every event of a stream is passed in order; between two streams the caller calls [`go_on`](Self::go_on). The
+/// Every event of a stream is passed in order; between two streams the caller calls [`begin_next_stream`](Self::begin_next_stream). The
 /// first stream's events come out unchanged, except for the end of the answer. The end is held back until the
 /// caller confirms that the answer really ends there ([`end`](Self::end)).
 pub trait StreamMerger: Send {

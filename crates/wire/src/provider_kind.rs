@@ -25,7 +25,7 @@ impl ProviderKind {
         [Self::OpenAi, Self::OpenAiCompatible, Self::Anthropic, Self::Gemini, Self::Ollama];
 
     /// Returns the provider's name in a configuration and in
-    /// [`ModelOrigin::provider`](longhaul_core::message::Origin::provider).
+    /// [`ModelOrigin::provider`](longhaul_core::message::ModelOrigin::provider).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",

@@ -143,7 +143,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ran");
-        let name = "sandbox::gate::tests::a_child_dies_at_its_gate_with_a_server_that_is_killed";
+        let name = "sandbox::spawn_gate::tests::a_child_dies_at_its_gate_with_a_server_that_is_killed";
         let mut server = Command::new(std::env::current_exe().unwrap())
             .args([name, "--exact", "--nocapture"])
             .env(HOLDER, &file)

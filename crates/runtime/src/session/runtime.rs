@@ -259,7 +259,7 @@ impl Runtime {
         self.glance_at(id, self.log(id).await?).await
     }
 
-    /// Returns a loop as [`Runtime::glance`] does, from the beginning of a log: the events before a damaged one.
+    /// Returns a loop as [`Runtime::read_run`] does, from the beginning of a log: the events before a damaged one.
     ///
     /// # Errors
     /// [`SessionError::Log`].
