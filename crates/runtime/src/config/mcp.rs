@@ -153,6 +153,9 @@ mod tests {
             headers: pairs("Bearer s3cret"),
         };
         assert_eq!(format!("{command:?}"), r#"McpCommand { program: "run", args: 1, env: ["NAME"] }"#);
-        assert_eq!(format!("{remote:?}"), r#"McpHttpEndpoint { server: "https://host:8", headers: ["NAME"] }"#);
+        assert_eq!(
+            format!("{remote:?}"),
+            r#"McpHttpEndpoint { server: "https://host:8", headers: ["NAME"] }"#
+        );
     }
 }
