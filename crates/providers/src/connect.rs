@@ -1,4 +1,4 @@
-//! From the kind of a provider to a client for it.
+//! Creation of a client from the kind of its provider.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{ModelEndpoint, ProviderError, SharedProvider};
 
 pub use longhaul_wire::ProviderKind as Kind;
 
-/// A client for one model. Connects nothing yet.
+/// Creates a client for one model, without connecting.
 ///
 /// # Errors
 /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.

@@ -129,8 +129,8 @@ impl ProviderHttpClient {
         let mut builder = client::builder(base, timeouts.connect)
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
         if base.scheme() == "http" {
-            // llama.cpp closes a connection after each stream although it said that it keeps it: the next request
-            // would be lost with it. Without TLS a new one costs next to nothing.
+            // llama.cpp announces keep-alive and closes the connection after each stream: the next request would
+            // be lost with the connection. Without TLS a new connection costs next to nothing (decision 0013).
             builder = builder.pool_max_idle_per_host(0);
         }
         let client = builder.build().map_err(|error| network("cannot set up the HTTP client", &error))?;

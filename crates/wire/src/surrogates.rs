@@ -108,7 +108,7 @@ fn mend(before: &str, next: &str, may_go_on: bool) -> JoinedPayloads {
     let all: Vec<(&str, &LoneSurrogate<'_>)> =
         earlier.iter().map(|half| (before, half)).chain(later.iter().map(|half| (next, half))).collect();
     let mut open: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
-    // An entry is the low half that joins a high one, or, at a low half's own place, the empty text.
+    // At a high half: the low half that joins it. At a joined low half: the empty text, because it has moved.
     let mut joined: Vec<Option<&str>> = vec![None; all.len()];
     for (index, (json, half)) in all.iter().enumerate() {
         match half.place {

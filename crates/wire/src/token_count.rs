@@ -14,7 +14,7 @@ impl ReportedTokenCount {
     /// Returns the count; `None` for a number below zero.
     fn of(number: &Number) -> Option<Self> {
         let whole = number.as_u64().or_else(|| {
-            // Whole numbers that do not fit are read as floating ones, and so are those written with a point.
+            // A whole number that does not fit is parsed as a float, and so is `12.0`.
             number.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64)
         });
         whole.map(|tokens| Self(tokens.min(MOST)))

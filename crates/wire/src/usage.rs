@@ -27,7 +27,7 @@ pub fn chat_usage(raw: &str) -> Option<Usage> {
     let reasoning = detail(&counts, "completion_tokens_details", "reasoning_tokens")
         .or_else(|| first(&["reasoning_tokens"]))
         .unwrap_or_default();
-    // xAI and Copilot report reasoning beside the completion, all others inside it: the total tells.
+    // xAI and Copilot report reasoning beside the completion, all others inside it. The total shows which.
     let beside = completion.saturating_add(reasoning);
     let counts_beside = counts.tokens("total_tokens") == Some(prompt.saturating_add(beside));
     Some(Usage {

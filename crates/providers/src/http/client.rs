@@ -18,7 +18,7 @@ const KEEPALIVE_RETRIES: u32 = 5;
 
 /// Returns the builder of a client for the server of `base`.
 pub fn builder(base: &Url, connect: Duration) -> ClientBuilder {
-    // A host that is gone without a word is noticed after two minutes, however long its answer may take.
+    // A host that vanishes silently is noticed after two minutes, however long an answer may take.
     let builder = Client::builder().tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE);
     let builder = builder.tcp_keepalive_retries(KEEPALIVE_RETRIES);
     let builder = builder.connect_timeout(connect).redirect(reqwest::redirect::Policy::none());
@@ -31,7 +31,7 @@ pub fn builder(base: &Url, connect: Duration) -> ClientBuilder {
     }
     // A proxy from the environment is never meant for the machine itself.
     let builder = builder.no_proxy();
-    // Nobody's certificate will be looked at.
+    // Plain HTTP checks no certificate, so loading the system's roots would only cost time.
     if base.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
 }
 

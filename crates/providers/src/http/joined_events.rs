@@ -67,7 +67,7 @@ impl JoinedEventStream {
     }
 
     fn push(&mut self, event: SseEvent<'static>) {
-        // A ping says nothing, so it ends no waiting.
+        // A ping has no content, so it must not end the wait for the other half.
         if self.joiner.lets_pass(&event.data) || is_ping(&event.data) {
             return self.ready.push_back(Ok(event));
         }

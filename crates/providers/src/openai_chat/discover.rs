@@ -124,7 +124,7 @@ impl ServerDiscovery {
         {
             return Some(seen);
         }
-        // A server that is loading its model answers here already, without knowing its window.
+        // A server that is still loading its model already answers here, but without a window.
         let now = self.read(ServerFamily::COMPATIBLE.pages, PATIENCE).await?;
         (before.is_none() || now.limits.window.is_some() || now.family != before).then_some(now)
     }
@@ -137,7 +137,7 @@ impl ServerDiscovery {
             let read = |said| read_page(*page, &said, model);
             let found = self.http.get_json(url.clone(), patience).await.and_then(read);
             let (None, Some(versioned)) = (&found, self.base.alternative()) else { return found };
-            // A base URL without its version has the list of models elsewhere, as everything else.
+            // If the base URL lacks its version, the list of models is below the version, like all pages.
             let other = page_url(*page, &versioned, model).ok().filter(|other| *other != url)?;
             self.http.get_json(other, patience).await.and_then(read)
         });

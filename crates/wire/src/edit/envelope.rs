@@ -196,7 +196,7 @@ fn half(bytes: &[u8], at: usize) -> Option<SurrogateHalf> {
 fn limit_of(name: &str, raw: &str) -> Result<u64, ParseError> {
     let number: f64 =
         raw.parse().map_err(|_| ParseError::field(name, format!("`{name}` must be a number of tokens")))?;
-    // Some clients say -1 for "as much as there is room".
+    // Some clients send -1 for "as much as fits".
     Ok(if number < 0.0 { u64::MAX } else { number as u64 })
 }
 

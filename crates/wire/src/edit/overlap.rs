@@ -67,7 +67,7 @@ impl OverlapFinder {
     fn settle(&mut self) -> String {
         let Self { said, gap, held, starts, .. } = std::mem::take(self);
         let cut = OverlapInput::of(&said, &gap, &held);
-        // In order, so the longest repetition comes first.
+        // The places are in order, so the first match is the longest repetition.
         let new = starts.unwrap_or_default().into_iter().find_map(|at| cut.behind(at)).unwrap_or(&held);
         let new = if said.ends_with(' ') { new.trim_start_matches(' ') } else { new };
         match new.chars().next() {
@@ -104,7 +104,7 @@ impl<'a> OverlapInput<'a> {
         if chars >= SURE_CHARS {
             return Some(same_blanks.unwrap_or_else(|| rest.trim_start()));
         }
-        // A short one is the same to the last blank.
+        // A short repetition counts only if its blanks, too, are the same.
         let has_gap = !self.blanks.is_empty();
         let rest = same_blanks.filter(|_| self.said[..at].ends_with(self.lead))?;
         (has_gap || is_repetition(chars, rest, self.is_without_blanks)).then_some(rest)

@@ -182,7 +182,7 @@ impl RequestParts {
             "thinking" | "redacted_thinking" | "reasoning" => {
                 return self.parts.push(here(RequestPartKind::Reasoning));
             }
-            // The arguments of a call are the client's own JSON.
+            // Arguments of a call may look like parts, but are the model's own JSON.
             "tool_use" | "server_tool_use" | "function_call" | "custom_tool_call" => return,
             _ => {}
         }

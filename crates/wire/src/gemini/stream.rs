@@ -132,7 +132,7 @@ impl GeminiStreamDecoder {
             candidate.text("finishReason").filter(|reason| reason != "FINISH_REASON_UNSPECIFIED")
         {
             if withheld::is_spoilt(&reason) {
-                // Thoughts that led to nothing are no part of an answer: the call may be made again.
+                // Thoughts before a spoilt call are no part of an answer, because the model call may be repeated.
                 self.open.take_if(|run| run.thought);
             }
             self.flush(events)?;

@@ -90,7 +90,7 @@ impl PartialMessagesBlock {
                 return Ok(piece.and_then(|piece| self.grow_input(&piece)));
             }
             Some("citations_delta") => self.cite(delta),
-            // What else a known piece says (a running count of tokens) is no part of the block.
+            // Other fields of a known piece (a running count of tokens) are no part of the block.
             Some("text_delta") => self.grow_only("text", delta)?,
             Some("thinking_delta") => self.grow_only("thinking", delta)?,
             Some("signature_delta") => self.grow_only("signature", delta)?,
@@ -155,7 +155,7 @@ impl PartialMessagesBlock {
         let Some(citation) = delta.get("citation") else { return };
         if self.citations.is_empty() {
             self.citations = self.object.list("citations").iter().map(|one| one.get().to_owned()).collect();
-            // The place among the fields; the list itself is written when the block is.
+            // A placeholder keeps the field's position. The list itself is written with the block.
             if let Some(list) = raw_json::value("[0]") {
                 self.object.set("citations", list);
             }

@@ -269,7 +269,7 @@ fn response_items(payloads: &[Value]) -> Vec<Value> {
     items
 }
 
-/// Returns whether an item has content that must come back.
+/// Reports whether an item has content that must come back.
 fn matters(item: &Value) -> bool {
     let empty = |value: &Value| value.is_null() || value == "" || value == &Value::Array(Vec::new());
     match item["type"].as_str() {

@@ -43,7 +43,8 @@ impl<E: ResponseWriter> ResponseWriter for OrderedResponseWriter<E> {
                 }
             }
             ModelEvent::Finished(_) => {
-                // The end brings the text that nothing has brought, behind the rest of the calls.
+                // `Finished` contains the held text too, and the writer appends what was not streamed. So held
+                // text is dropped.
                 self.held.retain(|event| !matches!(event, ModelEvent::Text(_)));
                 self.release(out);
                 self.inner.event(event, out);

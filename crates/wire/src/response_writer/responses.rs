@@ -213,7 +213,7 @@ impl ResponsesResponseWriter {
         if let Some(open) = &mut self.open {
             open.text.push_str(&more);
         }
-        // A text inside of JSON can be read only when it is whole.
+        // A custom tool's input is a text inside the JSON arguments. It can be decoded only from complete JSON.
         if !more.is_empty() && !is_custom {
             self.part("response.function_call_arguments.delta", "", &json!({ "delta": more }), out);
         }

@@ -8,7 +8,7 @@ use crate::openai_chat::family::ServerFamily;
 use crate::{LimitSource, Limits};
 use longhaul_wire::token_count;
 
-/// llama.cpp, `GET /props`: the window of one slot.
+/// Reads llama.cpp's `GET /props`: the window of one slot.
 pub(super) fn props(page: &Value) -> Option<ServerFacts> {
     let slot = page.pointer("/default_generation_settings")?;
     let flag = |path: &str| page.pointer(path).and_then(Value::as_bool);
@@ -20,7 +20,7 @@ pub(super) fn props(page: &Value) -> Option<ServerFacts> {
     Some(ServerFacts { family: Some(&ServerFamily::LLAMA_CPP), limits })
 }
 
-/// LM Studio 0.4, `GET /api/v1/models`: each loaded instance has its own window.
+/// Reads LM Studio 0.4's `GET /api/v1/models`: each loaded instance has its own window.
 pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     let instances = |entry: &Value| entry.get("loaded_instances").and_then(Value::as_array).cloned();
@@ -47,7 +47,7 @@ pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<ServerFacts> {
     Some(ServerFacts { family: Some(&ServerFamily::LM_STUDIO), limits: limits.unwrap_or_default() })
 }
 
-/// LM Studio 0.3, `GET /api/v0/models`: only a loaded model has its real window.
+/// Reads LM Studio 0.3's `GET /api/v0/models`: only a loaded model has its real window.
 pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("data")?.as_array()?;
     // Every list of models has `data`. Only LM Studio's entries have a state.
@@ -67,7 +67,7 @@ pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     Some(ServerFacts { family: Some(&ServerFamily::LM_STUDIO), limits: limits.unwrap_or_default() })
 }
 
-/// Ollama, `GET /api/ps`: the models that are loaded now.
+/// Reads Ollama's `GET /api/ps`: the models that are loaded now.
 pub(super) fn ollama_loaded(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     let loaded = entry(models, &["name", "model"], model);
@@ -77,7 +77,7 @@ pub(super) fn ollama_loaded(page: &Value, model: &str) -> Option<ServerFacts> {
     })
 }
 
-/// `GET /v1/models`: every server puts the window under another name (llama.cpp, vLLM, OpenRouter, Groq,
+/// Reads `GET /v1/models`. Every server has another name for the window (llama.cpp, vLLM, OpenRouter, Groq,
 /// Mistral).
 pub(super) fn models(page: &Value, model: &str) -> Option<ServerFacts> {
     const WINDOWS: &[&str] =
@@ -108,7 +108,7 @@ fn owner(entry: &Value) -> Option<&'static ServerFamily> {
     }
 }
 
-/// The model's entry; a server with a single model answers to any name.
+/// Returns the model's entry. A server with a single model takes any name, so its only entry is the model's.
 fn entry<'a>(entries: &'a [Value], keys: &[&str], model: &str) -> Option<&'a Value> {
     let is_named =
         |entry: &&Value| keys.iter().any(|key| entry.get(key).and_then(Value::as_str) == Some(model));

@@ -107,7 +107,8 @@ impl StreamMerger for ChatStreamMerger {
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.flush_echo(out);
         if self.echo.says_nothing() {
-            // The client must not take the stopped answer for a complete one.
+            // The model only repeated its earlier text, so the answer is incomplete. Its end must not claim
+            // otherwise.
             self.held.iter_mut().for_each(|raw| *raw = with_finish(raw, &["stop"], "length"));
         }
         let held = std::mem::take(&mut self.held);
@@ -193,7 +194,7 @@ impl ChatStreamMerger {
         if let Some(choices) = end.get_mut("choices").and_then(Value::as_array_mut) {
             choices.retain(|choice| choice.get("finish_reason").is_some_and(|reason| !reason.is_null()));
         }
-        // They belong to the text.
+        // The probabilities belong to the text, which has gone out already.
         choices_mut(&mut end)
             .filter_map(|choice| choice.get_mut("logprobs"))
             .for_each(|of| *of = Value::Null);

@@ -162,7 +162,7 @@ fn without_rounds(blocks: &[BorrowedMessagesBlock<'_>], rounds: &[String]) -> Ve
             continue;
         }
         if let Some(at) = said.iter().position(|said| *said == words(block)) {
-            // What stands before it was said before it.
+            // The blocks before a repeated block are older than it, so they are repetitions too.
             all.retain(|(is_call, _)| *is_call);
             said.drain(..=at);
             continue;

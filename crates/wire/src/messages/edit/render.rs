@@ -156,7 +156,7 @@ impl RolePolicy for MessagesRolePolicy {
     fn join_model_messages(&self, first: &str, second: &str) -> Option<String> {
         let said = said_by_model(first).filter(|blocks| blocks.iter().all(|(kind, _)| kind != "tool_use"))?;
         let more = said_by_model(second)?;
-        // Reasoning must come first.
+        // The API refuses reasoning behind other blocks, so such messages stay apart.
         let thinks =
             |blocks: &[(String, String)]| blocks.first().is_some_and(|(kind, _)| kind.ends_with("thinking"));
         if thinks(&more) && !thinks(&said) {

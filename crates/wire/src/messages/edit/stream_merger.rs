@@ -122,7 +122,8 @@ impl StreamMerger for MessagesStreamMerger {
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.flush_echo(out);
         if self.echo.says_nothing() {
-            // The client must not take the stopped answer for a complete one.
+            // The model only repeated its earlier text, so the answer is incomplete. Its end must not claim
+            // otherwise.
             let cut = |raw: Vec<u8>| with_reason(&raw, "end_turn", "max_tokens").unwrap_or(raw);
             self.held = std::mem::take(&mut self.held).into_iter().map(cut).collect();
         }
@@ -184,7 +185,7 @@ impl MessagesStreamMerger {
         let Some(block) = &payload.content_block else { return };
         self.theirs = payload.block();
         let is_text = block.r#type == "text";
-        // The end of a block that was left is forgotten: its text goes on.
+        // The client's block is still open, because its held end was dropped: this text continues in it.
         if is_text && self.continued && self.held.is_empty() && self.open.is_some_and(|(_, text)| text) {
             if let Some(text) = block.text.as_deref().filter(|text| !text.is_empty()) {
                 self.say(text, out);

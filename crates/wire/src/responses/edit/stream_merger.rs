@@ -176,7 +176,8 @@ impl StreamMerger for ResponsesStreamMerger {
                 }
                 held.iter().for_each(|raw| self.write(&SseEvent::parse(raw).data, out));
                 let data = SseEvent::parse(&last).data;
-                // The client must not take the stopped answer for a complete one.
+                // The model only repeated its earlier text, so the answer is incomplete. Its end must not claim
+                // otherwise.
                 let lacks = self.echo.says_nothing() && self.seen().finish == Some(ModelStopReason::Stop);
                 let cut = lacks.then(|| cut_short(&data)).flatten();
                 self.total(cut.as_deref().unwrap_or(&data), output_tokens_before, out);

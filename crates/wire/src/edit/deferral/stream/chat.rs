@@ -144,7 +144,7 @@ impl ChatHeldCall {
         self.name.push_str(function["name"].as_str().unwrap_or_default());
         self.arguments.push_str(function["arguments"].as_str().unwrap_or_default());
         self.held.push(piece);
-        // Some servers send names in pieces.
+        // Some servers send names in pieces, so a prefix of `tool_call` is held back too.
         let may_be_ours =
             CALL.starts_with(self.name.as_str()) && (self.arguments.is_empty() || self.name == CALL);
         if self.is_passed || self.is_over || !may_be_ours {
