@@ -18,7 +18,7 @@ pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 /// A strategy that writes the text in the place of old messages. The strategy may ask a model, a database or a service.
 ///
 /// [`CompactionStrategy::choose`] says which messages go, without waiting, as for every strategy. Its choice has
-/// [`UnitReplacement::Summary`](longhaul_core::strategy::Instead::Summary). Then
+/// [`UnitReplacement::Summary`](longhaul_core::strategy::UnitReplacement::Summary). Then
 /// [`write_replacement`](Self::write_replacement) is given these messages, beside the session: the planner waits for it
 /// as it waits for a model's summary. A PreCompact hook is asked first, and may cancel or write the text itself.
 ///

@@ -37,7 +37,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`ScriptedProvider`](providers::scripted::Scripted) is a model that follows a script: for tests, and for the
+//! [`ScriptedProvider`](providers::scripted::ScriptedProvider) is a model that follows a script: for tests, and for the
 //! examples below.
 //!
 //! # A tool
@@ -93,7 +93,7 @@
 //!
 //! # A strategy
 //!
-//! A [`CompactionStrategy`](core::strategy::Strategy) chooses which messages make room, and when. The planner keeps
+//! A [`CompactionStrategy`](core::strategy::CompactionStrategy) chooses which messages make room, and when. The planner keeps
 //! tool calls with their results and the newest message, and checks that the request becomes smaller:
 //!
 //! ```

@@ -275,7 +275,7 @@ impl AgentBuilder {
         Ok(Runtime::new(self.build_agent().await?, store, blobs))
     }
 
-    /// Builds the agent alone, for a [`Runtime`] of several ([`AgentRegistry`](crate::agents::Agents)). A store that
+    /// Builds the agent alone, for a [`Runtime`] of several ([`AgentRegistry`](crate::agents::AgentRegistry)). A store that
     /// was set is not used.
     ///
     /// # Errors

@@ -394,7 +394,7 @@ pub struct ApprovalsConfig {
     /// The first rule that fits decides.
     pub rules: Vec<ApprovalRule>,
     /// Rules of the user's own file, where this one was found in a folder
-    /// ([`AgentConfig::under`](super::Config::under)). Where rules of both files fit a call, the stricter decision
+    /// ([`AgentConfig::restricted_by`](super::AgentConfig::restricted_by)). Where rules of both files fit a call, the stricter decision
     /// holds.
     pub closures: Vec<ApprovalRule>,
     /// The wait after which a question counts as no; `None` waits for ever.
