@@ -3,7 +3,7 @@
 //! A file in a stranger's folder could start programs, send the conversation or a key to a stranger's server,
 //! read any file into the prompt, or let tools run unasked. Such a file is used only after a person has named
 //! it once with `--config`. Its content is remembered, so a changed file has to be named again. Settings that
-//! the person's own file closes stay closed in any case ([`AgentConfig::under`]).
+//! the person's own file closes stay closed in any case ([`AgentConfig::restricted_by`]).
 
 use std::fs;
 use std::io::Write as _;
@@ -87,7 +87,7 @@ fn describe_trust_request(
 ) -> Option<String> {
     let AgentConfig {
         // The keys below ask for nothing: they only say how the conversation is kept, counted and repeated,
-        // and what the closures of the person's own file narrow (`AgentConfig::under`).
+        // and what the closures of the person's own file narrow (`AgentConfig::restricted_by`).
         name: _,
         retry: _,
         models: _,
