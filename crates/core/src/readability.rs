@@ -22,7 +22,7 @@ const SLACK_CHARS: usize = 120;
 /// `max_line_chars` are cut.
 ///
 /// ```
-/// use longhaul_core::legible::shorten;
+/// use longhaul_core::readability::shorten;
 /// assert_eq!(shorten("one\ntwo\n", 2_000), None);
 /// let shortened = shorten(&format!("start\n{}\nend\n", "x".repeat(3_000)), 2_000).unwrap();
 /// assert!(shortened.ends_with("x [line cut: 3,000 characters in all]\nend\n"));
