@@ -48,7 +48,7 @@ pub(crate) use telemetry::telemetry;
 pub(crate) enum ToolApprovalMode {
     /// A person is asked.
     Person,
-    /// Nobody can be asked: the call is denied.
+    /// A front end that can ask nobody: calls that need an approval are denied.
     Nobody,
     /// The call was allowed beforehand.
     Allowed,

@@ -1,11 +1,11 @@
-//! How much room there is: window, output reserve, triggers.
+//! The room of a model call: window, output reserve, triggers.
 
 use serde::{Deserialize, Serialize};
 
-/// Assumed output limit where none is known, in tokens.
+/// The assumed output limit where none is known, in tokens.
 pub const DEFAULT_MAX_OUTPUT: u64 = 4_096;
 
-/// Assumed window where none is known, in tokens.
+/// The assumed window where none is known, in tokens.
 pub const ASSUMED_WINDOW: u64 = 32_000;
 
 /// The room of one model call, in tokens.
@@ -14,14 +14,15 @@ pub const ASSUMED_WINDOW: u64 = 32_000;
 pub struct Budget {
     /// The context window: input and output together.
     pub window: u64,
-    /// What is kept free for the answer.
+    /// The room that is kept free for the answer.
     pub reserve: u64,
-    /// What the input may grow to: `window − reserve`.
+    /// The most that the input may have: `window − reserve`.
     pub usable: u64,
 }
 
 impl Budget {
-    /// `reserve = min(max_output or 4,096, 32,000, max(512, window / 4))`, never more than half the window.
+    /// Returns the room of a call: `reserve = min(max_output or 4,096, 32,000, max(512, window / 4))`, never
+    /// more than half the window.
     ///
     /// ```
     /// use longhaul_core::budget::Budget;
@@ -34,7 +35,7 @@ impl Budget {
         Self { window, reserve, usable: window - reserve }
     }
 
-    /// Where a trigger stands, in tokens: never beyond `usable`.
+    /// Returns the value of a trigger in tokens, never beyond `usable`.
     pub fn trigger(&self, trigger: StrategyTrigger) -> u64 {
         match trigger {
             StrategyTrigger::Overflow | StrategyTrigger::Manual | StrategyTrigger::Planner => self.usable,
@@ -43,24 +44,25 @@ impl Budget {
         }
     }
 
-    /// How much a view must grow after an edit before it is edited again.
+    /// Returns the number of tokens by which a view must grow after an edit before the next edit.
     pub fn progress(&self) -> u64 {
         (self.usable / 20).max(500).min(self.usable / 4)
     }
 }
 
-/// When a strategy acts.
+/// The condition under which a strategy acts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StrategyTrigger {
-    /// When the usable room is full.
+    /// The usable room is full.
     Overflow,
-    /// When somebody asks. At true overflow every strategy acts: for planning it is [`Overflow`](Self::Overflow).
+    /// A user asks for a compaction. At true overflow every strategy acts, so planning treats this as
+    /// [`Overflow`](Self::Overflow).
     Manual,
-    /// At a share of the window, in (0, 1].
+    /// The request reaches a share of the window, in (0, 1].
     Share(f64),
-    /// At a number of tokens.
+    /// The request reaches a number of tokens.
     Tokens(u64),
-    /// When the strategy says so; at the latest when the usable room is full.
+    /// The strategy computes its own threshold; the usable room is the upper limit.
     Planner,
 }

@@ -1,8 +1,8 @@
-//! Everything that is ever stored.
+//! The events that a session's log stores.
 //!
-//! The log of a session is a list of [`Event`]s and the only truth about it; [`History`](crate::history)
-//! is folded from it. Events are never edited and never deleted. Every stored event carries its
-//! [`FORMAT`]; formats of earlier versions stay readable.
+//! The log of a session is a list of [`Event`]s and the only truth about the session.
+//! [`History`](crate::history) is folded from the log. Events are never edited and never deleted. Every stored
+//! event carries its [`FORMAT`]; formats of earlier versions stay readable.
 
 use std::collections::BTreeMap;
 
@@ -17,75 +17,76 @@ use crate::metadata::MessageMetadata;
 use crate::orders::OrderSource;
 use crate::usage::Usage;
 
-/// Version of the stored format that this build writes.
+/// The version of the stored format that this build writes.
 pub const FORMAT: u16 = 1;
 
 /// One stored fact of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// Its position in the log: 1, 2, 3 … without gaps.
+    /// The event's position in the log: 1, 2, 3 … without gaps.
     pub seq: Seq,
-    /// When it was appended, milliseconds since the Unix epoch.
+    /// The time of the append, in milliseconds since the Unix epoch.
     pub at: Millis,
-    /// The format it was written in.
+    /// The format in which the event was written.
     pub format: u16,
-    /// What happened.
+    /// The fact that the event records.
     pub body: EventBody,
 }
 
-/// What happened.
+/// The facts that an event can record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum EventBody {
     /// The session began. Always the first event of a log.
     SessionStarted {
-        /// Its title, if one was given.
+        /// The session's title, if one was given.
         title: Option<String>,
-        /// The session it was forked from, and the last position they share.
+        /// The session it was forked from, and the last position that both share.
         forked_from: Option<ForkOrigin>,
-        /// The file format it was imported from.
+        /// The file format from which the session was imported.
         imported_from: Option<String>,
     },
     /// Queued messages entered the conversation as one user message.
     MessagesTaken {
         /// The message.
         message: Message,
-        /// The queue entries it is made of, oldest first; empty for imported messages.
+        /// The queue entries that form the message, oldest first; empty for imported messages.
         taken: Vec<QueueId>,
         /// Present when more than one entry was taken.
         coalesced: Option<CoalescedMessages>,
-        /// The metadata that a client sent along with the only entry. That of several is in `coalesced`.
+        /// The metadata that a client sent along with the only entry. The metadata of several entries is in
+        /// `coalesced`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<MessageMetadata>,
     },
-    /// The runtime told the model something. A user-role message that nobody typed.
+    /// The runtime added a note for the model: a user-role message that nobody typed.
     NoteAdded {
         /// The message.
         message: Message,
-        /// Why.
+        /// The reason of the note.
         why: NoteReason,
     },
     /// A run began.
     RunStarted {
-        /// Its name.
+        /// The run's name.
         run_id: RunId,
     },
-    /// The server has counted the next request.
+    /// The server has counted the input of the next request.
     InputCounted {
-        /// Its input, in tokens.
+        /// The input of the request, in tokens.
         tokens: u64,
-        /// Estimated tokens of system prompt and tools in it.
+        /// The estimated tokens of system prompt and tools in the input.
         fixed_tokens: u64,
     },
     /// A model call is about to be made.
     StepStarted(Box<StepStart>),
     /// The model answered, wholly or in part.
     AssistantAdded {
-        /// The step that made it.
+        /// The step that made the answer.
         step_id: StepId,
         /// The message.
         message: Message,
-        /// Why the model stopped.
+        /// The reason why the model stopped.
         finish: ModelStopReason,
         /// Set when the answer was cut off.
         cut: Option<PartialAnswerReason>,
@@ -94,11 +95,11 @@ pub enum EventBody {
     StepFinished {
         /// The step.
         step_id: StepId,
-        /// What the provider reported; `None` if it reported nothing.
+        /// The usage that the provider reported; `None` if the provider reported nothing.
         usage: Option<Usage>,
-        /// What the meter had expected the input to be, in tokens.
+        /// The input that the meter had expected, in tokens.
         estimated_input: u64,
-        /// What the provider said of the answer as a whole, if it said anything.
+        /// The provider's data on the answer as a whole, if there was any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         envelope: Option<RawJson>,
     },
@@ -106,15 +107,15 @@ pub enum EventBody {
     StepFailed {
         /// The step.
         step_id: StepId,
-        /// What went wrong, as a caller decides on it.
+        /// The error, as a caller decides on it.
         code: ErrorCode,
-        /// What went wrong, in words.
+        /// The error in words.
         message: String,
         /// Input tokens that the provider's error named, if it did.
         used_tokens: Option<u64>,
         /// The limit that the provider's error named, if it did: the window, learned.
         limit_tokens: Option<u64>,
-        /// What the provider reported all the same, if it did.
+        /// The usage that the provider reported in spite of the failure, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
@@ -125,25 +126,25 @@ pub enum EventBody {
     },
     /// A tool call ended, one way or another.
     ToolFinished {
-        /// How, and with what.
+        /// The outcome of the call and its content.
         result: ToolResult,
     },
     /// A person is asked whether a tool may run.
     ApprovalRequested {
         /// The question.
         approval_id: ApprovalId,
-        /// The call it is about.
+        /// The call that the question is about.
         call_id: CallId,
     },
     /// The question was answered, by a person, a rule or a clock.
     ApprovalResolved {
         /// The question.
         approval_id: ApprovalId,
-        /// The call it is about.
+        /// The call that the question is about.
         call_id: CallId,
-        /// Whether the tool may run.
+        /// The decision: `true` if the tool may run.
         allowed: bool,
-        /// Why not, for the model.
+        /// The reason of a refusal, for the model.
         reason: Option<String>,
     },
     /// The view changed: messages were pruned or compacted. The log keeps them.
@@ -153,17 +154,17 @@ pub enum EventBody {
         /// The edit or omission.
         edit_id: EditId,
     },
-    /// Parts of the conversation that the model's server refuses are not shown to the model any more. The log keeps
-    /// them. [`EventBody::ViewRestored`] puts them back.
+    /// Parts of the conversation are hidden from the model because its server refuses them. The log keeps the parts.
+    /// [`EventBody::ViewRestored`] puts them back.
     PartsOmitted {
-        /// The omission's name, by which it is undone.
+        /// The omission's name, by which a user can undo it.
         edit_id: EditId,
         /// The parts that are left out.
         parts: Vec<OmittedPart>,
         /// The server's words.
         reason: String,
     },
-    /// What an undone edit had covered may be compacted automatically again.
+    /// The range of an undone edit may be compacted automatically again.
     RangeReleased {
         /// The undone edit.
         edit_id: EditId,
@@ -172,18 +173,18 @@ pub enum EventBody {
     CompactionFailed {
         /// The strategy that tried.
         strategy: String,
-        /// What went wrong, as a caller decides on it.
+        /// The error, as a caller decides on it.
         code: ErrorCode,
-        /// What went wrong, in words.
+        /// The error in words.
         reason: String,
-        /// What it cost, if a model was called.
+        /// The usage of the attempt, if a model was called.
         usage: Option<Usage>,
     },
     /// The session talks to another model from here on.
     ModelSwitched {
         /// The model.
         to: ModelOrigin,
-        /// What somebody chose; `None` if the session's agent merely has another model now.
+        /// The choice that somebody made; `None` if the session's agent merely has another model now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         choice: Option<ModelChoice>,
     },
@@ -191,21 +192,21 @@ pub enum EventBody {
     RunFinished {
         /// The run.
         run_id: RunId,
-        /// Why it ended.
+        /// The reason why the run ended.
         reason: RunEnd,
         /// Present when it ended with an error.
         error: Option<ErrorInfo>,
     },
     /// The process that ran the session had ended without finishing; this one took over.
     Recovered {
-        /// What was found, in words.
+        /// The state that was found, in words.
         cause: String,
         /// Recoveries since the last completed step, this one included.
         attempts: u32,
     },
     /// The session waits for a person: automatic recovery was tried as often as is useful.
     Parked {
-        /// Why, and how to go on.
+        /// The reason of the pause and the way to resume, in words.
         reason: String,
     },
     /// The session got another title.
@@ -215,16 +216,16 @@ pub enum EventBody {
     },
     /// An instruction holds from here on, beyond the next answer.
     OrderPinned {
-        /// Its name.
+        /// The order's name.
         order_id: OrderId,
-        /// Its text, as it was given.
+        /// The order's text, as it was given.
         text: String,
-        /// Who made it.
+        /// The author of the order.
         source: OrderSource,
-        /// The message it was said in, if it is known.
+        /// The message that gave the order, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Seq>,
-        /// The order that it takes the place of.
+        /// The order that this order replaces.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replaces: Option<OrderId>,
     },
@@ -232,7 +233,7 @@ pub enum EventBody {
     OrderEdited {
         /// The order.
         order_id: OrderId,
-        /// Its text from here on.
+        /// The order's text from here on.
         text: String,
     },
     /// A standing order does not hold any more.
@@ -249,17 +250,17 @@ impl EventBody {
     }
 }
 
-/// Where a forked session comes from.
+/// The origin of a forked session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForkOrigin {
-    /// The session it was forked from.
+    /// The session from which the fork was made.
     pub session_id: SessionId,
-    /// The last event they share.
+    /// The last event that both sessions share.
     pub at_seq: Seq,
 }
 
-/// Whose agent a session has, and which model, by names that whoever runs the session knows.
+/// The agent and the model of a session, by names that the operator of the session knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelChoice {
@@ -271,42 +272,42 @@ pub struct ModelChoice {
     pub model: Option<String>,
 }
 
-/// How several queued messages became one.
+/// The queued messages that became one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CoalescedMessages {
-    /// How many.
+    /// The number of queued messages.
     pub message_count: usize,
-    /// Which, oldest first.
+    /// The queue entries of those messages, oldest first.
     pub original_messages: Vec<QueueId>,
-    /// When the oldest was queued.
+    /// The time at which the oldest was queued.
     pub first_queued_at: Millis,
-    /// When the newest was queued.
+    /// The time at which the newest was queued.
     pub last_queued_at: Millis,
-    /// The metadata of those that have any.
+    /// The metadata of each queued message that has any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub original_metadata: BTreeMap<QueueId, MessageMetadata>,
 }
 
-/// Why the runtime told the model something.
+/// The reason of a note to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoteReason {
     /// The same call gave the same result too often.
     Loop,
-    /// The run's time is over: state where you stand.
+    /// The run's time is over: the model must report its state.
     TimeUp,
     /// Part of an imported conversation.
     Imported,
-    /// What a compaction left out and is spoken of now.
+    /// Passages that a compaction removed and that the newest message mentions.
     Recalled,
-    /// Standing orders were pinned, changed or removed since the model was last told of them.
+    /// Standing orders were pinned, changed or removed since the model was last informed.
     Orders,
-    /// The answer before broke off, and the model cannot simply continue its text.
+    /// The previous answer broke off, and the model cannot simply continue its text.
     BrokenOff,
 }
 
-/// What a step is for.
+/// The purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepKind {
@@ -316,15 +317,15 @@ pub enum StepKind {
     Recovery,
 }
 
-/// What is sent in a step, in figures and hashes.
+/// The request of a step, in figures and hashes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepStart {
     /// The step.
     pub step_id: StepId,
-    /// The run it belongs to.
+    /// The run to which the step belongs.
     pub run_id: RunId,
-    /// What it is for.
+    /// The purpose of the step.
     pub purpose: StepKind,
     /// The model that is called.
     pub model: ModelOrigin,
@@ -336,7 +337,7 @@ pub struct StepStart {
     pub view_hash: String,
     /// Estimated tokens of system prompt and tools together.
     pub fixed_tokens: u64,
-    /// What the meter expects the input to be, in tokens.
+    /// The input that the meter expects, in tokens.
     pub estimated_input: u64,
     /// The output limit sent, in tokens.
     pub max_output_tokens: u64,
@@ -345,7 +346,7 @@ pub struct StepStart {
     pub window_tokens: Option<u64>,
 }
 
-/// Why an answer is not whole.
+/// The reason why an answer is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialAnswerReason {
@@ -353,8 +354,8 @@ pub enum PartialAnswerReason {
     Cancelled,
     /// The stream failed or the process ended: shown to people only.
     Lost,
-    /// The answer goes on in the next one that is added, word for word: we stopped it to make room, or its stream broke
-    /// off (then [`EventBody::StepFailed`] follows).
+    /// The next answer continues this one word for word. Either the loop stopped the answer to make room, or the
+    /// stream broke off (then [`EventBody::StepFailed`] follows).
     Paused,
 }
 
@@ -362,18 +363,18 @@ pub enum PartialAnswerReason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ViewEdit {
-    /// Its name.
+    /// The edit's name.
     pub id: EditId,
-    /// Hash of the view it was planned for.
+    /// The hash of the view for which the edit was planned.
     pub base_view_hash: String,
-    /// What changes.
+    /// The changes of the view.
     pub ops: Vec<ViewOperation>,
-    /// Whether it only cleared old tool results. Stored under another name: `kind` is the event's own.
+    /// The kind of the edit. Stored under another name, because `kind` is the event's own field.
     #[serde(rename = "editKind")]
     pub kind: EditKind,
     /// The strategy that planned it, for example `reactive-overflow`.
     pub strategy: String,
-    /// What made it necessary.
+    /// The cause of the edit.
     pub reason: EditReason,
     /// The trigger that fired, in tokens.
     pub trigger_tokens: u64,
@@ -381,21 +382,21 @@ pub struct ViewEdit {
     pub original_tokens: u64,
     /// Tokens of the whole request after, by the meter (an estimate).
     pub compressed_tokens: u64,
-    /// `original_tokens` with the expected error: what was compared with the trigger.
+    /// `original_tokens` with the expected error: the value that was compared with the trigger.
     #[serde(default)]
     pub original_bound: u64,
-    /// `compressed_tokens` with the expected error: what was compared with the trigger.
+    /// `compressed_tokens` with the expected error: the value that was compared with the trigger.
     #[serde(default)]
     pub compressed_bound: u64,
     /// Messages in the view before.
     pub original_messages: u64,
     /// Messages in the view after.
     pub compressed_messages: u64,
-    /// The choice, in words.
+    /// The reason for the selection, in words.
     pub why: String,
-    /// What the summary cost, if a model wrote one.
+    /// The usage of the summary, if a model wrote one.
     pub usage: Option<Usage>,
-    /// How the check of the model's answers ended, if a model was asked for a summary.
+    /// The outcome of the check of the model's answers, if a model was asked for a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<SummaryCheck>,
 }
@@ -424,7 +425,7 @@ pub enum OmittedPart {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SummaryCheck {
-    /// Whether the edit has a summary that passed the check; `false` for an extract in its place.
+    /// `true` if the edit has a summary that passed the check; `false` for an extract in its place.
     pub checked: bool,
     /// Why earlier answers were refused, in words, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -444,36 +445,36 @@ pub enum ViewOperation {
     Replace {
         /// The range.
         range: LogRange,
-        /// That message's parts.
+        /// The parts of that message.
         parts: Vec<Part>,
-        /// Whether it is a summary (else a note on what was removed).
+        /// `true` for a summary, `false` for a note on the removed messages.
         summary: bool,
     },
     /// A tool result is shown as a placeholder.
     Placeholder {
-        /// The position of its [`EventBody::ToolFinished`].
+        /// The position of the result's [`EventBody::ToolFinished`].
         seq: Seq,
-        /// What is shown of it all the same, below the handle; empty for nothing.
+        /// The lines of the result that stay visible below the handle; empty for none.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         excerpt: String,
-        /// Whether the excerpt is the start and the end of the result itself, which was too long to be shown whole.
+        /// `true` if the excerpt is the start and the end of a result that was too long to be shown whole.
         #[serde(default, skip_serializing_if = "is_false")]
         cut: bool,
     },
 }
 
-/// Returns whether a flag is not set: then it is not stored.
+/// Returns whether a flag is not set. Unset flags are not stored.
 fn is_false(flag: &bool) -> bool {
     !flag
 }
 
 impl ViewOperation {
-    /// Clears the tool result at that position.
+    /// Creates the operation that clears the tool result at a position.
     pub fn clear(seq: Seq) -> Self {
         Self::Placeholder { seq, excerpt: String::new(), cut: false }
     }
 
-    /// The positions it touches.
+    /// Returns the positions that the operation changes.
     pub fn range(&self) -> LogRange {
         match self {
             Self::Drop { range } | Self::Replace { range, .. } => *range,
@@ -482,7 +483,7 @@ impl ViewOperation {
     }
 }
 
-/// Prune or compaction.
+/// The kind of an edit: prune or compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EditKind {
@@ -492,7 +493,7 @@ pub enum EditKind {
     Compaction,
 }
 
-/// What made an edit necessary.
+/// The cause of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EditReason {
@@ -502,11 +503,11 @@ pub enum EditReason {
     OverflowError,
     /// The new model's window is smaller.
     ModelSwitch,
-    /// Somebody asked for it.
+    /// A user or client asked for the edit.
     Requested,
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEnd {
@@ -518,25 +519,25 @@ pub enum RunEnd {
     Cancelled,
     /// The time limit was reached.
     Timeout,
-    /// The model repeated itself and did not stop when told.
+    /// The model repeated itself and did not stop after a warning.
     LoopDetected,
     /// The model ran into its output limit.
     Length,
-    /// Something failed; see the error.
+    /// An operation failed; the error says which.
     Error,
 }
 
-/// An error as it is stored and shown.
+/// An error in the form that is stored and shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorInfo {
-    /// What went wrong, as a caller decides on it.
+    /// The error, as a caller decides on it.
     pub code: ErrorCode,
-    /// What went wrong, in words.
+    /// The error in words.
     pub message: String,
 }
 
 impl Event {
-    /// The stored form: one JSON object.
+    /// Returns the stored form of an event: one JSON object.
     ///
     /// # Errors
     /// Never in practice; [`serde_json::Error`] is passed on rather than hidden.

@@ -39,8 +39,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// The context window of a model, in tokens. A part of it is kept free for the answer: 4,096 tokens, and a quarter of
-    /// small windows ([`Budget::new`]).
+    /// The context window of a model, in tokens. A part of it is kept free for the answer: 4,096 tokens, and a quarter
+    /// of small windows ([`Budget::new`]).
     pub fn tokens(tokens: u64) -> Self {
         Self { tokens, max_output_tokens: None, fixed_tokens: 0, counter: MessageTokenCounter::default() }
     }
@@ -71,8 +71,8 @@ impl Window {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fitted<M = Message> {
-    /// The messages to send, in order. Messages that stay are as they were; an extract stands for those that are left out. Every
-    /// tool call has its result.
+    /// The messages to send, in order. Messages that stay are as they were; an extract stands for those that are left
+    /// out. Every tool call has its result.
     pub messages: Vec<M>,
     /// The messages that are left out, as indices into the list that was given, ascending.
     pub left_out: Vec<usize>,
@@ -83,10 +83,11 @@ pub struct Fitted<M = Message> {
     pub tokens: u64,
 }
 
-/// Fits messages into a window. Nothing changes while they fit; otherwise [`AdaptiveStrategy`](crate::strategy::AdaptiveStrategy) chooses
-/// what goes, down to nine tenths of what the window has beside the answer, and an extract of it (rules, todos, files,
-/// errors, names, what the user typed) is made without a model. Old tool results make room first, the oldest first, and
-/// placeholders stand for them. The newest typed message always stays. Equal inputs give equal outputs.
+/// Fits messages into a window. Nothing changes while they fit; otherwise
+/// [`AdaptiveStrategy`](crate::strategy::AdaptiveStrategy) chooses what goes, down to nine tenths of what the window
+/// has beside the answer, and an extract of it (rules, todos, files, errors, names, what the user typed) is made
+/// without a model. Old tool results make room first, the oldest first, and placeholders stand for them. The newest
+/// typed message always stays. Equal inputs give equal outputs.
 ///
 /// A result without its call is left out, because no provider takes it. The messages of an earlier call can be given
 /// again, with newer ones behind them. [`fit_openai`] and [`fit_anthropic`] take the JSON of requests, and
@@ -123,8 +124,8 @@ pub fn fit_with<M: FittableMessage>(
     fit_as(messages, window, strategy, &format)
 }
 
-/// [`fit`] for the `messages` of a request in the format of OpenAI's Chat Completions. Messages that stay keep all their
-/// fields. `system` and `developer` messages always stay, and count as fixed tokens.
+/// [`fit`] for the `messages` of a request in the format of OpenAI's Chat Completions. Messages that stay keep all
+/// their fields. `system` and `developer` messages always stay, and count as fixed tokens.
 ///
 /// ```
 /// use longhaul_core::{Window, fit_openai};
@@ -209,7 +210,7 @@ fn fit_as<M: Clone>(
     Ok(Fitted { tokens, ..fitted_messages(messages, &places, (&whole, &history), &names, format) })
 }
 
-/// Where the history has a message that was given.
+/// The place of a given message in the history.
 enum MessagePlace {
     /// Nowhere: it is always sent.
     Fixed,

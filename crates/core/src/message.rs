@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{CallId, MessageId};
 
-/// One JSON value, byte for byte as somebody else wrote it.
+/// One JSON value, byte for byte as its author wrote it.
 ///
 /// Stored as text inside our own JSON, so that numbers, escapes, key order and duplicate keys survive.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ impl fmt::Debug for RawJson {
     }
 }
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -38,7 +38,7 @@ pub enum Role {
     Tool,
 }
 
-/// Which model wrote a message, and over which wire: native parts are sent back to no other.
+/// The model that wrote a message, and its wire. Native parts are sent back to no other model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModelOrigin {
     /// The provider as configured, for example `openai-compatible`.
@@ -52,13 +52,13 @@ pub struct ModelOrigin {
 /// One message: an author and parts in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its name.
+    /// The message's name.
     pub id: MessageId,
-    /// Who speaks.
+    /// The author of the message.
     pub role: Role,
-    /// What is said, in order.
+    /// The content of the message, in order.
     pub parts: Vec<Part>,
-    /// Which model wrote it (assistant messages).
+    /// The model that wrote the message (assistant messages only).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ModelOrigin>,
 }
@@ -79,11 +79,11 @@ pub enum Part {
     Image(MediaPart),
     /// A file, stored as a blob.
     File(MediaPart),
-    /// A provider's block we do not model: kept, and sent back to the provider that made it.
+    /// A provider's block that this crate does not model. It is kept and sent back only to its provider.
     Opaque(OpaquePart),
 }
 
-/// Text, with the provider's own item beside it if it had one.
+/// Text, with the provider's own item beside it if there was one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPart {
     /// The text.
@@ -93,7 +93,7 @@ pub struct TextPart {
     pub native: Option<RawJson>,
 }
 
-/// Reasoning: what may be shown of it, and the item that proves it to its provider.
+/// Reasoning: the part that may be shown, and the item by which its provider verifies it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasoningPart {
     /// The readable part; empty for encrypted or redacted reasoning.
@@ -106,13 +106,13 @@ pub struct ReasoningPart {
 /// A tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Our name of the call, unique in the session.
+    /// The call's name in this project, unique in the session.
     pub call_id: CallId,
     /// The tool.
     pub name: String,
     /// The arguments exactly as the model wrote them: one JSON object, or (if the model erred) anything.
     pub arguments: String,
-    /// The provider's name of the call, if it gave one.
+    /// The provider's name of the call, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
     /// The provider's item, byte for byte.
@@ -121,7 +121,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// Replaces arguments that say nothing by an empty object.
+    /// Replaces empty or meaningless arguments by an empty object.
     pub fn settle_arguments(&mut self) {
         if given_arguments(&self.arguments) != self.arguments {
             self.arguments = NO_ARGUMENTS.to_owned();
@@ -132,8 +132,8 @@ impl ToolCall {
 /// The arguments of a call that has none.
 const NO_ARGUMENTS: &str = "{}";
 
-/// Returns a call's arguments, or `{}` where they say nothing. Models and servers write nothing, blanks, `null` or an
-/// empty string for a call without arguments; most servers refuse to read those again.
+/// Returns a call's arguments, or `{}` if they have no content. Models and servers write nothing, blanks, `null` or
+/// an empty string for a call without arguments. Most servers refuse to read those forms again.
 ///
 /// ```
 /// use longhaul_core::message::given_arguments;
@@ -151,7 +151,7 @@ pub fn given_arguments(written: &str) -> &str {
     if is_nothing { NO_ARGUMENTS } else { written }
 }
 
-/// Returns whether arguments that have come so far may still turn out to say nothing.
+/// Returns whether partial arguments may still turn out to have no content.
 pub fn may_be_no_arguments(begun: &str) -> bool {
     let begun = begun.trim();
     let is_blank_text =
@@ -159,50 +159,50 @@ pub fn may_be_no_arguments(begun: &str) -> bool {
     "null".starts_with(begun) || is_blank_text()
 }
 
-/// How a tool call ended.
+/// The outcome of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStatus {
-    /// It did what was asked.
+    /// The tool did its work.
     Completed,
-    /// It ran, or refused to run, and reports an error.
+    /// The tool ran, or refused to run, and reports an error.
     Error,
-    /// It was cancelled or denied by a person.
+    /// The call was cancelled, or a person denied it.
     Cancelled,
-    /// The process ended while it ran: whether it took effect is unknown.
+    /// The process ended while the tool ran: nobody knows whether the call took effect.
     Interrupted,
 }
 
 /// A tool's answer to one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call it answers.
+    /// The call that this result answers.
     pub call_id: CallId,
-    /// How the call ended.
+    /// The outcome of the call.
     pub status: ToolStatus,
-    /// What the tool gave: text, images, files. At most one of them is truncated text, the first.
+    /// The output of the tool: text, images, files. At most one part is truncated text, and it is the first.
     pub content: Vec<Part>,
-    /// If the text was too long for the model: what was left out, and where it is.
+    /// The truncation of the text, if the text was too long for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<OutputTruncation>,
 }
 
-/// What was left out of a text.
+/// A description of the part that was left out of a text.
 ///
-/// The text that stays is `head + tail`; `head_bytes` is where the marker goes when the view is built (the
-/// handle in it is the result's own position in the log, known only once it is stored).
+/// The kept text is `head + tail`, and the marker is inserted at `head_bytes` when the view is built. The marker
+/// contains the result's own position in the log, which is known only once the result is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputTruncation {
-    /// Where the marker goes: a byte offset into the kept text, on a character boundary.
+    /// The place of the marker: a byte offset into the kept text, on a character boundary.
     pub head_bytes: usize,
-    /// Characters left out.
+    /// The number of characters left out.
     pub omitted_chars: u64,
-    /// Characters of the whole output.
+    /// The number of characters in the whole output.
     pub total_chars: u64,
     /// The whole output, or as much of it as the quota allowed.
     pub blob: BlobRef,
-    /// Bytes of the output that were beyond the blob limit and are gone.
+    /// The bytes of the output that were beyond the blob limit and are lost.
     #[serde(default)]
     pub lost_bytes: u64,
 }
@@ -213,7 +213,7 @@ pub struct OutputTruncation {
 pub struct BlobRef {
     /// BLAKE3 of the content, 64 hexadecimal digits.
     pub hash: String,
-    /// Length of the content.
+    /// The length of the content in bytes.
     pub bytes: u64,
 }
 
@@ -229,20 +229,20 @@ impl fmt::Display for BlobRef {
 pub struct MediaPart {
     /// The content.
     pub blob: BlobRef,
-    /// Its MIME type, for example `image/png`.
+    /// The MIME type of the content, for example `image/png`.
     pub media_type: String,
-    /// File name, if it had one.
+    /// The file name, if the file had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Width in pixels, for pictures.
+    /// The width in pixels, for pictures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Height in pixels, for pictures.
+    /// The height in pixels, for pictures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
 }
 
-/// Media types that are text, beside `text/*`, `*+json` and `*+xml`.
+/// Media types that count as text, besides `text/*`, `*+json` and `*+xml`.
 const TEXTS: [&str; 6] = [
     "application/javascript",
     "application/json",
@@ -253,12 +253,12 @@ const TEXTS: [&str; 6] = [
 ];
 
 impl MediaPart {
-    /// The media type without its parameters, in lower case.
+    /// Returns the media type without its parameters, in lower case.
     pub fn kind(&self) -> String {
         self.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// Returns whether its content is text: shown to every model as such.
+    /// Returns whether the content is text. Text is shown to every model as such.
     pub fn is_text(&self) -> bool {
         let kind = self.kind();
         let is_named = TEXTS.contains(&kind.as_str());
@@ -266,7 +266,7 @@ impl MediaPart {
     }
 }
 
-/// A provider's block we do not model.
+/// A provider's block that this crate does not model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpaquePart {
     /// The provider's name of the kind, for example `server_tool_use`.
@@ -276,12 +276,12 @@ pub struct OpaquePart {
 }
 
 impl Part {
-    /// A text part without a native item.
+    /// Creates a text part without a native item.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextPart { text: text.into(), native: None })
     }
 
-    /// The text, if this is a text part.
+    /// Returns the text, if this is a text part.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(&text.text),
@@ -291,12 +291,12 @@ impl Part {
 }
 
 impl Message {
-    /// A user message.
+    /// Creates a user message.
     pub fn user(id: impl Into<MessageId>, parts: Vec<Part>) -> Self {
         Self { id: id.into(), role: Role::User, parts, origin: None }
     }
 
-    /// The tool calls, in order.
+    /// Returns the tool calls of the message, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),
@@ -304,60 +304,60 @@ impl Message {
         })
     }
 
-    /// All text parts, joined without separators.
+    /// Returns the text of all text parts, joined without separators.
     pub fn text(&self) -> String {
         self.parts.iter().filter_map(Part::as_text).collect()
     }
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelStopReason {
-    /// It had said what it wanted to say.
+    /// The model ended its answer.
     Stop,
-    /// It asks for tools.
+    /// The model asks for tools.
     ToolCalls,
-    /// It ran into the output limit, or into the end of its window.
+    /// The model reached the output limit, or the end of its window.
     Length,
-    /// The model refused, in words of its own, or its provider withheld the answer.
+    /// The model refused in its own words, or its provider withheld the answer.
     ContentFilter,
-    /// Something else, kept in the provider's item.
+    /// Another reason, kept in the provider's item.
     Other,
 }
 
-/// What one finished model call gave.
+/// The answer of one finished model call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelAnswer {
     /// The parts of the assistant message, in the provider's order.
     pub parts: Vec<Part>,
-    /// Why the model stopped.
+    /// The reason why the model stopped.
     pub finish: ModelStopReason,
-    /// What the provider reported, if it did.
+    /// The usage that the provider reported, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<crate::usage::Usage>,
-    /// What the provider said of the answer as a whole (its id, its own word for the end, containers), byte for
-    /// byte where it came as one object.
+    /// The provider's data on the answer as a whole (the answer's id, the provider's own stop reason, containers). It
+    /// is kept byte for byte if it came as one object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub envelope: Option<RawJson>,
 }
 
-/// A tool as the model is told of it.
+/// A tool as it is described to the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
-    /// Its name.
+    /// The tool's name.
     pub name: String,
-    /// What it does, for the model.
+    /// The tool's purpose, for the model.
     pub description: String,
-    /// JSON Schema of its arguments, byte for byte as it is sent.
+    /// The JSON Schema of the arguments, byte for byte as it is sent.
     pub parameters: RawJson,
-    /// Whether it changes nothing: such tools run in parallel and need no approval by default.
+    /// `true` if the tool changes nothing. Such tools run in parallel and need no approval by default.
     #[serde(default)]
     pub read_only: bool,
-    /// Whether repeating it with the same result is its purpose (exempt from loop detection).
+    /// `true` if repeated calls with the same result are the tool's purpose (exempt from loop detection).
     #[serde(default)]
     pub poll: bool,
-    /// Where it comes from: `builtin`, or the name of an MCP server.
+    /// The origin of the tool: `builtin`, or the name of an MCP server.
     pub source: String,
 }

@@ -1,9 +1,9 @@
-//! What to do about a conversation that fills its window: nothing, prune, compact, or say what does not fit.
+//! The planner for a conversation that fills its window: do nothing, prune, compact, or report an overflow.
 //!
-//! [`plan`] is a function of values: equal inputs give equal plans. It never edits; it answers with the
-//! [`ViewEdit`] to commit, or with the summary that is needed first. Every edit it proposes leaves a smaller,
-//! valid view under the trigger that fired, keeps the newest typed message verbatim and every call with its
-//! result, and names the handle of everything that goes.
+//! [`plan`] is a function of values: equal inputs give equal plans. The planner never edits. It returns the
+//! [`ViewEdit`] to commit, or the summary that is needed first. Every edit leaves a smaller, valid view under the
+//! trigger that fired. The view keeps the newest typed message verbatim and every call with its result. The edit names
+//! the handle of every dropped message.
 
 use std::sync::Arc;
 
@@ -40,44 +40,44 @@ pub(crate) use extract::plain_text;
 pub(crate) use unit_tokens::least_bound;
 pub(crate) use verbatim::shortened;
 
-/// What the user chose about context.
+/// The user's settings for context management.
 #[derive(Clone)]
 pub struct CompactionPolicy {
-    /// `false`: count and show only; a full window is then an error.
+    /// `false` only counts and shows tokens; a full window is then an error.
     pub enabled: bool,
-    /// How to compact.
+    /// The strategy that compacts.
     pub strategy: Arc<dyn CompactionStrategy>,
-    /// When, if not when the strategy says.
+    /// The trigger that replaces the strategy's own, if set.
     pub trigger: Option<StrategyTrigger>,
-    /// What pruning leaves alone.
+    /// The limits of pruning.
     pub prune: PruneOptions,
-    /// Who writes summaries.
+    /// The model that writes summaries.
     pub writer: SummaryWriterModel,
-    /// What the session's model costs, if that is known.
+    /// The prices of the session's model, if known.
     pub prices: Option<TokenPrices>,
-    /// Whether spans of what went that the newest message speaks of come back at the tail after a compaction.
+    /// `true` puts dropped passages that the newest message mentions back at the tail after a compaction.
     pub auto_recall: bool,
-    /// How long a summary is waited for, in milliseconds.
+    /// The time that a summary may take, in milliseconds.
     pub summary_timeout_ms: u64,
-    /// The share of the free room that quotes of the user may take in a view that was shortened, 0 to 1. The free room is
-    /// what the trigger leaves after everything else in that view.
+    /// The share of the free room that quotes of the user may take in a shortened view, 0 to 1. The free room is the
+    /// part that the trigger leaves after everything else in that view.
     pub user_text_share: f64,
-    /// Whether a newest typed message that is longer than the window is shown by its beginning and its end. If not, the
-    /// plan says that it does not fit.
+    /// `true` cuts a newest typed message that is longer than the window to its beginning and its end. `false` makes
+    /// the plan report an overflow.
     pub cuts_user_messages: bool,
 }
 
-/// The beginning of an edit's reason where the edit shows the newest typed message by its beginning and its end.
+/// The first words of an edit's reason if the edit cuts the newest typed message to its beginning and its end.
 pub const LONG_MESSAGE: &str = "the newest message is longer than the window";
 
-/// How long a summary is waited for unless the policy says otherwise, in milliseconds.
+/// The default time that a summary may take, in milliseconds.
 pub const SUMMARY_TIMEOUT_MS: u64 = 300_000;
 
-/// The share of the free room that quotes of the user may take unless the policy says otherwise.
+/// The default share of the free room that quotes of the user may take.
 pub const USER_TEXT_SHARE: f64 = 0.5;
 
 impl CompactionPolicy {
-    /// That strategy, everything else by default.
+    /// Creates a policy with a strategy and defaults for everything else.
     pub fn new(strategy: Arc<dyn CompactionStrategy>) -> Self {
         Self {
             enabled: true,
@@ -94,20 +94,20 @@ impl CompactionPolicy {
     }
 }
 
-/// Who writes summaries.
+/// The model that writes summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum SummaryWriterModel {
     /// The session's own model.
     #[default]
     Session,
-    /// Another.
+    /// Another model.
     Other {
-        /// Its context window, in tokens.
+        /// The other model's context window, in tokens.
         window: u64,
-        /// The most it writes, in tokens, if known.
+        /// The most that the other model writes, in tokens, if known.
         max_output: Option<u64>,
     },
-    /// Nobody: extracts are made without a model.
+    /// No model: the planner makes extracts.
     Nobody,
 }
 
@@ -127,7 +127,7 @@ impl std::fmt::Debug for CompactionPolicy {
     }
 }
 
-/// What pruning leaves alone.
+/// The limits of pruning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneOptions {
     /// The newest tool output that is never cleared, in tokens; at most a quarter of the usable room.
@@ -144,23 +144,24 @@ impl Default for PruneOptions {
     }
 }
 
-/// Why a plan is asked for.
+/// The reason why a plan is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanTrigger {
-    /// Before a step: act only if the trigger is reached.
+    /// A step comes next: the planner acts only if the trigger is reached.
     Routine,
-    /// An answer was stopped before it ran into the end of the window: act if it has too little room to go on.
+    /// An answer was stopped before it reached the end of the window. The planner acts if the answer has too little
+    /// room to continue.
     Pause,
     /// The provider refused the request for its length.
     Overflow,
-    /// Somebody asked for a compaction.
+    /// A user asked for a compaction.
     Requested {
-        /// What the summary should mind, in their words.
+        /// The user's instructions for the summary.
         instructions: Option<String>,
     },
 }
 
-/// What to do.
+/// The planner's decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
     /// Send the view as it is.
@@ -169,7 +170,7 @@ pub enum Plan {
     Edit(Box<ViewEdit>),
     /// Have a summary written, then finish the draft.
     Summarise(Box<SummaryDraft>),
-    /// Nothing that may be left out is left.
+    /// The request does not fit, and nothing else may be dropped.
     DoesNotFit(ContextOverflow),
 }
 
@@ -180,27 +181,27 @@ pub enum Plan {
      {needed_tokens} are needed, {usable_tokens} are usable of a window of {window_tokens}"
 )]
 pub struct ContextOverflow {
-    /// System prompt and tools.
+    /// The size of system prompt and tools.
     pub fixed_tokens: u64,
     /// The least that a request needs.
     pub needed_tokens: u64,
-    /// What a request may have.
+    /// The most that a request may have.
     pub usable_tokens: u64,
     /// The window.
     pub window_tokens: u64,
 }
 
-/// System prompt and tools as the planner reckons with them, in estimated tokens.
+/// The sizes of system prompt and tools that the planner uses, in estimated tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedPrefixTokens {
-    /// What the request has as it is.
+    /// The size in the present request.
     pub now: u64,
-    /// What it has once the view was edited: the tool `recall` may come with the first edit.
+    /// The size after an edit of the view: the first edit may bring the tool `recall`.
     pub after_edit: u64,
 }
 
 impl From<u64> for PlannedPrefixTokens {
-    /// Tools that never change.
+    /// Creates the sizes of a prefix whose tools never change.
     fn from(tokens: u64) -> Self {
         Self { now: tokens, after_edit: tokens }
     }
@@ -217,8 +218,8 @@ pub fn plan(
     plan_with(history, fixed_tokens, budget, policy, occasion, None)
 }
 
-/// [`plan`] with a summary that was written ahead: if it still fits what it was written for, it is what is committed. One that
-/// is still on its way has an extract in its place, and [`swap`] puts it there later.
+/// Plans like [`plan`], with a precomputed summary. The summary is committed if it still matches the view. If the
+/// summary is not finished yet, an extract takes its place, and [`swap`] replaces the extract later.
 pub fn plan_with(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -255,8 +256,8 @@ pub fn plan_with(
     ready.or_else(|| scene.prune()).or_else(|| scene.compact()).unwrap_or_else(|| scene.last_resort())
 }
 
-/// Returns the edit that puts a summary in the place of the extract that `stand_in` has committed for it; `None` if that is
-/// not shown any more, or the summary does not fit.
+/// Returns the edit that replaces an extract, which `stand_in` has committed, by the finished summary. The result is
+/// `None` if the extract is not shown any more, or if the summary does not fit.
 pub fn swap(
     history: &History,
     fixed_tokens: u64,
@@ -312,7 +313,7 @@ pub fn ahead_from(
     }
 }
 
-/// The draft of a compaction for which the strategy wants an extract: somebody else may have a summary for it.
+/// Returns the draft of a compaction for which the strategy wants an extract: a hook may have a summary for it.
 pub(crate) fn extract_draft(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -326,7 +327,7 @@ pub(crate) fn extract_draft(
     PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line).extract_draft()
 }
 
-/// What remains when no summary can be used: truncation, or the error.
+/// Returns the plan for the case that no summary can be used: truncation, or the error.
 pub(crate) fn without_summary(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -340,8 +341,8 @@ pub(crate) fn without_summary(
     PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line).last_resort()
 }
 
-/// Where the policy acts now, and why there: the number that displays show, and that [`plan`] compares the meter's
-/// bound with.
+/// Returns the policy's present threshold and its reason. Displays show this number, and [`plan`] compares the meter's
+/// bound with it.
 pub fn line(
     history: &History,
     fixed_tokens: u64,
@@ -380,7 +381,7 @@ fn line_at(
     TriggerThreshold { tokens: line.tokens.min(budget.usable), ..line }
 }
 
-/// What the view grows by in a call, in tokens.
+/// Returns the growth of the view per call, in tokens.
 fn growth(history: &History) -> u64 {
     let grown = history.view_tokens().saturating_sub(history.edited_tokens().unwrap_or(0));
     grown / u64::from(history.calls_since_edit()).max(1)
@@ -392,29 +393,29 @@ pub fn pause_target(budget: &Budget) -> u64 {
     budget.usable.min(budget.window * 3 / 4)
 }
 
-/// An edit is worth nothing before the view has grown: this is what stops endless compaction.
+/// Returns whether the view has grown too little since the last edit. This check is what stops endless compaction.
 fn no_progress(history: &History, budget: &Budget) -> bool {
     let settled = history.settled_tokens();
     settled.is_some_and(|settled| history.view_tokens() < settled + budget.progress())
 }
 
-/// `1 message`, `12 messages`.
+/// Returns a number of messages in words: `1 message`, `12 messages`.
 fn counted(messages: u64) -> String {
     format!("{messages} message{}", if messages == 1 { "" } else { "s" })
 }
 
-/// Targets for a request that the server refused as too long, in percent of its size by our count. The first one that
-/// can be reached is taken: servers count differently, and often do not say how much.
+/// The targets for a request that the server refused as too long, in percent of its size by our count. The planner
+/// takes the first target that it can reach: servers count differently, and often do not name the excess.
 const OVERFLOW_SHARES: [u64; 3] = [70, 90, 100];
 
-/// The targets for a request of `bound` tokens that the server refused as too long, the best first. The last one is
-/// anything smaller: whether the window is as small as the refusal said, only another refusal can tell.
+/// Returns the targets for a request of `bound` tokens that the server refused as too long, the best first. The last
+/// target is anything smaller: only another refusal can tell whether the window is as small as the first one said.
 fn overflow_targets(bound: u64, budget: &Budget) -> impl Iterator<Item = u64> {
     let usable = budget.usable;
     OVERFLOW_SHARES.into_iter().map(move |share| usable.min(bound * share / 100)).chain([bound])
 }
 
-/// Handles as a person or a model reads them: `lh:3-17 or lh:20`.
+/// Returns handles in the form that a person or a model reads: `lh:3-17 or lh:20`.
 fn named(handles: &[LogHandle]) -> String {
     handles.iter().map(LogHandle::to_string).collect::<Vec<_>>().join(" or ")
 }

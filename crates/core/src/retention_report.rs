@@ -17,7 +17,7 @@ use crate::stop_flag::StopFlag;
 use crate::text_table::TextTable;
 use facts::ClassifiedFacts;
 
-/// How the facts of each class fared.
+/// The facts of each class, by what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionReport {
@@ -26,7 +26,7 @@ pub struct RetentionReport {
     pub classes: BTreeMap<String, RetentionTally>,
 }
 
-/// How many facts, each counted once, in the best column it reaches.
+/// The numbers of facts. Each fact is counted once, in the best column that it reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionTally {
@@ -47,14 +47,14 @@ impl RetentionTally {
     }
 }
 
-/// Who can get back what left the view.
+/// The party that can get back content that left the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecoveryAccess {
     /// The model, by a handle it is shown.
     Model,
     /// A person, from the log.
     User,
-    /// Nobody: there is no log.
+    /// No party: there is no log.
     Nobody,
 }
 
@@ -152,8 +152,8 @@ impl SentenceFacts {
     }
 }
 
-/// The [`SentenceFacts`] of a stored message, found when they are first asked for. Clones share them, so that a session's
-/// next report reads only what was said since the last one.
+/// The [`SentenceFacts`] of a stored message, found when they are first asked for. Clones share them, so that a
+/// session's next report reads only what was said since the last one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SharedSentences(Arc<LazyValue<SentenceFacts>>);
 
@@ -178,14 +178,14 @@ impl RetentionReport {
     }
 }
 
-/// How many places of the view are compared with a sentence: those that begin with its first two words.
+/// The most places of the view that are compared with a sentence. A place begins with the first two words of the sentence.
 const MAX_PLACES: usize = 64;
 
 /// The new view, made ready for looking things up.
 struct IndexedView<'a> {
     words: BTreeSet<String>,
     text: &'a str,
-    /// Where each pair of words begins.
+    /// The places at which each pair of words begins.
     places: TextTable<(&'a str, &'a str), Vec<usize>>,
 }
 

@@ -1,8 +1,8 @@
-//! The loop as a pure state machine: [`Run::handle`] takes what happened and answers with what to do.
+//! The loop as a pure state machine: [`Run::handle`] takes an input and returns the effects to perform.
 //!
-//! One `Run` serves one session. Everything that must survive a crash is in its [`History`]; the rest (the
-//! phase, what is in flight) is rebuilt by [`Run::new`] and an [`RunLoopInput::Recover`]. The driver above does the
-//! effects and feeds the outcomes back; it decides nothing.
+//! One `Run` serves one session. Everything that must survive a crash is in its [`History`]. The rest (the phase, the
+//! requests in flight) is rebuilt by [`Run::new`] and an [`RunLoopInput::Recover`]. The driver performs the effects and
+//! feeds the outcomes back; it decides nothing.
 //!
 //! A step, in the order of the functions below: take the queue, plan, call the model, store its answer, run
 //! its tools, and again.
@@ -51,7 +51,7 @@ pub use waiting::{ServerWait, WaitReason};
 use background_summary::PrecomputedSummary;
 use tools::StepToolCalls;
 
-/// How long the recovery step after a time-out may take.
+/// The most time of the recovery step after a time-out, in milliseconds.
 pub const RECOVERY_STEP_MS: u64 = 60_000;
 
 /// The loop of one session.
@@ -65,36 +65,36 @@ pub struct Run {
     pending: BTreeMap<AppendId, AppendContinuation>,
     next_append: u64,
     next_task: u64,
-    /// A summary that is written ahead.
+    /// A background summary.
     candidate: Option<PrecomputedSummary>,
-    /// What summaries used that were not committed.
+    /// The usage of summaries that were not committed.
     unstored: Vec<crate::usage::Usage>,
-    /// What is recorded between two steps.
+    /// Events that are recorded between two steps.
     soon: Vec<EventBody>,
     woken: bool,
     resuming: bool,
-    /// When the newest event was appended: as near to now as the loop needs to know.
+    /// The time of the newest event's append: as near to now as the loop needs to know.
     now: Millis,
 }
 
-/// Where the loop is.
+/// The phase of the loop.
 #[derive(Clone, Debug, PartialEq)]
 enum RunPhase {
     Idle,
     ReadingQueue,
-    /// The server counts; what comes then.
+    /// The server counts; the continuation follows.
     Counting(CountContinuation),
-    /// An append is in flight, nothing else.
+    /// An append is in flight, and nothing else.
     Storing,
     Calling {
         step: StepId,
         began: bool,
     },
-    /// The next attempt is waited for.
+    /// The loop waits for the next attempt.
     Waiting {
-        /// The step that it repeats; `None` if it is a new step.
+        /// The step that the attempt repeats; `None` if the attempt is a new step.
         step: Option<StepId>,
-        /// The failure, and how long the wait is.
+        /// The failure, and the length of the wait.
         wait: ServerWait,
     },
     /// A hook is asked about a compaction.
@@ -111,7 +111,7 @@ enum RunPhase {
     Tools(StepToolCalls),
 }
 
-/// What a person who watches wants to know.
+/// The state of a session, for people who watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
     /// Nothing is going on.
@@ -124,7 +124,7 @@ pub enum RunStatus {
     WaitingApproval,
     /// A summary is being written.
     Compacting,
-    /// The model's server does not answer; the next attempt is waited for.
+    /// The model's server does not answer; the loop waits for the next attempt.
     WaitingForServer,
     /// The session waits for a person after repeated failures.
     Parked,
@@ -136,13 +136,13 @@ enum RunStopCause {
     Timeout,
 }
 
-/// What may happen once per step only.
+/// Guards against repetition: actions that may happen only once per step.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct StepGuards {
     compacted: bool,
-    /// How often the server refused the request as too long.
+    /// The number of times that the server refused the request as too long.
     overflows: u32,
-    /// How the provider said that the request is too long.
+    /// The provider's words when the request was too long.
     refusal: Option<String>,
     /// The view that the server was asked to count.
     counted: Option<Seq>,
@@ -150,22 +150,22 @@ struct StepGuards {
     outage_attempts: u32,
     /// Set when `retry.patience` has ended: the attempt on its way is the last one.
     patience_is_over: bool,
-    /// How often an answer of this step broke off.
+    /// The number of times that an answer of this step broke off.
     broken_answers: u32,
-    /// How often this step was made again without parts that its server refused.
+    /// The number of times that this step was repeated without parts that its server refused.
     omissions: u32,
-    /// What was left out of it on a guess that nothing has confirmed yet.
+    /// The omission that was made on a guess and is not confirmed yet.
     guess: Option<EditId>,
 }
 
-/// What comes after a count.
+/// The continuation after a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CountContinuation {
     Plan,
     Call,
 }
 
-/// What comes after an append.
+/// The continuation after an append.
 #[derive(Clone, Debug, PartialEq)]
 enum AppendContinuation {
     Begun,
@@ -191,7 +191,7 @@ enum AppendContinuation {
 }
 
 impl Run {
-    /// The loop of a session with that history, at rest. If the history has an open run, send
+    /// Creates the loop of a session with that history, at rest. If the history has an open run, send
     /// [`RunLoopInput::Recover`] first.
     pub fn new(settings: Arc<RunSettings>, history: History) -> Self {
         Self {
@@ -212,37 +212,37 @@ impl Run {
         }
     }
 
-    /// The session.
+    /// Returns the session's history.
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// What the user chose.
+    /// Returns the settings.
     pub fn settings(&self) -> &Arc<RunSettings> {
         &self.settings
     }
 
-    /// Changes what the user chose, from the next decision on.
+    /// Changes the settings, from the next decision on.
     pub fn configure(&mut self, settings: Arc<RunSettings>) {
         self.settings = settings;
     }
 
-    /// Takes the same history, counted by another counter.
+    /// Replaces the history by the same history with another counter's counts.
     pub fn recount(&mut self, history: History) -> Vec<RunEffect> {
         debug_assert_eq!(history.last_seq(), self.history.last_seq());
         let mut effects = Vec::new();
-        // It was measured by the other.
+        // The draft's sizes come from the other counter.
         self.drop_candidate(&mut effects);
         self.history = history.with_stop_flag(self.history.stop_flag().clone());
         effects
     }
 
-    /// Returns whether nothing is going on.
+    /// Returns whether the loop is idle.
     pub fn is_idle(&self) -> bool {
         self.phase == RunPhase::Idle
     }
 
-    /// What is going on.
+    /// Returns the loop's state.
     pub fn status(&self) -> RunStatus {
         match &self.phase {
             RunPhase::Idle if self.history.parked().is_some() => RunStatus::Parked,
@@ -255,12 +255,12 @@ impl Run {
         }
     }
 
-    /// Returns whether an answer of the model is awaited, so that a cancel may cut it.
+    /// Returns whether the loop awaits an answer of the model, so that a cancel may cut it.
     pub fn is_answering(&self) -> bool {
         matches!(self.phase, RunPhase::Calling { .. })
     }
 
-    /// The room of a model call.
+    /// Returns the room of a model call.
     pub fn budget(&self) -> Budget {
         let model = &self.settings.model;
         let known = model.window.or(self.history.window());
@@ -268,30 +268,30 @@ impl Run {
         Budget::new(window, model.max_output)
     }
 
-    /// The window that a refusal named, in this session or an earlier one, if no call has shown that it was wrong.
+    /// Returns the window that a refusal named, in this session or an earlier one, unless a call has disproved it.
     pub fn learned_window(&self) -> Option<u64> {
         let model = &self.settings.model;
         let remembered = model.remembered_window.filter(|window| self.history.largest_call() <= *window);
         self.history.learned_window(model.window).or(remembered)
     }
 
-    /// The meter for the next request.
+    /// Returns the meter's reading for the next request.
     pub fn meter(&self) -> meter::MeterReading {
         meter::read(&self.history, self.settings.fixed.tokens_of(&self.history))
     }
 
-    /// Where the policy acts now.
+    /// Returns the policy's present threshold.
     pub fn line(&self) -> TriggerThreshold {
         let fixed_tokens = self.settings.fixed.tokens_of(&self.history);
         plan::line(&self.history, fixed_tokens, &self.budget(), &self.settings.policy)
     }
 
-    /// What a compaction on request would do, without doing it.
+    /// Returns the plan of a compaction on request, without acting on it.
     pub fn preview(&self, instructions: Option<String>) -> Plan {
         self.plan(&PlanTrigger::Requested { instructions })
     }
 
-    /// Takes what happened, answers what to do.
+    /// Takes an input and returns the effects to perform.
     pub fn handle(&mut self, input: RunLoopInput) -> Vec<RunEffect> {
         let mut effects = Vec::new();
         self.dispatch(input, &mut effects);
@@ -422,7 +422,7 @@ impl Run {
         }
     }
 
-    /// The next position of the log: what ids of single-flight events are made of.
+    /// Returns the next position of the log, from which ids of single-flight events are made.
     fn next_seq(&self) -> Seq {
         self.history.last_seq() + 1
     }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A flag that tells long computations to end early. Clones share it.
 ///
-/// Whoever cancels raises the flag and then sends the cancel itself. A computation over a long log looks at the flag once
-/// per message and leaves out the rest once it is raised. The loop then drops the result, ends what goes on as cancelled
-/// and lowers the flag, so that what comes next is computed as usual. The flag makes no difference to the
+/// Whoever cancels raises the flag and then sends the cancel itself. A computation over a long log looks at the flag
+/// once per message and leaves out the rest once it is raised. The loop then drops the result, ends what goes on as
+/// cancelled and lowers the flag, so that what comes next is computed as usual. The flag makes no difference to the
 /// equality of what contains it.
 ///
 /// ```
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Arc<Counts>);
 
-/// How many cancels there were in each state. Each count only grows.
+/// The number of cancels in each state. Each count only grows.
 #[derive(Debug, Default)]
 struct Counts {
     raised: AtomicUsize,
@@ -51,8 +51,8 @@ impl StopFlag {
         self.0.heeded.fetch_max(self.0.raised.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
-    /// Lowers the flag because a cancel has arrived for which it was raised. Returns whether what went on was ended for it
-    /// already.
+    /// Lowers the flag because a cancel has arrived for which it was raised. Returns whether what went on was ended for
+    /// it already.
     pub fn answer(&self) -> bool {
         let answered = self.0.answered.fetch_add(1, Ordering::SeqCst) + 1;
         self.0.heeded.fetch_max(answered, Ordering::SeqCst) >= answered

@@ -1,4 +1,4 @@
-//! How to compact: one trait, chosen by name in the configuration.
+//! Compaction strategies: one trait, whose implementations are chosen by name in the configuration.
 
 use std::sync::Arc;
 
@@ -25,8 +25,10 @@ pub use reactive_overflow::ReactiveOverflowStrategy;
 pub use summarization::SummarizationStrategy;
 pub use truncation::TruncationStrategy;
 
-/// A way to compact. It only chooses what goes; the planner checks the floor, keeps the newest typed message,
-/// keeps calls with their results (units are whole), and builds the edit.
+/// A compaction strategy, which chooses the units to drop.
+///
+/// The planner does the rest: it checks the floor, keeps the newest typed message, keeps calls with their results
+/// (units are whole), and builds the edit.
 ///
 /// ```
 /// use longhaul_core::budget::StrategyTrigger;
@@ -50,14 +52,14 @@ pub use truncation::TruncationStrategy;
 /// }
 /// ```
 pub trait CompactionStrategy: Send + Sync {
-    /// Its name in configuration and events.
+    /// Returns the strategy's name in configuration and events.
     fn name(&self) -> &str;
 
-    /// When it acts, unless the configuration says otherwise.
+    /// Returns the condition under which the strategy acts, unless the configuration sets another one.
     fn trigger(&self) -> StrategyTrigger;
 
-    /// Chooses what goes, `None` if nothing can. Asked again with tighter protection if the first choice
-    /// does not get under the trigger.
+    /// Chooses the units to drop, `None` if there are none. The planner asks again with tighter protection if the first
+    /// selection does not get under the trigger.
     fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection>;
 
     /// Returns whether old tool results are cleared by the planner's own rule before the strategy is asked.
@@ -65,104 +67,104 @@ pub trait CompactionStrategy: Send + Sync {
         true
     }
 
-    /// For [`StrategyTrigger::Planner`]: where it acts now, in tokens of the whole request. The planner never lets it
-    /// stand beyond the usable room. Asked before every step, so it must not look at the view.
+    /// Returns the current threshold for [`StrategyTrigger::Planner`], in tokens of the whole request. The planner caps
+    /// the threshold at the usable room. This method runs before every step, so it must not look at the view.
     fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
         TriggerThreshold { tokens: outlook.usable_tokens, why: String::new() }
     }
 
-    /// What a summary may be written of ahead of the trigger, while work goes on.
+    /// Returns the units that a background summary may cover while work continues.
     fn ahead(&self, _scene: &PlanContext<'_>) -> Option<CompactionSelection> {
         None
     }
 
-    /// Returns whether a step waits for the summary, if it was not written ahead: else the extract takes its place.
+    /// Returns whether a step waits for a summary that was not precomputed. If not, an extract replaces the summary.
     fn waits(&self) -> bool {
         true
     }
 
-    /// A check of its own, besides the planner's. `before.with(EventBody::ViewEdited(..))` is the history after.
+    /// Checks an edit beyond the planner's own checks. `before.with(EventBody::ViewEdited(..))` is the history after.
     ///
     /// # Errors
-    /// Why the edit must not be committed, in words: the planner then goes on without this strategy.
+    /// The reason why the edit must not be committed, in words. The planner then continues without this strategy.
     fn validate(&self, _before: &History, _edit: &ViewEdit) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// What stays in any case.
+/// The part of the view that no selection may drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtectionLevel {
     /// The newest turns.
     Turns,
-    /// The newest two steps and the newest typed message: when the turns alone exceed the trigger.
+    /// The newest two steps and the newest typed message, for when the turns alone exceed the trigger.
     Steps,
-    /// The newest step and the newest typed message: when two steps do.
+    /// The newest step and the newest typed message, for when two steps exceed the trigger.
     Step,
 }
 
 impl ProtectionLevel {
-    /// From what is kept gladly to what must be.
+    /// All levels, from the widest protection to the narrowest.
     pub(crate) const ALL: [Self; 3] = [Self::Turns, Self::Steps, Self::Step];
 
-    /// How many of the newest steps it keeps at least.
+    /// Returns the least number of newest steps that the level keeps.
     pub fn steps(self) -> usize {
         if self == Self::Step { 1 } else { 2 }
     }
 }
 
-/// What goes.
+/// The units that a strategy drops, and their replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactionSelection {
-    /// For each unit, whether it goes.
+    /// One flag for each unit: `true` if the unit is dropped.
     pub gone: Vec<bool>,
     /// Tool results that stay as placeholders, as indices into the view, ascending.
     pub cleared: Vec<usize>,
-    /// What stands where the units were.
+    /// The replacement of the dropped units.
     pub instead: UnitReplacement,
-    /// Why this and now, in words, if there is more to say than what was done.
+    /// The reason for this selection at this time, in words, if there is more to say than the effect.
     pub why: String,
 }
 
 impl CompactionSelection {
-    /// The `gone` units go.
+    /// Creates a selection that drops the `gone` units.
     pub fn new(gone: Vec<bool>, instead: UnitReplacement) -> Self {
         Self { gone, cleared: Vec::new(), instead, why: String::new() }
     }
 }
 
-/// What stands where units were.
+/// The replacement of dropped units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitReplacement {
     /// A note with the handles; no model call.
     Note,
     /// One summary.
     Summary {
-        /// The most that it may have, in tokens.
+        /// The most that the summary may have, in tokens.
         tokens: u64,
     },
-    /// A summary for every so many messages.
+    /// One summary for every `messages` messages.
     Chapters {
-        /// The most that each may have, in tokens.
+        /// The most that each summary may have, in tokens.
         tokens: u64,
-        /// Messages in each.
+        /// The number of messages in each.
         messages: usize,
     },
-    /// The ledger, and a summary beneath it.
+    /// The pinned facts, and a summary beneath them.
     Ledger {
-        /// The most that the ledger may have, in tokens.
+        /// The most that the pinned facts may have, in tokens.
         ledger_tokens: u64,
         /// The most that the summary may have, in tokens.
         tokens: u64,
     },
-    /// The ledger, and beneath it the last words of what goes, as they were; no model call.
+    /// The pinned facts, and beneath them the last words of the dropped messages, verbatim; no model call.
     Extract {
-        /// The most that the ledger may have, in tokens.
+        /// The most that the pinned facts may have, in tokens.
         ledger_tokens: u64,
         /// The most that the words may have, in tokens.
         tokens: u64,
     },
-    /// What a pruning agent makes of it, and its summary.
+    /// The dropped units as a pruning agent rewrites them, and the agent's summary.
     Pruned {
         /// The most that the summary may have, in tokens.
         tokens: u64,
@@ -170,7 +172,7 @@ pub enum UnitReplacement {
 }
 
 impl UnitReplacement {
-    /// The same for which no model is asked.
+    /// Returns the closest replacement that needs no model.
     pub(crate) fn without_model(self) -> Self {
         match self {
             Self::Note | Self::Extract { .. } => self,
@@ -182,31 +184,31 @@ impl UnitReplacement {
     }
 }
 
-/// What is known before a step without a look at the view. Tokens throughout.
+/// The facts that are known before a step without a look at the view. All sizes are in tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct ThresholdInput<'a> {
-    /// What a request may have.
+    /// The most that a request may have.
     pub usable_tokens: u64,
-    /// System prompt and tools.
+    /// The size of system prompt and tools.
     pub fixed_tokens: u64,
-    /// The request as it is, with the expected error.
+    /// The size of the present request, with the expected error.
     pub bound_tokens: u64,
-    /// What the request had right after the newest edit of the view; `None` if there was none.
+    /// The size of the request right after the newest edit of the view; `None` if there was no edit.
     pub settled_tokens: Option<u64>,
-    /// What the view has grown by in a call since then.
+    /// The growth of the view per call since that edit.
     pub growth_tokens: u64,
-    /// What tokens cost, if that is known and not nothing.
+    /// The prices of tokens, if they are known and not zero.
     pub prices: Option<&'a crate::plan::TokenPrices>,
-    /// Whether the provider's cache has surely forgotten the last request.
+    /// `true` if the provider's cache has surely forgotten the last request.
     pub cache_is_cold: bool,
 }
 
-/// Where a strategy acts.
+/// The size at which a strategy acts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TriggerThreshold {
-    /// In tokens of the whole request.
+    /// The threshold in tokens of the whole request.
     pub tokens: u64,
-    /// Why there, in words.
+    /// The reason for this threshold, in words.
     pub why: String,
 }
 
@@ -222,7 +224,7 @@ pub const NAMES: &[&str] = &[
     "adaptive",
 ];
 
-/// The strategy of that name with its default options.
+/// Returns the strategy of that name with its default options.
 pub fn by_name(name: &str) -> Option<Arc<dyn CompactionStrategy>> {
     Some(match name {
         "reactive-overflow" => Arc::new(ReactiveOverflowStrategy::default()),

@@ -95,7 +95,7 @@ pub(crate) struct ToolResultInfo {
 /// The possibility to undo an edit of the view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UndoOption {
-    /// Nobody has looked: no undo is offered.
+    /// The log was not looked at, so no undo is offered.
     #[default]
     Unknown,
     /// The edit can be undone. It is the newest, so it need not be named.

@@ -60,7 +60,7 @@ impl fmt::Display for CountAccuracy {
     }
 }
 
-/// What stands around the text, in tokens.
+/// The tokens of the template around a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FramingTokens {
     /// Around each message: its marks and its role.
@@ -179,7 +179,7 @@ impl MessageTokenCounter {
         self.text.tokens(text)
     }
 
-    /// What stands around the text.
+    /// The tokens of the template around the text.
     pub fn framing(&self) -> &FramingTokens {
         &self.framing
     }

@@ -22,7 +22,7 @@ pub struct MessageTokenBreakdown {
     pub reasoning: u64,
     /// Pictures and files, also those inside tool results.
     pub media: u64,
-    /// What stands around the message.
+    /// The tokens of the template around the message.
     pub framing: u64,
 }
 

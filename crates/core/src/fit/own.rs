@@ -40,14 +40,14 @@ pub trait FittableMessage: Clone {
     /// Returns what the planner reads of the message.
     fn to_content(&self) -> FittableContent;
 
-    /// Returns the message that shows `shown` in the place of `original`, of which something is left out: a placeholder for
-    /// the output of a tool, the beginning and end of a text, or fewer messages than it has. Without an original it is
-    /// an extract, which the user says in the place of other messages. Call ids are those of
+    /// Returns the message that shows `shown` in the place of `original`, of which something is left out: a placeholder
+    /// for the output of a tool, the beginning and end of a text, or fewer messages than it has. Without an original it
+    /// is an extract, which the user says in the place of other messages. Call ids are those of
     /// [`to_content`](Self::to_content).
     fn from_messages(shown: &[Message], original: Option<&Self>) -> Self;
 }
 
-/// What the planner reads of a message.
+/// The content of a message as the planner reads it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FittableContent {
@@ -73,13 +73,13 @@ impl FittableMessage for Message {
     }
 }
 
-/// How messages of a type are read and written.
+/// The format of a message type: its reader and its writer.
 pub(super) struct MessageFormat<M> {
     pub(super) read: fn(&M) -> FittableContent,
     pub(super) write: fn(&[Message], Option<&M>) -> M,
 }
 
-/// What is sent at one place.
+/// The content that is sent at one place.
 struct ShownMessage<'a> {
     /// The message that was given; `None` for an extract.
     given: Option<usize>,

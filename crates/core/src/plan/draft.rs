@@ -1,4 +1,4 @@
-//! Compaction by summary: the draft that waits for its texts, and what makes it valid.
+//! Compaction by summary: the draft that waits for its texts, and the rules that make a draft valid.
 
 use std::sync::Arc;
 
@@ -26,23 +26,23 @@ pub use asking::{SummaryForm, SummaryRequest};
 pub use check::{SummaryCheckInput, SummaryDefect, check_summary};
 pub(super) use check::{carries, check_words};
 
-/// How every summary begins.
+/// The first word of every summary.
 pub const MARK: &str = "[SUMMARY]";
 
-/// How every request for a summary begins, in the last message.
+/// The first words of every request for a summary, in the last message.
 pub const ORDER_START: &str = "The conversation is about to be shortened";
 
-/// Room for the mark, the count and the handles above a summary's text, in tokens.
+/// The room for the mark, the count and the handles above a summary's text, in tokens.
 pub(super) const HEADER_TOKENS: u64 = 64;
 
-/// What stands between the ledger and a summary.
+/// The line between the pinned facts and a summary.
 pub(super) const WRITTEN: &str = "Summary, written by a model from what was said, not by the program:";
 
-/// A summary of less says nothing.
+/// The fewest tokens in which a summary can say anything useful.
 pub(super) const LEAST_TOKENS: u64 = 200;
 
-/// Model calls for one compaction at most, those not counted that are made once more: what is older than they can read is
-/// extracted.
+/// The most model calls for one compaction, repeated calls not counted. Messages older than those calls can read are
+/// extracted without a model.
 const MAX_CALLS: usize = 32;
 
 /// A compaction that waits for its summary.
@@ -50,102 +50,103 @@ const MAX_CALLS: usize = 32;
 pub struct SummaryDraft {
     /// The edit without its texts.
     edit: ViewEdit,
-    /// What it shows in place of what goes.
+    /// The parts that the edit shows in place of the dropped messages.
     sections: Vec<DraftSection>,
-    /// What the next request has with everything but the summaries.
+    /// The size of the next request with everything but the summaries.
     floor: MeterReading,
-    /// What the summaries add to it.
+    /// The tokens that the summaries add to the floor.
     increment: TokenIncrement,
-    /// What somebody asked the summary to mind.
+    /// The user's instructions for the summary.
     instructions: Option<String>,
-    /// Names what the draft is about: it is void when that has changed.
+    /// A digest of the view items that the draft touches. The draft is void once the digest has changed.
     subject: String,
     writer: SummaryWriterModel,
     prices: Option<TokenPrices>,
     cache_is_warm: bool,
-    /// What the model calls so far have used.
+    /// The usage of the model calls so far.
     usage: Option<Usage>,
-    /// A pruning agent's part; the sections are for when its answer is no good.
+    /// The progress of a pruning agent. The sections are used only if the agent's answer is invalid.
     agent: PruningAgentState,
     fixed_tokens: u64,
-    /// Units that may go.
+    /// The units that may be dropped.
     may_go: Vec<bool>,
-    /// Whether somebody else than a model has given the text.
+    /// `true` if a hook and not a model has supplied the text.
     is_given: bool,
-    /// The request as it is, counted by us alone, in tokens.
+    /// The size of the present request by this crate's own count, in tokens.
     counted_tokens: u64,
     /// The share of the free room that quotes of the user may take.
     user_text_share: f64,
-    /// Whether the model has the tool `recall`.
+    /// `true` if the model has the tool `recall`.
     has_recall: bool,
-    /// Why the newest answer could not be used: the same is asked once more.
+    /// The reason why the newest answer was refused. The request is then repeated once.
     complaint: Option<&'static str>,
-    /// Why answers were refused so far, oldest first.
+    /// The reasons why answers were refused so far, oldest first.
     refused: Vec<&'static str>,
-    /// What a summary that is asked for at the end of the live request is to replace.
+    /// The text that a summary replaces if the summary is asked for at the end of the live request.
     material: Arc<str>,
 }
 
-/// How far a pruning agent is.
+/// The progress of a pruning agent.
 #[derive(Clone, Debug, PartialEq)]
 enum PruningAgentState {
-    /// None is asked.
+    /// No agent is asked.
     None,
-    /// It was not asked yet.
+    /// The agent was not asked yet.
     Fresh,
-    /// It is being asked, or has answered everything.
+    /// The agent is being asked, or has answered everything.
     Asked(PruningProgress),
 }
 
-/// What stands in the place of one part of the conversation.
+/// The replacement of one part of the conversation.
 #[derive(Clone, Debug, PartialEq)]
 struct DraftSection {
     /// The operation that gets the text.
     op: usize,
     messages: u64,
     handles: Vec<LogHandle>,
-    /// What the summary may have, in tokens.
+    /// The most that the summary may have, in tokens.
     limit_tokens: u64,
-    /// What an extract in its place may have, in tokens; at least as much, all of it used. `None`: as much, and brief.
+    /// The least room of an extract in place of the summary, in tokens; the extract fills the room. `None`:
+    /// the summary's limit, and a brief extract.
     extract_tokens: Option<u64>,
-    /// The most that the ledger above the summary may have, in tokens; 0 for none.
+    /// The most that the pinned facts above the summary may have, in tokens; 0 for none.
     ledger_tokens: u64,
-    /// The ledger, once it was made.
+    /// The pinned facts, once rendered.
     ledger: Option<String>,
-    /// What a model wrote of earlier parts, which goes with the section.
+    /// The summaries that models wrote of earlier parts and that are dropped with the section.
     earlier: EarlierSummary,
     work: SectionProgress,
 }
 
-/// How far a section's summary is.
+/// The progress of a section's summary.
 #[derive(Clone, Debug, PartialEq)]
 enum SectionProgress {
-    /// Nobody was asked yet.
+    /// No model was asked yet.
     Fresh,
-    /// A model reads it piece by piece.
+    /// A model reads the section piece by piece.
     Reading {
         pieces: Vec<String>,
         next: usize,
         so_far: Option<String>,
-        /// Pieces of which the model made nothing usable.
+        /// The pieces for which the model gave no usable summary.
         given_up: Vec<usize>,
     },
-    /// It is written: by a model, or by a hook.
+    /// The summary is written, by a model or by a hook.
     Written(String),
-    /// No model can.
+    /// No model can write the summary.
     Extracted,
 }
 
-/// Why a summary is not committed.
+/// The reason why a summary is not committed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SummaryRejection {
     /// The answer was cut off, or is no plain text.
     #[error("the answer is no usable summary: {0}")]
     Incomplete(&'static str),
-    /// It is too long: the view would not be under the trigger.
+    /// The summary is too long: the view would not be under the trigger.
     #[error("with this summary the request would have {tokens} tokens, the limit is {limit}")]
     TooLong {
-        /// Bound of the request with the summary.
+        /// The bound of the request with the summary.
         tokens: u64,
         /// The trigger, or the size before.
         limit: u64,
@@ -156,20 +157,21 @@ pub enum SummaryRejection {
 }
 
 impl SummaryRejection {
-    /// Returns whether a pruning agent has not answered in the JSON that was asked for: it may be a model that
-    /// cannot.
+    /// Returns whether a pruning agent's answer is not the JSON that was asked for. The agent may be a model that
+    /// cannot write JSON.
     pub fn is_other_form(&self) -> bool {
         matches!(self, Self::Incomplete(NO_JSON | OTHER_JSON))
     }
 }
 
 impl SummaryDraft {
-    /// The newest position of the log that the compaction touches; `None` if it touches nothing.
+    /// Returns the newest position of the log that the compaction touches; `None` if the compaction touches nothing.
     pub fn last_position(&self) -> Option<Seq> {
         self.edit.ops.iter().map(|op| op.range().to).max()
     }
 
-    /// `None` if what stays, with summaries worth the name, would not be under the trigger.
+    /// Creates a draft; `None` if the rest of the view, with summaries of a useful size, would not be under
+    /// the trigger.
     pub(super) fn new(scene: &PlanContext<'_>, choice: &CompactionSelection) -> Option<Self> {
         let (asked, messages, ledger_tokens) = match choice.instead {
             UnitReplacement::Note => return None,
@@ -189,7 +191,7 @@ impl SummaryDraft {
             floor.bound() + limit * chapters.len() as u64 + ledger_tokens + scene.history.order_tokens(),
         );
         let room = extract_room(scene, floor.bound() + quoted, chapters.len() as u64);
-        // What has a ledger has filled its room by itself.
+        // Pinned facts have filled the room already.
         let extract_tokens = (ledger_tokens == 0).then(|| limit.max(room));
         let (mut ops, mut sections) = (Vec::new(), Vec::new());
         for units in &chapters {
@@ -256,73 +258,73 @@ impl SummaryDraft {
         })
     }
 
-    /// The name of the strategy that made the draft.
+    /// Returns the name of the strategy that made the draft.
     pub fn strategy(&self) -> &str {
         &self.edit.strategy
     }
 
-    /// Why it is made.
+    /// Returns the cause of the compaction.
     pub fn reason(&self) -> EditReason {
         self.edit.reason
     }
 
-    /// The trigger that fired, in tokens.
+    /// Returns the trigger that fired, in tokens.
     pub fn trigger_tokens(&self) -> u64 {
         self.edit.trigger_tokens
     }
 
-    /// What the request has before, in tokens.
+    /// Returns the size of the request before the compaction, in tokens.
     pub fn original_tokens(&self) -> u64 {
         self.edit.original_tokens
     }
 
-    /// What the request has before, in tokens, with the expected error.
+    /// Returns the size of the request before the compaction, in tokens, with the expected error.
     pub fn original_bound(&self) -> u64 {
         self.edit.original_bound
     }
 
-    /// What the request has afterwards with everything but the summary, in tokens.
+    /// Returns the size of the request after the compaction with everything but the summary, in tokens.
     pub fn floor_tokens(&self) -> u64 {
         self.floor.total
     }
 
-    /// What the summaries together may have, in tokens.
+    /// Returns the most that the summaries together may have, in tokens.
     pub fn limit_tokens(&self) -> u64 {
         self.sections.iter().map(|section| section.limit_tokens).sum()
     }
 
-    /// What the ledgers above the summaries may have, in tokens; 0 where there is none.
+    /// Returns the most that the pinned facts above the summaries may have, in tokens; 0 where there are none.
     pub fn ledger_tokens(&self) -> u64 {
         self.sections.iter().map(|section| section.ledger_tokens).sum()
     }
 
-    /// What goes away: how many messages, and the handles.
+    /// Returns the number of dropped messages, and their handles.
     pub fn what_goes(&self) -> (u64, Vec<LogHandle>) {
         let handles = self.sections.iter().flat_map(|section| section.handles.iter().copied()).collect();
         (self.sections.iter().map(|section| section.messages).sum(), handles)
     }
 
-    /// How many tool results are cleared beside that.
+    /// Returns the number of tool results that the edit also clears.
     pub fn cleared_results(&self) -> u64 {
         self.edit.ops.iter().filter(|op| matches!(op, ViewOperation::Placeholder { .. })).count() as u64
     }
 
-    /// What the model calls so far have used.
+    /// Returns the usage of the model calls so far.
     pub fn usage(&self) -> Option<&Usage> {
         self.usage.as_ref()
     }
 
-    /// The same, for who stores it.
+    /// Returns the usage of the model calls so far and forgets it: the caller stores the usage.
     pub(crate) fn take_usage(&mut self) -> Option<Usage> {
         self.usage.take()
     }
 
-    /// What somebody asked the summary to mind.
+    /// Returns the user's instructions for the summary.
     pub fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
     }
 
-    /// Has the summary mind this too.
+    /// Adds instructions for the summary.
     pub fn instruct(&mut self, more: &str) {
         self.instructions = Some(match self.instructions.take() {
             Some(old) => format!("{old}\n{more}"),
@@ -332,11 +334,12 @@ impl SummaryDraft {
 
     /// Takes an answer to the newest request. [`request`](Self::request) says whether another is needed.
     ///
-    /// An answer that [`check_summary`] refuses is asked for once more. Where the summary is made of several answers and the
-    /// second cannot be used either, an extract stands in the place of that part, and the others are kept.
+    /// An answer that [`check_summary`] refuses is asked for once more. Some summaries consist of several answers. If
+    /// the second attempt at one of them is also refused, an extract replaces that part, and the other answers are
+    /// kept.
     ///
     /// # Errors
-    /// [`SummaryRejection::Incomplete`] if the only answer is no complete text, or none of several was.
+    /// [`SummaryRejection::Incomplete`] if the only answer is no complete text, or if none of several answers is.
     pub fn take(&mut self, answer: ModelAnswer) -> Result<(), SummaryRejection> {
         if let Some(usage) = answer.usage.clone() {
             self.spend(usage);
@@ -357,7 +360,7 @@ impl SummaryDraft {
         Ok(())
     }
 
-    /// The summary in an answer to the newest request, by [`check_summary`].
+    /// Returns the summary in an answer to the newest request, by [`check_summary`].
     fn checked(&self, text: &str) -> Result<String, &'static str> {
         let Some(at) = self.sections.iter().position(|section| !section.is_done()) else {
             return Ok(text.to_owned());
@@ -369,7 +372,7 @@ impl SummaryDraft {
                 let so_far = so_far.as_deref().unwrap_or_default();
                 (format!("{}\n{so_far}", pieces[*next].replace(&mark, ">")), so_far)
             }
-            // An earlier summary that is not carried on stays beside the new one.
+            // An earlier summary that the new one does not continue stays beside the new one.
             _ => (self.material.to_string(), ""),
         };
         let replaced = SummaryCheckInput {
@@ -382,7 +385,7 @@ impl SummaryDraft {
         check_summary(text, &replaced, &|text| self.increment.text(text)).map_err(SummaryDefect::as_str)
     }
 
-    /// An earlier summary that the text does not carry on stays beside it, in no more room than a summary has.
+    /// Keeps an earlier summary beside a text that does not continue it, in no more room than a summary has.
     fn keep_earlier_beside(&mut self, text: &str) {
         let Some(section) = self.sections.iter_mut().find(|section| !section.is_done()) else { return };
         if !section.earlier.is_carried_by(text) {
@@ -405,15 +408,15 @@ impl SummaryDraft {
         self.sections[at].work = work;
     }
 
-    /// The answer to the newest request cannot be used; `why` as in [`SummaryRejection::Incomplete`].
+    /// Refuses the answer to the newest request; `why` as in [`SummaryRejection::Incomplete`].
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// The errors of [`take`](Self::take).
     pub fn reject(&mut self, why: &'static str) -> Result<(), SummaryRejection> {
         self.refuse(why)
     }
 
-    /// What a call used that gave no summary.
+    /// Adds the usage of a call that gave no summary.
     pub fn spend(&mut self, usage: Usage) {
         match &mut self.usage {
             Some(sum) => sum.add(&usage),
@@ -422,7 +425,7 @@ impl SummaryDraft {
     }
 }
 
-/// The whole text of an answer that is nothing but text; else why it is none.
+/// Returns the whole text of an answer that contains only text; else the reason why it is unusable.
 fn complete_text(answer: &ModelAnswer) -> Result<String, &'static str> {
     if answer.parts.iter().any(|part| matches!(part, Part::ToolCall(_))) {
         return Err(SummaryDefect::ToolCall.as_str());
@@ -440,17 +443,17 @@ fn complete_text(answer: &ModelAnswer) -> Result<String, &'static str> {
     }
 }
 
-/// What somebody else has written cannot pose as the beginning of another summary.
+/// Returns a text with its summary marks disarmed, so that quoted text cannot pose as another summary.
 pub(super) fn defused(text: &str) -> String {
     super::earlier_summary::without_marks(&text.replace(MARK, "[summary]"))
 }
 
-/// The units of each section: all that goes, or so many messages after each other.
+/// Returns the units of each section: all dropped units, or runs of at most so many messages.
 fn chapters(scene: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Vec<bool>> {
     if messages == usize::MAX {
         return vec![gone.to_vec()];
     }
-    // Never more chapters than calls.
+    // Each chapter takes at least one call, so there must not be more chapters than calls.
     let messages = messages.max((scene.messages_in(gone) as usize).div_ceil(MAX_CALLS / 2));
     let mut chapters: Vec<Vec<bool>> = Vec::new();
     let mut room = 0;
@@ -471,8 +474,8 @@ fn chapters(scene: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Vec<
     chapters
 }
 
-/// What each of `count` summaries may have, at most `limit`: less where less fits under the trigger, `None` where it
-/// would be too little to say anything.
+/// Returns the room of each of `count` summaries, at most `limit`. The room is smaller where less fits under the
+/// trigger, and `None` where a summary would be too short to say anything.
 fn summary_limit(
     scene: &PlanContext<'_>,
     choice: &CompactionSelection,
@@ -491,15 +494,15 @@ fn summary_limit(
         .find(|limit| fits(*limit))
 }
 
-/// The list of standing orders with its ids and marks, in tokens.
+/// Returns the size of the list of standing orders with its ids and marks, in tokens.
 fn order_list_tokens(scene: &PlanContext<'_>) -> u64 {
     const ITEM_TOKENS: u64 = 8;
     let count = scene.history.orders().count() as u64;
     if count == 0 { 0 } else { scene.history.order_tokens() + (count + 2) * ITEM_TOKENS }
 }
 
-/// What an extract in the place of each of `count` summaries may have: half of what is left between what stays and where the
-/// edit must end, so that the next is not due at once.
+/// Returns the room of an extract in the place of each of `count` summaries. The room is half of the distance between
+/// the kept messages and the edit's target, so that the next compaction is not due at once.
 fn extract_room(scene: &PlanContext<'_>, floor_bound: u64, count: u64) -> u64 {
     let ceiling = scene.trigger.min(scene.before);
     let half = ceiling.saturating_sub(floor_bound) / 2;

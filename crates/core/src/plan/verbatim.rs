@@ -59,17 +59,17 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCount
 /// Longer lines are not looked up in the table of repeated lines. In bytes.
 const MAX_REPEATED_BYTES: usize = 4_096;
 
-/// The lines of messages of one kind, the newest first. A long session has many more than there is room for, so each line
-/// is made when it is asked for.
+/// The lines of messages of one kind, the newest first. A long session has many more than there is room for, so each
+/// line is made when it is asked for.
 struct NewestLines<'a> {
     items: &'a [&'a ViewItem],
     /// All messages of the kind, as indices, oldest first.
     all: Vec<usize>,
-    /// How many of them were not looked at yet.
+    /// The number of messages that were not read yet.
     left: usize,
     found: Vec<(usize, String)>,
     seen: TextSet,
-    /// How often each short line stands in all messages, once that was asked for.
+    /// The number of times that each short line occurs in all messages, counted on demand.
     counts: Option<TextTable<Box<str>, usize>>,
 }
 

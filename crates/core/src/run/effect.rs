@@ -1,4 +1,4 @@
-//! What the driver does for the loop.
+//! The effects that the driver performs for the loop.
 
 use super::hook::PreCompactInput;
 use super::waiting::ServerWait;
@@ -8,17 +8,17 @@ use crate::message::ToolCall;
 use crate::plan::SummaryRequest;
 use crate::truncate::TextLimit;
 
-/// Names an append until it is durable.
+/// The name of an append until its events are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppendId(pub u64);
 
-/// One thing to do. Several may be in flight.
+/// One effect to perform. Several may be in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEffect {
-    /// Append these events durably, in one transaction with the queue entries they take; then answer
-    /// `Appended`, or `QueueChanged` if an entry is gone.
+    /// Append these events durably, in one transaction with the queue entries that they take. Then answer `Appended`,
+    /// or `QueueChanged` if an entry is gone.
     Append {
-        /// Names it.
+        /// The append's name.
         id: AppendId,
         /// The events.
         events: Vec<EventBody>,
@@ -29,54 +29,55 @@ pub enum RunEffect {
     },
     /// Read the waiting messages; answer `QueueRead`.
     ReadQueue,
-    /// Have the server count the request that the session's view makes; answer `Counted`.
+    /// Have the server count the request for the session's view; answer `Counted`.
     Count {
-        /// Whether the model may call tools; they are in it either way, if the model takes any.
+        /// `true` if the model may call tools. The request carries the tools either way, if the model takes any.
         tools: bool,
     },
     /// Call the model with the session's view; answer `ModelBegan` once and then `ModelAnswered`, `ModelFailed` or,
-    /// where it may pause, `ModelPaused`. A view that ends with an answer is to be gone on with, word for word.
+    /// where the call may pause, `ModelPaused`. If the view ends with an answer, the model continues that answer word
+    /// for word.
     CallModel {
         /// The step.
         step: StepId,
-        /// Whether the model may call tools; they are sent either way, if the model takes any: the request keeps
-        /// its beginning, and some providers refuse calls in a conversation without tools.
+        /// `true` if the model may call tools. The request carries the tools either way, if the model takes any: the
+        /// request keeps its beginning, and some providers refuse calls in a conversation without tools.
         tools: bool,
-        /// The answer's limit.
+        /// The limit of the answer.
         max_output_tokens: u64,
-        /// Stop it when the text that came has so many tokens by our count, but never before there is text, inside
-        /// reasoning, or once a tool was asked for.
+        /// The size, by our count, at which to stop the text of the answer. The call never stops before there is text,
+        /// inside reasoning, or once a tool was asked for.
         pause_at_tokens: Option<u64>,
     },
     /// Call the summariser; answer `Summarised` with the same task.
     Summarise {
-        /// Names it.
+        /// The task's name.
         task: u64,
-        /// Whether work goes on meanwhile: then [`StopModel`](Self::StopModel) does not concern it.
+        /// `true` if work continues meanwhile: then [`StopModel`](Self::StopModel) does not concern the summary.
         ahead: bool,
-        /// What it is asked.
+        /// The request for the summary.
         request: SummaryRequest,
     },
-    /// Stop a summary that is written ahead; its answer is not waited for.
+    /// Stop a background summary; its answer is not waited for.
     StopSummary {
-        /// Which.
+        /// The task of the summary.
         task: u64,
     },
     /// Ask the hook about a compaction; answer `PreCompactAnswered` with the same task.
     AskPreCompact {
-        /// Names it.
+        /// The task's name.
         task: u64,
-        /// What it is told.
+        /// The input of the hook.
         ask: Box<PreCompactInput>,
     },
-    /// Stop the model call in flight; answer `ModelStopped`, `Summarised` with an error for a summary, `Counted`
-    /// without a count for a count. If it has just ended by itself its own answer stands.
+    /// Stop the model call in flight. Answer `ModelStopped`, `Summarised` with an error for a summary, or `Counted`
+    /// without a count for a count. If the call has just ended by itself, its own answer counts.
     StopModel,
     /// Run a tool; answer `ToolEnded`.
     RunTool {
         /// The call.
         call: ToolCall,
-        /// What of its output the model may be shown.
+        /// The limit of the output that the model may be shown.
         limit: TextLimit,
     },
     /// Tell running tools to stop; each still answers `ToolEnded`.
@@ -88,23 +89,23 @@ pub enum RunEffect {
         /// The call.
         call: ToolCall,
     },
-    /// Answer `TimerFired` after this time. The same timer again replaces it.
+    /// Start a timer and answer `TimerFired` after this time. The same timer again replaces the earlier one.
     StartTimer {
-        /// Which.
+        /// The timer.
         timer: RunTimer,
-        /// When, from now.
+        /// The delay from now, in milliseconds.
         after_ms: u64,
     },
     /// The timer is not needed any more.
     StopTimer {
-        /// Which.
+        /// The timer.
         timer: RunTimer,
     },
-    /// Tell watchers; nothing is stored.
+    /// Notify watchers; nothing is stored.
     Notice(RunNotice),
     /// A compaction on request is over.
     CompactionDone(CompactionOutcome),
-    /// The run is over, its end is stored, the session idle.
+    /// The run is over, its end is stored, and the session is idle.
     RunEnded(RunEnd),
     /// There was nothing to do.
     Rested,
@@ -125,33 +126,33 @@ pub enum RunTimer {
     Summary,
     /// The wait for a hook.
     Hook,
-    /// The wait for a summary that is written ahead, or for the hook that is asked about it.
+    /// The wait for a background summary, or for the hook that is asked about it.
     Ahead,
 }
 
-/// What watchers are told in passing.
+/// A notice to watchers that is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunNotice {
     /// A summary is being written.
     Compacting {
-        /// By which strategy.
+        /// The strategy that compacts.
         strategy: String,
-        /// Why.
+        /// The cause of the compaction.
         reason: EditReason,
         /// The trigger that fired, in tokens.
         trigger_tokens: u64,
     },
-    /// The call failed and will be made again.
+    /// The call failed, and the loop will repeat the call.
     Waiting(ServerWait),
 }
 
-/// How a compaction on request ended.
+/// The outcome of a compaction on request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactionOutcome {
-    /// It is stored.
+    /// The compaction is stored.
     Committed(Box<ViewEdit>),
-    /// Nothing can be left out, or nothing would be gained.
+    /// Nothing can be dropped, or nothing would be gained.
     NothingToDo,
-    /// It cannot be done now.
+    /// The compaction cannot be done now, for the given reason.
     Refused(String),
 }

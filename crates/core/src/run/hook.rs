@@ -9,35 +9,36 @@ use crate::history::History;
 use crate::ids::LogHandle;
 use crate::plan::{self, Plan, PlanTrigger, SummaryDraft};
 
-/// What a PreCompact hook is told. Tokens throughout.
+/// The input of a PreCompact hook. All sizes are in tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreCompactInput {
     /// The name of the strategy that planned the compaction.
     pub strategy: String,
-    /// Whether somebody asked for the compaction.
+    /// `true` if a user asked for the compaction.
     pub manual: bool,
-    /// What made it necessary.
+    /// The cause of the compaction.
     pub reason: EditReason,
-    /// The next request as it is.
+    /// The size of the next request without the compaction.
     pub current_tokens: u64,
-    /// What it must stay below.
+    /// The size below which the request must stay.
     pub target_tokens: u64,
-    /// Messages in the view.
+    /// The number of messages in the view.
     pub message_count: u64,
-    /// Messages that go.
+    /// The number of messages that the compaction drops.
     pub messages_gone: u64,
-    /// What leads to them.
+    /// The handles of the dropped messages.
     pub what_goes: Vec<LogHandle>,
-    /// What somebody asked the summary to mind.
+    /// The user's instructions for the summary.
     pub custom_instructions: Option<String>,
     /// The most that the summary may have; 0 where none is written.
     pub limit_tokens: u64,
-    /// How long an answer is waited for.
+    /// The time that the hook may take, in milliseconds.
     pub deadline_ms: u64,
 }
 
 impl PreCompactInput {
-    /// Describes the compaction that `plan` is. `current_tokens` and `message_count` are those of the view as it is.
+    /// Describes the compaction that `plan` is. `current_tokens` and `message_count` describe the view before
+    /// the compaction.
     pub fn new(plan: &Plan, manual: bool, current_tokens: u64, message_count: u64, deadline_ms: u64) -> Self {
         let (reason, target_tokens, messages_gone, handles, instructions) = match plan {
             Plan::Summarise(draft) => {
@@ -79,23 +80,23 @@ impl PreCompactInput {
     }
 }
 
-/// What a PreCompact hook answers.
+/// The answer of a PreCompact hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PreCompactOutput {
-    /// The compaction must not be. Where the request could not be sent otherwise, messages are left out instead.
+    /// `true` cancels the compaction. If the request could not be sent otherwise, messages are left out instead.
     pub cancel: bool,
-    /// Why not, for people.
+    /// The reason of the cancellation, for people.
     pub reason: Option<String>,
-    /// What the summary should mind.
+    /// The hook's instructions for the summary.
     pub custom_instructions: Option<String>,
-    /// The summary.
+    /// A summary that the hook supplies.
     pub custom_summary: Option<String>,
 }
 
 impl PreCompactOutput {
-    /// Applies the answer to the draft of a summary. Returns whether the draft now holds the hook's own summary, so that no
-    /// model is asked. Instructions that are too long for the window and a summary that does not fit are left out, and the
-    /// compaction says so.
+    /// Applies the answer to the draft of a summary. Returns whether the draft now holds the hook's own summary, so
+    /// that no model is asked. Instructions too long for the window and a summary that does not fit are ignored, and
+    /// the compaction's reason says so.
     pub fn apply(&self, draft: &mut SummaryDraft, history: &History, budget: &Budget) -> bool {
         if let Some(text) = filled(self.custom_instructions.as_deref()) {
             match check_instructions(text, history, budget) {
@@ -116,7 +117,7 @@ impl PreCompactOutput {
         }
     }
 
-    /// Returns what people are told of a compaction that the hook cancelled.
+    /// Returns the notice to people about a compaction that the hook cancelled.
     pub fn cancellation(&self) -> String {
         match filled(self.reason.as_deref()) {
             Some(why) => format!("a hook cancelled the compaction: {why}"),
@@ -128,7 +129,7 @@ impl PreCompactOutput {
 /// Checks that instructions for a summary take no more than an eighth of the usable window.
 ///
 /// # Errors
-/// The two numbers, in words.
+/// A text with the size and the limit.
 pub(super) fn check_instructions(text: &str, history: &History, budget: &Budget) -> Result<(), String> {
     let limit = budget.usable / 8;
     let tokens = history.counter().text_counter().groups(text).total();
@@ -141,7 +142,7 @@ pub(super) fn check_instructions(text: &str, history: &History, budget: &Budget)
 }
 
 impl Run {
-    /// Asks the hook about a compaction, if there is one: `None` once it is asked.
+    /// Asks the hook about a compaction, if there is one. Returns `None` once the hook is asked.
     pub(super) fn ask_hook(
         &mut self,
         plan: Plan,
@@ -153,7 +154,7 @@ impl Run {
             Plan::Summarise(_) => true,
             Plan::Fits | Plan::DoesNotFit(_) => false,
         };
-        // Of one that was written ahead it was asked before.
+        // The hook was already asked about a background summary when its draft was made.
         let asked = matches!(&plan, Plan::Edit(edit) if self.became(edit));
         let Some(deadline_ms) = self.settings.pre_compact_ms.filter(|_| is_compaction && !asked) else {
             return Some(plan);
@@ -172,7 +173,7 @@ impl Run {
         PreCompactInput::new(plan, manual, self.meter().total, message_count, deadline_ms)
     }
 
-    /// The hook has answered; `None` if it failed.
+    /// Handles the hook's answer; `None` if the hook failed.
     pub(super) fn hook_answered(
         &mut self,
         task: u64,
@@ -234,7 +235,7 @@ impl Run {
         self.carry_out(Plan::Summarise(draft), occasion, out);
     }
 
-    /// An edit for which no model would have been asked, with a hook's summary where it has an extract.
+    /// Returns an edit whose extract is replaced by a hook's summary. No model would have been asked for this edit.
     fn summary_for(
         &mut self,
         mut edit: ViewEdit,
@@ -254,7 +255,7 @@ impl Run {
         self.carry_out(Plan::Edit(Box::new(edit)), occasion, out);
     }
 
-    /// A hook may keep a compaction from being, but not a request from fitting.
+    /// Handles a hook's cancellation. A hook may prevent a compaction, but must not keep a request from fitting.
     fn hook_cancelled(&mut self, occasion: &PlanTrigger, said: String, out: &mut Vec<RunEffect>) {
         if let PlanTrigger::Requested { .. } = occasion {
             let refused = CompactionOutcome::Refused(said);
@@ -288,7 +289,7 @@ impl Run {
         self.hook_answered(task, None, out);
     }
 
-    /// What comes after a compaction that was not: `failed` is stored, then `plan` acted on.
+    /// Resumes after a compaction that did not happen: stores `failed`, then acts on `plan`.
     pub(super) fn after_failure(
         &mut self,
         failed: EventBody,

@@ -1,4 +1,4 @@
-//! What the driver tells the loop.
+//! The inputs of the loop, which the driver sends.
 
 use super::{AppendId, PreCompactOutput, RunTimer};
 use crate::error::ErrorCode;
@@ -10,102 +10,102 @@ use crate::queue::QueuedMessage;
 use crate::refusal::PartRefusal;
 use crate::usage::Usage;
 
-/// Something that happened.
+/// One input of the loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunLoopInput {
     /// A message was queued.
     Wake,
-    /// Somebody asks to go on: with what waits, or with what was left unanswered.
+    /// A user asks to resume, with the waiting messages or with the unanswered ones.
     Resume,
     /// The waiting messages, oldest first.
     QueueRead(Vec<QueuedMessage>),
     /// The events are durable.
     Appended {
-        /// Which append.
+        /// The append's name.
         id: AppendId,
-        /// As stored.
+        /// The events as stored.
         events: Vec<Event>,
     },
     /// Nothing was appended: a queue entry was edited away in between.
     QueueChanged {
-        /// Which append.
+        /// The append's name.
         id: AppendId,
     },
     /// The server's count of the next request, in tokens; `None` if it gave none.
     Counted(Option<u64>),
-    /// The first event of the answer has come.
+    /// The first event of the answer has arrived.
     ModelBegan,
     /// The model has answered.
     ModelAnswered(ModelAnswer),
     /// The model call failed.
     ModelFailed {
-        /// How.
+        /// The failure.
         failure: ModelCallFailure,
-        /// What had come until then.
+        /// The parts that arrived before the failure.
         partial: Vec<Part>,
     },
     /// The model call was stopped as asked.
     ModelStopped {
-        /// What had come until then: text as far as it was, reasoning and calls only if complete.
+        /// The parts that arrived before the stop: text in any state, reasoning and calls only if complete.
         partial: Vec<Part>,
-        /// What was used, if the provider had said.
+        /// The usage, if the provider had reported it.
         usage: Option<Usage>,
     },
     /// The model call was stopped where it was asked to pause.
     ModelPaused {
-        /// What had come until then. The last of it is text, and more is to follow.
+        /// The parts that arrived before the pause. The last part is text, and more is to follow.
         partial: Vec<Part>,
-        /// What was used, if the provider had said.
+        /// The usage, if the provider had reported it.
         usage: Option<Usage>,
     },
     /// The summariser has answered, failed, or was stopped.
     Summarised {
-        /// Which request.
+        /// The task of the request.
         task: u64,
-        /// What it said.
+        /// The answer or the failure.
         answer: Result<ModelAnswer, ModelCallFailure>,
     },
     /// The hook that was asked about a compaction has answered; `None` if it failed or was late.
     PreCompactAnswered {
-        /// Which question.
+        /// The task of the question.
         task: u64,
-        /// What it said.
+        /// The hook's answer.
         answer: Option<PreCompactOutput>,
     },
     /// A tool has ended.
     ToolEnded(ToolResult),
-    /// A call of `pin` has passed its hooks. What it gives is decided here.
+    /// A call of `pin` has passed its hooks. The loop decides the call's result.
     PinEnded {
-        /// Its result; the first part of its content is a placeholder for the answer.
+        /// The call's result; the first part of its content is a placeholder for the answer.
         result: ToolResult,
-        /// What it asks for.
+        /// The change of standing orders that the call asks for.
         request: PinArguments,
     },
     /// An approval was decided.
     Decided {
-        /// Which.
+        /// The approval's name.
         approval_id: ApprovalId,
-        /// Whether the tool may run.
+        /// The decision: `true` if the tool may run.
         allowed: bool,
-        /// Why not, for the model.
+        /// The reason of a refusal, for the model.
         reason: Option<String>,
     },
     /// A timer has run down.
     TimerFired(RunTimer),
-    /// Somebody asks for the next attempt at once, while a server is waited for.
+    /// A user asks for the next attempt at once, while the loop waits for a server.
     RetryNow,
-    /// Somebody cancels the run.
+    /// A user cancels the run.
     Cancel,
-    /// Somebody asks for a compaction.
+    /// A user asks for a compaction.
     Compact {
-        /// What the summary should mind.
+        /// The user's instructions for the summary.
         instructions: Option<String>,
     },
     /// Store these facts (title, undo, release, switch). Only while idle.
     Record(Vec<EventBody>),
-    /// Store these changes of standing orders at once, whatever goes on: the view stays as it is.
+    /// Store these changes of standing orders at once, even during a step: the view stays unchanged.
     RecordOrders(Vec<EventBody>),
-    /// Store these facts (a switch) as soon as no step is going on: at once while idle, else before the next step.
+    /// Store these facts (a switch) as soon as no step is open: at once while idle, else before the next step.
     RecordSoon(Vec<EventBody>),
     /// The process that ran the open run is gone.
     Recover {
@@ -117,28 +117,28 @@ pub enum RunLoopInput {
 /// A failed model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelCallFailure {
-    /// What went wrong, as a caller decides on it.
+    /// The error, as a caller decides on it.
     pub code: ErrorCode,
-    /// What went wrong, in words.
+    /// The error in words.
     pub message: String,
-    /// Whether the same request may succeed later.
+    /// `true` if the same request may succeed later.
     pub retryable: bool,
-    /// How long the provider asked to wait.
+    /// The wait that the provider asked for, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// Whether the server says that the model takes no tools.
+    /// `true` if the server says that the model takes no tools.
     pub refuses_tools: bool,
-    /// What the error says of the part that it is about, if the same request would be refused again.
+    /// The part that the error refers to, if the same request would be refused again.
     pub refusal: Option<Box<PartRefusal>>,
     /// Input tokens that the error named.
     pub used_tokens: Option<u64>,
     /// The limit that the error named.
     pub limit_tokens: Option<u64>,
-    /// What was used all the same.
+    /// The usage that the provider reported in spite of the failure.
     pub usage: Option<Usage>,
 }
 
 impl ModelCallFailure {
-    /// A failure without details.
+    /// Creates a failure without details.
     pub fn new(code: ErrorCode, message: impl Into<String>, retryable: bool) -> Self {
         Self {
             code,

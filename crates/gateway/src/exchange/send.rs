@@ -103,7 +103,7 @@ impl UpstreamAttempt {
         if is_unnamed {
             headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
         }
-        if is_unnamed || status.is_success() && kind == BodyKind::SseReader {
+        if is_unnamed || status.is_success() && kind == BodyKind::EventStream {
             body.unwrap_calls(self.call_unwrapper());
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
             let may_repeat = self.exchange.inner.config.retry.stream_attempts > 0;
@@ -559,7 +559,7 @@ async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Res
 /// The kind of a body by its `Content-Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyKind {
-    SseReader,
+    EventStream,
     /// No type, or a generic one from a server that does not know better.
     Unnamed,
     Other,
@@ -569,7 +569,7 @@ impl BodyKind {
     fn of(headers: &HeaderMap) -> Self {
         let named = headers.get(header::CONTENT_TYPE).map_or("", |kind| kind.to_str().unwrap_or("?"));
         match named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-            "text/event-stream" => Self::SseReader,
+            "text/event-stream" => Self::EventStream,
             "" | "text/plain" | "application/octet-stream" => Self::Unnamed,
             _ => Self::Other,
         }

@@ -32,7 +32,7 @@ pub(super) struct EditorToolCall {
 /// The content of a file before a call changed it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum PriorFileContent {
-    /// Nobody looked, or the file could not be read.
+    /// The file was not read, or could not be read.
     #[default]
     Unknown,
     /// There was none.

@@ -27,7 +27,7 @@ fn openai(turns: usize) -> Vec<Value> {
     [system].into_iter().chain((0..turns).flat_map(turn)).chain([last]).collect()
 }
 
-/// The same in Anthropic's format: both results are in one message, with a text behind them.
+/// A conversation in Anthropic's format: one message has both results, and a text behind them.
 fn anthropic(turns: usize) -> Vec<Value> {
     let turn = |at: usize| {
         let (one, two) = (format!("toolu_{at}a"), format!("toolu_{at}b"));
