@@ -37,6 +37,7 @@ pub use draft::{
 };
 pub use economics::{EditCost, TokenPrices};
 pub(crate) use extract::plain_text;
+pub use prune::{ResultClearing, clear_results};
 pub(crate) use unit_tokens::least_bound;
 pub(crate) use verbatim::shortened;
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use longhaul_core::budget::{Budget, StrategyTrigger};
 use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::strategy;
 use longhaul_providers::{Limits, ProviderError, SharedProvider};
@@ -30,6 +31,7 @@ mod cache;
 mod client_tools;
 mod compact;
 mod compaction_item;
+mod context_management;
 mod conversation;
 mod deferred_tools;
 mod fallback_summary;
@@ -62,6 +64,7 @@ mod work_limiter;
 
 use background_summary::GatewayTasks;
 use cache::ConversationCache;
+use context_management::ContextManagement;
 use conversation::GatewayConversation;
 use deferred_tools::DeferralCache;
 use json_support::JsonSupport;
@@ -154,6 +157,8 @@ pub(crate) struct Exchange {
     /// The caller's key, if it is forwarded.
     key: Option<String>,
     overrides: RequestOverrides,
+    /// The context management that the client asks its provider for.
+    context_management: Option<ContextManagement>,
     /// The retention of the answer, if the client may continue it by name.
     response_retention: Option<previous_response::ResponseRetention>,
     /// The arrival time of the request.
@@ -196,6 +201,8 @@ struct PreparationReport {
     before: u64,
     after: u64,
     why: String,
+    /// The value of `context_management` in the answer, if the client expects one.
+    applied_edits: Option<String>,
 }
 
 impl PreparationReport {
@@ -259,6 +266,7 @@ impl Exchange {
             envelope = inner.parse_cache.read(wire, &caller, opened)?;
         }
         let targets = inner.targets.find(&envelope.model)?;
+        let context_management = ContextManagement::read(wire.dialect(), &envelope)?;
         let forward = inner.config.credentials == CredentialSource::Forward;
         let key = if forward { key_of(&call.headers) } else { None };
         Ok(Self {
@@ -269,6 +277,7 @@ impl Exchange {
             envelope,
             targets,
             overrides,
+            context_management,
             response_retention: None,
             received_at: Instant::now(),
             conversation_key: OnceLock::new(),
@@ -455,8 +464,16 @@ impl UpstreamAttempt {
             policy.trigger = None;
         }
         let strategy = policy.strategy.name();
-        policy.trigger =
-            overrides.trigger.or(policy.trigger).or_else(|| prepare::trigger(strategy, window.tokens));
+        let configured = policy.trigger;
+        let wanted = exchange.context_management_at(&target).and_then(ContextManagement::trigger);
+        // A client may have its conversation compacted earlier than the operator wants, but not later.
+        let asked = wanted.map(|wanted| {
+            let budget = Budget::new(window.tokens, limits.max_output);
+            let is_later = |limit: &StrategyTrigger| budget.trigger(*limit) < budget.trigger(wanted);
+            configured.filter(is_later).unwrap_or(wanted)
+        });
+        let set = overrides.trigger.or(asked).or(configured);
+        policy.trigger = set.or_else(|| prepare::trigger(strategy, window.tokens));
         policy.enabled &= !overrides.off;
         let route = Self {
             exchange,

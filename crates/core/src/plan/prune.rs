@@ -1,16 +1,69 @@
 //! Pruning by mark: old tool results become placeholders with a handle.
 
-use super::{Plan, PlanContext, is_clearable};
+use super::{CompactionPolicy, Plan, PlanContext, PlanTrigger, is_clearable, line_at};
+use crate::budget::Budget;
 use crate::estimate::TokensByScript;
-use crate::event::EditKind;
-use crate::history::ViewItemKind;
-use crate::meter::MeterReading;
+use crate::event::{EditKind, ViewEdit};
+use crate::history::{History, ViewItemKind};
+use crate::meter::{self, MeterReading};
 use crate::strategy::ProtectionLevel;
 
 /// Turns in which nothing is cleared.
 const PROTECTED_TURNS: usize = 2;
 
+/// A client's own rule for clearing old tool results, as in Anthropic's `context_management`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultClearing {
+    /// The number of newest results that stay.
+    pub keep_results: usize,
+    /// The tools whose results always stay.
+    pub excluded_tools: Vec<String>,
+    /// The least that clearing must save, in tokens.
+    pub minimum_tokens: u64,
+}
+
+/// Returns the edit that clears old tool results by a client's rule; `None` if the rule clears nothing. The results of
+/// the newest step stay in any case, because the model has not read them yet.
+pub fn clear_results(
+    history: &History,
+    fixed_tokens: u64,
+    budget: &Budget,
+    policy: &CompactionPolicy,
+    rule: &ResultClearing,
+) -> Option<ViewEdit> {
+    let now = meter::read(history, fixed_tokens);
+    let line = line_at(history, fixed_tokens, budget, policy, now.bound());
+    let occasion = PlanTrigger::Routine;
+    PlanContext::new(history, fixed_tokens, *budget, policy, &occasion, now, line).clear_by(rule)
+}
+
 impl PlanContext<'_> {
+    fn clear_by(&self, rule: &ResultClearing) -> Option<ViewEdit> {
+        let view = self.history.view();
+        let end = self.protected_from(ProtectionLevel::Step, 1);
+        let is_result = |at: &usize| matches!(view[*at].kind, ViewItemKind::Result { .. });
+        let results = self.units.iter().enumerate().flat_map(|(index, unit)| {
+            let may_go = index < end && !unit.pinned;
+            unit.items.clone().filter(is_result).map(move |at| (at, may_go))
+        });
+        let results: Vec<(usize, bool)> = results.collect();
+        let old = &results[..results.len().saturating_sub(rule.keep_results)];
+        let may_clear =
+            |at: usize| is_clearable(&view[at].kind, &rule.excluded_tools) && self.worth_clearing(at) > 0;
+        let marked: Vec<usize> =
+            old.iter().filter(|(at, may_go)| *may_go && may_clear(*at)).map(|(at, _)| *at).collect();
+        let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
+        (!marked.is_empty() && saved >= rule.minimum_tokens).then(|| self.clear_marked(&marked))
+    }
+
+    /// Returns the edit that turns the `marked` results into placeholders.
+    fn clear_marked(&self, marked: &[usize]) -> ViewEdit {
+        let after = self.cleared(|_| true, marked, TokensByScript::default());
+        let less = self.now.total.saturating_sub(after.total);
+        let why = format!("{} old tool results cleared, about {less} tokens saved", marked.len());
+        self.view_edit(self.placeholders(marked), EditKind::Prune, "prune", &after, self.messages(), why)
+    }
+
     /// Clears old tool results, if that alone gets under the trigger.
     pub(super) fn prune(&self) -> Option<Plan> {
         if self.before < self.trigger || !self.policy.strategy.prunes_first() {
@@ -34,16 +87,11 @@ impl PlanContext<'_> {
         if marked.is_empty() || saved <= self.policy.prune.minimum_tokens.min(usable / 10) {
             return None;
         }
-        let after = self.cleared(|_| true, &marked, TokensByScript::default());
-        let bound = after.bound();
+        let bound = self.cleared(|_| true, &marked, TokensByScript::default()).bound();
         if bound >= self.trigger || bound >= self.before {
             return None;
         }
-        let ops = self.placeholders(&marked);
-        let less = self.now.total.saturating_sub(after.total);
-        let why = format!("{} old tool results cleared, about {less} tokens saved", marked.len());
-        let edit = self.view_edit(ops, EditKind::Prune, "prune", &after, self.messages(), why);
-        Some(Plan::Edit(Box::new(edit)))
+        Some(Plan::Edit(Box::new(self.clear_marked(&marked))))
     }
 
     /// The results before unit `end` that lie beyond the protected amount of tool output, oldest first, as indices into

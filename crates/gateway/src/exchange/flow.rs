@@ -149,7 +149,8 @@ impl AnswerFlow {
         // What was done is said in the end of the answer.
         let hidden = route.hidden_tools(&outbound_request.report);
         let hides = !hidden.is_empty();
-        let has_totals = outbound_request.report.has_acted() || route.totals.has_calls();
+        let report = &outbound_request.report;
+        let has_totals = report.has_acted() || report.applied_edits.is_some() || route.totals.has_calls();
         let may_join = pause.is_some() || route.may_reconnect();
         let reader = match may_join || notes || has_totals || hides || collects {
             true => {

@@ -8,6 +8,7 @@ use longhaul_core::plan::{Plan, PlanTrigger};
 use longhaul_store::memo::{PrefixCacheHit, PrefixCacheKey, PrefixCacheScope};
 use tokio::sync::MutexGuard;
 
+use super::context_management::ContextManagement;
 use super::conversation::{
     ConversationItems, ConversationState, GatewayConversation, ItemDigest, ItemNames, chain,
 };
@@ -86,7 +87,8 @@ impl UpstreamAttempt {
     pub(super) fn policy_name(&self) -> String {
         let asked = self.exchange.overrides.trigger;
         let recall = if self.has_recall() { "/recall" } else { "" };
-        format!("{POLICY_VERSION}/{}/{asked:?}{recall}", self.strategy_name())
+        let wishes = self.context_management().map(ContextManagement::policy_name).unwrap_or_default();
+        format!("{POLICY_VERSION}/{}/{asked:?}{recall}{wishes}", self.strategy_name())
     }
 
     /// Adds the request's new items. Returns whether edits from the middle of an answer came with them.

@@ -14,6 +14,7 @@ use longhaul_providers::LimitSource;
 use tokio::sync::OwnedMutexGuard;
 
 use super::answer_tail::AnswerTail;
+use super::context_management::ContextManagement;
 use super::conversation::{ConversationState, GatewayConversation, MidAnswerLog};
 use super::fallback_summary::{FallbackSummary, MissingSummaryCause};
 use super::json_support::PRUNING_AGENT;
@@ -231,7 +232,10 @@ impl UpstreamAttempt {
     ) -> Result<Option<OutboundRequest>, GatewayError> {
         if let Some(limit) = limit {
             self.heed_limit(limit, is_said);
-            if self.exchange.overrides.trigger.is_none() && self.compaction_setup.policy.trigger.is_none() {
+            let has_own = self.exchange.overrides.trigger.is_some()
+                || self.compaction_setup.policy.trigger.is_some()
+                || self.context_management().and_then(ContextManagement::trigger).is_some();
+            if !has_own {
                 self.policy.trigger = trigger(self.strategy_name(), self.window.tokens);
             }
         }
@@ -295,6 +299,7 @@ impl UpstreamAttempt {
         let replayed = replay_tokens(&self.replays_in(state));
         let fixed = self.fixed_tokens(state) + replayed;
         let before = meter::unedited(&state.log.history, self.fixed_tokens(state));
+        let cleared = if is_routine { self.clear_as_asked(state, fixed).await } else { None };
         let now = meter::read(&state.log.history, fixed);
         let plan_bytes = if self.is_roomy(&now, occasion) { 0 } else { self.exchange.envelope.bytes.len() };
         let plan = self.work_on(plan_bytes, || self.plan(&state.log.history, fixed, occasion)).await;
@@ -315,6 +320,7 @@ impl UpstreamAttempt {
             };
             done = done.or(was_written_ahead.map(|why| (EditKind::Compaction, why)));
         }
+        done = done.or(cleared);
         if done.is_none() && is_written {
             self.try_beside(state, fixed, tried.as_ref()).await?;
         } else if self.is_due(&state.log, occasion) && (done.is_none() || !self.waits_for_summary(occasion)) {
@@ -480,7 +486,13 @@ impl UpstreamAttempt {
                 "decided for an earlier request of this conversation".to_owned(),
             ),
         };
-        let report = PreparationReport { action, before, after: after.total, why };
+        let report = PreparationReport {
+            action,
+            before,
+            after: after.total,
+            why,
+            applied_edits: self.applied_edits(history),
+        };
         // `state.noticed` may miss some: another request of the conversation had equal items without the notices.
         let noticed = match self.exchange.inner.config.notices_in_text {
             true => render_ops::items_with_notices(&self.exchange.envelope),
@@ -524,7 +536,7 @@ impl UpstreamAttempt {
         })
     }
 
-    async fn commit(&self, state: &mut ConversationState, made: PlannedEdit) {
+    pub(super) async fn commit(&self, state: &mut ConversationState, made: PlannedEdit) {
         self.decide(&mut state.log, made);
         self.keep(&state.log, None).await;
     }

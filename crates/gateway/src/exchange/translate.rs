@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::attempts::{AttemptOutcome, FailedAttempt};
 use super::client_tools::{ClientTools, ToolPropertyNames};
+use super::context_management;
 use super::flow::UpstreamBody;
 use super::omitted;
 use super::prepare::{NeutralConversation, OutboundRequest};
@@ -188,6 +189,10 @@ impl UpstreamAttempt {
         let all = 0..envelope.bytes.len();
         let MappedParams { fields, mut ignored, mut changed } =
             map_params(wire.dialect(), envelope.text(&all), &target)?;
+        if let Some(wishes) = self.context_management() {
+            ignored.retain(|name| name != context_management::FIELD);
+            ignored.extend(wishes.ignored.iter().cloned());
+        }
         ignored.extend(dropped);
         ignored.extend(left_out.iter().map(|(tool, _)| format!("tools ({tool})")));
         let NeutralConversation { system: among, mut messages, role_rewrites: recast } =

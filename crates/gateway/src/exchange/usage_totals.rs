@@ -11,7 +11,7 @@ use longhaul_providers::ProviderError;
 use serde_json::json;
 
 use super::prepare::OutboundRequest;
-use super::{PreparationReport, UpstreamAttempt};
+use super::{PreparationReport, UpstreamAttempt, context_management};
 use crate::headers;
 use longhaul_wire::edit::{Dialect, PartialResponse};
 use longhaul_wire::raw_json::{elements, field, fields, string, with_field};
@@ -250,24 +250,37 @@ impl UsageTotals {
         })
     }
 
-    /// Returns a complete answer with the field added.
-    pub(super) fn beside(&self, report: &PreparationReport, body: Bytes) -> Bytes {
-        let added =
-            self.field(report).and_then(|total| with_field(std::str::from_utf8(&body).ok()?, FIELD, &total));
-        added.map_or(body, Bytes::from)
+    /// Returns the fields that the gateway adds to an answer, with their values.
+    fn added_fields(&self, report: &PreparationReport) -> Vec<(&'static str, String)> {
+        let total = self.field(report).map(|total| (FIELD, total));
+        let edits = report.applied_edits.clone().map(|edits| (context_management::FIELD, edits));
+        total.into_iter().chain(edits).collect()
     }
 
-    /// Returns the end of a stream with the field in the event that has the usage. A Chat Completions stream without
-    /// usage gets the field in the event with the finish reason.
+    /// Returns a complete answer with the fields added.
+    pub(super) fn beside(&self, report: &PreparationReport, body: Bytes) -> Bytes {
+        let added = self.added_fields(report);
+        if added.is_empty() {
+            return body;
+        }
+        let Ok(text) = std::str::from_utf8(&body) else { return body };
+        with_fields(text, &added).map_or(body.clone(), Bytes::from)
+    }
+
+    /// Returns the end of a stream with the fields in the event that has the usage. A Chat Completions stream without
+    /// usage gets the fields in the event with the finish reason.
     pub(super) fn at_end(&self, report: &PreparationReport, dialect: Dialect, end: Vec<u8>) -> Vec<u8> {
-        let Some(total) = self.field(report) else { return end };
+        let added_fields = self.added_fields(report);
+        if added_fields.is_empty() {
+            return end;
+        }
         let mut events = SseReader::default();
         events.feed(end.clone().into());
         let mut raw: Vec<Bytes> = std::iter::from_fn(|| events.next_event()).collect();
         let rest = events.take_rest();
         let added = |raw: &Bytes| {
             let event = SseEvent::parse(raw);
-            let data = with_total(dialect, &event.data, &total)?;
+            let data = with_total(dialect, &event.data, &added_fields)?;
             let text = std::str::from_utf8(raw).ok()?;
             Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
         };
@@ -297,8 +310,13 @@ impl UpstreamAttempt {
     }
 }
 
-/// Returns the event's data with the field; `None` if the field belongs to another event.
-fn with_total(dialect: Dialect, data: &str, total: &str) -> Option<String> {
+/// Returns the object with more fields; `None` if `object` is no object.
+fn with_fields(object: &str, added: &[(&'static str, String)]) -> Option<String> {
+    added.iter().try_fold(object.to_owned(), |object, (name, value)| with_field(&object, name, value))
+}
+
+/// Returns the event's data with the fields; `None` if the fields belong to another event.
+fn with_total(dialect: Dialect, data: &str, added: &[(&'static str, String)]) -> Option<String> {
     let all = fields(data)?;
     let kind = field(&all, "type").and_then(string);
     match (dialect, kind.as_deref()) {
@@ -309,11 +327,11 @@ fn with_total(dialect: Dialect, data: &str, total: &str) -> Option<String> {
             };
             let has = |name| field(&all, name).is_some_and(|raw| raw != "null");
             (has("usage") || field(&all, "choices").is_some_and(ends)).then_some(())?;
-            with_field(data, FIELD, total)
+            with_fields(data, added)
         }
-        (Dialect::Messages, Some("message_delta")) => with_field(data, FIELD, total),
+        (Dialect::Messages, Some("message_delta")) => with_fields(data, added),
         (Dialect::Responses, Some("response.completed" | "response.incomplete")) => {
-            let response = with_field(field(&all, "response")?, FIELD, total)?;
+            let response = with_fields(field(&all, "response")?, added)?;
             with_field(data, "response", &response)
         }
         _ => None,
@@ -328,7 +346,7 @@ mod tests {
     fn ended(dialect: Dialect, action: PreparationAction, end: &str) -> String {
         let totals = UsageTotals::default();
         totals.partial(PartialUsage { input: 7, output: 2, is_estimated: false });
-        let report = PreparationReport { action, before: 90, after: 40, why: String::new() };
+        let report = PreparationReport { action, before: 90, after: 40, ..PreparationReport::default() };
         String::from_utf8(totals.at_end(&report, dialect, end.as_bytes().to_vec())).unwrap()
     }
 

@@ -10,6 +10,7 @@ mod broken;
 mod cached;
 mod client_compaction;
 mod client_tools;
+mod context_management;
 mod crossing;
 mod cuts;
 mod deferring;

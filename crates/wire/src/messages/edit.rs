@@ -39,6 +39,7 @@ const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
         "top_k",
         "output_config",
         "output_format",
+        "context_management",
     ],
     items_may_be_text: false,
 };
