@@ -39,6 +39,7 @@ mod flow;
 mod in_context;
 mod journal;
 mod json_support;
+mod late_reading;
 mod log;
 mod memo_lookup;
 mod omitted;
@@ -68,6 +69,7 @@ use context_management::ContextManagement;
 use conversation::GatewayConversation;
 use deferred_tools::DeferralCache;
 use json_support::JsonSupport;
+use late_reading::LateReading;
 use parse_cache::ParseCache;
 use pre_compact::HookOutputCache;
 use recall::HiddenToolCalls;
@@ -157,6 +159,8 @@ pub(crate) struct Exchange {
     /// The caller's key, if it is forwarded.
     key: Option<String>,
     overrides: RequestOverrides,
+    /// Set if the request, as the client sent it, continues no request that the gateway remembers.
+    is_new: bool,
     /// The context management that the client asks its provider for.
     context_management: Option<ContextManagement>,
     /// The retention of the answer, if the client may continue it by name.
@@ -179,6 +183,8 @@ struct UpstreamAttempt {
     /// The configured compaction, before substitutes and the request's overrides.
     compaction_setup: CompactionSetup,
     conversation: Option<Arc<GatewayConversation>>,
+    /// The reading of a request that was sent unread.
+    late_reading: Option<LateReading>,
     totals: Arc<UsageTotals>,
     /// The output limit that a refusal has left for the answer, in tokens.
     max_output_tokens: Option<u64>,
@@ -261,9 +267,9 @@ impl Exchange {
         let overrides = RequestOverrides::read(&call.headers)
             .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
         let caller = headers::hash_caller(&call.headers);
-        let mut envelope = inner.parse_cache.read(wire, &caller, call.body)?;
+        let (mut envelope, mut is_new) = inner.parse_cache.read_noting_new(wire, &caller, call.body)?;
         if let Some(opened) = compaction_item::with_sealed_opened(wire.dialect(), &envelope)? {
-            envelope = inner.parse_cache.read(wire, &caller, opened)?;
+            (envelope, is_new) = (inner.parse_cache.read(wire, &caller, opened)?, false);
         }
         let targets = inner.targets.find(&envelope.model)?;
         let context_management = ContextManagement::read(wire.dialect(), &envelope)?;
@@ -277,6 +283,7 @@ impl Exchange {
             envelope,
             targets,
             overrides,
+            is_new,
             context_management,
             response_retention: None,
             received_at: Instant::now(),
@@ -483,6 +490,7 @@ impl UpstreamAttempt {
             policy: policy.clone(),
             compaction_setup: shortening,
             conversation: None,
+            late_reading: None,
             totals: Arc::default(),
             max_output_tokens: None,
             omissions: omitted::RequestOmissions::default(),

@@ -113,11 +113,24 @@ impl UpstreamAttempt {
     /// [`GatewayError`] if the request cannot be expressed on the upstream's wire, or there is no answer.
     pub(super) async fn go(mut self) -> Result<UpstreamDisposition, GatewayError> {
         self.check_expressible()?;
-        let mut prepared = self.prepare().await.map_err(|fault| self.reckoned(fault))?;
+        let mut prepared = match self.may_send_unread() {
+            true => {
+                self.read_later();
+                OutboundRequest::unread()
+            }
+            false => self.prepare().await.map_err(|fault| self.reckoned(fault))?,
+        };
         self.log_outbound(&prepared);
         let mut state = AttemptState::new(self.conversation.is_some());
         loop {
-            let received = match self.attempt(&prepared, state.may_shorten()).await {
+            let received = self.attempt(&prepared, state.may_shorten()).await;
+            // A plain answer goes to the client at once. Every other outcome is judged by the conversation.
+            let is_plain = received.as_ref().is_ok_and(|received| self.is_plain_answer(received));
+            if !is_plain && let Some(read) = self.adopt_reading().await {
+                prepared = read;
+                state = AttemptState::new(self.conversation.is_some());
+            }
+            let received = match received {
                 Ok(received) => received,
                 Err(failed) => {
                     self.wait_before_repeating(failed, &mut state).await?;
@@ -152,9 +165,15 @@ impl UpstreamAttempt {
                     return self.relay_stream(opening, prepared).await;
                 }
                 AttemptOutcome::Native(UpstreamResponse::Whole(whole), _) => {
+                    let usage = whole.seen.as_ref().and_then(|seen| seen.usage.clone());
                     match self.hand_over(whole, &prepared).await? {
                         RelayDecision::Again(next) => prepared = *next,
-                        RelayDecision::On(disposition) => return Ok(disposition),
+                        RelayDecision::On(disposition) => {
+                            if self.late_reading.is_some() {
+                                self.record_after_reading(usage);
+                            }
+                            return Ok(disposition);
+                        }
                     }
                 }
                 AttemptOutcome::Translated(start, told) => return self.encoded(start, prepared, &told).await,

@@ -32,7 +32,7 @@ pub(crate) struct GatewayTasks(Mutex<JoinSet<()>>);
 
 impl GatewayTasks {
     /// Starts a task unless too many are running. Returns whether the task was started.
-    fn begin(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
+    pub(super) fn begin(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         let has_room = tasks.len() < MOST_TASKS;
@@ -238,6 +238,7 @@ impl UpstreamAttempt {
             policy: self.policy.clone(),
             compaction_setup: self.compaction_setup.clone(),
             conversation: self.conversation.clone(),
+            late_reading: None,
             totals: Arc::default(),
             max_output_tokens: None,
             omissions: omitted::RequestOmissions::default(),

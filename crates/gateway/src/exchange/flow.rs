@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use longhaul_core::message::ModelStopReason;
 use longhaul_core::usage::Usage;
+use memchr::memmem;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{Instrument, Span};
 
@@ -151,7 +152,9 @@ impl AnswerFlow {
         let hides = !hidden.is_empty();
         let report = &outbound_request.report;
         let has_totals = report.has_acted() || report.applied_edits.is_some() || route.totals.has_calls();
-        let may_join = pause.is_some() || route.may_reconnect();
+        // The reading may show that the answer can be stopped and continued.
+        let may_pause = pause.is_some() || route.late_reading.is_some() && route.may_continue_if_read();
+        let may_join = may_pause || route.may_reconnect();
         let reader = match may_join || notes || has_totals || hides || collects {
             true => {
                 let mut splice = wire.stream_merger();
@@ -243,11 +246,21 @@ impl AnswerFlow {
                     let tick = Instant::now() + self.keep_alive;
                     let until = self.open_until.map_or(tick, |until| until.min(tick));
                     match timeout_at(until, body.next()).await {
-                        Ok(Ok(Some(chunk))) => self.take(chunk),
+                        Ok(Ok(Some(chunk))) => {
+                            // The first words pass without a wait for the reading, but an error does not.
+                            let is_first = self.taken_bytes == 0 && memmem::find(&chunk, b"error").is_none();
+                            if !is_first {
+                                self.adopt_reading().await;
+                            }
+                            self.take(chunk);
+                        }
                         Ok(Ok(None)) => self.finish().await,
                         // An error behind a complete answer does not spoil the answer.
                         Ok(Err(_)) if self.open_until.is_some() => self.finish().await,
-                        Ok(Err(fault)) => self.handle_broken_stream(fault),
+                        Ok(Err(fault)) => {
+                            self.adopt_reading().await;
+                            self.handle_broken_stream(fault);
+                        }
                         Err(_) if self.open_until.is_some_and(|until| until <= Instant::now()) => {
                             self.finish().await;
                         }
@@ -261,6 +274,16 @@ impl AnswerFlow {
                 },
             }
         }
+    }
+
+    /// Waits for the reading of a request that was sent unread. From then on the answer is followed like every other.
+    async fn adopt_reading(&mut self) {
+        let Some(attempt) = &mut self.attempt else { return };
+        let Some(read) = attempt.adopt_reading().await else { return };
+        self.pause = attempt
+            .may_continue()
+            .then(|| OutputPauseDetector::new(attempt.window.tokens, read.input, attempt.asked_output()));
+        self.outbound_request = read;
     }
 
     /// Processes more of the upstream's stream. Only complete events are sent on, so that an error event can follow at
@@ -442,6 +465,7 @@ impl AnswerFlow {
 
     /// Handles the end of the upstream's stream.
     async fn finish(&mut self) {
+        self.adopt_reading().await;
         self.read_rest();
         let seen = self.reader.seen();
         match &seen.error {

@@ -34,11 +34,25 @@ impl ParseCache {
         caller: &[u8; 32],
         bytes: Bytes,
     ) -> Result<Arc<RequestEnvelope>, ParseError> {
+        Ok(self.read_noting_new(wire, caller, bytes)?.0)
+    }
+
+    /// Parses a request, and returns whether it continues none of the remembered requests.
+    ///
+    /// # Errors
+    /// [`ParseError`] if the request is invalid in its dialect.
+    pub(super) fn read_noting_new(
+        &self,
+        wire: &dyn WireCodec,
+        caller: &[u8; 32],
+        bytes: Bytes,
+    ) -> Result<(Arc<RequestEnvelope>, bool), ParseError> {
         let start = start(wire, caller, &bytes);
         let after = self.alike(&start).iter().find_map(|known| wire.parse_continued_request(&bytes, known));
+        let is_new = after.is_none();
         let envelope = Arc::new(after.map_or_else(|| wire.read(bytes), Ok)?);
         self.remember(start, &envelope);
-        Ok(envelope)
+        Ok((envelope, is_new))
     }
 
     /// Returns the requests with this beginning, the newest first.

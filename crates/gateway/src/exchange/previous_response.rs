@@ -96,6 +96,7 @@ impl Exchange {
         };
         let whole: Result<_, GatewayError> = self.inner.work_limiter.read(bytes, whole).await;
         self.envelope = whole?;
+        self.is_new = false;
         self.response_retention = is_kept.then_some(ResponseRetention { before: Some(before), asked });
         Ok(self)
     }

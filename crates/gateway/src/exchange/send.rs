@@ -264,13 +264,18 @@ impl UpstreamAttempt {
 
     /// Returns whether an answer can be stopped and continued at this upstream.
     pub(super) fn may_continue(&self) -> bool {
+        self.conversation.is_some() && self.may_continue_if_read()
+    }
+
+    /// Returns whether the answer to a request that has been read can be stopped and continued at this upstream.
+    pub(super) fn may_continue_if_read(&self) -> bool {
         let config = &self.exchange.inner.config;
         let can = match config.midstream {
             MidstreamMode::Off => false,
             MidstreamMode::Exact => self.goes_on_exactly(),
             MidstreamMode::BestEffort => self.goes_on_exactly() || self.is_prose(),
         };
-        can && self.has_one_choice() && self.conversation.is_some() && self.limits.window.is_some()
+        can && self.has_one_choice() && self.limits.window.is_some()
     }
 
     /// Returns whether an answer that its upstream breaks off can continue in another stream.

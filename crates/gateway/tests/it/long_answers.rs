@@ -17,7 +17,7 @@ use crate::upstream::*;
 const WINDOW: usize = 2_400;
 
 /// How a model counts: tokens of a text.
-type Count = fn(&str) -> usize;
+pub(crate) type Count = fn(&str) -> usize;
 
 const COUNTS: [(&str, Count); 4] = [
     ("a token for four bytes", |text| text.len().div_ceil(4)),
@@ -26,7 +26,7 @@ const COUNTS: [(&str, Count); 4] = [
     ("a token a word", |text| text.split(' ').count()),
 ];
 
-fn numbered_lines(count: usize) -> String {
+pub(crate) fn numbered_lines(count: usize) -> String {
     let lines: Vec<String> =
         (1..=count).map(|number| format!("{number}. item {number} of the long list")).collect();
     lines.join("\n")
@@ -60,19 +60,29 @@ fn without_usage(mut events: Vec<String>, reports: bool) -> Vec<String> {
     events
 }
 
-/// A model that writes `text` as far as its window has room, and refuses what does not fit.
 async fn model(dialect: Dialect, text: String, count: Count, reports: bool) -> Server {
+    model_with(WINDOW, dialect, text, count, reports).await
+}
+
+/// A model that writes `text` as far as its window has room, and refuses what does not fit.
+pub(crate) async fn model_with(
+    window: usize,
+    dialect: Dialect,
+    text: String,
+    count: Count,
+    reports: bool,
+) -> Server {
     Server::start(move |number, body| {
         let items = body[list(dialect)].as_array().unwrap();
         let input: usize = items.iter().map(|item| count(&text_of(item)) + 4).sum();
-        if input + 16 > WINDOW {
-            let message = format!("the request exceeds the available context size: {input} tokens, {WINDOW}");
+        if input + 16 > window {
+            let message = format!("the request exceeds the available context size: {input} tokens, {window}");
             let error =
                 json!({ "error": { "message": message, "code": 400, "type": "exceed_context_size_error" } });
             return Does::Json(400, error);
         }
         let rest = rest_of(&text, &begun(dialect, body).0);
-        let room = WINDOW - input;
+        let room = window - input;
         let mut end = 0;
         for word in rest.split_inclusive([' ', '\n']) {
             if count(&rest[..end + word.len()]) > room {
@@ -90,7 +100,7 @@ async fn model(dialect: Dialect, text: String, count: Count, reports: bool) -> S
     .await
 }
 
-fn gateway_of(upstream: UpstreamOptions, adaptive: bool) -> longhaul_gateway::Gateway {
+pub(crate) fn gateway_of(upstream: UpstreamOptions, adaptive: bool) -> longhaul_gateway::Gateway {
     let policy = match adaptive {
         true => CompactionPolicy::new(Arc::new(AdaptiveStrategy::default())),
         false => CompactionPolicy::new(Arc::new(TruncationStrategy::default())),

@@ -17,6 +17,7 @@ mod deferring;
 mod examples;
 mod gone_back;
 mod large;
+mod late_reading;
 mod long_answers;
 mod misplaced;
 mod model;

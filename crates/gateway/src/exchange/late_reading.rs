@@ -1,0 +1,186 @@
+//! Forwarding before reading. The first request of a conversation is sent on as it came if it fits in any case. The
+//! gateway reads it while the upstream works, so that the client does not wait for the count.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_core::usage::Usage;
+use longhaul_providers::LimitSource;
+use longhaul_wire::edit::PartialResponse;
+use longhaul_wire::edit::ephemeral::may_have_notices;
+use memchr::memmem;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::attempts::AttemptOutcome;
+use super::conversation::GatewayConversation;
+use super::prepare::OutboundRequest;
+use super::upstream_response::UpstreamResponse;
+use super::{Exchange, PreparationReport, UpstreamAttempt};
+use crate::upstream::UpstreamTarget;
+
+/// The smallest request that is worth it, in bytes. Reading a smaller one takes a fraction of a millisecond.
+const MIN_BYTES: usize = 16 << 10;
+
+/// The least number of bytes per token in a request of text and JSON, on average over a whole request. It only decides
+/// whether the request is far below the trigger; that the request fits is shown by its bytes alone.
+const BYTES_PER_TOKEN: u64 = 3;
+
+/// The reading starts so long after the request was sent, or earlier if its result is needed. On a small machine the
+/// upstream would otherwise wait for the core.
+const HEAD_START: Duration = Duration::from_millis(20);
+
+/// The JSON strings that show media in a request. A picture behind a short address has thousands of tokens.
+const MEDIA: [&[u8]; 7] = [
+    b"\"image\"",
+    b"\"image_url\"",
+    b"\"input_image\"",
+    b"\"document\"",
+    b"\"file\"",
+    b"\"input_file\"",
+    b"\"input_audio\"",
+];
+
+/// A request that is being read after it was sent. Dropping it stops the reading.
+pub(super) struct LateReading {
+    needed: Arc<Notify>,
+    task: JoinHandle<Option<ReadRequest>>,
+}
+
+/// The conversation of a request, and the request as it would have been sent.
+struct ReadRequest {
+    conversation: Arc<GatewayConversation>,
+    outbound: OutboundRequest,
+}
+
+impl OutboundRequest {
+    /// Returns the client's request as it is, of which nothing is known.
+    pub(super) fn unread() -> Self {
+        let why = "far below the trigger by its length, and counted after it was sent".to_owned();
+        Self { report: PreparationReport { why, ..PreparationReport::default() }, ..Self::default() }
+    }
+}
+
+impl LateReading {
+    fn start(exchange: Arc<Exchange>, target: Arc<UpstreamTarget>) -> Self {
+        let needed = Arc::<Notify>::default();
+        let is_needed = Arc::clone(&needed);
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                () = sleep(HEAD_START) => {}
+                () = is_needed.notified() => {}
+            }
+            let mut attempt = UpstreamAttempt::find(exchange, target).await;
+            let prepared = attempt.prepare().await;
+            let outbound = prepared
+                .inspect_err(|fault| {
+                    tracing::debug!("a request that was sent cannot be read: {}", fault.message)
+                })
+                .ok()?;
+            let conversation = attempt.conversation.clone()?;
+            // A known conversation may have edits. They were not sent, so the usage is no count of the edited view.
+            let is_other = outbound.steps.is_some() || !outbound.replays.is_empty();
+            let is_doubted = outbound.is_doubted || is_other;
+            Some(ReadRequest { conversation, outbound: OutboundRequest { is_doubted, ..outbound } })
+        });
+        Self { needed, task }
+    }
+
+    async fn finish(mut self) -> Option<ReadRequest> {
+        self.needed.notify_one();
+        (&mut self.task).await.ok().flatten()
+    }
+}
+
+impl Drop for LateReading {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl UpstreamAttempt {
+    /// Returns whether the request may be sent before it is read: it is the client's own request without any change, it
+    /// fits whatever its content is, and no strategy would act on it.
+    pub(super) fn may_send_unread(&self) -> bool {
+        let (exchange, envelope) = (&self.exchange, &self.exchange.envelope);
+        let bytes = envelope.bytes.len();
+        let is_plain = exchange.is_new
+            && self.policy.enabled
+            && !self.needs_translation()
+            && exchange.deferral.is_none()
+            && self.context_management().is_none()
+            && !self.has_recall();
+        // Where the window is only assumed, or learned from a refusal, the count is needed to see a silent truncation.
+        let is_stated = self.limits.window.is_some()
+            && matches!(
+                self.window.source,
+                LimitSource::Declared | LimitSource::Server | LimitSource::Catalogue
+            );
+        let has_media = || MEDIA.into_iter().any(|word| memmem::find(&envelope.bytes, word).is_some());
+        let has_notices = || may_have_notices(envelope.text(&envelope.items_at));
+        is_plain
+            && is_stated
+            && bytes >= MIN_BYTES
+            && self.fits_by_bytes(bytes as u64)
+            && !has_media()
+            && !has_notices()
+    }
+
+    /// Returns whether the request fits and is far from the trigger, by its length.
+    fn fits_by_bytes(&self, bytes: u64) -> bool {
+        let budget = self.budget();
+        let asked = self.asked_output().unwrap_or(0);
+        // A tokenizer makes at most one token of a byte.
+        let fits = bytes <= budget.usable && bytes.saturating_add(asked) <= budget.window;
+        // The same lines as for a request that was counted: see `is_roomy` and `must_collect`.
+        let line = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger) / 2);
+        fits && bytes / BYTES_PER_TOKEN < line
+    }
+
+    /// Starts the reading of a request that is sent meanwhile.
+    pub(super) fn read_later(&mut self) {
+        self.late_reading = Some(LateReading::start(Arc::clone(&self.exchange), Arc::clone(&self.target)));
+    }
+
+    /// Returns whether the outcome needs no knowledge of the conversation: an answer that cannot be a sign of anything.
+    pub(super) fn is_plain_answer(&self, received: &AttemptOutcome) -> bool {
+        let AttemptOutcome::Native(response, _) = received else { return false };
+        match response {
+            UpstreamResponse::Stream(opening) => {
+                let seen = &opening.beginning;
+                opening.status.is_success() && seen.error.is_none() && seen.finish.is_none()
+            }
+            UpstreamResponse::Whole(whole) => {
+                whole.status.is_success() && whole.seen.as_ref().is_some_and(|seen| self.is_credible(seen))
+            }
+        }
+    }
+
+    /// Returns whether a complete answer shows that the upstream has read the whole request.
+    fn is_credible(&self, seen: &PartialResponse) -> bool {
+        let least = self.exchange.envelope.bytes.len() as u64 / (2 * BYTES_PER_TOKEN);
+        let has_read = seen.usage.as_ref().is_some_and(|usage| usage.input_tokens >= least);
+        has_read && seen.error.is_none() && !seen.is_empty()
+    }
+
+    /// Waits for the reading, and returns the request as it was sent. Without a result nothing is known of the
+    /// conversation, as with compaction off. `None` if the request was read before it was sent.
+    pub(super) async fn adopt_reading(&mut self) -> Option<OutboundRequest> {
+        let reading = self.late_reading.take()?;
+        let Some(read) = reading.finish().await else { return Some(OutboundRequest::default()) };
+        self.conversation = Some(read.conversation);
+        Some(read.outbound)
+    }
+
+    /// Records the usage of a complete answer once its request is read. The client has the answer already.
+    pub(super) fn record_after_reading(mut self, usage: Option<Usage>) {
+        let inner = Arc::clone(&self.exchange.inner);
+        inner.tasks.begin(async move {
+            let Some(read) = self.adopt_reading().await else { return };
+            if let Some(usage) = usage.filter(|_| !read.is_doubted) {
+                self.remember_usage(usage, &read).await;
+            }
+        });
+    }
+}
