@@ -97,6 +97,7 @@ impl MessageTokenCounter {
             }
             Part::Image(media) => TokensByScript::of(self.images().tokens(media.width, media.height)),
             Part::File(media) => TokensByScript::of(file_tokens(media)),
+            // A block without a type here is sent back byte for byte, so its JSON is its content.
             Part::Opaque(opaque) => text(opaque.native.as_str()),
         }
     }

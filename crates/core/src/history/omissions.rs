@@ -85,7 +85,7 @@ impl History {
         }
         self.rebuild(seq);
         self.note_edited();
-        // The view has another size now: a compaction that found nothing to do before may find something.
+        // The view has another size now: a compaction that was in vain before may succeed.
         self.settled_tokens = None;
     }
 

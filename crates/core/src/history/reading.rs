@@ -165,6 +165,7 @@ impl History {
     /// Returns whether the provider's newest report contradicts the exact count of the same request. Framing and a
     /// hidden prompt cannot explain the difference then: the tokenizer is not the model's.
     pub fn is_count_contradicted(&self) -> bool {
+        // An estimate is expected to differ from a report. Only an exact count can be contradicted.
         let Some(anchor) = self.anchor.as_ref().filter(|_| self.counter.kind() == CountAccuracy::Exact)
         else {
             return false;
@@ -351,6 +352,8 @@ impl History {
                 .iter()
                 .any(|op| self.edits[at].edit.ops.iter().any(|mine| mine.range().overlaps(&op.range())))
         };
+        // The later edit was planned for a view with this edit: without the edit its ranges would no longer fit the
+        // view.
         match self.edits[at + 1..].iter().find(|state| state.active && touches(state)) {
             Some(by) => Err(UndoError::BuiltOn { edit: edit_id.clone(), by: by.edit.id.clone() }),
             None => Ok(()),

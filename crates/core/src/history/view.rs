@@ -254,6 +254,7 @@ impl ViewItem {
             omission: None,
             since: entry.seq,
             placeholder: entry.placeholder,
+            // A cleared result is not cleared again, so no plan asks for its placeholder.
             cleared_form: None,
         })
     }
@@ -372,6 +373,8 @@ fn shown(
         }
         LogEntryKind::Assistant(Some(PartialAnswerReason::Cancelled)) => {
             let blank = |part: &&Part| part.as_text().is_some_and(|text| text.trim().is_empty());
+            // Blank text is dropped unless the answer continues: a pause leaves the blank between two words to the
+            // next piece.
             let kept = message.parts.iter().filter(|part| before.is_some() || !blank(part));
             let kept: Vec<Part> = kept.filter_map(kept_when_cancelled).collect();
             let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
@@ -459,6 +462,8 @@ fn valid_call(part: &Part) -> Part {
         (true, None) => part.clone(),
         (true, Some(name)) => Part::ToolCall(ToolCall { name, native: None, ..call.clone() }),
         (false, name) => {
+            // Valid JSON that still shows the model its own mistake. The native item has the invalid arguments too,
+            // so it goes.
             let arguments = serde_json::json!({ "invalid_arguments": call.arguments }).to_string();
             let name = name.unwrap_or_else(|| call.name.clone());
             Part::ToolCall(ToolCall { name, arguments, native: None, ..call.clone() })
@@ -537,6 +542,7 @@ pub(super) fn rebuild(
     }
     let mut projection = ViewProjection { entries, counter, has_recall, slots, replacements: Vec::new() };
     for state in edits.iter().filter(|state| state.active) {
+        // Before the operations: an operation removes the older replacements whose ranges the edit takes over.
         let covers = covers(entries, &state.edit.ops, &projection.replacements);
         for op in &state.edit.ops {
             projection.apply(op, &state.edit.id, &covers);
@@ -615,6 +621,7 @@ impl ViewProjection<'_> {
 
     fn clear(&mut self, span: Range<usize>, edit: &EditId, excerpt: ResultExcerpt<'_>) {
         for at in span {
+            // A message that an earlier edit removed must not come back as a placeholder.
             if self.slots[at].is_some() {
                 let entry = &self.entries[at];
                 let cleared = ViewItem::cleared(entry, edit, excerpt, self.counter, self.has_recall);
@@ -753,7 +760,7 @@ pub enum ViewUnitKind {
     Typed,
     /// A note of the runtime.
     Note,
-    /// A summary of, or a note on, what was compacted.
+    /// A summary of compacted messages, or a note on removed messages.
     Compacted,
     /// An assistant message and its tool results.
     Step,

@@ -186,6 +186,7 @@ impl TokenizerProfile {
                 FIXED => (0.0, -4.0, 4.0),
                 CONSTANT => (0.0, -30_000.0, 30_000.0),
                 _ if at < TokensByScript::KINDS => (1.0, 0.1, 6.0),
+                // No vocabulary has more than one token for each byte.
                 _ if at == TokensByScript::KINDS => (0.0, -0.25, 1.0),
                 _ => (0.0, -8.0, 60.0),
             };

@@ -166,6 +166,7 @@ fn with_pieces(words: &BTreeSet<String>) -> BTreeSet<String> {
     let mut terms = words.clone();
     for word in words {
         terms_of(word, |term| {
+            // A single word, such as a long path, can have thousands of pieces.
             if terms.len() < MOST_TERMS {
                 terms.insert(term.to_owned());
             }

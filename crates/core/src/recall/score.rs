@@ -89,6 +89,7 @@ impl SearchIndex {
             let damping = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length / usual.max(1.0));
             let mut worth = term.worth * count * (SATURATION + 1.0) / (count + damping);
             while labelled.next_if(|labelled| labelled < at).is_some() {}
+            // A label, such as a speaker's name, says more about the whole text than a mention does.
             if labelled.peek() == Some(at) {
                 worth += term.worth;
             }
