@@ -48,7 +48,7 @@ pub struct LogEntry {
 pub(crate) struct ResultPlaceholder {
     /// The lines that stay; empty if no line stands out.
     pub(crate) excerpt: String,
-    /// The tokens of the placeholder with those lines.
+    /// The tokens of the placeholder with the visible lines.
     pub(crate) groups: TokensByScript,
 }
 
