@@ -1,4 +1,4 @@
-//! The room of a model call: window, output reserve, triggers.
+//! The room of a model call: window, output reserve and triggers.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,9 @@ impl Budget {
     /// assert_eq!((budget.reserve, budget.usable), (4_096, 195_904));
     /// ```
     pub fn new(window: u64, max_output: Option<u64>) -> Self {
+        // A declared output limit can be as large as a small window, and would leave no room for input.
         let reserve = max_output.unwrap_or(DEFAULT_MAX_OUTPUT).min(32_000).min((window / 4).max(512));
+        // 512 tokens can be more than half of a tiny window.
         let reserve = reserve.min(window / 2);
         Self { window, reserve, usable: window - reserve }
     }
@@ -39,6 +41,8 @@ impl Budget {
     pub fn trigger(&self, trigger: StrategyTrigger) -> u64 {
         match trigger {
             StrategyTrigger::Overflow | StrategyTrigger::Manual | StrategyTrigger::Planner => self.usable,
+            // The reserve is not for input, so a threshold beyond `usable` would never be reached before the
+            // overflow.
             StrategyTrigger::Share(share) => ((self.window as f64 * share) as u64).min(self.usable),
             StrategyTrigger::Tokens(tokens) => tokens.min(self.usable),
         }

@@ -1,25 +1,26 @@
-//! How many tokens a text, a message or a tool is worth where no tokenizer is at hand.
+//! Token estimates for texts, messages and tools where no tokenizer is at hand.
 //!
-//! [`text_tokens`] walks the text once, cutting it where the pre-tokenizer of `o200k_base` would cut it, and
-//! weighs each piece by its kind and length. It needs no vocabulary and no memory. Equal texts give equal
-//! counts on every machine: all arithmetic is on integers.
+//! [`text_tokens`] walks the text once, cuts it as the pre-tokenizer of `o200k_base` would, and weighs each piece by
+//! its kind and length. The estimate needs no vocabulary and no memory. All arithmetic is on integers, so equal texts
+//! give equal counts on every machine.
 //!
 //! Vocabularies differ, and so do their weights: there is a row for each [`TokenizerFamily`], chosen by the model's
-//! name. Unsigned error per document of recorded work that the weights were not fitted on, median and 95th percentile:
-//! `o200k_base` 1.4 and 5.6 %, Llama 3 1.6 and 6.5 %, Qwen 3 1.5 and 6.3 %, Gemma 3 1.5 and 5.9 %; an early version,
-//! judged on a project that it had never seen, 2.6 to 3.1 and 7.3 to 8.5 %. A model whose family is not known is
-//! counted as `o200k_base`; another vocabulary may then spend up to a fifth more, and calibration has to find out.
+//! name. The unsigned error per document was measured on recorded work that the weights were not fitted on. Median
+//! and 95th percentile are 1.4 and 5.6 % for `o200k_base`, and 1.6 and 6.5 % for Llama 3. For Qwen 3 the figures are
+//! 1.5 and 6.3 %, for Gemma 3 1.5 and 5.9 %. An early version, judged on a project that it had never seen, had 2.6 to
+//! 3.1 and 7.3 to 8.5 %. A model of an unknown family is counted as `o200k_base`. Another vocabulary may then need up
+//! to a fifth more tokens, and calibration has to find out.
 //!
-//! Languages differ more. With `o200k_base` Spanish, Dutch, Japanese, Korean and Chinese are within 3 %, Russian +8 %,
-//! Traditional Chinese −8 %, Italian −18 %. With the others, languages in accented Latin letters are up to a quarter
-//! dearer than estimated, and Vietnamese half as dear with Qwen.
+//! Languages differ more. With `o200k_base`, Spanish, Dutch, Japanese, Korean and Chinese are within 3 %. Russian is
+//! at +8 %, Traditional Chinese at −8 %, Italian at −18 %. With the other vocabularies, languages in accented Latin
+//! letters need up to a quarter more tokens than estimated. Vietnamese needs half as many with Qwen.
 //!
-//! Runs that no text has (a million equal letters, blanks, marks) are counted by what the tokenizer makes of them,
-//! and rather too high; the work is one step a byte in every case.
+//! Runs that no real text has (a million equal letters, blanks or marks) are counted by the tokenizer's behaviour,
+//! and rather too high. The work is one step for each byte in every case.
 //!
-//! The tokens around a text depend on the model too: its template's marks ([`FramingTokens::of`]), the price of a
-//! picture ([`ImageTokenRule::of`]); calls, results and schemas by the published formula of one provider. What a
-//! provider reports corrects what is left.
+//! The tokens around a text depend on the model too. [`FramingTokens::of`] knows the marks of the model's template,
+//! and [`ImageTokenRule::of`] the price of a picture. Calls, results and schemas follow the published formula of one
+//! provider. The provider's reports correct the remaining error.
 
 mod counter;
 mod family;
@@ -40,8 +41,8 @@ pub use message::{
     MessageTokenBreakdown, REPLY_PRIMING_TOKENS, file_tokens, message_tokens, part_tokens, tool_tokens,
 };
 
-/// Tokens of a text, estimated for a model that is not known; [`TokenizerFamily::of`] knows some. Never more than its
-/// bytes, and of any text at least one.
+/// Returns the estimated tokens of a text for an unknown model; [`TokenizerFamily::of`] finds the family of a known
+/// model. The estimate is never more than the text's bytes, and at least 1 for any text that is not empty.
 ///
 /// ```
 /// use longhaul_core::estimate::text_tokens;
@@ -52,18 +53,19 @@ pub fn text_tokens(text: &str) -> u64 {
     text_groups(text).total()
 }
 
-/// [`text_tokens`] by the kind of writing.
+/// Returns [`text_tokens`] by the kind of writing.
 pub fn text_groups(text: &str) -> TokensByScript {
     TokenizerFamily::default().groups(text)
 }
 
-/// What the estimate sees in a text: how often each kind of piece occurs, with its name. The weights are fitted on it.
+/// Returns the number of occurrences of each kind of piece in a text, with the kind's name. The weights are fitted on
+/// these numbers.
 pub fn pieces(text: &str) -> impl Iterator<Item = (&'static str, u64)> {
     let counts: Vec<u64> = scan::scan(text).iter().collect();
     weights::Feature::NAMES.into_iter().zip(counts)
 }
 
-/// Characters divided by four, rounded up: the rule of thumb.
+/// Returns the characters divided by four, rounded up: the rule of thumb.
 pub fn chars_div_4(text: &str) -> u64 {
     (text.chars().count() as u64).div_ceil(4)
 }

@@ -1,8 +1,8 @@
-//! What a log means: [`History`] is folded from events and never edited otherwise.
+//! The meaning of a log: a [`History`] is folded from events and never edited otherwise.
 //!
-//! It holds the *view* (what the model is shown) and the few facts that the loop must remember across a
-//! crash: the open run and step, the calls without an outcome, the meter's anchor. Folding one more event
-//! costs what that event adds, except for edits of the view, which rebuild it.
+//! A history holds the *view*, the messages that the model is shown. Beside the view stand the facts that the loop
+//! must remember across a crash: the open run and step, the calls without an outcome, the meter's anchor. Folding one
+//! more event costs the work for that event alone. Edits of the view are the exception: each edit rebuilds the view.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,19 +40,19 @@ pub(crate) use view::cleared_groups;
 pub use view::{LogEntry, LogEntryKind, ViewItem, ViewItemKind, ViewUnit, ViewUnitKind, join, units};
 pub(crate) use view::{ResultPlaceholder, cleared_groups_beside, hash as hash_of, is_object, merged, span};
 
-/// Text shown to the model where a tool result was cleared; the handle follows it.
+/// Text that the model sees in place of a cleared tool result, with the handle behind.
 pub const CLEARED: &str = "[Old tool result content cleared]";
 
-/// How many of the newest tool calls loop detection looks at.
+/// Number of the newest tool calls that loop detection compares.
 pub const LOOP_WINDOW: usize = 10;
 
-/// Everything that follows from a log.
+/// The state of a session that follows from its log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     counter: MessageTokenCounter,
-    /// The model has no tool `recall`.
+    /// `true` if the model has no tool `recall`.
     without_recall: bool,
-    /// Whether a message was ever cut before it was shown.
+    /// `true` once a tool result was truncated before the model was shown the result.
     has_truncated: bool,
     calibration: TokenCalibration,
     last_seq: Seq,
@@ -66,24 +66,28 @@ pub struct History {
     calls: Vec<OpenToolCall>,
     recent_calls: VecDeque<RecentToolCall>,
     anchor: Option<UsageAnchor>,
-    /// The view that the anchor's call was sent.
+    /// The view that the anchor's call carried.
     sent: Option<SentView>,
-    /// What the newest step has said.
+    /// The answer of the newest step.
     answered: Option<AnsweredStep>,
+    /// The part of the present view that the anchor's call has counted.
     kept_groups: TokensByScript,
-    /// What the view held that the anchor's call has counted, and how the count is shared out among it.
+    /// The view's tokens at the anchor's call.
     anchor_groups: TokensByScript,
+    /// The share of each kind of content in the anchor's count.
     apportionment: Option<CountAttribution>,
     overhead_tokens: Option<u64>,
     errors_per_mille: VecDeque<i64>,
     last_error_per_mille: Option<i64>,
-    /// What the newest report missed the estimate by.
+    /// The newest report's distance from the estimate.
     last_miss: Option<EstimateDeviation>,
-    /// What the server has counted and not yet been sent, and what it was sent.
+    /// The server's count of the view for the next call.
     counted: Option<CountedView>,
+    /// The server's count of the view that the open call carries.
     counted_call: Option<CountedView>,
+    /// The usual difference between the server's reports and the server's counts.
     count_offset: CountOffset,
-    /// Reports in a row that could not be true.
+    /// Number of implausible usage reports in a row.
     false_reports: u32,
     usage_is_unreliable: bool,
     reports_grow: bool,
@@ -93,21 +97,21 @@ pub struct History {
     cumulative: Usage,
     compactions: u64,
     settled_tokens: Option<u64>,
-    /// Tokens of the view right after it was last edited.
+    /// Tokens of the view right after the newest edit.
     edited_tokens: Option<u64>,
     calls_since_edit: u32,
     summaries: LoggedWriterRecord,
-    /// The model's server would not go on with an answer that was paused.
+    /// `true` if the model's server has refused to continue a paused answer.
     refused_to_go_on: bool,
-    /// The newest piece of an answer that broke off and is in view.
+    /// Position of the newest piece in view whose stream broke off.
     broken_piece: Option<Seq>,
     last_call_at: Option<Millis>,
     now: Millis,
     model: Option<ModelOrigin>,
     choice: ModelChoice,
-    /// The hash of the tools of the newest step; `None` before the first of an agent or model that was chosen.
+    /// The hash of the newest step's tools. `None` before the first step of a newly chosen agent or model.
     tools_hash: Option<String>,
-    /// Whether no step was begun since the model was switched.
+    /// `true` from a switch of the model to the next step.
     switched: bool,
     recoveries: u32,
     parked: Option<String>,
@@ -119,122 +123,123 @@ pub struct History {
     stop_flag: StopFlag,
 }
 
-/// A run that was begun and not finished.
+/// A run without an end in the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenRun {
-    /// Its name.
+    /// The run's name.
     pub id: RunId,
-    /// When it began.
+    /// The time at which the run began.
     pub started_at: Millis,
-    /// Steps begun so far.
+    /// Number of steps begun so far.
     pub steps: u32,
     /// The step whose model call has no outcome yet.
     pub calling: Option<StepStart>,
-    /// Whether the model was told that it repeats itself.
+    /// `true` once a note has told the model about its repetition.
     pub warned_of_loop: bool,
-    /// Whether the model was told that the run's time is over: one step without tools is left.
+    /// `true` once a note has told the model that the run's time is over. One step without tools is left then.
     pub time_is_up: bool,
-    /// Whether that step was begun.
+    /// `true` once the run's last step without tools was begun.
     pub recovering: bool,
-    /// What all its steps used.
+    /// The usage of all steps of the run.
     pub usage: Usage,
-    /// Since when a person is asked, if one is.
+    /// The time since which an approval is awaited, if any is.
     pub waiting_since: Option<Millis>,
-    /// How long people were waited for, until then.
+    /// Time that earlier approvals took, in milliseconds.
     pub waited_ms: Millis,
 }
 
 /// A tool call without an outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenToolCall {
-    /// The call.
+    /// The call as the model wrote it.
     pub call: ToolCall,
-    /// Whether its start was stored: then its side effect may have happened.
+    /// `true` once the call's start was stored. The side effect may have happened then.
     pub started: bool,
-    /// The unanswered question whether it may run.
+    /// The approval request that has no answer yet.
     pub approval: Option<ApprovalId>,
-    /// The answer: whether it may run, and why not.
+    /// The answer to the approval request: the permission, and the reason of a refusal.
     pub allowed: Option<(bool, Option<String>)>,
 }
 
-/// The view that a call was sent.
+/// The view that a call carried.
 #[derive(Clone, Debug, PartialEq)]
 struct SentView {
-    /// It ended before this position.
+    /// The position at which the view ended, exclusive.
     before: Seq,
     hash: String,
 }
 
-/// What a step has said.
+/// The answer of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct AnsweredStep {
     seq: Seq,
-    /// What it added to the view: the answer, or a piece of one.
+    /// Tokens that the answer, or the piece of an answer, added to the view.
     groups: TokensByScript,
 }
 
 impl SentView {
-    /// Returns whether the view is again, up to there, what it was then: after an undo the count stands.
+    /// Returns whether `view` up to the call's position equals the view that was sent. After an undo the count holds
+    /// again.
     fn is_shown_by(&self, view: &[ViewItem]) -> bool {
         self.hash == view::hash(view.iter().filter(|item| item.range.to < self.before))
     }
 }
 
-/// A window that a provider's error named.
+/// A window size that a provider's error named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LearnedWindow {
     limit: u64,
-    /// What was declared or discovered at that time.
+    /// The declared or discovered window at the time of the error.
     known: Option<u64>,
 }
 
-/// A tool call with an outcome, as loop detection remembers it.
+/// A finished tool call, in the form that loop detection remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecentToolCall {
-    /// Equal for equal tool, arguments, status and content.
+    /// A hash that is equal for equal tools, arguments, statuses and contents.
     pub signature: u64,
-    /// The tool.
+    /// The tool's name.
     pub tool: String,
 }
 
-/// An edit of the view and what became of it.
+/// An edit of the view, with the edit's present effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ViewEditState {
-    /// The edit.
+    /// The edit as the log stores it.
     pub edit: Arc<ViewEdit>,
-    /// Position of its event.
+    /// The position of the edit's event in the log.
     pub seq: Seq,
-    /// Whether it applies; `false` once undone.
+    /// `true` until the edit is undone.
     pub active: bool,
-    /// Whether what it covered may be compacted automatically again after an undo.
+    /// `true` if automatic compaction may cover the edit's ranges again after an undo.
     pub released: bool,
 }
 
-/// Why a log cannot be folded.
+/// The reason why a log cannot be folded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryFoldError {
-    /// Positions must follow each other.
+    /// The event's position does not follow the newest position.
     #[error("event {found} follows event {last}")]
     Gap {
         /// The newest position so far.
         last: Seq,
-        /// The position that came.
+        /// The position of the refused event.
         found: Seq,
     },
     /// The event was written by a newer build.
     #[error("event {seq} has format {format}; this build reads up to {}", crate::event::FORMAT)]
     Newer {
-        /// Its position.
+        /// The event's position.
         seq: Seq,
-        /// Its format.
+        /// The event's format.
         format: u16,
     },
 }
 
-/// Why an undo is refused.
+/// The reason why an undo is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UndoError {
-    /// No active edit has this name.
+    /// No active edit or omission has the name.
     #[error("no active edit {0}")]
     NotFound(EditId),
     /// A later edit covers the same range and must be undone first.
@@ -242,12 +247,12 @@ pub enum UndoError {
     BuiltOn {
         /// The edit to undo.
         edit: EditId,
-        /// The edit that stands in the way.
+        /// The later edit.
         by: EditId,
     },
 }
 
-/// Returns whether a failure is one of the connection or the server, after which a call is made again.
+/// Returns whether a failure belongs to the connection or the server, so that the call is repeated.
 fn is_transport_failure(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -256,7 +261,7 @@ fn is_transport_failure(code: ErrorCode) -> bool {
 }
 
 impl History {
-    /// An empty history, whose messages will be counted by `counter`.
+    /// Returns an empty history that counts messages with `counter`.
     pub fn new(counter: MessageTokenCounter) -> Self {
         let calibration = match counter.prior() {
             Some(prior) => TokenCalibration::new(prior.clone()),
@@ -265,30 +270,31 @@ impl History {
         Self { counter, calibration, ..Self::default() }
     }
 
-    /// The same for a model that has no tool `recall`: what stands in the place of what went names no handle then. To be
-    /// said before the first event is folded.
+    /// Returns the history for a model that has no tool `recall`: placeholders and summaries name no handles then.
+    /// Call this function before the first event is folded.
     #[must_use]
     pub fn without_recall(self) -> Self {
         Self {
             without_recall: true,
+            // Cached texts name handles, so nothing that was cached before may stay.
             ledgers: PinnedFactsCache::default(),
             user_texts: UserTextCache::default(),
             ..self
         }
     }
 
-    /// Folds a whole log, counted by the structured estimate.
+    /// Folds a whole log, with tokens counted by the structured estimate.
     ///
     /// # Errors
-    /// [`HistoryFoldError`] at the first event that does not follow.
+    /// [`HistoryFoldError`] at the first event that does not follow the event before, or has a newer format.
     pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Self, HistoryFoldError> {
         Self::fold_with(MessageTokenCounter::default(), events)
     }
 
-    /// Folds a whole log, counted by `counter`.
+    /// Folds a whole log, with tokens counted by `counter`.
     ///
     /// # Errors
-    /// [`HistoryFoldError`] at the first event that does not follow.
+    /// [`HistoryFoldError`] at the first event that does not follow the event before, or has a newer format.
     pub fn fold_with<'a>(
         counter: MessageTokenCounter,
         events: impl IntoIterator<Item = &'a Event>,
@@ -303,7 +309,8 @@ impl History {
     /// Folds one more event.
     ///
     /// # Errors
-    /// [`HistoryFoldError`] if it does not follow; nothing has changed then.
+    /// [`HistoryFoldError`] if the event does not follow the newest event, or has a newer format. The history is
+    /// unchanged then.
     pub fn apply(&mut self, event: &Event) -> Result<(), HistoryFoldError> {
         if event.seq != self.last_seq + 1 {
             return Err(HistoryFoldError::Gap { last: self.last_seq, found: event.seq });
@@ -312,6 +319,7 @@ impl History {
             return Err(HistoryFoldError::Newer { seq: event.seq, format: event.format });
         }
         self.last_seq = event.seq;
+        // A clock can be set back between two events. The log's time never goes back.
         self.now = self.now.max(event.at);
         self.fold_body(event);
         Ok(())
@@ -335,6 +343,7 @@ impl History {
             EventBody::RunStarted { run_id } => {
                 self.last_end = None;
                 self.parked = None;
+                // A loop is a loop within one run: a new order may ask for the same calls again.
                 self.recent_calls.clear();
                 self.run = Some(OpenRun {
                     id: run_id.clone(),
@@ -363,6 +372,8 @@ impl History {
                     // The call is made again: a bad connection must not use up the steps of a run.
                     run.steps = run.steps.saturating_sub(1);
                 }
+                // Some servers refuse a request that ends with an assistant message. The same request would be
+                // refused again.
                 self.refused_to_go_on |= *code == ErrorCode::InvalidRequest && self.is_paused();
                 self.add_usage(usage.as_ref());
                 self.fail_step(*used_tokens, *limit_tokens);
@@ -375,6 +386,7 @@ impl History {
             EventBody::ToolFinished { result } => self.add_result(event.seq, result),
             EventBody::ApprovalRequested { approval_id, call_id } => {
                 if let Some(run) = &mut self.run {
+                    // A step can ask about several calls at once. The wait counts once, from the first question on.
                     run.waiting_since = run.waiting_since.or(Some(event.at));
                 }
                 if let Some(call) = self.open_call_mut(call_id) {
@@ -400,7 +412,7 @@ impl History {
             }
             EventBody::CompactionFailed { usage, code, .. } => {
                 self.settled_tokens = Some(self.view_tokens());
-                // A hook that forbids a compaction says nothing of who would have written it.
+                // A hook that forbids a compaction says nothing about the model that would have written the summary.
                 if *code != ErrorCode::Refused || usage.is_some() {
                     self.summaries.failed(event.seq);
                 }
@@ -409,6 +421,7 @@ impl History {
                 }
             }
             EventBody::ModelSwitched { to, choice } => {
+                // Another agent can have other tools under the same model.
                 if let Some(choice) = choice {
                     self.tools_hash = None;
                     self.choice.clone_from(choice);
@@ -429,7 +442,7 @@ impl History {
         }
     }
 
-    /// Nobody is asked any more: what was waited for people is not the run's time.
+    /// Ends the wait once no call needs an approval: time spent on people does not count as the run's time.
     fn end_waiting(&mut self, at: Millis) {
         let asking = self.calls.iter().any(|open| open.approval.is_some());
         if let Some(run) = self.run.as_mut().filter(|_| !asking) {
@@ -443,6 +456,7 @@ impl History {
         match why {
             NoteReason::Loop => {
                 run.warned_of_loop = true;
+                // The model gets another chance after the warning: only repetitions after the note end the run.
                 self.recent_calls.clear();
             }
             NoteReason::TimeUp => run.time_is_up = true,
@@ -457,6 +471,7 @@ impl History {
         };
         let entry = LogEntry::new(seq, message.clone(), kind, paused, &self.counter, self.has_recall());
         if let Some(item) = ViewItem::of(&entry) {
+            // The log has pieces, the view has one message: the newest piece shows the whole answer.
             let before = if entry.goes_on() { self.view.pop() } else { None };
             let before = before.map(|before| before.groups).unwrap_or_default();
             self.view_groups = self.view_groups.without(&before) + item.groups;
@@ -469,12 +484,13 @@ impl History {
         self.entries.push(entry);
     }
 
-    /// Marks the newest piece as broken off if its step is the one that failed. No room was made for it, so it does not
-    /// count as paused.
+    /// Marks the newest piece as broken off if the failed step wrote the piece. A broken piece does not count as a
+    /// pause, because no room was made.
     fn mark_broken_answer(&mut self, step: &StepId) {
         let broken = LogEntryKind::Assistant(Some(PartialAnswerReason::Paused));
         if let Some(entry) = self.entries.last_mut()
             && entry.kind == broken
+            // The step that writes a message gives the message its id: `m-` and the step's own id.
             && entry.message.id.as_str().strip_prefix("m-") == Some(step.as_str())
         {
             entry.pauses = entry.pauses.saturating_sub(1);
@@ -482,12 +498,14 @@ impl History {
         }
     }
 
-    /// The answer that was paused and goes on with the next.
+    /// Returns the paused answer that the next answer continues.
     fn paused(&self) -> Option<&LogEntry> {
         let newest = self
             .entries
             .iter()
+            // The model never saw a lost answer, so the model continues the piece before that answer.
             .rfind(|entry| entry.kind != LogEntryKind::Assistant(Some(PartialAnswerReason::Lost)))?;
+        // An edit may have removed the piece, or a note may stand behind. The model has nothing to continue then.
         let shown = self.view.last().is_some_and(|item| {
             item.kind == ViewItemKind::Assistant
                 && item.range == (LogRange { from: newest.begins, to: newest.seq })
@@ -507,8 +525,10 @@ impl History {
         self.push_message(seq, message, LogEntryKind::Assistant(cut));
     }
 
-    /// A result stands in the view where its call stands among the calls of its step.
+    /// Adds a result to the view, at the place of its call among the calls of the step.
     fn add_result(&mut self, seq: Seq, result: &ToolResult) {
+        // A call has one result. A repeated result, or a result without a call, would make every later request
+        // invalid.
         let Some(open) = self.calls.iter().position(|open| open.call.call_id == result.call_id) else {
             return;
         };
@@ -544,6 +564,7 @@ impl History {
         let is_sent = |view: &CountedView| {
             (view.view_changed_at, view.fixed_tokens) == (self.view_changed_at, start.fixed_tokens)
         };
+        // A count of another view, or of other tools, is not a count of the request that goes out now.
         self.counted_call = self.counted.take().filter(is_sent);
         if let Some(run) = &mut self.run {
             run.steps += 1;
@@ -555,6 +576,7 @@ impl History {
     fn switch(&mut self, to: &ModelOrigin) {
         self.switched |= self.model.as_ref().is_some_and(|model| model != to);
         self.model = Some(to.clone());
+        // Tokenizer, server, window and prompt cache are another model's from here on.
         self.anchor = None;
         self.sent = None;
         self.calibration = TokenCalibration::unknown(self.counter.kind());
@@ -590,7 +612,7 @@ impl History {
         self.edits.push(ViewEditState { edit, seq, active: true, released: false });
         self.rebuild(seq);
         self.note_edited();
-        // Results that are cut where nothing else helps leave no more to be done either.
+        // A plan cuts messages only where nothing else helps: a cut leaves as little to be done as a compaction.
         if kind == EditKind::Compaction || has_cut {
             self.settled_tokens = Some(self.view_tokens());
         }
@@ -620,6 +642,8 @@ impl History {
         let anchored = self.anchor.as_ref().map_or(0, |anchor| anchor.seq);
         if let Some(sent) = self.sent.as_ref().filter(|sent| sent.is_shown_by(&self.view)) {
             let answer = |item: &ViewItem| item.kind == ViewItemKind::Assistant && item.range.to <= anchored;
+            // The provider has counted exactly these messages: after an undo the count stands again, without an
+            // estimate.
             for item in self.view.iter_mut().filter(|item| item.range.to < sent.before || answer(item)) {
                 item.since = item.since.min(anchored);
             }
@@ -634,7 +658,7 @@ impl History {
     }
 }
 
-/// The outcome of a call that never ran or whose outcome is unknown, as the model is told.
+/// Returns the result that the model is told for a call that never ran, or whose outcome is unknown.
 pub fn closing_result(call_id: &CallId, status: ToolStatus, text: &str) -> ToolResult {
     ToolResult { call_id: call_id.clone(), status, content: vec![Part::text(text)], truncated: None }
 }

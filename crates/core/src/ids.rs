@@ -1,4 +1,4 @@
-//! Names of things. Every id comes in from outside as a value; the core never makes one up.
+//! Identifiers. Every id comes in from outside as a value; the core never makes an id.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ macro_rules! id {
                 Self(text.into())
             }
 
-            /// The name as text.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -61,8 +61,8 @@ id!(
     StepId
 );
 id!(
-    /// One tool call, unique within its session. What the provider called it is kept beside it
-    /// ([`ToolCall::provider_id`](crate::message::ToolCall::provider_id)): local servers repeat their ids.
+    /// One tool call, unique within its session. The provider's own id stands in
+    /// [`ToolCall::provider_id`](crate::message::ToolCall::provider_id), because local servers repeat their ids.
     CallId
 );
 id!(
@@ -82,23 +82,23 @@ id!(
     OrderId
 );
 
-/// Position of an event in its session's log: 1, 2, 3 … without gaps.
+/// The position of an event in its session's log: 1, 2, 3 … without gaps.
 pub type Seq = u64;
 
-/// Milliseconds since the Unix epoch.
+/// Milliseconds since the Unix epoch, or a duration in milliseconds.
 pub type Millis = u64;
 
 /// A closed range of log positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LogRange {
-    /// First position.
+    /// The first position.
     pub from: Seq,
-    /// Last position, included.
+    /// The last position, included.
     pub to: Seq,
 }
 
 impl LogRange {
-    /// The range of one event.
+    /// Returns the range of a single event.
     pub fn one(seq: Seq) -> Self {
         Self { from: seq, to: seq }
     }
@@ -114,10 +114,10 @@ impl LogRange {
     }
 }
 
-/// What a model or a person quotes to get cleared, truncated or compacted content back.
+/// A name of cleared, truncated or compacted content, by which a model or a person gets the content back.
 ///
-/// A handle is a coordinate in the log of the session that resolves it (`lh:12`, `lh:12-40`). Text can
-/// therefore not forge one that reaches anything else.
+/// A handle is a range of positions in the log of the session that resolves it (`lh:12`, `lh:12-40`). Text can
+/// therefore not forge a handle that reaches content of another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogHandle(pub LogRange);
 
@@ -128,7 +128,7 @@ impl fmt::Display for LogHandle {
     }
 }
 
-/// Why a text is not a handle.
+/// The error for a text that is not a handle, with the text's first 80 characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a handle: `{0}` (expected `lh:12` or `lh:12-40`)")]
 pub struct LogHandleError(pub String);
@@ -136,9 +136,12 @@ pub struct LogHandleError(pub String);
 impl std::str::FromStr for LogHandle {
     type Err = LogHandleError;
 
+    /// Reads a handle of the form `lh:12` or `lh:12-40`.
+    ///
     /// # Errors
-    /// [`LogHandleError`] when the text has another form, or when the range runs backwards.
+    /// [`LogHandleError`] if the text has another form, or if the range runs backwards.
     fn from_str(text: &str) -> Result<Self, LogHandleError> {
+        // The text comes from a model or a person and may be long.
         let wrong = || LogHandleError(text.chars().take(80).collect());
         let body = text.trim().strip_prefix("lh:").ok_or_else(wrong)?;
         let (from, to) = body.split_once('-').unwrap_or((body, body));

@@ -1,9 +1,11 @@
-//! Derived values: what follows from other values and is computed once.
+//! Derived values, which follow from other values and are computed once.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// A value that is computed when it is first asked for. It follows from what stands beside it, so whether it was computed
-/// yet makes no difference to the equality of what contains it.
+/// A value that is computed at the first request.
+///
+/// The value follows from its neighbours in the same struct. Two structs are therefore equal whether the value was
+/// computed yet or not.
 #[derive(Clone, Debug)]
 pub(crate) struct LazyValue<T>(OnceLock<T>);
 
@@ -20,25 +22,27 @@ impl<T> PartialEq for LazyValue<T> {
 }
 
 impl<T> LazyValue<T> {
-    /// Returns the value if it was computed before.
+    /// Returns the value if an earlier request has computed it.
     pub(crate) fn known(&self) -> Option<&T> {
         self.0.get()
     }
 
-    /// Returns the value, which `compute` makes the first time.
+    /// Returns the value, and computes it by `compute` at the first request.
     pub(crate) fn get(&self, compute: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(compute)
     }
 }
 
-/// A cache of values that follow from what stands beside it. It makes no difference to equality, and a copy begins with the
-/// same content and goes its own way.
+/// A cache of values that follow from their neighbours in the same struct.
+///
+/// The cache does not count in comparisons. A copy begins with the same content and then changes on its own.
 #[derive(Debug, Default)]
 pub(crate) struct DerivedCache<T>(Mutex<T>);
 
 impl<T> DerivedCache<T> {
-    /// Returns the content, which nobody else changes meanwhile.
+    /// Returns the content under an exclusive lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        // A panic leaves at worst an incomplete cache, so poisoning is no reason to stop.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

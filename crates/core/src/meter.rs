@@ -1,9 +1,9 @@
-//! The one meter: how many tokens the next request will have.
+//! The meter: the tokens of the next request, with their source and expected error.
 //!
-//! `nextInput = lastInput + lastOutput + estimate(new)`, anchored on what the provider reported for the
-//! newest call. After an edit of the view the counted part shrinks by the calibrated difference: what the reported
-//! count has beyond the estimate is shared out among what goes and what stays, each by how unsure its weight is.
-//! Display and planner read the same numbers.
+//! `nextInput = lastInput + lastOutput + estimate(new)`, anchored on the provider's report for the newest call. An
+//! edit of the view shrinks the counted part by a calibrated difference. The surplus of the report over the estimate
+//! is shared out among the removed and the kept content, each by the uncertainty of its weight. Display and planner
+//! read the same numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,40 +19,40 @@ pub(crate) use calibration::CountAttribution;
 pub use calibration::{TokenCalibration, TokenRatios};
 pub use profile::TokenizerProfile;
 
-/// The largest overhead that is believed, in tokens.
+/// The largest believed overhead of a request, in tokens.
 pub const MAX_OVERHEAD_TOKENS: u64 = 3_000;
 
-/// The newest count that a provider gave.
+/// The newest count of a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageAnchor {
-    /// The view up to this position is in the count.
+    /// The position up to which the view is in the count.
     pub seq: Seq,
-    /// Estimated tokens of system prompt and tools at that time.
+    /// The estimated tokens of system prompt and tools at the time of the count.
     pub fixed: u64,
-    /// Reported input tokens.
+    /// The reported input tokens.
     pub input: u64,
-    /// Reported output tokens that later requests carry.
+    /// The reported output tokens that later requests carry.
     pub output: u64,
-    /// Estimated tokens of the view at that time, the answer included.
+    /// The estimated tokens of the view at the time of the count, the answer included.
     pub view_tokens: u64,
 }
 
-/// What the meter shows, and on what it rests. Tokens throughout.
+/// A reading of the meter, with the sources of its tokens. All counts are in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MeterReading {
-    /// The next request's input.
+    /// The input of the next request.
     pub total: u64,
-    /// The part of it that a provider has reported.
+    /// The part of the input that a provider has reported.
     pub reported: u64,
-    /// The part of it that is estimated since then.
+    /// The part of the input that was estimated since the report.
     pub estimated: u64,
-    /// Expected p99 error, as a share of `total`. What was reported does not err; what is estimated does.
+    /// The expected p99 error, as a share of `total`. Only the estimated part has an error.
     pub margin: f64,
 }
 
 impl MeterReading {
-    /// What decisions compare with a trigger: `total × (1 + margin)`.
+    /// Returns the number that decisions compare with a trigger: `total × (1 + margin)`.
     pub fn bound(&self) -> u64 {
         self.total.saturating_add((self.total as f64 * self.margin).ceil() as u64)
     }
@@ -70,8 +70,8 @@ pub fn read(history: &History, fixed_tokens: u64) -> MeterReading {
     of_parts(history, fixed_tokens, kept, &history.view_groups().without(kept))
 }
 
-/// What the next request would have if the view had never been edited, in tokens: what the meter reads for the view as it is,
-/// and what the edits have saved by the estimate.
+/// Returns the tokens of the next request if the view had never been edited: the meter's reading, plus the estimated
+/// tokens that the active edits have saved.
 pub fn unedited(history: &History, fixed_tokens: u64) -> u64 {
     let total = read(history, fixed_tokens).total;
     if !history.edits().iter().any(|state| state.active) {
@@ -82,7 +82,7 @@ pub fn unedited(history: &History, fixed_tokens: u64) -> u64 {
     total.saturating_add(whole).saturating_sub(shown)
 }
 
-/// Reads the meter for a view of which `kept` was in the anchor's count and `new` was not (both in our estimate).
+/// Reads the meter for a view with the counted part `kept` and the uncounted part `new`, both as estimates.
 pub fn of_parts(
     history: &History,
     fixed_tokens: u64,
@@ -94,6 +94,7 @@ pub fn of_parts(
         return MeterReading::new(history, 0, calibration.whole(&(*kept + *new), fixed_tokens));
     };
     let counted = anchor.input.saturating_add(anchor.output);
+    // Tools that came since the anchor's call are new content. Tools that went are subtracted below.
     let added = *new + TokensByScript::of(fixed_tokens.saturating_sub(anchor.fixed));
     let estimated = calibration.ratios().apply(&added);
     if kept.total() == anchor.view_tokens {
@@ -101,16 +102,18 @@ pub fn of_parts(
         return MeterReading::new(history, reported, estimated);
     }
     let still = shared.part(kept, fixed_tokens.min(anchor.fixed));
-    // The sum of what stays and what went was reported. Only how it splits is estimated: the error is that of the
-    // smaller part.
+    // The sum of kept and removed content was reported. Only the split is estimated, with the error of the smaller
+    // part.
     let split = still.min(counted.saturating_sub(still));
     let total = still.saturating_add(estimated);
     let share = split.saturating_add(estimated) as f64 / total.max(1) as f64;
     MeterReading { margin: margin(history, share.min(1.0)), ..MeterReading::new(history, 0, total) }
 }
 
-/// Expected p99 error: none of what was reported; at first that of the counter, for what is estimated; with 20 calls
-/// or more what they have shown, the largest under-estimate of the newest 100 (at least 1 %, at most 30 %).
+/// Returns the expected p99 error, as a share of the total.
+///
+/// Reported tokens have no error. Estimated tokens have the counter's error at first. From 20 calls on the margin is
+/// the largest under-estimate of the newest 100 calls, at least 1 % and at most 30 %.
 fn margin(history: &History, estimated_share: f64) -> f64 {
     let errors = history.errors_per_mille();
     if estimated_share == 0.0 {
@@ -123,7 +126,7 @@ fn margin(history: &History, estimated_share: f64) -> f64 {
     if known { shown.max(0.01) } else { shown.max(first * estimated_share) }
 }
 
-/// What more content adds to a bound.
+/// The growth of a bound by more content.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TokenIncrement {
     counter: MessageTokenCounter,
@@ -134,30 +137,31 @@ pub(crate) struct TokenIncrement {
 impl TokenIncrement {
     pub(crate) fn of(history: &History) -> Self {
         let (counter, ratios) = (history.counter().clone(), *history.calibration().ratios());
+        // More content is estimated as a whole, so nothing reported dilutes the margin.
         Self { counter, ratios, margin: margin(history, 1.0) }
     }
 
-    /// Tokens of a text, without margin.
+    /// Returns the tokens of a text, without margin.
     pub(crate) fn text(&self, text: &str) -> u64 {
         self.ratios.apply(&self.counter.text_counter().groups(text))
     }
 
-    /// What a message has by the kind of writing.
+    /// Returns the tokens of a message by the kind of writing.
     pub(crate) fn groups(&self, message: &Message) -> TokensByScript {
         self.counter.message_groups(message)
     }
 
-    /// Tokens of that, without margin.
+    /// Returns the tokens of counted content, without margin.
     pub(crate) fn tokens(&self, groups: &TokensByScript) -> u64 {
         self.ratios.apply(groups)
     }
 
-    /// What a count may be off by, as a share of it.
+    /// Returns the expected error of a count, as a share of the count.
     pub(crate) fn margin(&self) -> f64 {
         self.margin
     }
 
-    /// The most that it adds, in tokens.
+    /// Returns the largest number of tokens that content adds.
     pub(crate) fn bound(&self, groups: &TokensByScript) -> u64 {
         let tokens = self.tokens(groups);
         tokens + (tokens as f64 * self.margin).ceil() as u64 + 1

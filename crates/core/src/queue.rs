@@ -1,4 +1,4 @@
-//! Messages that wait while a run is busy, and how several become one.
+//! The queue of messages that wait while a run is busy, and their union into one message.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,17 +7,17 @@ use crate::ids::{Millis, QueueId};
 use crate::message::Part;
 use crate::metadata::MessageMetadata;
 
-/// A message that waits.
+/// A message that waits in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedMessage {
-    /// Its name.
+    /// The name of the message in the queue.
     pub id: QueueId,
-    /// When it was accepted.
+    /// The time at which the message was accepted.
     pub queued_at: Millis,
-    /// What it says.
+    /// The content of the message.
     pub parts: Vec<Part>,
-    /// What its client sent along. The model never sees it.
+    /// The client's own data with the message. The model never sees the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MessageMetadata>,
 }
@@ -29,10 +29,10 @@ impl QueuedMessage {
     }
 }
 
-/// Makes one user message of all waiting ones, oldest first.
+/// Joins all waiting messages, oldest first, into one user message.
 ///
-/// One message stays as it is. Two become `First: …` and `Also: …`, three or more `[1]: …` `[2]: …`, with a
-/// blank line between them. Prefixes and separators are text parts of their own; every original part keeps
+/// One message stays as it is. Two messages become `First: …` and `Also: …`. Three or more become `[1]: …` and `[2]:
+/// …`, with a blank line between them. Prefixes and separators are text parts of their own; every original part keeps
 /// its bytes and its place.
 ///
 /// ```

@@ -1,12 +1,12 @@
-//! Output that nobody can read: base64, binary content, minified lines. It costs tokens and says nothing.
+//! Unreadable output: base64, binary content and minified lines cost tokens and say nothing.
 //!
-//! [`shorten`] replaces it by a note before an output is cut to its room. The whole output is stored beside it, as with
-//! any other truncation.
+//! [`shorten`] replaces unreadable content by a note before an output is cut to its room. The whole output is stored
+//! apart, as with any other truncation.
 
 /// The shortest run of base64 that is replaced, in characters. Keys, hashes and signatures are shorter.
 const MIN_BASE64_CHARS: usize = 512;
 
-/// What stays of unreadable content, in characters: enough to recognise it.
+/// Characters of unreadable content that stay, enough to recognise the content.
 const KEPT_CHARS: usize = 60;
 
 /// The shortest unreadable block of lines that is replaced, in characters.
@@ -15,7 +15,8 @@ const MIN_BLOCK_CHARS: usize = 1_000;
 /// The shortest line of a block of base64. Encoders break lines at 64 or 76 characters.
 const MIN_BASE64_LINE: usize = 56;
 
-/// A longer line keeps so much more than the limit before it is cut: the notes of tools that cut lines themselves.
+/// Characters that a line may have beyond the limit before it is cut: room for the notes of tools that cut lines
+/// themselves.
 const SLACK_CHARS: usize = 120;
 
 /// Returns the text with unreadable content replaced by notes; `None` if all of it can be read. Lines of more than
@@ -45,7 +46,7 @@ pub fn shorten(text: &str, max_line_chars: usize) -> Option<String> {
     is_changed.then_some(out)
 }
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LineKind {
     #[default]
@@ -64,6 +65,7 @@ fn kind_of(line: &str) -> LineKind {
         all += 1;
         unreadable += usize::from(is_unreadable(c));
     }
+    // One character in ten: text with single damaged bytes stays text.
     if unreadable * 10 > all { LineKind::Binary } else { LineKind::Text }
 }
 
@@ -88,14 +90,14 @@ fn is_unreadable(c: char) -> bool {
 struct LineBlock<'a> {
     kind: LineKind,
     lines: Vec<&'a str>,
-    /// Short lines of text after the last unreadable one: they may be the output of what came next.
+    /// Short lines of text behind the last unreadable line. They may be the output of the next command.
     after: Vec<&'a str>,
     chars: usize,
 }
 
 impl<'a> LineBlock<'a> {
-    /// Returns whether a line is the next one of encoded content, which has lines of one length. Encoded digits or
-    /// blanks have lines without letters of both cases.
+    /// Returns whether a line continues encoded content, which has lines of one length. Encoded digits or blanks give
+    /// lines without letters of both cases.
     fn goes_on_with(&self, line: &str) -> bool {
         let is_next = |last: &&&str| last.len() == line.len();
         self.kind == LineKind::Base64
@@ -103,7 +105,7 @@ impl<'a> LineBlock<'a> {
             && line.trim_end().bytes().all(is_base64)
     }
 
-    /// Returns whether a line goes on with this block. Binary content has line breaks anywhere, and short lines
+    /// Returns whether a line belongs to this block. Binary content has line breaks at any place, and short lines
     /// between them.
     fn takes(&self, kind: LineKind, line: &str) -> bool {
         match self.kind {
@@ -118,12 +120,13 @@ impl<'a> LineBlock<'a> {
             self.after.push(line);
             return;
         }
+        // Another unreadable line proves that the short lines in between were binary content too.
         self.lines.append(&mut self.after);
         self.lines.push(line);
         self.chars += line.chars().count();
     }
 
-    /// Writes the lines, or what stands for them. Returns whether something was left out.
+    /// Writes the lines, or the note in their place. Returns whether content was left out.
     fn flush(&self, out: &mut String, max_line_chars: usize) -> bool {
         let what = match self.kind {
             LineKind::Base64 if self.chars >= MIN_BLOCK_CHARS => Some("base64"),
@@ -132,19 +135,20 @@ impl<'a> LineBlock<'a> {
         };
         let shown: &[&str] = if what.is_some() { &[] } else { &self.lines };
         if let Some(what) = what {
+            // The note itself must be readable, so it quotes no control characters.
             let readable = |c: &char| !is_unreadable(*c) && !matches!(c, '\r' | '\u{8}' | '\u{c}' | '\u{1b}');
             let start = self.lines.iter().flat_map(|line| line.trim_end().chars()).filter(readable);
             let start: String = start.take(KEPT_CHARS).collect();
             let cut = grouped(self.chars - start.chars().count().min(self.chars));
             out.push_str(&format!("{start} [{cut} more characters of {what} cut]\n"));
         }
-        // Every line is looked at, also after one that is cut.
+        // `fold` and not `any`: every line must be written, also behind a line that is cut.
         let lines = shown.iter().chain(&self.after);
         lines.fold(what.is_some(), |cut, line| write_line(line, out, max_line_chars) || cut)
     }
 }
 
-/// Writes a line without its runs of base64, and cut at the limit. Returns whether something was left out.
+/// Writes a line without its runs of base64, cut at the limit. Returns whether content was left out.
 fn write_line(line: &str, out: &mut String, max_line_chars: usize) -> bool {
     if line.len() < MIN_BASE64_CHARS.min(max_line_chars) {
         out.push_str(line);
@@ -172,7 +176,7 @@ fn write_line(line: &str, out: &mut String, max_line_chars: usize) -> bool {
     is_long || shortened.is_some()
 }
 
-/// Returns a line with notes in the place of long runs of base64; `None` if it has none.
+/// Returns a line with notes in place of long runs of base64; `None` if there are no such runs.
 fn without_base64(line: &str) -> Option<String> {
     let mut out = String::new();
     let (mut written, mut start) = (0, 0);
@@ -195,7 +199,7 @@ fn without_base64(line: &str) -> Option<String> {
     Some(out)
 }
 
-/// `1234567` as `1,234,567`.
+/// Returns a number with commas: `1234567` as `1,234,567`.
 fn grouped(number: usize) -> String {
     crate::truncate::grouped(number as u64)
 }

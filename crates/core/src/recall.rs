@@ -1,9 +1,9 @@
-//! Full-text search over a session's messages: which of them a query means, and the passage to show.
+//! Full-text search over a session's messages: the messages that a query means, and the passages to show.
 //!
-//! An [`SearchIndex`] is built once and extended as messages come; it holds no text. A search goes in two steps, so that texts
-//! may lie elsewhere: [`SearchIndex::candidates`] finds the few messages worth a closer look by the words they hold (BM25:
-//! Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009), [`closely`] ranks them by their best lines.
-//! [`search`] does both.
+//! A [`SearchIndex`] is built once, extended as messages come, and holds no text. A search has two steps, so that
+//! texts may be stored elsewhere. [`SearchIndex::candidates`] finds the few messages worth a closer look by their
+//! words (BM25: Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009). [`closely`] ranks the
+//! candidates by their best lines. [`search`] does both.
 
 use std::collections::BTreeMap;
 
@@ -18,41 +18,45 @@ use passages::{ScoredLines, passages};
 pub use query::SearchQuery;
 use terms::{is_question, label_words, terms_of};
 
-/// Messages whose lines are looked at one by one, unless more are asked for.
+/// Number of messages that are ranked line by line, unless more are asked for.
 pub const CLOSELY_RANKED: usize = 16;
 
-/// However little room there is, passages are made for so many tokens.
+/// The smallest room for which passages are made, in tokens.
 const LEAST_ROOM: usize = 200;
 
-/// How much a search shows.
+/// The limits of the hits and passages that a search returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchLimits {
-    /// Hits at most.
+    /// The largest number of hits.
     pub hits: usize,
-    /// Characters of the best hit's passages: mostly it is the message that is meant, and what is needed of it stands
-    /// beside the words that found it.
+    /// Characters of the best hit's passages. The best hit is mostly the message that is meant, and the needed text
+    /// stands beside the words that found the message.
     pub best_chars: usize,
     /// Characters of the passages of any other hit.
     pub other_chars: usize,
 }
 
 impl SearchLimits {
-    /// So many hits, with passages as long as they usually need be.
+    /// Returns the limits for `hits` hits, with passages of the usual length.
     pub fn of(hits: usize) -> Self {
         Self { hits, best_chars: 4_000, other_chars: 1_500 }
     }
 
-    /// How many messages are looked at line by line to find the hits.
+    /// Returns the number of messages that are ranked line by line to find the hits.
     pub fn closely_ranked(&self) -> usize {
+        // Half as many again as the hits: the ranking by lines can bring a later candidate forward.
         CLOSELY_RANKED.max(self.hits.saturating_add(self.hits / 2))
     }
 
-    /// So many hits, with passages that take no more than about half of a room of so many tokens.
+    /// Returns the limits for `hits` hits with passages that take at most about half of a room of `tokens` tokens.
     pub fn in_room(hits: usize, tokens: u64) -> Self {
         let chars = usize::try_from(tokens).unwrap_or(usize::MAX).max(LEAST_ROOM);
         let usual = Self::of(hits);
+        // With few hits, another hit's passage would be longer than the best hit's.
         let others = hits.saturating_sub(1).max(4);
         Self {
+            // At four characters for each token, half of the room is two characters for each token: 0.8 for the best
+            // hit, 1.2 for the others.
             best_chars: (chars / 5 * 4).min(usual.best_chars),
             other_chars: (chars / 10 * 12 / others).min(usual.other_chars),
             ..usual
@@ -60,25 +64,26 @@ impl SearchLimits {
     }
 }
 
-/// What a text is worth whose words of the query stand on many lines, beside one that has them all on one line.
+/// The worth of a text that has the query's words on many lines, relative to a text that has all of them on one line.
 const SCATTERED_SHARE: f64 = 0.75;
 
-/// What a message weighs that its reader is shown in full anyway: the question itself would else be the best hit.
+/// The weight of a message that its reader is shown in full anyway. Without a lower weight the question itself would
+/// be the best hit.
 pub const SHOWN_WEIGHT: f64 = 0.2;
 
-/// Begins the term of a word that labels its text. No word begins so.
+/// The first character of the term for a word that labels its text. No word begins with this character.
 const LABEL: char = ':';
 
-/// Which words stand in which texts.
+/// An index of the words of texts.
 #[derive(Clone, Debug, Default)]
 pub struct SearchIndex {
-    /// For each word the texts that hold it, in order.
+    /// The texts that hold each word, in order.
     terms: BTreeMap<Box<str>, Vec<IndexPosting>>,
-    /// Words in all texts up to and including each.
+    /// The number of words in all texts up to and including each text.
     lengths: Vec<u64>,
-    /// Whether each text asks something.
+    /// `true` for each text that asks a question.
     questions: Vec<bool>,
-    /// Whether a text says nothing about those beside it.
+    /// `true` if a text says nothing about its neighbours.
     is_of_separate_texts: bool,
 }
 
@@ -91,32 +96,32 @@ struct IndexPosting {
 /// A text that may be meant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchCandidate {
-    /// Its number in the index.
+    /// The text's number in the index.
     pub at: usize,
-    /// The higher the better.
+    /// The text's score; higher is better.
     pub score: f64,
-    /// What the caller said it weighs.
+    /// The text's weight, as the caller has set it.
     pub weight: f64,
 }
 
-/// A passage that answers a query.
+/// A text that answers a query, with its best passages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassageHit {
-    /// The number of its text in the index.
+    /// The text's number in the index.
     pub at: usize,
-    /// The higher the better.
+    /// The text's score; higher is better.
     pub score: f64,
-    /// The passages around its best lines: all of a short text.
+    /// The passages around the text's best lines, or the whole of a short text.
     pub snippet: String,
 }
 
 impl SearchIndex {
-    /// Returns an empty index of texts that are no conversation: none counts for the words of its neighbours.
+    /// Returns an empty index of texts that are no conversation: no text counts for the words of its neighbours.
     pub fn of_separate_texts() -> Self {
         Self { is_of_separate_texts: true, ..Self::default() }
     }
 
-    /// Takes one more text; its number is how many there were.
+    /// Adds a text and returns its number, which is the number of texts before.
     pub fn add(&mut self, text: &str) -> usize {
         let at = self.lengths.len();
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
@@ -139,27 +144,28 @@ impl SearchIndex {
         at
     }
 
-    /// How many texts it has.
+    /// Returns the number of texts.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Returns whether it has none.
+    /// Returns whether the index has no texts.
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
 
-    /// How many of the first `within` texts hold `word`, written small, as a word of its own.
+    /// Returns how many of the first `within` texts hold `word` as a word of its own. `word` is in lower case.
     pub fn holders(&self, word: &str, within: usize) -> usize {
         self.postings(word, within).len()
     }
 
-    /// Which of the first `within` texts hold `word`, written small, as a word of its own; oldest first.
+    /// Returns the numbers of the first `within` texts that hold `word` as a word of its own, oldest first. `word` is
+    /// in lower case.
     pub fn texts_with(&self, word: &str, within: usize) -> impl DoubleEndedIterator<Item = usize> + '_ {
         self.postings(word, within).iter().map(|posting| posting.text as usize)
     }
 
-    /// The [`CLOSELY_RANKED`] best of [`Self::best_candidates`].
+    /// Returns the [`CLOSELY_RANKED`] best of [`Self::best_candidates`].
     pub fn candidates(
         &self,
         query: &SearchQuery,
@@ -182,13 +188,15 @@ fn before(postings: &[IndexPosting], texts: usize) -> &[IndexPosting] {
     &postings[..postings.partition_point(|posting| (posting.text as usize) < texts)]
 }
 
-/// What a word is worth that `holders` of `texts` hold: nothing if nobody does.
+/// Returns the worth of a word that `holders` of `texts` texts hold; 0 if no text holds the word.
 fn rarity(texts: usize, holders: usize) -> f64 {
     if holders == 0 { 0.0 } else { (1.0 + texts as f64 / holders as f64).ln() }
 }
 
-/// Ranks candidates by their texts, the best first: words on one line mean more than the same words here and
-/// there, the very words in their order mean most of all. `extent` says how many there are and how much of each.
+/// Ranks candidates by their texts, the best first.
+///
+/// Words on one line mean more than the same words scattered over the text, and the exact phrase means most of all.
+/// `extent` limits the number of hits and the length of their passages.
 pub fn closely<T: AsRef<str>>(
     query: &SearchQuery,
     candidates: impl IntoIterator<Item = (SearchCandidate, T)>,
@@ -217,7 +225,7 @@ pub fn closely<T: AsRef<str>>(
     .collect()
 }
 
-/// The best passages among the first `within` texts of an index whose texts are at hand.
+/// Returns the best passages among the first `within` texts of an index, from texts that are at hand.
 ///
 /// ```
 /// use longhaul_core::recall::{SearchLimits, SearchIndex, search};

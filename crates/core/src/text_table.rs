@@ -1,7 +1,8 @@
 //! Hash tables for many short texts.
 //!
-//! Their hasher has no random seed, and no result depends on the order of a table: equal inputs give equal outputs. A
-//! tree of texts compares about fifteen of them for each look-up, and long sessions look up millions of words.
+//! The tables' hasher has no random seed, and no result depends on the order of a table: equal inputs give equal
+//! outputs. A tree of texts compares about fifteen texts for each look-up, and long sessions look up millions of
+//! words.
 
 #![expect(clippy::disallowed_types, reason = "the hasher has no random seed, and nobody sees the order")]
 

@@ -1,7 +1,7 @@
-//! Truncation at the source: what stays of a tool's output that is too long for the model.
+//! Truncation at the source: the parts that stay of a tool's output that is too long for the model.
 //!
-//! [`truncate`] chooses what stays before the output is stored; [`render`] puts the marker between head and tail
-//! when the view is built, because only then the handle (the result's position in the log) is known.
+//! [`truncate`] chooses the parts before the output is stored. [`render`] puts the marker between head and tail when
+//! the view is built, because only then the handle is known: the result's position in the log.
 
 use crate::estimate::MessageTokenCounter;
 use crate::ids::{LogHandle, LogRange, Seq};
@@ -10,52 +10,53 @@ use crate::message::{OutputTruncation, Part, ToolResult};
 /// The first words of every marker.
 pub const MARKER: &str = "[Output truncated - exceeded maximum length]";
 
-/// How often a cut is made shorter before it is given up. Each try is at most three quarters of the last.
+/// Number of times that a cut is shortened before only the marker stays. Each try is at most three quarters of the
+/// last.
 const TRIES: u32 = 16;
 
 /// The share of the head when both ends are kept, in percent.
 const HEAD_PERCENT: u64 = 20;
 
-/// How far a cut goes back to find a line end, at most.
+/// The largest distance to a line end to which a cut moves, in bytes.
 const LINE_SEARCH_BYTES: usize = 2_000;
 
-/// How much text a model may be given. Both limits hold, the marker included.
+/// The limits of a text for a model. Both limits hold, the marker included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextLimit {
-    /// Characters.
+    /// The largest number of characters.
     pub max_chars: u64,
-    /// Tokens.
+    /// The largest number of tokens.
     pub max_tokens: u64,
 }
 
-/// Which end of a text matters.
+/// The end of a text that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TruncationMode {
-    /// The start: a file.
+    /// The start, as for a file.
     Head,
-    /// The end: a log.
+    /// The end, as for a log.
     Tail,
-    /// Both, the end more: one fifth of the room for the start, four fifths for the end.
+    /// Both ends: one fifth of the room for the start, four fifths for the end.
     Both,
 }
 
-/// What stays of a text: a start and an end of it.
+/// A truncated text: a start and an end of the original.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TruncatedText {
     /// The start and the end, one after the other.
     pub kept: String,
-    /// Where the end begins, in bytes of `kept`.
+    /// The beginning of the end, in bytes of `kept`.
     pub head_bytes: usize,
-    /// Characters left out between them.
+    /// The number of characters left out between them.
     pub omitted_chars: u64,
-    /// Characters of the whole text.
+    /// The number of characters of the whole text.
     pub total_chars: u64,
 }
 
-/// Cuts a text down to a limit, or `None` if it fits.
+/// Cuts a text down to a limit; `None` if the text fits.
 ///
-/// A cut never goes through a character and prefers line ends. The limits hold for what [`render`] makes of it,
-/// if they leave room for the marker at all: from 64 tokens and 256 characters on. Below that the marker stands
+/// A cut never goes through a character, and prefers line ends. The limits hold for the text that [`render`] returns,
+/// if there is room for the marker at all: from 64 tokens and 256 characters on. Below that size the marker stands
 /// alone.
 ///
 /// ```
@@ -63,7 +64,8 @@ pub struct TruncatedText {
 /// use longhaul_core::truncate::{TruncationMode, TextLimit, truncate};
 /// let limit = TextLimit { max_chars: 400, max_tokens: 10_000 };
 /// assert_eq!(truncate("short", &limit, TruncationMode::Both, MessageTokenCounter::structured()), None);
-/// let cut = truncate(&"one line\n".repeat(100), &limit, TruncationMode::Head, MessageTokenCounter::structured()).unwrap();
+/// let text = "one line\n".repeat(100);
+/// let cut = truncate(&text, &limit, TruncationMode::Head, MessageTokenCounter::structured()).unwrap();
 /// assert!(cut.kept.ends_with("line\n"));
 /// assert_eq!(cut.total_chars, 900);
 /// ```
@@ -77,6 +79,7 @@ pub fn truncate(
     if total_chars <= limit.max_chars && counter.text(text) <= limit.max_tokens {
         return None;
     }
+    // The handle is not known yet, so room is kept for the longest marker, with two line breaks.
     let longest_marker = longest_marker(total_chars);
     let room_chars = limit.max_chars.saturating_sub(longest_marker.chars().count() as u64 + 2);
     let mut chars = room_chars.min(total_chars.saturating_sub(1));
@@ -88,11 +91,13 @@ pub fn truncate(
         }
         chars = shorter(chars, limit.max_tokens, tokens);
     }
+    // Nothing fits beside the marker: the marker alone still leads to the whole output.
     Some(TextEnds { head: "", tail: "" }.cut(total_chars))
 }
 
-/// A share of `chars` that should fit, at most three quarters of it.
+/// Returns a number of characters that should fit, at most three quarters of `chars`.
 fn shorter(chars: u64, max_tokens: u64, tokens: u64) -> u64 {
+    // The marker takes up to 60 tokens, and does not shrink with the text.
     let room = max_tokens.saturating_sub(60).max(1);
     (chars.saturating_mul(room) / tokens.max(1)).min(chars / 4 * 3)
 }
@@ -104,7 +109,7 @@ struct TextEnds<'a> {
 }
 
 impl<'a> TextEnds<'a> {
-    /// At most `chars` characters of `text`; `chars` is less than it has.
+    /// Returns the ends of `text`, together at most `chars` characters. `chars` is less than the text has.
     fn choose(text: &'a str, chars: u64, keep: TruncationMode) -> Self {
         let head_chars = match keep {
             TruncationMode::Head => chars,
@@ -113,6 +118,7 @@ impl<'a> TextEnds<'a> {
         };
         let tail_chars = chars - head_chars;
         let head = first_chars(text, head_chars);
+        // The tail is taken from behind the head, so that the ends never overlap.
         let tail = last_chars(text.get(head.len()..).unwrap_or_default(), tail_chars);
         Self { head: to_line_end(head), tail: from_line_start(tail) }
     }
@@ -139,7 +145,7 @@ fn last_chars(text: &str, chars: u64) -> &str {
     text.get(start..).unwrap_or_default()
 }
 
-/// Ends `head` at its last line end, if that costs at most a fifth of it.
+/// Ends `head` at its last line end, if that costs at most a fifth of the head.
 fn to_line_end(head: &str) -> &str {
     let window = head.floor_char_boundary(head.len() - search_bytes(head));
     match head.get(window..).and_then(|last| last.rfind('\n')) {
@@ -148,7 +154,7 @@ fn to_line_end(head: &str) -> &str {
     }
 }
 
-/// Starts `tail` at its first line start, if that costs at most a fifth of it.
+/// Starts `tail` at its first line start, if that costs at most a fifth of the tail.
 fn from_line_start(tail: &str) -> &str {
     let window = tail.floor_char_boundary(search_bytes(tail));
     match tail.get(..window).and_then(|first| first.find('\n')) {
@@ -161,7 +167,7 @@ fn search_bytes(text: &str) -> usize {
     (text.len() / 5).min(LINE_SEARCH_BYTES)
 }
 
-/// What stands in the place of what is left out.
+/// Returns the marker in place of the omitted text.
 ///
 /// ```
 /// use longhaul_core::ids::{LogHandle, LogRange};
@@ -175,30 +181,32 @@ pub fn marker(omitted_chars: u64, total_chars: u64, handle: LogHandle) -> String
     format!("{MARKER} {omitted} of {total} characters left out; the whole is {handle}")
 }
 
-/// What the marker adds when the output was longer than a blob may be.
+/// Returns the addition to the marker of an output that was longer than a blob may be.
 fn lost_note(lost_bytes: u64) -> String {
     format!(". Its last {} bytes were too many to keep.", grouped(lost_bytes))
 }
 
-/// The longest marker that can be needed: any handle, any number of bytes lost.
+/// Returns the longest marker that can be needed: with any handle and any number of lost bytes.
 fn longest_marker(total_chars: u64) -> String {
     let far = LogHandle(LogRange::one(Seq::from(u32::MAX)));
     marker(total_chars, total_chars, far) + &lost_note(u64::from(u32::MAX))
 }
 
-/// The text the model is shown: head, marker on a line of its own, tail. `seq` is where the result is stored.
+/// Returns the text that the model is shown: head, marker on a line of its own, tail. `seq` is the position of the
+/// result.
 pub fn render(kept: &str, truncation: &OutputTruncation, seq: Seq) -> String {
     let handle = LogHandle(LogRange::one(seq));
     let mut marker = marker(truncation.omitted_chars, truncation.total_chars, handle);
     if truncation.lost_bytes > 0 {
         marker.push_str(&lost_note(truncation.lost_bytes));
     }
+    // A stored boundary that lies inside a character must not make `split_at` panic.
     let (head, tail) = kept.split_at(kept.floor_char_boundary(truncation.head_bytes));
     join(head, &marker, tail)
 }
 
-/// The text that stands for a whole one that was cut: head, marker on a line of its own, tail. `seq` is where the whole is
-/// stored; without a tool that looks it up the marker names no handle.
+/// Returns the shown form of a text that was cut: head, marker on a line of its own, tail. `seq` is the position of
+/// the whole. The marker names no handle if there is no tool that resolves handles.
 pub(crate) fn shortened(cut: &TruncatedText, seq: Seq, has_recall: bool) -> String {
     let marker = match has_recall {
         true => marker(cut.omitted_chars, cut.total_chars, LogHandle(LogRange::one(seq))),
@@ -211,8 +219,8 @@ pub(crate) fn shortened(cut: &TruncatedText, seq: Seq, has_recall: bool) -> Stri
     join(head, &marker, tail)
 }
 
-/// The content of a result as everybody is shown it: where it was cut, its first text has the marker. `seq` is where the
-/// result is stored.
+/// Returns the content of a result as people and the model are shown it. The first text of a truncated result has the
+/// marker. `seq` is the position of the result.
 pub fn shown_content(result: &ToolResult, seq: Seq) -> Vec<Part> {
     let mut content = result.content.clone();
     if let Some(truncation) = &result.truncated
@@ -229,7 +237,7 @@ fn join(head: &str, marker: &str, tail: &str) -> String {
     [head, before, marker, after, tail].concat()
 }
 
-/// `1234567` as `1,234,567`.
+/// Returns a number with commas: `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

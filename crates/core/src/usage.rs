@@ -1,18 +1,19 @@
-//! What a provider reported for one call, in one meaning for all providers.
+//! The usage that a provider reported for one call, with one meaning for all providers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::RawJson;
 
-/// Tokens of one model call. `input` *includes* cached tokens on every provider and `output` includes
-/// reasoning: adapters normalise (Anthropic reports cache reads and writes beside its input, OpenAI and
-/// Gemini inside it).
+/// Tokens of one model call.
+///
+/// The input *includes* cached tokens on every provider, and the output includes reasoning. Adapters normalise the
+/// reports: Anthropic reports cache reads and writes beside its input, OpenAI and Gemini inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Everything the model read, cached or not.
+    /// Tokens that the model read, cached or not.
     pub input_tokens: u64,
-    /// Everything the model wrote, reasoning included.
+    /// Tokens that the model wrote, reasoning included.
     pub output_tokens: u64,
     /// The part of `output_tokens` spent on reasoning.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -33,7 +34,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl Usage {
-    /// Input and output together.
+    /// Returns the input and output tokens together.
     pub fn total_tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
@@ -45,6 +46,7 @@ impl Usage {
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
         self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
         self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
+        // The provider's object describes one call and no sum.
         self.raw = None;
     }
 }

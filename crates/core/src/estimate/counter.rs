@@ -1,4 +1,4 @@
-//! What counts: a text counter, and the rules for what stands around the text.
+//! The counters: a text counter, and the rules for the tokens around a text.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -6,26 +6,27 @@ use std::sync::{Arc, LazyLock};
 use super::{ImageTokenRule, TokenizerFamily, TokensByScript, chars_div_4};
 use crate::meter::TokenizerProfile;
 
-/// Counts the tokens of a text.
+/// A counter of the tokens of a text.
 ///
-/// Equal texts must give equal counts: a session that is folded again must read the same.
+/// Equal texts must give equal counts, because a session that is folded again must read the same.
 pub trait TextCounter: fmt::Debug + Send + Sync {
-    /// Tokens of `text`, by group; see [`TokensByScript`]. Who does not tell groups apart puts all into the first.
+    /// Returns the tokens of `text` by group; see [`TokensByScript`]. A counter without groups puts all tokens into
+    /// the first group.
     fn groups(&self, text: &str) -> TokensByScript;
 
-    /// Tokens of `text`.
+    /// Returns the tokens of `text`.
     fn tokens(&self, text: &str) -> u64 {
         self.groups(text).total()
     }
 
-    /// What it is, for example `o200k_base`.
+    /// Returns the counter's name, for example `o200k_base`.
     fn name(&self) -> &str;
 
-    /// How far it can be trusted.
+    /// Returns the accuracy of the counts.
     fn kind(&self) -> CountAccuracy;
 }
 
-/// How far a count can be trusted.
+/// The accuracy of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CountAccuracy {
     /// The model's own tokenizer: only the framing is guessed.
@@ -37,9 +38,10 @@ pub enum CountAccuracy {
 }
 
 impl CountAccuracy {
-    /// Expected p99 error of what was counted so, before anything was learned, as a share: 1 % for framing, 10 % for
-    /// the structured estimate (measured per document, see [`estimate`](super)), 20 % for characters beside a
-    /// reported count and 100 % without one.
+    /// Returns the expected p99 error of a count before anything was learned, as a share of the count.
+    ///
+    /// The margin is 1 % for framing alone and 10 % for the structured estimate (measured per document, see
+    /// [`estimate`](super)). For characters it is 20 % beside a reported count and 100 % without a report.
     pub fn first_margin(self, anchored: bool) -> f64 {
         match (self, anchored) {
             (Self::Exact, _) => 0.01,
@@ -63,35 +65,40 @@ impl fmt::Display for CountAccuracy {
 /// The tokens of the template around a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FramingTokens {
-    /// Around each message: its marks and its role.
+    /// Tokens around each message: its marks and its role.
     pub message: u64,
-    /// Opens the answer, once per request.
+    /// Tokens that open the answer, once per request.
     pub reply: u64,
-    /// Around a tool call.
+    /// Tokens around a tool call.
     pub call: u64,
-    /// Around a tool result, beside its message's own.
+    /// Tokens around a tool result, beside the tokens of its message.
     pub result: u64,
-    /// Around a function definition.
+    /// Tokens around a function definition.
     pub tool: u64,
-    /// What a schema costs of its JSON, in percent.
+    /// The tokens of a rendered schema, in percent of the tokens of its JSON.
     pub schema_percent: u64,
 }
 
 impl Default for FramingTokens {
-    /// OpenAI chat. Messages, replies and functions: OpenAI cookbook, "How to count tokens with tiktoken". Calls and
-    /// results: with a result's message about 24, as users of the API measure. A schema is rendered shorter than its
-    /// JSON: 63 tokens for 85 in the published example.
+    /// Returns the framing of OpenAI chat.
+    ///
+    /// Messages, replies and functions follow the OpenAI cookbook, "How to count tokens with tiktoken". Calls and
+    /// results follow measurements by users of the API: about 24 tokens with a result's message. A schema is rendered
+    /// shorter than its JSON: 63 tokens for 85 in the published example.
     fn default() -> Self {
         Self { message: 4, reply: 3, call: 10, result: 10, tool: 10, schema_percent: 75 }
     }
 }
 
 impl FramingTokens {
-    /// The framing of a model's chat template, by its name: its marks as its own vocabulary counts them (measured
-    /// with the vocabularies of Qwen 3, Llama 3 and Gemma 3; gpt-oss: OpenAI, "Harmony response format"). The rest,
-    /// and models that are not known, as OpenAI chat.
+    /// Returns the framing of a model's chat template, by the model's name.
+    ///
+    /// The marks are counted by the model's own vocabulary. They were measured with Qwen 3, Llama 3 and Gemma 3;
+    /// gpt-oss follows OpenAI, "Harmony response format". Everything else, and models that are not known, follow
+    /// OpenAI chat.
     pub fn of(model: &str) -> Self {
         let other = Self::default();
+        // gpt-oss has the vocabulary of `o200k_base` and another template, so the family alone does not tell.
         if model.to_ascii_lowercase().contains("gpt-oss") {
             return Self { message: 5, reply: 2, ..other };
         }
@@ -104,7 +111,7 @@ impl FramingTokens {
     }
 }
 
-/// Counts texts, messages and tools in one way.
+/// A counter of texts, messages and tools.
 #[derive(Clone, Debug)]
 pub struct MessageTokenCounter {
     text: Arc<dyn TextCounter>,
@@ -114,77 +121,77 @@ pub struct MessageTokenCounter {
 }
 
 impl MessageTokenCounter {
-    /// Counts texts with `text`, framing and pictures as OpenAI's chat has them.
+    /// Returns a counter that counts texts with `text`, and framing and pictures by the rules of OpenAI's chat.
     pub fn new(text: Arc<dyn TextCounter>) -> Self {
         Self { text, framing: FramingTokens::default(), images: ImageTokenRule::default(), prior: None }
     }
 
-    /// With the framing and the rule for pictures of a model, by its name.
+    /// Returns the counter with the framing and the picture rule of a model, by the model's name.
     #[must_use]
     pub fn for_model(self, model: &str) -> Self {
         Self { framing: FramingTokens::of(model), images: ImageTokenRule::of(model), ..self }
     }
 
-    /// With other framing.
+    /// Returns the counter with other framing.
     #[must_use]
     pub fn with_framing(self, framing: FramingTokens) -> Self {
         Self { framing, ..self }
     }
 
-    /// With what earlier sessions have shown of the model's vocabulary.
+    /// Returns the counter with the profile that earlier sessions have learned of the model's vocabulary.
     #[must_use]
     pub fn with_prior(self, prior: TokenizerProfile) -> Self {
         Self { prior: Some(Arc::new(prior)), ..self }
     }
 
-    /// Returns what calibration begins with; `None` if nothing was learned of the model.
+    /// Returns the profile with which calibration begins; `None` if nothing was learned of the model.
     pub fn prior(&self) -> Option<&TokenizerProfile> {
         self.prior.as_deref()
     }
 
-    /// The structured estimate with the weights of a family.
+    /// Returns the structured estimate with the weights of a family.
     pub fn estimated(family: TokenizerFamily) -> Self {
         Self::new(Arc::new(family))
     }
 
-    /// The structured estimate for a model that is not known; see [`estimate`](super).
+    /// Returns the structured estimate for an unknown model; see [`estimate`](super).
     pub fn structured() -> &'static Self {
         static STRUCTURED: LazyLock<MessageTokenCounter> =
             LazyLock::new(|| MessageTokenCounter::estimated(TokenizerFamily::default()));
         &STRUCTURED
     }
 
-    /// Characters divided by four.
+    /// Returns a counter of characters divided by four.
     pub fn characters() -> Self {
         Self::new(Arc::new(CharacterCounter))
     }
 
-    /// What counts the texts.
+    /// Returns the counter of texts.
     pub fn text_counter(&self) -> &dyn TextCounter {
         &*self.text
     }
 
-    /// How far its counts can be trusted.
+    /// Returns the accuracy of the counts.
     pub fn kind(&self) -> CountAccuracy {
         self.text.kind()
     }
 
-    /// What it is called.
+    /// Returns the name of the text counter.
     pub fn name(&self) -> &str {
         self.text.name()
     }
 
-    /// Tokens of a text.
+    /// Returns the tokens of a text.
     pub fn text(&self, text: &str) -> u64 {
         self.text.tokens(text)
     }
 
-    /// The tokens of the template around the text.
+    /// Returns the tokens of the template around a text.
     pub fn framing(&self) -> &FramingTokens {
         &self.framing
     }
 
-    /// What a picture costs.
+    /// Returns the rule for the tokens of a picture.
     pub fn images(&self) -> ImageTokenRule {
         self.images
     }
@@ -201,12 +208,13 @@ impl PartialEq for MessageTokenCounter {
         self.framing == other.framing
             && self.images == other.images
             && self.prior == other.prior
+            // Text counters cannot be compared, and counters of one name and accuracy count alike.
             && (Arc::ptr_eq(&self.text, &other.text)
                 || (self.name(), self.kind()) == (other.name(), other.kind()))
     }
 }
 
-/// Characters divided by four.
+/// The counter of characters divided by four.
 #[derive(Debug)]
 struct CharacterCounter;
 

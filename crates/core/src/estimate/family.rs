@@ -1,28 +1,31 @@
-//! Families of vocabularies, and which models belong to them.
+//! Families of vocabularies, and the models of each family.
 
 use super::scan::scan;
 use super::{CountAccuracy, TextCounter, TokensByScript, weights};
 
-/// Vocabularies that spend alike. The estimate has weights for each.
+/// A family of vocabularies with similar costs. The estimate has weights for each family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TokenizerFamily {
     /// `o200k_base`, and every vocabulary that is not known to belong elsewhere.
     #[default]
     O200k,
-    /// Llama 3: near `o200k_base`, two thirds of its size; contractions are two tokens, other scripts dearer.
+    /// Llama 3: near `o200k_base`, with two thirds of its size. Contractions are two tokens, and other scripts are
+    /// dearer.
     Llama,
-    /// Qwen 3: each digit a token.
+    /// Qwen 3: each digit is a token.
     Qwen,
-    /// Gemma: nothing is cut before it is merged; each digit and each line end after marks a token.
+    /// Gemma: no pre-tokenizer cuts the text before merges. Each digit, and each line end after marks, is a token.
     Gemma,
 }
 
-/// Words in the names of models, and their families. The first that is found decides.
+/// Words in the names of models, with their families. The first match decides.
 ///
-/// Fitted to the published vocabularies of Qwen 3 and Gemma 3; other generations of them are taken to be near. Gemini:
-/// Gemma 3 has the tokenizer of Gemini 2.0 (Gemma 3 technical report). Mistral Nemo: by Qwen's weights 2.5 % (median) and
-/// 9 % (95th percentile) off on recorded work, by those of `o200k_base` 7 and 21 %; Mistral's later models are taken to
-/// be near it. DeepSeek V3 is as near to `o200k_base` (3 and 11 %) as to any. Claude: no current vocabulary is public.
+/// The weights are fitted to the published vocabularies of Qwen 3 and Gemma 3; other generations are assumed to be
+/// near. Gemini has Gemma's row, because Gemma 3 has the tokenizer of Gemini 2.0 (Gemma 3 technical report).
+///
+/// Mistral Nemo has Qwen's row: on recorded work the errors are 2.5 % (median) and 9 % (95th percentile), with
+/// `o200k_base` 7 and 21 %. Mistral's later models are assumed to be near Nemo. DeepSeek V3 has no row, because no
+/// family is nearer than `o200k_base` (3 and 11 %). No current vocabulary of Claude is public.
 const NAMES: [(&str, TokenizerFamily); 11] = [
     ("qwen", TokenizerFamily::Qwen),
     ("qwq", TokenizerFamily::Qwen),
@@ -38,12 +41,14 @@ const NAMES: [(&str, TokenizerFamily); 11] = [
 ];
 
 impl TokenizerFamily {
-    /// All there are.
+    /// All families.
     pub const ALL: [Self; 4] = [Self::O200k, Self::Llama, Self::Qwen, Self::Gemma];
 
-    /// The family of a model by its name. Owners (`meta-llama/`) and capitals do not matter; a model made of another
-    /// (`deepseek-r1-distill-qwen-7b`) has that one's vocabulary. Who is not recognised gets the weights of `o200k_base`,
-    /// and calibration has to do the rest.
+    /// Returns the family of a model by its name.
+    ///
+    /// Owners (`meta-llama/`) and capitals do not matter. A model made from another model
+    /// (`deepseek-r1-distill-qwen-7b`) has that model's vocabulary. An unknown model gets the weights of
+    /// `o200k_base`, and calibration has to correct them.
     ///
     /// ```
     /// use longhaul_core::estimate::TokenizerFamily;
@@ -58,24 +63,25 @@ impl TokenizerFamily {
         named.unwrap_or(if is_llama_3(name) { Self::Llama } else { Self::O200k })
     }
 
-    /// Tokens of a text, estimated, by the kind of writing.
+    /// Returns the estimated tokens of a text by the kind of writing.
     pub fn groups(self, text: &str) -> TokensByScript {
         weights::groups(&scan(text), weights::of(self), text.len() as u64)
     }
 
-    /// Its weights, in thousandths of a token, in the order of [`pieces`](super::pieces).
+    /// Returns the family's weights in thousandths of a token, in the order of [`pieces`](super::pieces).
     pub fn weights(self) -> &'static [u64] {
         weights::of(self)
     }
 }
 
-/// Llama 2 and 4 have other vocabularies. What follows is a version, or a size (`-8b`): then it is the third, the one
-/// that others build on.
+/// Returns whether a model's name says Llama 3. Llama 2 and 4 have other vocabularies. A name with a size (`-8b`) and
+/// without a version means Llama 3, on which other models are built.
 fn is_llama_3(name: &str) -> bool {
     let Some((before, after)) = name.split_once("llama") else { return false };
     let number = after.trim_start_matches(['-', '_', ':', 'v']);
     let digits = number.len() - number.trim_start_matches(|char: char| char.is_ascii_digit()).len();
     let (digits, rest) = number.split_at(digits);
+    // `codellama` and `tinyllama` are built on Llama 2, so a letter before the word is no match.
     !before.ends_with(char::is_alphanumeric) && (matches!(digits, "" | "3") || rest.starts_with('b'))
 }
 

@@ -1,34 +1,36 @@
-//! What a picture costs, by the rule of the model that is shown it.
+//! The tokens of a picture, by the rule of the model that is shown the picture.
 //!
-//! Providers publish these rules and change them; what a call reports corrects them (see [`meter`](crate::meter)).
+//! Providers publish these rules and change them. The report of a call corrects a wrong rule (see
+//! [`meter`](crate::meter)).
 
-/// Tokens of a picture whose size is not known.
+/// Tokens of a picture of unknown size.
 pub const UNKNOWN_IMAGE_TOKENS: u64 = 1_600;
 
-/// How a picture is charged by its size in pixels.
+/// The rule for the tokens of a picture by its size in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageTokenRule {
-    /// Fitted into 2048 × 2048, its short side brought down to 768; then `base` and `tile` for each 512 × 512.
-    /// OpenAI, "Images and vision".
+    /// The picture is fitted into 2048 × 2048, and its short side is brought down to 768. The cost is `base`, and
+    /// `tile` for each 512 × 512. Source: OpenAI, "Images and vision".
     Tiles {
-        /// Once, in tokens.
+        /// Tokens for the picture as a whole.
         base: u64,
-        /// For each tile, in tokens.
+        /// Tokens for each tile.
         tile: u64,
     },
-    /// A patch for each `side` × `side`, at most `most` of them, each worth `percent` hundredths of a token.
-    /// OpenAI, "Images and vision" (32); Anthropic, "Vision" (28); the Qwen-VL model cards (28).
+    /// The picture is cut into patches of `side` × `side`, at most `most`, each worth `percent` hundredths of a
+    /// token. Sources: OpenAI, "Images and vision" (32); Anthropic, "Vision" (28); the Qwen-VL model cards (28).
     Patches {
-        /// In pixels.
+        /// The side of a patch, in pixels.
         side: u32,
-        /// Larger pictures are scaled down to this.
+        /// The largest number of patches. Larger pictures are scaled down.
         most: u64,
-        /// What a patch is worth.
+        /// The cost of a patch, in hundredths of a token.
         percent: u64,
     },
-    /// 258 if both sides are at most 384, else 258 for each 768 × 768. Google, "Understand and count tokens".
+    /// 258 tokens if both sides are at most 384 pixels, else 258 tokens for each 768 × 768. Source: Google,
+    /// "Understand and count tokens".
     Crops,
-    /// Always the same, in tokens.
+    /// The same number of tokens for every picture.
     Flat(u64),
 }
 
@@ -38,7 +40,7 @@ impl Default for ImageTokenRule {
     }
 }
 
-/// The first row whose beginning is in a model's name says its rule.
+/// Beginnings of model names, with their rules. The first match decides, so longer beginnings stand first.
 const RULES: &[(&str, ImageTokenRule)] = &[
     ("gpt-4o-mini", ImageTokenRule::Tiles { base: 2_833, tile: 5_667 }),
     ("gpt-4.1-mini", openai(1_536, 162)),
@@ -73,16 +75,16 @@ const fn anthropic(most: u64) -> ImageTokenRule {
 }
 
 impl ImageTokenRule {
-    /// The rule of a model, by its name as providers and local servers write it (`vendor/name` too); the default,
-    /// that of GPT-4o, for one that is not known.
+    /// Returns the rule of a model, by the name that providers and local servers use (also `vendor/name`). An unknown
+    /// model gets the rule of GPT-4o.
     pub fn of(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
         let row = RULES.iter().find(|(begins, _)| name.starts_with(begins));
         row.map_or_else(Self::default, |(_, rule)| *rule)
     }
 
-    /// Tokens of a picture of this size in pixels; [`UNKNOWN_IMAGE_TOKENS`] if the rule needs a side that is not
-    /// known.
+    /// Returns the tokens of a picture of a size in pixels; [`UNKNOWN_IMAGE_TOKENS`] if the rule needs an unknown
+    /// side.
     ///
     /// ```
     /// use longhaul_core::estimate::ImageTokenRule;
@@ -108,6 +110,7 @@ impl ImageTokenRule {
 
 fn tiles(width: u32, height: u32) -> u64 {
     let (long, short) = (u64::from(width.max(height)), u64::from(width.min(height)));
+    // OpenAI scales in this order: into the square first, then the short side.
     let (long, short) = shrink(long, short, long, 2048);
     let (long, short) = shrink(long, short, short, 768);
     long.div_ceil(512) * short.div_ceil(512)

@@ -1,4 +1,4 @@
-//! Messages, tools and media in tokens: text estimates plus the framing around them.
+//! Tokens of messages, tools and media: text estimates plus the framing around texts.
 
 use super::{MessageTokenCounter, TokensByScript};
 use crate::message::{MediaPart, Message, Part, ReasoningPart, Role, ToolResult, ToolSpec};
@@ -6,28 +6,29 @@ use crate::message::{MediaPart, Message, Part, ReasoningPart, Role, ToolResult, 
 /// Tokens that open the answer, once per request (OpenAI cookbook, "How to count tokens with tiktoken").
 pub const REPLY_PRIMING_TOKENS: u64 = 3;
 
-/// A document is charged by its pages, and requests hold about a hundred of them at up to 3,000 tokens.
+/// The largest count of a document, in tokens. Providers charge by page, and a request holds about a hundred pages of
+/// at most 3,000 tokens.
 const DOCUMENT_CAP_TOKENS: u64 = 300_000;
 
 /// Tokens of one message by kind. The fields add up to the whole message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageTokenBreakdown {
-    /// Text, and provider blocks we do not model.
+    /// Tokens of text, and of provider blocks that have no type here.
     pub text: u64,
-    /// Tool calls: names, arguments, framing.
+    /// Tokens of tool calls: names, arguments, framing.
     pub tool_calls: u64,
-    /// Text of tool results, and their framing.
+    /// Tokens of the text of tool results, and of their framing.
     pub tool_results: u64,
-    /// Reasoning.
+    /// Tokens of reasoning.
     pub reasoning: u64,
-    /// Pictures and files, also those inside tool results.
+    /// Tokens of pictures and files, also inside tool results.
     pub media: u64,
-    /// The tokens of the template around the message.
+    /// Tokens of the template around the message.
     pub framing: u64,
 }
 
 impl MessageTokenBreakdown {
-    /// All fields together: [`MessageTokenCounter::message`].
+    /// Returns the sum of all fields, equal to [`MessageTokenCounter::message`].
     pub fn total(&self) -> u64 {
         self.text + self.tool_calls + self.tool_results + self.reasoning + self.media + self.framing
     }
@@ -53,20 +54,20 @@ impl MessageTokenBreakdown {
     }
 }
 
-/// Messages, parts and tools.
+/// Counts of messages, parts and tools.
 impl MessageTokenCounter {
-    /// Tokens of a message with its framing and its reasoning, by group.
+    /// Returns the tokens of a message with its framing and its reasoning, by group.
     pub fn message_groups(&self, message: &Message) -> TokensByScript {
         let parts: TokensByScript = message.parts.iter().map(|part| self.part_groups(part)).sum();
         parts + TokensByScript::of_framing(self.around(message), messages(message))
     }
 
-    /// Tokens of a message with its framing and its reasoning.
+    /// Returns the tokens of a message with its framing and its reasoning.
     pub fn message(&self, message: &Message) -> u64 {
         self.message_groups(message).total()
     }
 
-    /// Tokens of a message by kind of content.
+    /// Returns the tokens of a message by kind of content.
     pub fn breakdown(&self, message: &Message) -> MessageTokenBreakdown {
         let mut sum =
             MessageTokenBreakdown { framing: self.around(message), ..MessageTokenBreakdown::default() };
@@ -80,7 +81,8 @@ impl MessageTokenCounter {
         self.framing().message * messages(message)
     }
 
-    /// Tokens of one part, with its own framing (a tool call's or result's) but not its message's, by group.
+    /// Returns the tokens of one part by group. The framing of a tool call or result is included, the framing of the
+    /// message is not.
     pub fn part_groups(&self, part: &Part) -> TokensByScript {
         let text = |text: &str| self.text_counter().groups(text);
         match part {
@@ -95,33 +97,36 @@ impl MessageTokenCounter {
             }
             Part::Image(media) => TokensByScript::of(self.images().tokens(media.width, media.height)),
             Part::File(media) => TokensByScript::of(file_tokens(media)),
+            // A block without a type here is sent back byte for byte, so its JSON is its content.
             Part::Opaque(opaque) => text(opaque.native.as_str()),
         }
     }
 
-    /// Tokens of one part, with its own framing but not its message's.
+    /// Returns the tokens of one part with its own framing, without the framing of its message.
     pub fn part(&self, part: &Part) -> u64 {
         self.part_groups(part).total()
     }
 
-    /// Reasoning without readable text is encrypted: base64, three bytes in four characters, four bytes a token.
+    /// Returns the tokens of reasoning by group. Reasoning without readable text is encrypted: base64 with three
+    /// bytes in four characters, at four bytes for each token.
     fn reasoning_groups(&self, reasoning: &ReasoningPart) -> TokensByScript {
         match &reasoning.native {
             Some(native) if reasoning.text.is_empty() => {
+                // The encrypted item is sent back, and the server charges for the reasoning inside.
                 TokensByScript::of((native.as_str().len() as u64 * 3).div_ceil(16))
             }
             _ => self.text_counter().groups(&reasoning.text),
         }
     }
 
-    /// Tokens of a tool's definition.
+    /// Returns the tokens of a tool's definition.
     pub fn tool(&self, tool: &ToolSpec) -> u64 {
         let schema = self.text(tool.parameters.as_str()) * self.framing().schema_percent;
         self.text(&tool.name) + self.text(&tool.description) + schema.div_ceil(100) + self.framing().tool
     }
 }
 
-/// Messages on the wire: each result is one of its own.
+/// Returns the number of messages on the wire, where each tool result is a message of its own.
 fn messages(message: &Message) -> u64 {
     match message.role {
         Role::Tool => (message.parts.len() as u64).max(1),
@@ -144,8 +149,8 @@ pub fn tool_tokens(tool: &ToolSpec) -> u64 {
     MessageTokenCounter::structured().tool(tool)
 }
 
-/// Tokens of a file: a quarter of its bytes. What is no text is charged by its pages, not its bytes: there the
-/// count stops at 300,000, more than a request may hold.
+/// Returns the tokens of a file: a quarter of its bytes. Binary documents are charged by page, so their count stops
+/// at 300,000, more than a request may hold.
 pub fn file_tokens(media: &MediaPart) -> u64 {
     let tokens = media.blob.bytes.div_ceil(4);
     if media.is_text() { tokens } else { tokens.min(DOCUMENT_CAP_TOKENS) }

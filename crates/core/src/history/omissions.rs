@@ -1,4 +1,4 @@
-//! Parts that a server refuses, taken out of what the model is shown.
+//! Omissions: parts that the model's server refuses are left out of the view.
 
 use crate::event::{OmittedPart, PartialAnswerReason};
 use crate::ids::{EditId, Seq};
@@ -40,11 +40,13 @@ impl History {
         })
     }
 
+    /// Returns the parts that are left out now.
     fn active_parts(&self) -> impl Iterator<Item = &OmittedPart> {
         self.omissions.iter().filter(|omission| omission.active).flat_map(|omission| &omission.parts)
     }
 
-    /// Returns whether a part of the message at `seq` is left out now, by any omission but `except`.
+    /// Returns whether an active omission leaves out part `part` of the message at `seq`. The omission `except` does
+    /// not count.
     pub fn is_omitted(&self, seq: Seq, part: usize, except: Option<&EditId>) -> bool {
         let counts = |omission: &&OmissionState| omission.active && Some(&omission.id) != except;
         let mut omitted = self.omissions.iter().filter(counts).flat_map(|omission| &omission.parts);
@@ -65,7 +67,7 @@ impl History {
         self.show_again(seq, parts);
     }
 
-    /// Puts back what an omission of that name has left out. Returns whether there is one.
+    /// Undoes the active omission `id`, and returns whether such an omission exists.
     pub(super) fn restore_omission(&mut self, seq: Seq, id: &EditId) -> bool {
         let found = self.omissions.iter_mut().find(|omission| omission.active && omission.id == *id);
         let Some(omission) = found else { return false };
@@ -75,7 +77,7 @@ impl History {
         true
     }
 
-    /// Shows the messages of `parts` as the omissions in force have them.
+    /// Builds the messages of `parts` anew under the active omissions, and then the view.
     fn show_again(&mut self, seq: Seq, parts: &[OmittedPart]) {
         for part in parts {
             let OmittedPart::Part { seq: at, .. } = part else { continue };
@@ -83,10 +85,12 @@ impl History {
         }
         self.rebuild(seq);
         self.note_edited();
+        // The view has another size now: a compaction that was in vain before may succeed.
         self.settled_tokens = None;
     }
 
-    /// An answer of several pieces is shown with its last one: those after the piece follow.
+    /// Builds the shown form of the message at `seq` anew. The last piece of an answer shows the whole answer, so
+    /// later pieces of the same answer are built anew too.
     fn show_entry_again(&mut self, seq: Seq) {
         let Ok(first) = self.entries.binary_search_by_key(&seq, |entry| entry.seq) else { return };
         let begins = self.entries[first].begins;
@@ -104,6 +108,7 @@ impl History {
         }
     }
 
+    /// Returns the parts of the message at `seq` that are left out: the omission, the part's index and the note.
     fn omitted_of(&self, seq: Seq) -> impl Iterator<Item = (EditId, usize, String)> {
         let active = self.omissions.iter().filter(|omission| omission.active);
         active.flat_map(move |omission| {
@@ -117,9 +122,9 @@ impl History {
     }
 }
 
-/// A message without the parts that are left out. In an answer they are simply gone, because nobody else may speak in
-/// it; elsewhere a note stands in their place.
+/// Returns a message without the parts that are left out. A note takes the place of each part, except in an answer.
 pub(super) fn without_parts(message: &Message, omitted: &[(EditId, usize, String)]) -> Message {
+    // An answer holds the model's own words. A note among them would be read as the model's text.
     let keeps_notes = message.role != Role::Assistant;
     let shown = |parts: &[Part]| -> Vec<Part> {
         let shown = parts.iter().enumerate().filter_map(|(at, part)| {
@@ -132,6 +137,8 @@ pub(super) fn without_parts(message: &Message, omitted: &[(EditId, usize, String
     };
     let parts = match message.parts.as_slice() {
         [Part::ToolResult(result)] => {
+            // The truncation marker belongs to the first text. Without that text the marker would be put into another
+            // one.
             let first_text = result.content.iter().position(|part| part.as_text().is_some());
             let is_cut_gone = first_text.is_some_and(|at| omitted.iter().any(|(_, which, _)| *which == at));
             let truncated = result.truncated.clone().filter(|_| !is_cut_gone);

@@ -1,11 +1,13 @@
-//! From the view to a request that every provider accepts.
+//! The projection of the view into a request that every provider accepts.
 
 use super::{ViewItem, closing_result};
 use crate::message::{Message, Part, Role, TextPart, ToolCall, ToolResult, ToolStatus};
 
-/// The messages of a request: adjacent user messages merged, every call answered in call order, no answer
-/// without its call, a user message first. The view of a whole session needs no repair; a foreign or
-/// damaged one gets it here, in the request only.
+/// Returns the messages of a request for a view.
+///
+/// Adjacent user messages are merged, and a user message comes first. Every call has its result in call order, and no
+/// result lacks its call. The view of a whole session needs no repair. A foreign or damaged view is repaired here, in
+/// the request only.
 pub fn request_messages(view: &[ViewItem]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::with_capacity(view.len());
     let mut at = 0;
@@ -14,6 +16,7 @@ pub fn request_messages(view: &[ViewItem]) -> Vec<Message> {
         at += 1;
         match item.message.role {
             Role::User => push_user(&mut messages, &item.message),
+            // A result that does not follow its step has no call. Providers refuse such a message.
             Role::Tool => {}
             Role::Assistant => {
                 let results = view[at..].iter().take_while(|item| item.message.role == Role::Tool).count();
@@ -37,11 +40,13 @@ fn push_user(messages: &mut Vec<Message>, message: &Message) {
 
 fn push_step(messages: &mut Vec<Message>, assistant: &Message, results: &[ViewItem]) {
     match messages.last_mut() {
+        // Some providers refuse a conversation that begins with an assistant message.
         None => messages.push(Message::user("opening", vec![Part::text("[The conversation goes on here.]")])),
-        // Two answers in a row: the first was cut off. They read as one.
+        // Two answers stand in a row if the first was cut off. Both become one message.
         Some(last) if last.role == Role::Assistant => {
             if last.origin != assistant.origin {
-                // One message has one origin: the newer. Native items of another would be foreign under it.
+                // A message has one origin, here the newer. Native items of the older model would be sent to the
+                // wrong provider.
                 last.parts = std::mem::take(&mut last.parts).into_iter().filter_map(without_native).collect();
                 last.origin.clone_from(&assistant.origin);
             }
@@ -55,7 +60,8 @@ fn push_step(messages: &mut Vec<Message>, assistant: &Message, results: &[ViewIt
     push_results(messages, assistant, results);
 }
 
-/// A part as any provider takes it: reasoning and what we do not model are nothing without their item.
+/// Returns a part in the form that any provider accepts. Reasoning and opaque blocks are left out, because they have
+/// no meaning without their native item.
 pub(super) fn without_native(part: Part) -> Option<Part> {
     match part {
         Part::Text(text) => Some(Part::Text(TextPart { native: None, ..text })),
@@ -71,6 +77,7 @@ fn push_results(messages: &mut Vec<Message>, assistant: &Message, results: &[Vie
             [Part::ToolResult(result)] if result.call_id == call.call_id => Some(result.clone()),
             _ => None,
         });
+        // Providers refuse a call without a result.
         let result = given.unwrap_or_else(|| missing(&call.call_id));
         messages.push(Message {
             id: format!("result-{}", call.call_id).into(),

@@ -1,4 +1,4 @@
-//! What providers report, folded: the anchor, the calibration, the errors of earlier estimates.
+//! Reports of the provider, folded into the anchor, the calibration and the errors of earlier estimates.
 
 use super::{History, LearnedWindow, SentView, view};
 use crate::estimate::{CountAccuracy, TokensByScript};
@@ -6,14 +6,14 @@ use crate::ids::Seq;
 use crate::meter::{MAX_OVERHEAD_TOKENS, UsageAnchor};
 use crate::usage::Usage;
 
-/// Smaller windows are no windows, whatever an error text seems to say. In tokens.
+/// The smallest believed window, in tokens. A smaller number in an error text is no window.
 const SMALLEST_WINDOW: u64 = 512;
 
-/// Returns whether a provider can have counted so many tokens for what we count as `counted`. Servers report nothing,
-/// the uncached part only, or nonsense: such a number is no anchor.
+/// Returns whether a provider can have counted `reported` tokens for a request of `sent` and `fixed_tokens`. Servers
+/// report zero, only the uncached part, or nonsense. Such a number is no anchor.
 fn is_plausible(reported: u64, fixed_tokens: u64, sent: &TokensByScript) -> bool {
     let counted = fixed_tokens.saturating_add(sent.total());
-    // Vocabularies of bytes spend more than four times what others do.
+    // Vocabularies of bytes spend more than four times the tokens of other vocabularies.
     let most = most_plausible(counted, MAX_UNSEEN_INPUT).max(sent.bytes().saturating_add(MAX_UNSEEN_INPUT));
     reported > 0 && (counted / 4..=most).contains(&reported)
 }
@@ -22,39 +22,41 @@ fn most_plausible(counted: u64, unseen: u64) -> u64 {
     counted.saturating_mul(4).saturating_add(unseen)
 }
 
-/// What a request may carry that we never see: hidden prompts, templates. In tokens.
+/// The largest part of a request that we cannot see, in tokens: hidden prompts and chat templates.
 const MAX_UNSEEN_INPUT: u64 = 16_000;
 
-/// What an answer may carry that we never see, its reasoning apart. In tokens.
+/// The largest part of an answer that we cannot see, in tokens, beside reasoning.
 const MAX_UNSEEN_OUTPUT: u64 = 1_000;
 
-/// An error is gross beyond this, in thousandths of what was reported.
+/// The smallest gross error, in thousandths of the report.
 const GROSS_PER_MILLE: i64 = 100;
 
-/// No vocabulary is so far from the estimate: such an error is a report's own, in thousandths of what was reported.
+/// The lowest error that a vocabulary can explain, in thousandths of the report. A lower error is a wrong report.
 const BEYOND_ANY_PER_MILLE: i64 = -750;
 
-/// By so much a request must have grown before a report that stays the same, to the token, is no chance.
+/// Tokens by which a request must grow before an unchanged report is suspicious.
 const MIN_GROWN_TOKENS: u64 = 64;
 
-/// So many reports in a row that cannot be true are no accident.
+/// Number of implausible reports in a row after which all of the server's reports are ignored.
 const MAX_FALSE_REPORTS: u32 = 2;
 
-/// What a server's own count leaves out, as the reports of counted calls show.
+/// The usual difference between the server's reports and its own counts before the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CountOffset {
-    /// Report less count, in tokens.
+    /// The newest difference, report less count, in tokens.
     tokens: i64,
-    /// How often in a row it was another one.
+    /// Number of changes of the difference in a row.
     changes: u32,
     is_known: bool,
 }
 
 impl CountOffset {
-    /// Differences from one call to the next that are no change: a stable offset, in tokens and as a share of the report.
+    /// The largest difference between two offsets that still counts as the same offset, in tokens.
     const STEADY_TOKENS: u64 = 64;
+    /// Divisor of the report: the quotient is added to [`Self::STEADY_TOKENS`].
     const STEADY_SHARE: u64 = 50;
 
+    /// Learns the offset from the report of a counted call.
     fn learn(&mut self, counted: u64, reported: u64) {
         let tokens = i64::try_from(i128::from(reported) - i128::from(counted)).unwrap_or(0);
         let is_steady = tokens.abs_diff(self.tokens) <= Self::STEADY_TOKENS + reported / Self::STEADY_SHARE;
@@ -62,7 +64,7 @@ impl CountOffset {
         (self.tokens, self.is_known) = (tokens, true);
     }
 
-    /// The count with what it leaves out; `None` if it leaves out something else each time.
+    /// Returns the count with the usual offset added; `None` if the offset changes from call to call.
     fn correct(self, counted: u64) -> Option<u64> {
         (self.changes < 2).then(|| counted.saturating_add_signed(self.tokens))
     }
@@ -76,13 +78,13 @@ pub(super) struct CountedView {
     pub(super) view_changed_at: Seq,
 }
 
-/// What an estimate missed a report by.
+/// The difference between an estimate and a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EstimateDeviation {
-    /// Estimate less report, in tokens.
+    /// The estimate less the report, in tokens.
     tokens: i64,
     per_mille: i64,
-    /// Whether it is among the errors.
+    /// `true` if the difference is among the errors that the margin rests on.
     counts: bool,
 }
 
@@ -94,8 +96,9 @@ impl EstimateDeviation {
         Self { tokens, per_mille, counts }
     }
 
-    /// Returns whether the next report takes back what this one said: the estimate rests on it, and is now as far
-    /// off to the other side. After an edit only what cannot be is told from what the edit left out.
+    /// Returns whether the next report contradicts this deviation: the next estimate rests on this report, and
+    /// deviates as far to the other side. After an edit only an error that no vocabulary explains proves a wrong
+    /// report.
     fn is_taken_back_by(&self, next: &Self, edited: bool) -> bool {
         if edited {
             return self.per_mille < BEYOND_ANY_PER_MILLE && next.per_mille >= 1_000;
@@ -107,12 +110,12 @@ impl EstimateDeviation {
     }
 }
 
-/// No call has so many tokens: such a report would only spoil the sums.
+/// The number of tokens from which on a reported usage is nonsense, because no call is so long.
 const NO_CALLS_TOKENS: u64 = 1 << 32;
 
 impl History {
-    /// A count by the server is as good as a report, and comes before the call. What it leaves out, as the reports of counted
-    /// calls have shown, is added; one that contradicts a report is not used.
+    /// Folds the server's own count of the next request, which serves as a report before the call. The server's usual
+    /// offset is added. A count that contradicts a report is not used.
     pub(super) fn count(&mut self, counted: u64, fixed_tokens: u64) {
         let tokens = match self.count_offset.correct(counted) {
             Some(tokens) if is_plausible(counted, fixed_tokens, &self.view_groups) => tokens,
@@ -123,6 +126,7 @@ impl History {
         let expected = crate::meter::read(self, fixed_tokens).total;
         let miss = EstimateDeviation::of(expected, tokens, false);
         let is_taken_back = self.takes_back(&miss);
+        // A longer request cannot have fewer tokens than its beginning: the count misses a part that the report has.
         if !is_taken_back && self.extends_anchor(fixed_tokens) && tokens < self.anchored_input() {
             return;
         }
@@ -131,20 +135,20 @@ impl History {
         self.sent = Some(SentView { before: self.last_seq, hash: self.view_hash() });
     }
 
-    /// Returns whether the next request begins with the one that the anchor's call has counted.
+    /// Returns whether the next request begins with the request that the anchor's call has counted.
     fn extends_anchor(&self, fixed_tokens: u64) -> bool {
         let is_same = |anchor: &UsageAnchor| anchor.fixed == fixed_tokens;
         self.anchor.as_ref().is_some_and(is_same) && !self.is_edited()
     }
 
-    /// Input tokens that were reported of the anchor's call; 0 without one.
+    /// Returns the reported input tokens of the anchor's call; 0 without an anchor.
     fn anchored_input(&self) -> u64 {
         self.anchor.as_ref().map_or(0, |anchor| anchor.input)
     }
 
-    /// Returns whether a report cannot be one of this request: it has not grown with it, or says less than was
-    /// reported of its beginning and less than half of what was sent. Servers report what no cache had, a constant,
-    /// or nothing of the tools.
+    /// Returns whether `reported` cannot be the input of this request. A report is wrong if it stands still while the
+    /// request grows. A report is wrong too if it is below the anchor's and below half of the estimate. Some servers
+    /// report the uncached part, a constant, or no tools.
     fn contradicts(&self, reported: u64, sent: &TokensByScript, fixed_tokens: u64) -> bool {
         if !self.extends_anchor(fixed_tokens) {
             return false;
@@ -155,7 +159,7 @@ impl History {
         stands_still || (reported < self.anchored_input() && reported < whole / 2)
     }
 
-    /// One more report that cannot be true: after a few in a row that server's reports are set aside.
+    /// Counts a wrong report. After [`MAX_FALSE_REPORTS`] in a row the server's reports are ignored.
     fn doubt_report(&mut self) {
         self.false_reports = self.false_reports.saturating_add(1);
         self.usage_is_unreliable |= self.false_reports >= MAX_FALSE_REPORTS;
@@ -167,7 +171,8 @@ impl History {
         self.add_usage(usage);
         let (Some(usage), Some(start)) = (usage, start) else { return };
         let sent_view = self.answered.and_then(|answer| self.entry(answer.seq)).map(|piece| {
-            // What it goes on with is in one message with it now.
+            // A continued answer is one message with its earlier pieces now, so the hash from the step's start is
+            // stale.
             let hash = match piece.goes_on() {
                 true => view::hash(self.view.iter().filter(|item| item.range.to < piece.begins)),
                 false => start.view_hash.clone(),
@@ -194,26 +199,31 @@ impl History {
             self.count_offset.learn(view.tokens, usage.input_tokens);
         }
         self.learn_error(estimated, usage.input_tokens);
+        // A first report holds an unknown overhead, so no ratio is learned from the report.
         if self.anchor.is_none() {
             self.calibration.see_first(&sent, start.fixed_tokens, usage.input_tokens);
         }
-        // A difference to a report that was false says nothing.
+        // The difference to a report that was wrong is no cost of content.
         if !takes_back {
             self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
         }
         let before = self.answered.map_or(self.last_seq, |answer| answer.seq - 1);
+        // An implausible output does not spoil the input: the anchor stands before the answer, and the answer is
+        // estimated.
         let Some(sent_back) = self.output_sent_back(usage, answered.total()) else {
             self.set_anchor_at(before, sent, start.fixed_tokens, usage.input_tokens, 0);
             self.sent = sent_view;
             return;
         };
         self.largest_call = self.largest_call.max(usage.total_tokens());
-        // More was read than it is said to hold: it is not true. With the answer it was more: it holds that.
+        // An input above the learned window disproves the window. Input and output together only raise the window.
         let total = usage.total_tokens();
         self.learned_window = self
             .learned_window
             .filter(|learned| usage.input_tokens <= learned.limit)
             .map(|learned| LearnedWindow { limit: learned.limit.max(total), ..learned });
+        // An answer's own length teaches ratios only if the report is for exactly the parts that later requests
+        // carry.
         if self.anchor.is_some() && sent_back == usage.output_tokens {
             self.learn(&answered, usage.output_tokens);
         }
@@ -229,12 +239,14 @@ impl History {
         }
     }
 
-    /// A provider that refuses a request for its length often says how long it was: that is a count.
+    /// Folds a failed step. A provider that refuses a request for its length often names the length, which serves as
+    /// a count.
     pub(super) fn fail_step(&mut self, used: Option<u64>, limit: Option<u64>) {
         let start = self.run.as_mut().and_then(|run| run.calling.take());
         let Some(start) = start else { return };
         if let Some(limit) = limit.filter(|limit| *limit >= SMALLEST_WINDOW) {
             let known = start.window_tokens;
+            // Several errors can name different limits. The lowest is safe as long as the known window is the same.
             let lower = self.learned_window.filter(|learned| learned.known == known && learned.limit < limit);
             self.learned_window = Some(lower.unwrap_or(LearnedWindow { limit, known }));
         }
@@ -243,23 +255,25 @@ impl History {
         if let Some(used) = used.filter(|used| is_plausible(*used, start.fixed_tokens, &sent)) {
             self.calibrate(start.fixed_tokens, self.view_groups, used);
             if self.overhead_tokens.is_none() {
-                // Of a first request that is as long as the window most of the difference is in how its content is counted.
+                // A first request near the window's size differs from the estimate mostly by the cost of its content,
+                // not by overhead.
                 let beyond = used.saturating_sub(counted + counted / 2);
                 self.overhead_tokens = Some(beyond.min(MAX_OVERHEAD_TOKENS)).filter(|overhead| *overhead > 0);
             }
             let overhead = self.overhead_tokens;
+            // `set_anchor` would take the whole difference for overhead.
             self.set_anchor(start.fixed_tokens, used, 0);
             self.overhead_tokens = overhead;
             self.sent = Some(SentView { before: self.last_seq, hash: start.view_hash });
         }
     }
 
-    /// All of the view is in the count.
+    /// Sets the anchor to a count of the whole view.
     fn set_anchor(&mut self, fixed: u64, input: u64, output: u64) {
         self.set_anchor_at(self.last_seq, self.view_groups, fixed, input, output);
     }
 
-    /// What the view held up to `seq`, `kept` by our estimate, is in the count.
+    /// Sets the anchor to a count of the view up to `seq`, whose estimate is `kept`.
     fn set_anchor_at(&mut self, seq: Seq, kept: TokensByScript, fixed: u64, input: u64, output: u64) {
         let view_tokens = kept.total();
         if self.overhead_tokens.is_none() {
@@ -273,8 +287,9 @@ impl History {
         self.sent = None;
     }
 
-    /// What a call differs from the one before is known exactly, also where an edit took something away.
+    /// Learns from the difference between two calls, which is known exactly, also where an edit removed content.
     fn calibrate(&mut self, fixed_tokens: u64, sent: TokensByScript, input_tokens: u64) {
+        // Other tools or another system prompt would be taken for the price of messages.
         let Some(anchor) = self.anchor.as_ref().filter(|anchor| anchor.fixed == fixed_tokens) else { return };
         let before = anchor.input.saturating_add(anchor.output);
         let difference = i128::from(input_tokens) - i128::from(before);
@@ -286,21 +301,22 @@ impl History {
         }
     }
 
-    /// An exact count has nothing to learn.
+    /// Learns the tokens of known content, unless the counter is exact.
     fn learn(&mut self, estimated: &TokensByScript, actual: u64) {
         if self.counter.kind() != CountAccuracy::Exact {
             self.calibration.learn(estimated, actual);
         }
     }
 
-    /// Tokens of the answer, estimated at `answered`, that later requests carry: not its reasoning, if no part goes
-    /// back with a native item. `None` if the report cannot be true.
+    /// Returns the output tokens that later requests carry, for an answer estimated at `answered` tokens. Reasoning
+    /// does not count unless a native item carries it back. `None` if the report is implausible.
     fn output_sent_back(&self, usage: &Usage, answered: u64) -> Option<u64> {
         let said = self.answered.and_then(|answer| self.entry(answer.seq));
         let Some(message) = said.map(|entry| &entry.message) else { return Some(0) };
         let dropped = view::unsent_reasoning(message, &self.counter).total();
-        // A token that goes back has a byte at least.
+        // A token in a native item has at least one byte.
         let hidden = usage.reasoning_tokens.min(view::native_bytes(message));
+        // Servers that do not report reasoning apart count it all the same, so our own estimate is subtracted.
         let (unsent, unseen) = match usage.reasoning_tokens {
             _ if dropped == 0 && hidden > 0 => (0, hidden),
             0 => (dropped, 0),
@@ -308,12 +324,12 @@ impl History {
         };
         let sent_back = usage.output_tokens.saturating_sub(unsent);
         let most = most_plausible(answered, MAX_UNSEEN_OUTPUT).saturating_add(unseen);
-        // A call that was stopped may have reported its first word only.
+        // The report of a stopped call may cover the first word only.
         (answered / 4..=most).contains(&sent_back).then_some(sent_back)
     }
 
-    /// The first call of a session says nothing about the counter: its unknown overhead is learned apart. Nor do a
-    /// report that the next one takes back, and what that one seems to err by.
+    /// Records the error of an estimate. The first call of a session counts for nothing here, because its overhead is
+    /// unknown. A report that the next report contradicts counts for nothing either.
     fn learn_error(&mut self, estimated: u64, actual: u64) {
         let miss = EstimateDeviation::of(estimated, actual, self.anchor.is_some());
         self.last_error_per_mille = Some(miss.per_mille);
@@ -330,7 +346,7 @@ impl History {
         self.errors_per_mille.push_back(miss.per_mille);
     }
 
-    /// Returns whether the report before was false, and is forgotten.
+    /// Returns whether `miss` proves the report before to be wrong, and forgets that report's error.
     fn takes_back(&mut self, miss: &EstimateDeviation) -> bool {
         let Some(before) =
             self.last_miss.take().filter(|before| before.is_taken_back_by(miss, self.is_edited()))
@@ -343,7 +359,7 @@ impl History {
         true
     }
 
-    /// Returns whether what the anchor has counted is not shown as it was then.
+    /// Returns whether the content that the anchor has counted is no longer shown in the same form.
     fn is_edited(&self) -> bool {
         self.anchor.as_ref().is_some_and(|anchor| anchor.view_tokens != self.kept_groups.total())
     }

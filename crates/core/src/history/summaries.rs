@@ -1,15 +1,15 @@
-//! How the model that writes summaries does: one that fails again and again is left alone for a while.
+//! The record of the model that writes summaries: after repeated failures the model is not asked for a while.
 
 use crate::event::ViewEdit;
 use crate::ids::Seq;
 
-/// After so many failures in a row nobody is asked for a summary for a while.
+/// Number of failures in a row after which requests for summaries are suspended.
 pub(crate) const SUMMARY_FAILURES: u32 = 3;
 
-/// Compactions that do without then, at first.
+/// Number of compactions without a summary model in the first suspension. Each further failure doubles the number.
 const SUMMARY_REST: u32 = 7;
 
-/// How the model that writes summaries has done lately.
+/// The recent successes and failures of the model that writes summaries.
 ///
 /// ```
 /// use longhaul_core::history::SummaryWriterRecord;
@@ -21,48 +21,51 @@ const SUMMARY_REST: u32 = 7;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SummaryWriterRecord {
-    /// Failures since it last wrote a summary.
+    /// Number of failures since the newest summary.
     failures: u32,
-    /// Compactions without it since the newest failure.
+    /// Number of compactions without the model since the newest failure.
     without: u32,
 }
 
 impl SummaryWriterRecord {
-    /// It gave no summary.
+    /// Records a request that gave no summary.
     pub fn failed(&mut self) {
         *self = Self { failures: self.failures.saturating_add(1), without: 0 };
     }
 
-    /// It wrote a summary.
+    /// Records a summary that the model wrote.
     pub fn record_summary(&mut self) {
         *self = Self::default();
     }
 
-    /// A compaction was made without it.
+    /// Records a compaction without the model.
     pub fn record_skipped_compaction(&mut self) {
         self.without = self.without.saturating_add(1);
     }
 
-    /// Returns whether it is left alone: from the third failure on for 7 compactions, then for 14, 28 and so on.
+    /// Returns whether the model is not asked for now. A suspension lasts 7 compactions after the third failure, then
+    /// 14, 28 and so on.
     pub fn is_suspended(&self) -> bool {
         let beyond = self.failures.checked_sub(SUMMARY_FAILURES);
+        // The exponent is capped: a shift by 32 or more would overflow.
         beyond.is_some_and(|beyond| self.without < SUMMARY_REST << beyond.min(8))
     }
 }
 
-/// The writer's record as a log tells it.
+/// The record of the summary model as it follows from the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LoggedWriterRecord {
     pub(super) writer: SummaryWriterRecord,
-    /// Where the newest failure is stored.
+    /// The position of the newest failure in the log.
     failed_at: Seq,
 }
 
 impl LoggedWriterRecord {
-    /// What a compaction did about it: after a failure there is one without a model, that is still the same.
+    /// Records the compaction `edit` that was committed at `at`.
     pub(super) fn committed(&mut self, at: Seq, edit: &ViewEdit) {
         match (&edit.usage, self.writer.failures) {
             (_, 0) => {}
+            // This extract stands for the summary that has just failed. Failure and extract are one attempt.
             _ if at == self.failed_at + 1 => {}
             (Some(_), _) => *self = Self::default(),
             (None, _) => self.writer.record_skipped_compaction(),
@@ -74,7 +77,7 @@ impl LoggedWriterRecord {
         self.failed_at = at;
     }
 
-    /// How often in a row it has failed.
+    /// Returns the number of failures in a row.
     pub(super) fn failures(&self) -> u32 {
         self.writer.failures
     }

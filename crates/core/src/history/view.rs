@@ -1,4 +1,4 @@
-//! The view: log entries and edits, projected into what the model is shown.
+//! The view: log entries and edits, projected into the messages that the model is shown.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,49 +18,50 @@ use crate::truncate::{self, MARKER};
 /// A message of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogEntry {
-    /// Where it is stored.
+    /// The message's position in the log.
     pub seq: Seq,
-    /// As it was stored.
+    /// The message in the stored form.
     pub message: Arc<Message>,
-    /// What it is.
+    /// The author or role of the message.
     pub kind: LogEntryKind,
-    /// Where the answer begins that it is a piece of: its own position, unless it goes on with one that was paused.
+    /// The position at which the answer begins: `seq`, unless the message continues a paused answer.
     pub begins: Seq,
-    /// How often that answer was paused, up to the end of this piece.
+    /// Number of pauses of the answer, up to the end of this piece.
     pub pauses: u32,
-    /// As the model sees it, if it does: an answer as a whole with its last piece.
+    /// The message in the form that the model sees, if the model sees the message. The last piece holds the whole
+    /// answer.
     shown: Option<Arc<Message>>,
-    /// The newest omission that took a part of it.
+    /// The newest omission that left out a part of the message.
     omission: Option<EditId>,
-    /// Tokens of `shown`.
+    /// The tokens of `shown`.
     groups: TokensByScript,
-    /// Tokens of what stands there once it is cleared, if it is a result.
+    /// The tokens of the placeholder for a cleared result.
     placeholder: TokensByScript,
-    /// The placeholder that a plan would show for a result, with its lines that stay.
+    /// The placeholder that a plan would show for a result, with the lines that stay.
     cleared_form: Option<Arc<LazyValue<Box<ResultPlaceholder>>>>,
-    /// The sentences of it that a retention report looks for, if a person or the model said it.
+    /// The sentences of a typed message or answer for which a retention report searches.
     sentences: Option<SharedSentences>,
 }
 
 /// The placeholder of a tool result, with the lines of the result that stay visible.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ResultPlaceholder {
-    /// The lines of it that stay; empty if none stands out.
+    /// The lines that stay; empty if no line stands out.
     pub(crate) excerpt: String,
-    /// Tokens of the placeholder with those lines.
+    /// The tokens of the placeholder with the visible lines.
     pub(crate) groups: TokensByScript,
 }
 
-/// What a message of the log is.
+/// The author or role of a message in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogEntryKind {
-    /// A person typed it.
+    /// A message that a person typed.
     Typed,
-    /// The runtime wrote it.
+    /// A note of the runtime.
     Note,
-    /// The model wrote it, wholly or in part.
+    /// An answer of the model, or a part of an answer with the reason why the rest is missing.
     Assistant(Option<PartialAnswerReason>),
-    /// A tool answered.
+    /// A tool result.
     Result {
         /// The tool's name.
         tool: String,
@@ -70,43 +71,44 @@ pub enum LogEntryKind {
 /// A message of the view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ViewItem {
-    /// What the model is shown.
+    /// The message in the form that the model is shown.
     pub message: Arc<Message>,
-    /// Its tokens, as the history's counter has them.
+    /// The message's tokens by the history's counter.
     pub tokens: u64,
-    /// The same by the kind of writing.
+    /// The message's tokens by the kind of writing.
     pub groups: TokensByScript,
-    /// Which positions of the log it stands for.
+    /// The log positions that the message stands for.
     pub range: LogRange,
-    /// What it is.
+    /// The author or role of the message.
     pub kind: ViewItemKind,
-    /// Everything that is gone and that this summary or note leads to: what its edit removed anywhere, and what
-    /// the summaries and notes had removed that went with it.
+    /// The ranges of the removed content behind this summary or note. The ranges include all removals of the same
+    /// edit, and the ranges behind the summaries and notes that the edit removed.
     pub covers: Vec<LogRange>,
-    /// The newest omission that took a part of it because the model's server refuses it.
+    /// The newest omission that left out a part of the message because the model's server refuses the part.
     pub omission: Option<EditId>,
-    /// Position of the event that gave it its present form.
+    /// The position of the event that gave the message its present form.
     pub since: Seq,
-    /// Tokens of its placeholder, if it is a result: counted once, because every plan weighs all of them.
+    /// The tokens of a result's placeholder. The tokens are counted once, because every plan weighs all results.
     pub(crate) placeholder: TokensByScript,
-    /// The placeholder that a plan would show for a result: computed once, because every plan weighs all results.
+    /// The placeholder that a plan would show for a result. The placeholder is computed once, because every plan
+    /// weighs all results.
     pub(crate) cleared_form: Option<Arc<LazyValue<Box<ResultPlaceholder>>>>,
 }
 
-/// What a message of the view is.
+/// The author or role of a message in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ViewItemKind {
-    /// A person typed it.
+    /// A message that a person typed.
     Typed,
-    /// The runtime wrote it.
+    /// A note of the runtime.
     Note,
-    /// It stands for a range that was summarised.
+    /// A summary of a range.
     Summary(EditId),
-    /// It stands for a range that was removed.
+    /// A note in place of a removed range.
     Removed(EditId),
-    /// The model wrote it.
+    /// An answer of the model.
     Assistant,
-    /// A tool answered.
+    /// A tool result.
     Result {
         /// The tool's name.
         tool: String,
@@ -116,7 +118,7 @@ pub enum ViewItemKind {
 }
 
 impl LogEntry {
-    /// `paused`: the piece that it goes on with.
+    /// Returns the entry of a message. `paused` is the piece that the message continues.
     pub(super) fn new(
         seq: Seq,
         message: Message,
@@ -132,6 +134,7 @@ impl LogEntry {
         let begins = paused.map_or(seq, |paused| paused.begins);
         let pauses = paused.map_or(0, |paused| paused.pauses)
             + u32::from(kind == LogEntryKind::Assistant(Some(PartialAnswerReason::Paused)));
+        // Counted here and not by each plan: every plan weighs every result of the session.
         let placeholder = match kind {
             LogEntryKind::Result { .. } => cleared_groups(seq, counter, has_recall),
             LogEntryKind::Typed | LogEntryKind::Note | LogEntryKind::Assistant(_) => {
@@ -161,12 +164,13 @@ impl LogEntry {
         self.sentences.as_ref().map(|sentences| sentences.get(&self.message))
     }
 
-    /// The message as the model sees it when no edit has touched it; `None` if it does not.
+    /// Returns the message in the form that the model sees without any edit; `None` if the model does not see the
+    /// message.
     pub(super) fn shown(&self) -> Option<&Arc<Message>> {
         self.shown.as_ref()
     }
 
-    /// Shows it anew, without the parts that are left out. `before` is the piece that it goes on with.
+    /// Builds the shown form anew, without the parts in `omitted`. `before` is the piece that the message continues.
     pub(super) fn show_without(
         &mut self,
         omitted: &[(EditId, usize, String)],
@@ -179,11 +183,12 @@ impl LogEntry {
             _ => Arc::new(without_parts(&self.message, omitted)),
         };
         self.shown = shown(self.seq, &message, &self.kind, before);
+        // The cached placeholder may quote a part that is left out now.
         self.cleared_form = self.cleared_form.as_ref().map(|_| Arc::default());
         self.groups = self.shown.as_deref().map(|shown| sent_groups(shown, counter)).unwrap_or_default();
     }
 
-    /// Returns whether it goes on with an answer that was paused.
+    /// Returns whether the message continues a paused answer.
     pub fn goes_on(&self) -> bool {
         self.begins < self.seq
     }
@@ -193,7 +198,8 @@ impl LogEntry {
         self.groups.total()
     }
 
-    /// Its tokens as the model sees it when no edit has touched it; `None` if it does not.
+    /// Returns the message's tokens in the form that the model sees without any edit; `None` if the model does not
+    /// see the message.
     pub(super) fn shown_groups(&self) -> Option<TokensByScript> {
         self.shown.is_some().then_some(self.groups)
     }
@@ -248,11 +254,12 @@ impl ViewItem {
             omission: None,
             since: entry.seq,
             placeholder: entry.placeholder,
+            // A cleared result is not cleared again, so no plan asks for its placeholder.
             cleared_form: None,
         })
     }
 
-    /// A typed message with `text` in the place of its texts; its pictures and files stay.
+    /// Returns a typed message with `text` in the place of its texts; pictures and files stay.
     fn shortened(entry: &LogEntry, edit: &EditId, text: &str, counter: &MessageTokenCounter) -> Option<Self> {
         let shown = entry.shown.as_deref()?;
         let others = shown.parts.iter().filter(|part| part.as_text().is_none()).cloned();
@@ -263,7 +270,7 @@ impl ViewItem {
             tokens: groups.total(),
             groups,
             message: Arc::new(message),
-            // The view's hash tells by it that the message is not shown whole.
+            // The hash of the view must differ from that of the whole message.
             omission: Some(edit.clone()),
             ..Self::of(entry)?
         })
@@ -298,20 +305,20 @@ impl ViewItem {
     }
 }
 
-/// What is shown of a result that is not shown whole.
+/// The visible rest of a result or message that is not shown whole.
 #[derive(Clone, Copy, Debug, Default)]
 struct ResultExcerpt<'a> {
     text: &'a str,
-    /// Whether it is the start and the end of the result itself.
+    /// `true` if the text is the start and the end of the original.
     cut: bool,
 }
 
-/// What stands in the place of a cleared result.
+/// Returns the message that takes the place of a cleared result.
 fn cleared_message(seq: Seq, result: &ToolResult, excerpt: ResultExcerpt<'_>, has_recall: bool) -> Message {
     let mut text = if excerpt.cut { MARKER } else { CLEARED }.to_owned();
     if has_recall {
-        // The handle alone: every word here is paid for in each request, and urges small models to look up what they
-        // could simply read again. What a handle is for is said once, by the tool `recall`.
+        // The handle alone: every word here is paid for in each request, and makes small models look up content that
+        // they could read again. The tool `recall` explains handles once.
         text.push_str(&format!(" {}", LogHandle(LogRange::one(seq))));
     }
     if !excerpt.text.is_empty() {
@@ -327,30 +334,32 @@ fn cleared_message(seq: Seq, result: &ToolResult, excerpt: ResultExcerpt<'_>, ha
     result_message(seq, result)
 }
 
-/// The message of a stored result.
+/// Returns the message of a stored result.
 pub(super) fn result_message(seq: Seq, result: ToolResult) -> Message {
     let id = format!("m{seq}").into();
     Message { id, role: Role::Tool, parts: vec![Part::ToolResult(result)], origin: None }
 }
 
-/// Tokens of the placeholder for the result stored at `seq`.
+/// Returns the tokens of the placeholder for the result that is stored at `seq`.
 pub(crate) fn cleared_groups(seq: Seq, counter: &MessageTokenCounter, has_recall: bool) -> TokensByScript {
     cleared_groups_beside(seq, "", counter, has_recall)
 }
 
-/// Tokens of that placeholder with the lines of the result that stay visible.
+/// Returns the tokens of the placeholder with the `lines` of the result that stay visible.
 pub(crate) fn cleared_groups_beside(
     seq: Seq,
     lines: &str,
     counter: &MessageTokenCounter,
     has_recall: bool,
 ) -> TokensByScript {
+    // Call id and status are not counted, so an empty result stands for the real one.
     let result = super::closing_result(&"".into(), ToolStatus::Completed, "");
     let excerpt = ResultExcerpt { text: lines, cut: false };
     sent_groups(&cleared_message(seq, &result, excerpt, has_recall), counter)
 }
 
-/// As the model sees a stored message: truncation markers in place, nothing half-received, after what it goes on with.
+/// Returns a stored message in the form that the model sees: with truncation markers, without half-received parts,
+/// and behind the piece `before`.
 fn shown(
     seq: Seq,
     message: &Arc<Message>,
@@ -364,11 +373,13 @@ fn shown(
         }
         LogEntryKind::Assistant(Some(PartialAnswerReason::Cancelled)) => {
             let blank = |part: &&Part| part.as_text().is_some_and(|text| text.trim().is_empty());
+            // Blank text is dropped unless the answer continues: a pause leaves the blank between two words to the
+            // next piece.
             let kept = message.parts.iter().filter(|part| before.is_some() || !blank(part));
             let kept: Vec<Part> = kept.filter_map(kept_when_cancelled).collect();
             let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
             if before.is_none() && kept.iter().all(is_thought) {
-                // Nothing was said but to itself: that is for people.
+                // Reasoning alone is no answer: only people are shown it.
                 return None;
             }
             kept
@@ -383,7 +394,7 @@ fn shown(
         return Some(Arc::new(joined(before, message, parts)));
     }
     says_something(&parts).then(|| {
-        // Most are shown as they are stored: kept once.
+        // Most messages are shown as they are stored, so both forms share one allocation.
         if parts == message.parts {
             return Arc::clone(message);
         }
@@ -400,15 +411,16 @@ fn says_something(parts: &[Part]) -> bool {
     })
 }
 
-/// One answer of two pieces: nothing stands between them.
+/// Returns one answer of two pieces, without any text between them.
 fn joined(before: &Message, piece: &Message, more: Vec<Part>) -> Message {
     let mut parts = before.parts.clone();
     if before.origin != piece.origin {
+        // The new origin may be another provider, which refuses foreign native items.
         parts = parts.into_iter().filter_map(without_native).collect();
     }
     for part in more {
         match (parts.last_mut(), part) {
-            // A native item would be that of a half.
+            // A native item holds the text of one half only.
             (Some(Part::Text(last)), Part::Text(next)) => {
                 last.text.push_str(&next.text);
                 last.native = None;
@@ -419,12 +431,12 @@ fn joined(before: &Message, piece: &Message, more: Vec<Part>) -> Message {
     Message { id: before.id.clone(), role: Role::Assistant, parts, origin: piece.origin.clone() }
 }
 
-/// An answer that was paused, and the piece that goes on with it, as one message: as they were stored, for people.
+/// Returns a paused answer and the piece that continues the answer as one message, in the stored form, for people.
 pub fn join(paused: &Message, piece: &Message) -> Message {
     joined(paused, piece, piece.parts.clone())
 }
 
-/// Text that goes on elsewhere is not the provider's item any more.
+/// Returns a part of a paused answer. Text loses its native item, because the text continues in another item.
 fn without_end(part: &Part) -> Part {
     match part {
         Part::Text(text) => Part::text(text.text.clone()),
@@ -432,7 +444,8 @@ fn without_end(part: &Part) -> Part {
     }
 }
 
-/// Partial text is kept, without the native item it never became; whole reasoning goes with whole calls.
+/// Returns the part of a cancelled answer that stays. Partial text stays without a native item, which was never
+/// completed. Reasoning stays only with its native item.
 fn kept_when_cancelled(part: &Part) -> Option<Part> {
     match part {
         Part::Text(text) => Some(Part::Text(TextPart { text: text.text.clone(), native: None })),
@@ -441,14 +454,16 @@ fn kept_when_cancelled(part: &Part) -> Option<Part> {
     }
 }
 
-/// Arguments that are not a JSON object, or a name that is none, would make every later request invalid: the
-/// model sees the arguments quoted, the name mended.
+/// Returns a call in a form that providers accept. Arguments that are no JSON object are quoted, and an invalid name
+/// is mended. Otherwise every later request would be invalid.
 fn valid_call(part: &Part) -> Part {
     let Part::ToolCall(call) = part else { return part.clone() };
     match (is_object(&call.arguments), valid_name(&call.name)) {
         (true, None) => part.clone(),
         (true, Some(name)) => Part::ToolCall(ToolCall { name, native: None, ..call.clone() }),
         (false, name) => {
+            // Valid JSON that still shows the model its own mistake. The native item has the invalid arguments too,
+            // so it goes.
             let arguments = serde_json::json!({ "invalid_arguments": call.arguments }).to_string();
             let name = name.unwrap_or_else(|| call.name.clone());
             Part::ToolCall(ToolCall { name, arguments, native: None, ..call.clone() })
@@ -456,7 +471,7 @@ fn valid_call(part: &Part) -> Part {
     }
 }
 
-/// Providers take `[a-zA-Z0-9_-]{1,64}`. What a name that is none becomes in requests.
+/// Returns the valid form of a tool's name; `None` if the name is valid. Providers accept `[a-zA-Z0-9_-]{1,64}`.
 fn valid_name(name: &str) -> Option<String> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if (1..=64).contains(&name.len()) && name.chars().all(is_fine) {
@@ -481,12 +496,12 @@ fn with_marker(part: &Part, seq: Seq) -> Part {
     }
 }
 
-/// Tokens of a message as it is sent: reasoning without a native item is not sent back.
+/// Returns the tokens of a message in a request. Reasoning without a native item is not sent.
 pub(crate) fn sent_groups(message: &Message, counter: &MessageTokenCounter) -> TokensByScript {
     counter.message_groups(message).without(&unsent_reasoning(message, counter))
 }
 
-/// Tokens of reasoning that no request carries.
+/// Returns the tokens of reasoning that no request carries.
 pub(super) fn unsent_reasoning(message: &Message, counter: &MessageTokenCounter) -> TokensByScript {
     let unsent = message
         .parts
@@ -495,7 +510,7 @@ pub(super) fn unsent_reasoning(message: &Message, counter: &MessageTokenCounter)
     unsent.map(|part| counter.part_groups(part)).sum()
 }
 
-/// Bytes of the native items that go back with a message, and with them what we cannot read.
+/// Returns the bytes of a message's native items, which carry content that we cannot read.
 pub(super) fn native_bytes(message: &Message) -> u64 {
     let natives = message.parts.iter().filter_map(|part| match part {
         Part::Text(text) => text.native.as_ref(),
@@ -507,7 +522,8 @@ pub(super) fn native_bytes(message: &Message) -> u64 {
     natives.map(|native| native.as_str().len() as u64).sum()
 }
 
-/// Projects entries and edits, oldest edit first; items whose form has not changed keep their `since`.
+/// Projects entries and active edits into a view, oldest edit first. Items whose form has not changed keep their
+/// `since`.
 pub(super) fn rebuild(
     entries: &[LogEntry],
     edits: &[ViewEditState],
@@ -520,19 +536,20 @@ pub(super) fn rebuild(
     for (at, entry) in
         entries.iter().enumerate().filter(|(_, entry)| entry.goes_on() && entry.shown.is_some())
     {
-        // The pieces before it are in it.
+        // The newest piece holds the text of the earlier pieces.
         let first = entries.partition_point(|other| other.seq < entry.begins);
         slots[first..at].fill(None);
     }
     let mut projection = ViewProjection { entries, counter, has_recall, slots, replacements: Vec::new() };
     for state in edits.iter().filter(|state| state.active) {
+        // Before the operations: an operation removes the older replacements whose ranges the edit takes over.
         let covers = covers(entries, &state.edit.ops, &projection.replacements);
         for op in &state.edit.ops {
             projection.apply(op, &state.edit.id, &covers);
         }
     }
     let mut view = in_order(entries, projection.slots, projection.replacements);
-    // Not in log order: results stand in the order of their calls.
+    // A map and no binary search, because results stand in the order of their calls, not of the log.
     let old: BTreeMap<LogRange, &ViewItem> = old.iter().map(|item| (item.range, item)).collect();
     for item in &mut view {
         let is_same = |before: &&&ViewItem| (&before.kind, &before.omission) == (&item.kind, &item.omission);
@@ -542,7 +559,7 @@ pub(super) fn rebuild(
     view
 }
 
-/// What an edit removes, and what had been removed by those whose summaries and notes it removes.
+/// Returns the ranges that an edit removes, with the ranges behind the summaries and notes that the edit removes.
 fn covers(entries: &[LogEntry], ops: &[ViewOperation], replacements: &[ViewItem]) -> Vec<LogRange> {
     let removed =
         ops.iter().filter(|op| !matches!(op, ViewOperation::Placeholder { .. })).map(ViewOperation::range);
@@ -555,12 +572,14 @@ fn covers(entries: &[LogEntry], ops: &[ViewOperation], replacements: &[ViewItem]
     merged(entries, covers)
 }
 
-/// The same messages in as few ranges as possible, in order: ranges with no message between them are one.
+/// Returns the same messages in as few ascending ranges as possible. Ranges without a message between them become one
+/// range.
 pub(crate) fn merged(entries: &[LogEntry], mut ranges: Vec<LogRange>) -> Vec<LogRange> {
     ranges.sort_unstable();
     let mut merged: Vec<LogRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
         let is_next = |last: &LogRange| {
+            // Positions without a message hold other events, and a handle may span them.
             let between = LogRange { from: last.to.saturating_add(1), to: range.from.saturating_sub(1) };
             range.from <= between.from || span(entries, between).is_empty()
         };
@@ -572,14 +591,14 @@ pub(crate) fn merged(entries: &[LogEntry], mut ranges: Vec<LogRange>) -> Vec<Log
     merged
 }
 
-/// Entries on their way to the view.
+/// Entries on their way into the view.
 struct ViewProjection<'a> {
     entries: &'a [LogEntry],
     counter: &'a MessageTokenCounter,
     has_recall: bool,
-    /// For each entry what it is shown as, if it is.
+    /// The item of each entry, if the entry is shown.
     slots: Vec<Option<ViewItem>>,
-    /// What stands for ranges.
+    /// The summaries and notes that stand for ranges.
     replacements: Vec<ViewItem>,
 }
 
@@ -591,6 +610,7 @@ impl ViewProjection<'_> {
             return self.clear(span, edit, ResultExcerpt { text: excerpt, cut: *cut });
         }
         self.slots[span].fill(None);
+        // A newer edit may cover an older summary. Only the newer replacement is shown then.
         self.replacements.retain(|item| !range.contains(item.range.from));
         if let ViewOperation::Replace { parts, summary, .. } = op {
             let covers = covers.to_vec();
@@ -601,6 +621,7 @@ impl ViewProjection<'_> {
 
     fn clear(&mut self, span: Range<usize>, edit: &EditId, excerpt: ResultExcerpt<'_>) {
         for at in span {
+            // A message that an earlier edit removed must not come back as a placeholder.
             if self.slots[at].is_some() {
                 let entry = &self.entries[at];
                 let cleared = ViewItem::cleared(entry, edit, excerpt, self.counter, self.has_recall);
@@ -610,14 +631,14 @@ impl ViewProjection<'_> {
     }
 }
 
-/// The entries of a range.
+/// Returns the indices of a range's entries.
 pub(crate) fn span(entries: &[LogEntry], range: LogRange) -> Range<usize> {
     let start = entries.partition_point(|entry| entry.seq < range.from);
     let end = entries.partition_point(|entry| entry.seq <= range.to);
     start..end.max(start)
 }
 
-/// Log order, with results in the order of their calls.
+/// Returns the view in log order, with results in the order of their calls.
 fn in_order(
     entries: &[LogEntry],
     slots: Vec<Option<ViewItem>>,
@@ -647,7 +668,7 @@ fn result_call(item: &ViewItem) -> Option<&CallId> {
     }
 }
 
-/// Where the result of `call_id` goes: after the results of earlier calls of the newest step.
+/// Returns the index for the result of `call_id`: behind the results of earlier calls of the newest step.
 pub(super) fn result_position(view: &[ViewItem], call_id: &CallId) -> usize {
     let Some(step) = view.iter().rposition(|item| item.message.role != Role::Tool) else {
         return view.len();
@@ -660,10 +681,11 @@ pub(super) fn result_position(view: &[ViewItem], call_id: &CallId) -> usize {
     step + 1 + earlier.count()
 }
 
-/// Names a call together with its outcome: what loop detection compares.
+/// Returns a hash of a call and its outcome, which loop detection compares.
 pub(super) fn call_signature(call: &ToolCall, result: &ToolResult) -> u64 {
     let mut hasher = blake3::Hasher::new();
     for text in [call.name.as_str(), call.arguments.as_str()] {
+        // The length keeps two texts apart: `a` + `bc` must not equal `ab` + `c`.
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(text.as_bytes());
     }
@@ -681,12 +703,13 @@ pub(super) fn call_signature(call: &ToolCall, result: &ToolResult) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// How many bytes of a view are collected before they are hashed.
+/// Number of bytes of a view that are collected before they are hashed.
 const HASHED_AT_ONCE: usize = 16_384;
 
+/// Returns a hash of the positions, edits and omissions of view items.
 pub(crate) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
     let mut hasher = blake3::Hasher::new();
-    // Many bytes at once are hashed several times as fast as a few at a time.
+    // blake3 hashes many bytes at once several times as fast as a few at a time.
     let mut bytes: Vec<u8> = Vec::with_capacity(HASHED_AT_ONCE + 256);
     for item in view {
         if bytes.len() >= HASHED_AT_ONCE {
@@ -703,7 +726,7 @@ pub(crate) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
         let edit = edit.map_or("", EditId::as_str);
         bytes.extend_from_slice(&(edit.len() as u64).to_le_bytes());
         bytes.extend_from_slice(edit.as_bytes());
-        // Nothing where nothing is left out: the hashes of older logs stay what they were.
+        // Omissions came later than the hash. Without one no byte is added, so that hashes in older logs still match.
         if let Some(omission) = &item.omission {
             bytes.push(0xff);
             bytes.extend_from_slice(omission.as_str().as_bytes());
@@ -716,34 +739,34 @@ pub(crate) fn hash<'a>(view: impl IntoIterator<Item = &'a ViewItem>) -> String {
 /// A group of view items that stays or goes together: one message, or a step with all its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ViewUnit {
-    /// Its items, as indices into the view.
+    /// The group's items, as indices into the view.
     pub items: Range<usize>,
-    /// Which positions of the log it stands for.
+    /// The log positions that the group stands for.
     pub range: LogRange,
-    /// Its tokens, as the history's counter has them.
+    /// The group's tokens by the history's counter.
     pub tokens: u64,
-    /// What it is.
+    /// The kind of the group's messages.
     pub kind: ViewUnitKind,
-    /// The turn it belongs to: 0 before the first typed message, then 1, 2 …
+    /// The turn to which the group belongs: 0 before the first typed message, then 1, 2 …
     pub turn: usize,
-    /// Whether an undo brought it back, so that automatic compaction leaves it alone.
+    /// `true` if an undo brought the group back, so that automatic compaction does not touch it.
     pub pinned: bool,
 }
 
-/// What a unit is.
+/// The kind of a group of view items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewUnitKind {
     /// A typed message.
     Typed,
     /// A note of the runtime.
     Note,
-    /// A summary of, or a note on, what was compacted.
+    /// A summary of compacted messages, or a note on removed messages.
     Compacted,
     /// An assistant message and its tool results.
     Step,
 }
 
-/// Groups a view into units. Every boundary between units is a safe place to cut.
+/// Groups a view into units. The view can be cut at every boundary between units.
 pub fn units(view: &[ViewItem], pinned: &[LogRange]) -> Vec<ViewUnit> {
     let mut units: Vec<ViewUnit> = Vec::new();
     let mut turn = 0;
@@ -751,6 +774,7 @@ pub fn units(view: &[ViewItem], pinned: &[LogRange]) -> Vec<ViewUnit> {
         if let (Role::Tool, Some(last)) = (item.message.role, units.last_mut()) {
             last.items.end = at + 1;
             last.range.to = last.range.to.max(item.range.to);
+            // Results stand in call order, so a later item can have an earlier position.
             last.range.from = last.range.from.min(item.range.from);
             last.tokens += item.tokens;
             continue;

@@ -1,44 +1,47 @@
-//! What a model's own vocabulary costs beside the estimate, learned from what its provider reports.
+//! The calibration: the costs of a model's own vocabulary beside the estimate, learned from the provider's reports.
 //!
-//! Every report says by how many tokens a request differs from the one before, or how long an answer was: a known mix of writing and
-//! its tokens, which a Kalman filter turns into weights (see [`TokenizerProfile`]). Its figures are those of simulations over
-//! eight vocabularies: an observation is uncertain by 8 % and ten tokens, a weight's variance grows by 0.0002 with each. The first
-//! call of a session teaches no ratio: its unknown overhead would enter it. It is kept until the ratios are known, and says then
-//! what the overhead is.
+//! Every report says by how many tokens a request differs from the request before, or how long an answer was. A known
+//! mix of writing has known tokens then, and a Kalman filter turns them into weights (see [`TokenizerProfile`]).
+//!
+//! The figures come from simulations over eight vocabularies: an observation is uncertain by 8 % and ten tokens, and
+//! each observation adds 0.0002 to a weight's variance. The first call of a session teaches no ratio, because its
+//! unknown overhead would distort the ratio. The call is kept until the ratios are known, and tells the overhead
+//! then.
 
 use serde::{Deserialize, Serialize};
 
 use super::profile::{FIXED, Mix, TokenizerProfile, difference_mix, dot, whole_mix};
 use crate::estimate::{CountAccuracy, TokensByScript};
 
-/// What a variance grows by with each observation: old ones are forgotten.
+/// The growth of a weight's variance with each observation, so that old observations are forgotten.
 const DRIFT: f64 = 0.000_2;
 
-/// Uncertainty of an observation, as a share of what came and went …
+/// Uncertainty of an observation, as a share of the added and removed content. [`NOISE_TOKENS`] is added.
 const NOISE_SHARE: f64 = 0.08;
 
-/// … and in tokens, squared.
+/// Uncertainty of an observation beside [`NOISE_SHARE`], in tokens squared.
 const NOISE_TOKENS: f64 = 100.0;
 
-/// Uncertainty of a whole request beyond that of the weights, as a share of its content …
+/// Uncertainty of a whole request beyond the weights' own, as a share of the content. [`WHOLE_NOISE_TOKENS`] is
+/// added.
 const WHOLE_NOISE_SHARE: f64 = 0.03;
 
-/// … and in tokens, squared.
+/// Uncertainty of a whole request beside [`WHOLE_NOISE_SHARE`], in tokens squared.
 const WHOLE_NOISE_TOKENS: f64 = 900.0;
 
-/// Calls that must have been seen before the first says something of the overhead.
+/// Number of observations after which the first call tells the overhead.
 const ENOUGH_CALLS: u64 = 5;
 
-/// What single messages differ from their kinds by, in tokens squared for each token: three for each of their hundreds.
+/// Variance of a single message's tokens around its kinds of writing, in tokens squared for each token.
 const MESSAGE_NOISE: f64 = 3.0;
 
-/// The least that an estimated token is worth of a reported count.
+/// The smallest part of a reported count that one estimated token receives.
 const LEAST_WEIGHT: f64 = 0.05;
 
-/// What stands for the marks that a message may have and no one has counted, in bytes.
+/// Bytes of template marks around a message that no counter has seen.
 const BYTES_AROUND: u64 = 32;
 
-/// Tokens of the model for each unit of the [`TokensByScript`].
+/// The model's tokens for each unit of [`TokensByScript`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenRatios(pub [f64; TokensByScript::COUNT]);
 
@@ -49,56 +52,59 @@ impl Default for TokenRatios {
 }
 
 impl TokenRatios {
-    /// Tokens of the model, rounded up.
+    /// Returns the model's tokens for `groups`, rounded up.
     pub fn apply(&self, groups: &TokensByScript) -> u64 {
         groups.dot(&self.0).max(0.0).ceil() as u64
     }
 
-    /// The largest of those of the kinds of writing.
+    /// Returns the largest ratio among the kinds of writing.
     pub fn largest(&self) -> f64 {
         self.0[..TokensByScript::KINDS].iter().copied().fold(0.0, f64::max)
     }
 }
 
-/// What was learned of a model's vocabulary so far.
+/// The learned costs of a model's vocabulary.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenCalibration {
     profile: TokenizerProfile,
     ratios: TokenRatios,
     observations: u64,
-    /// The first call of the session: what it held, and what was reported.
+    /// The first call of the session: the content and the reported tokens.
     first: Option<(Mix, f64)>,
 }
 
 impl TokenCalibration {
-    /// Begins with what earlier sessions have shown.
+    /// Returns a calibration that begins with the profile of earlier sessions.
     pub fn new(prior: TokenizerProfile) -> Self {
         let profile = prior.aged();
         Self { ratios: profile.ratios(), profile, observations: 0, first: None }
     }
 
-    /// Begins with nothing, for a counter of that kind.
+    /// Returns a calibration without knowledge, for a counter of accuracy `kind`.
     pub fn unknown(kind: CountAccuracy) -> Self {
         Self { profile: TokenizerProfile::unknown(kind), ..Self::default() }
     }
 
-    /// Returns the tokens for each unit of the groups as they are believed now.
+    /// Returns the present estimate of the tokens for each unit of the groups.
     pub fn ratios(&self) -> &TokenRatios {
         &self.ratios
     }
 
-    /// Returns how many reports the ratios rest on.
+    /// Returns the number of reports that the ratios rest on.
     pub fn observations(&self) -> u64 {
         self.observations
     }
 
-    /// Returns the tokens of a whole request of `groups` with so many estimated tokens of system prompt and tools.
+    /// Returns the tokens of a whole request of `groups`, with `fixed_tokens` estimated tokens of system prompt and
+    /// tools.
     pub fn whole(&self, groups: &TokensByScript, fixed_tokens: u64) -> u64 {
         self.profile.whole(groups, fixed_tokens).ceil() as u64
     }
 
-    /// A known mix of writing had `actual` tokens. What cannot be is not learned from: nothing, less than a quarter of the
-    /// estimate, more than four times as much and more than its bytes.
+    /// Learns that a known mix of writing had `actual` tokens.
+    ///
+    /// Implausible numbers teach nothing: zero, less than a quarter of the estimate, and more than both four times
+    /// the estimate and the bytes.
     pub fn learn(&mut self, estimated: &TokensByScript, actual: u64) {
         self.learn_difference(
             estimated,
@@ -107,13 +113,13 @@ impl TokenCalibration {
         );
     }
 
-    /// What came, `more`, and what went, `less`, made a request longer by `actual` tokens, or shorter.
+    /// Learns that the added content `more` and the removed content `less` changed a request by `actual` tokens.
     pub fn learn_difference(&mut self, more: &TokensByScript, less: &TokensByScript, actual: i64) {
         let total = more.total() + less.total();
         if total == 0 || !(-most(less)..=most(more)).contains(&actual) {
             return;
         }
-        // What only came cannot be next to nothing.
+        // Added content alone cannot have almost no tokens. With removed content the sum may be near zero.
         if less.total() == 0 && actual < (total / 4).max(1) as i64 {
             return;
         }
@@ -124,17 +130,20 @@ impl TokenCalibration {
         self.observations += 1;
     }
 
-    /// The session's first call: `groups` and so many estimated tokens of system prompt and tools were `actual` tokens.
+    /// Keeps the session's first call: `groups`, with `fixed_tokens` estimated tokens of system prompt and tools, had
+    /// `actual` tokens.
     pub(crate) fn see_first(&mut self, groups: &TokensByScript, fixed_tokens: u64, actual: u64) {
         self.first.get_or_insert((whole_mix(groups, fixed_tokens), actual as f64));
     }
 
-    /// Returns what the next session is to begin with: with what the first call says of the overhead, now that the ratios are
-    /// known. `None` if too few calls were seen.
+    /// Returns the profile with which the next session begins. The first call adds the overhead, now that the ratios
+    /// are known. `None` after too few calls.
     pub fn settled(&self) -> Option<TokenizerProfile> {
         if self.observations < ENOUGH_CALLS {
             return None;
         }
+        // A copy: the first call is observed anew with the ratios of the moment, and never by the session's own
+        // filter.
         let mut profile = self.profile.clone();
         if let Some((mix, actual)) = &self.first {
             let content: f64 = mix[..TokensByScript::KINDS].iter().sum();
@@ -144,14 +153,14 @@ impl TokenCalibration {
         Some(profile)
     }
 
-    /// Returns how a count of `reported` tokens is shared out among the parts of the request that it was for.
+    /// Returns the attribution of a count of `reported` tokens to the parts of its request.
     pub(crate) fn share_out(
         &self,
         groups: &TokensByScript,
         fixed_tokens: u64,
         reported: u64,
     ) -> CountAttribution {
-        // The first call bounds what the server puts before every request: no later surplus is all its own.
+        // The first call bounds the server's own overhead, so that later surplus is not all put down to the overhead.
         let settled = self.settled();
         let profile = settled.as_ref().unwrap_or(&self.profile);
         let mix = whole_mix(groups, fixed_tokens);
@@ -165,23 +174,23 @@ impl TokenCalibration {
             *weight += carried * surplus;
         }
         for weight in weights.iter_mut().take(TokensByScript::KINDS) {
-            // Whatever was reported, more content is more tokens.
+            // More content has more tokens, whatever was reported.
             *weight = (*weight + own).max(LEAST_WEIGHT);
         }
-        // The fixed part is no message.
+        // The fixed part shares the weight of words, but is no message.
         weights[FIXED] -= own;
         CountAttribution { weights, reported }
     }
 }
 
-/// The most tokens that a text of any vocabulary has: a byte at least is in each.
+/// Returns the largest number of tokens that content can have in any vocabulary: each token has at least one byte.
 fn most(groups: &TokensByScript) -> i64 {
     let bytes = groups.bytes().saturating_add(groups.messages() * BYTES_AROUND);
     i64::try_from(bytes.max(groups.total() * 4)).unwrap_or(i64::MAX)
 }
 
-/// How a reported count is shared out among the parts of its request: the weights that explain it, moved as far as they are not
-/// sure.
+/// The attribution of a reported count to the parts of its request: the weights that explain the count. Each weight
+/// was moved by its uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CountAttribution {
     weights: Mix,
@@ -189,7 +198,7 @@ pub(crate) struct CountAttribution {
 }
 
 impl CountAttribution {
-    /// Returns the tokens of the part of the request that is `kept`, with so many tokens of system prompt and tools.
+    /// Returns the tokens of the part `kept` of the request, with `fixed_tokens` tokens of system prompt and tools.
     pub(crate) fn part(&self, kept: &TokensByScript, fixed_tokens: u64) -> u64 {
         let tokens = dot(&self.weights, &whole_mix(kept, fixed_tokens));
         (tokens.max(0.0).ceil() as u64).min(self.reported)

@@ -1,45 +1,51 @@
-//! What a model's tokenizer and server charge, as far as reports have shown, and how sure that is.
+//! The profile of a model's tokenizer and server: the costs that reports have shown, with their uncertainty.
 //!
-//! A request's input is taken to be linear in what it holds: a weight for each kind of writing, for bytes and for messages (see
-//! [`TokensByScript`]), one for what system prompt and tools cost beyond their estimate, and a constant for what a server puts before
-//! every request unseen. The profile holds the weights and their covariance: a Kalman filter's state. The covariance lets later
-//! reports tell apart what the first one has only told together, and says how much of a known total goes with a part of it.
+//! A request's input is taken to be linear in its content. There is a weight for each kind of writing, for bytes and
+//! for messages (see [`TokensByScript`]). One more weight stands for the cost of system prompt and tools beyond their
+//! estimate, and a constant for the server's own tokens before every request.
+//!
+//! The profile holds the weights and their covariance, the state of a Kalman filter. By the covariance, later reports
+//! separate costs that the first report has only shown together. The covariance also says how much of a known total
+//! goes with a part of the request.
 
 use serde::{Deserialize, Serialize};
 
 use super::TokenRatios;
 use crate::estimate::{CountAccuracy, TokensByScript};
 
-/// Weights of a profile: those of the groups, of the fixed part, and the constant.
+/// Number of weights in a profile: the groups, the fixed part and the constant.
 pub(super) const SIZE: usize = TokensByScript::COUNT + 2;
 
-/// Where the weight of the fixed part stands: tokens for each estimated token beyond those of words.
+/// Index of the fixed part's weight: tokens for each estimated token beyond the weight of words.
 pub(super) const FIXED: usize = TokensByScript::COUNT;
 
-/// Where the constant stands, in tokens.
+/// Index of the constant, in tokens.
 const CONSTANT: usize = TokensByScript::COUNT + 1;
 
 /// A symmetric matrix.
 pub(super) type Matrix = [[f64; SIZE]; SIZE];
 
-/// What a weight of a kind may be off by before anything was learned: by itself, and all of them together.
+/// Standard deviation of one kind's weight before anything was learned.
 const KIND_DEVIATION: f64 = 0.28;
+/// Standard deviation that the weights of all kinds share before anything was learned.
 const COMMON_DEVIATION: f64 = 0.30;
 
-/// The same for a byte, a message, the fixed part, and the constant in tokens. Vocabularies of bytes are seldom, hidden prompts
-/// seldom longer than 3,000 tokens; templates put 3 to 11 tokens around a message.
+/// Standard deviation of the weight of a byte. Vocabularies of bytes are rare.
 const BYTE_DEVIATION: f64 = 0.03;
+/// Standard deviation of the weight of a message, in tokens. Templates put 3 to 11 tokens around a message.
 const MESSAGE_DEVIATION: f64 = 3.0;
+/// Standard deviation of the fixed part's weight.
 const FIXED_DEVIATION: f64 = 0.25;
+/// Standard deviation of the constant, in tokens. Hidden prompts are rarely longer than 3,000 tokens.
 const CONSTANT_DEVIATION: f64 = 1_500.0;
 
-/// What an exact tokenizer may be off by: nothing but its framing.
+/// Standard deviation of the weights under an exact tokenizer, where only the framing is uncertain.
 const EXACT_DEVIATION: f64 = 0.01;
 
 /// The format of a stored profile.
 const VERSION: u32 = 2;
 
-/// Weights of a model's tokenizer and server, and their covariance.
+/// The weights of a model's tokenizer and server, with their covariance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredProfile", into = "StoredProfile")]
 pub struct TokenizerProfile {
@@ -47,20 +53,21 @@ pub struct TokenizerProfile {
     pub(super) spread: Box<Matrix>,
 }
 
-/// What a request holds, or two requests differ by: the factors of the weights.
+/// The content of a request, or the difference of two requests: the factors of the weights.
 pub(super) type Mix = [f64; SIZE];
 
-/// A whole request of `groups` with so many estimated tokens of system prompt and tools.
+/// Returns the content of a whole request of `groups`, with `fixed_tokens` estimated tokens of system prompt and
+/// tools.
 pub(super) fn whole_mix(groups: &TokensByScript, fixed_tokens: u64) -> Mix {
     let mut mix = difference_mix(groups, &TokensByScript::default());
-    // It is words as far as anybody knows; its own weight is what it differs from them.
+    // System prompt and tools count as words. Their own weight holds only the difference from words.
     mix[0] += fixed_tokens as f64;
     mix[FIXED] = fixed_tokens as f64;
     mix[CONSTANT] = 1.0;
     mix
 }
 
-/// What `more` adds beyond what `less` takes away.
+/// Returns the content of `more`, less the content of `less`.
 pub(super) fn difference_mix(more: &TokensByScript, less: &TokensByScript) -> Mix {
     let mut mix = [0.0; SIZE];
     for ((factor, more), less) in mix.iter_mut().zip(more.as_floats()).zip(less.as_floats()) {
@@ -70,7 +77,7 @@ pub(super) fn difference_mix(more: &TokensByScript, less: &TokensByScript) -> Mi
 }
 
 impl TokenizerProfile {
-    /// What is believed of a model before it has reported anything, of a counter of that kind.
+    /// Returns the profile of a model that has reported nothing yet, under a counter of accuracy `kind`.
     pub fn unknown(kind: CountAccuracy) -> Self {
         let own = if kind == CountAccuracy::Exact { EXACT_DEVIATION } else { KIND_DEVIATION };
         let common = if kind == CountAccuracy::Exact { 0.0 } else { COMMON_DEVIATION };
@@ -79,6 +86,7 @@ impl TokenizerProfile {
         let mut spread = Box::new([[0.0; SIZE]; SIZE]);
         for (at, row) in spread.iter_mut().enumerate() {
             if at < TokensByScript::KINDS {
+                // A vocabulary that is dear for one kind of writing is often dear for all kinds.
                 row[..TokensByScript::KINDS].fill(common * common);
                 row[at] += own * own;
             } else {
@@ -88,8 +96,8 @@ impl TokenizerProfile {
         Self { weights: Self::first_weights(), spread }
     }
 
-    /// What weights an older release has kept: of words, of digits and glued pieces, of Chinese, Japanese and Korean, and of
-    /// other scripts.
+    /// Returns the profile for four ratios that an older release has stored. The ratios are for words, for digits and
+    /// glued pieces, for Chinese, Japanese and Korean, and for other scripts.
     #[must_use]
     pub fn of_four_ratios(ratios: [f64; 4]) -> Self {
         let [words, glued, chinese, others] =
@@ -100,24 +108,25 @@ impl TokenizerProfile {
         profile
     }
 
-    /// Tokens for each unit of the groups.
+    /// Returns the tokens for each unit of the groups.
     pub fn ratios(&self) -> TokenRatios {
         let mut ratios = [0.0; TokensByScript::COUNT];
         ratios.copy_from_slice(&self.weights[..TokensByScript::COUNT]);
         TokenRatios(ratios)
     }
 
-    /// Returns the tokens that a server puts before every request unseen; 0 if its counts leave more out.
+    /// Returns the tokens that a server puts before every request unseen; 0 if the server's counts leave more out.
     pub fn overhead_tokens(&self) -> u64 {
         self.weights[CONSTANT].max(0.0).round() as u64
     }
 
-    /// Tokens of a request of `groups` with so many estimated tokens of system prompt and tools.
+    /// Returns the tokens of a request of `groups`, with `fixed_tokens` estimated tokens of system prompt and tools.
     pub(super) fn whole(&self, groups: &TokensByScript, fixed_tokens: u64) -> f64 {
         dot(&self.weights, &whole_mix(groups, fixed_tokens)).max(0.0)
     }
 
-    /// The next session may be served by another release: what was learned of the server is less sure by then.
+    /// Returns the profile for the next session, with more uncertainty: another release of the server may be running
+    /// by then.
     pub(super) fn aged(mut self) -> Self {
         for (at, row) in self.spread.iter_mut().enumerate() {
             row[at] += match at {
@@ -131,7 +140,8 @@ impl TokenizerProfile {
         self
     }
 
-    /// What was learned in a session is a little less sure with each observation: old ones are forgotten.
+    /// Adds `each` to the variance of the kinds' weights, and 0.02 to the message weight's, so that old observations
+    /// are forgotten.
     pub(super) fn drift(&mut self, each: f64) {
         for (at, row) in self.spread.iter_mut().enumerate().take(TokensByScript::KINDS) {
             row[at] += each;
@@ -139,8 +149,8 @@ impl TokenizerProfile {
         self.spread[TokensByScript::COUNT - 1][TokensByScript::COUNT - 1] += 0.02;
     }
 
-    /// `mix` was said to be `actual` tokens, with `noise` tokens squared of uncertainty. What is far beyond what can be
-    /// expected weighs less (Huber).
+    /// Learns that `mix` had `actual` tokens, with an uncertainty of `noise` tokens squared. Outliers weigh less
+    /// (Huber).
     pub(super) fn observe(&mut self, mix: &Mix, actual: f64, noise: f64) {
         let carried = self.spread.map(|row| dot(&row, mix));
         let surprise = actual - dot(&self.weights, mix);
@@ -150,6 +160,7 @@ impl TokenizerProfile {
         for (weight, carried) in self.weights.iter_mut().zip(carried) {
             *weight += carried * gain * surprise;
         }
+        // One wrong report must not make a weight negative or infinite.
         self.bound_weights();
         for (row, left) in self.spread.iter_mut().zip(carried) {
             for (cell, right) in row.iter_mut().zip(carried) {
@@ -158,7 +169,7 @@ impl TokenizerProfile {
         }
     }
 
-    /// `spread × mix`: what each weight would learn from it.
+    /// Returns `spread × mix`: the share of each weight in the surprise of an observation.
     pub(super) fn carried(&self, mix: &Mix) -> Mix {
         self.spread.map(|row| dot(&row, mix))
     }
@@ -175,6 +186,7 @@ impl TokenizerProfile {
                 FIXED => (0.0, -4.0, 4.0),
                 CONSTANT => (0.0, -30_000.0, 30_000.0),
                 _ if at < TokensByScript::KINDS => (1.0, 0.1, 6.0),
+                // No vocabulary has more than one token for each byte.
                 _ if at == TokensByScript::KINDS => (0.0, -0.25, 1.0),
                 _ => (0.0, -8.0, 60.0),
             };
@@ -182,8 +194,8 @@ impl TokenizerProfile {
         }
     }
 
-    /// The same, with whatever is no plausible weight or variance set to what is believed at first: for what was read from a
-    /// disk.
+    /// Returns the profile with implausible weights and variances reset to the first beliefs. A profile from a disk
+    /// may be damaged.
     #[must_use]
     fn sane(mut self) -> Self {
         self.bound_weights();
@@ -192,6 +204,7 @@ impl TokenizerProfile {
         let is_sound = |at: usize| {
             variances[at].is_finite() && variances[at] >= 0.0 && variances[at] <= unknown[at][at] * 100.0
         };
+        // By the Cauchy-Schwarz inequality. The tolerance allows for the rounding to `f32` on disk.
         let is_covariance = |at: usize, other: usize| {
             self.spread[at][other].powi(2) <= variances[at] * variances[other] * (1.0 + 1e-3)
         };
@@ -209,10 +222,10 @@ impl Default for TokenizerProfile {
     }
 }
 
-/// An observation is an outlier beyond so many standard deviations.
+/// Number of standard deviations beyond which an observation is an outlier.
 const OUTLIER_DEVIATIONS: f64 = 3.0;
 
-/// A profile as it is kept on disk: the lower half of the covariance, row by row.
+/// A profile in the format on disk. The lower half of the covariance is stored row by row.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct StoredProfile {
     version: u32,
@@ -231,7 +244,7 @@ impl From<TokenizerProfile> for StoredProfile {
     }
 }
 
-/// A format that is not known counts as nothing learned.
+/// A profile of an unknown format counts as nothing learned.
 impl From<StoredProfile> for TokenizerProfile {
     fn from(stored: StoredProfile) -> Self {
         let mut profile = Self::default();

@@ -1,10 +1,12 @@
-//! The words of a language that a search treats apart: function words, words of time, and the forms of one stem.
+//! Word lists and stemmers of the languages that a search knows: function words, words of time, and forms of one
+//! stem.
 //!
-//! Nothing here is stored. A query is read in its own language, and the index is asked for the spellings it holds.
+//! Nothing here is stored. A query is read in its own language, and the index is searched for the spellings that the
+//! index holds.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// A language whose function words and stems are known.
+/// A language with known function words and stems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SearchLanguage {
     English,
@@ -27,12 +29,12 @@ impl SearchLanguage {
         Self::Russian,
     ];
 
-    /// Returns whether `word`, written small, joins other words and says nothing itself.
+    /// Returns whether `word`, in lower case, joins other words and says nothing itself.
     pub(super) fn has_function_word(self, word: &str) -> bool {
         lists_word(self.function_words(), word)
     }
 
-    /// Returns whether `word`, written small, asks for a time.
+    /// Returns whether `word`, in lower case, asks for a time.
     pub(super) fn asks_for_time(self, word: &str) -> bool {
         let words = match self {
             Self::English => "when date",
@@ -46,12 +48,12 @@ impl SearchLanguage {
         lists_word(words, word)
     }
 
-    /// The words that tell a time, written small.
+    /// Returns the words that tell a time, in lower case.
     pub(super) fn time_words(self) -> impl Iterator<Item = &'static str> {
         self.words_of_time().split_ascii_whitespace()
     }
 
-    /// The stemmer of the language: Snowball (Porter, 2001).
+    /// Returns the stemmer of the language: Snowball (Porter, 2001).
     pub(super) fn stemmer(self) -> Stemmer {
         Stemmer::create(match self {
             Self::English => Algorithm::English,
@@ -178,7 +180,8 @@ impl SearchLanguage {
     }
 }
 
-/// The languages a query is written in: those with most of its words as function words. All, if it has none.
+/// Returns the languages of a query: the languages that know most of its words as function words. A query without
+/// function words may be in any language.
 pub(super) fn languages_of<'w>(words: impl Iterator<Item = &'w str> + Clone) -> Vec<SearchLanguage> {
     let known =
         |language: &SearchLanguage| words.clone().filter(|word| language.has_function_word(word)).count();

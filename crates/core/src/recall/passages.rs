@@ -1,20 +1,20 @@
-//! The parts of a text that a query means.
+//! Passages: the parts of a text that a query means.
 
 use std::collections::BTreeSet;
 
 use super::SearchQuery;
 
-/// Lines shown before and after one that holds a word of the query.
+/// Number of lines shown before and after a line that holds a word of the query.
 const AROUND: usize = 4;
 
-/// A text by lines, with what each is worth to a query.
+/// A text by lines, with the worth of each line to a query.
 pub(super) struct ScoredLines {
-    /// The text written small, letter by letter in as many bytes.
+    /// The text in lower case, with the same byte positions as the original.
     lower: String,
-    /// Where each line begins, in bytes.
+    /// The beginning of each line, in bytes.
     starts: Vec<usize>,
     worth: Vec<f64>,
-    /// What the words are worth that the text holds anywhere.
+    /// The worth of all words of the query that the text holds anywhere.
     whole_worth: f64,
 }
 
@@ -29,6 +29,7 @@ impl ScoredLines {
             let mut counted = None;
             for (at, _) in lower.match_indices(root.as_str()) {
                 let line = starts.partition_point(|start| *start <= at) - 1;
+                // A word counts once for each line: else a repeated word would outweigh several words of the query.
                 if counted.replace(line) != Some(line) {
                     worth[line] += weight;
                 }
@@ -38,7 +39,7 @@ impl ScoredLines {
         Self { lower, starts, worth, whole_worth }
     }
 
-    /// How much of what the text holds of the query stands on its best line, 0 to 1.
+    /// Returns the share of the text's worth that stands on its best line, 0 to 1.
     pub(super) fn closeness(&self) -> f64 {
         let best = self.worth.iter().copied().fold(0.0, f64::max);
         if self.whole_worth > 0.0 { best / self.whole_worth } else { 1.0 }
@@ -48,7 +49,7 @@ impl ScoredLines {
         self.lower.contains(phrase)
     }
 
-    /// The lines that hold words of the query, the best first.
+    /// Returns the lines that hold words of the query, the best first.
     fn best_first(&self) -> Vec<usize> {
         let mut lines: Vec<usize> = (0..self.worth.len()).filter(|line| self.worth[*line] > 0.0).collect();
         lines.sort_by(|left, right| self.worth[*right].total_cmp(&self.worth[*left]).then(left.cmp(right)));
@@ -60,7 +61,8 @@ impl ScoredLines {
     }
 }
 
-/// Letters whose small form has another length stay: positions in both texts are the same.
+/// Returns the text in lower case. Letters whose lower case has another length stay as they are, so that positions in
+/// both texts are the same.
 fn small(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -75,8 +77,8 @@ fn small(text: &str) -> String {
     text.chars().map(small).collect()
 }
 
-/// The lines that hold most of the query's words with what stands around them, in their order, in at most about `chars`
-/// characters; all of a text that is not longer.
+/// Returns the best lines with their neighbours, in the order of the text, in about `chars` characters at most. A
+/// text that is not longer is returned whole.
 pub(super) fn passages(text: &str, query: &SearchQuery, chars: usize) -> String {
     if text.chars().nth(chars).is_none() {
         return text.to_owned();
@@ -97,13 +99,13 @@ pub(super) fn passages(text: &str, query: &SearchQuery, chars: usize) -> String 
         }
     }
     match chosen.is_empty() {
-        // Its best line alone is too long.
+        // The best line alone is longer than the room.
         true => format!("…{}…", cut(text, &lines, query, chars)),
         false => joined(text, &lines, &chosen),
     }
 }
 
-/// The line itself first, then those around it, the nearest first.
+/// Returns a line and its neighbours: the line first, then the nearest lines.
 fn around(line: usize, lines: usize) -> impl Iterator<Item = usize> {
     let beside = (1..=AROUND).flat_map(move |far| [line.checked_sub(far), Some(line + far)]);
     std::iter::once(line).chain(beside.flatten().filter(move |line| *line < lines))
@@ -124,7 +126,7 @@ fn joined(text: &str, lines: &ScoredLines, chosen: &BTreeSet<usize>) -> String {
     shown
 }
 
-/// So many characters of the best line, from a little before the first word it holds.
+/// Returns `chars` characters of the best line, from a little before the first word of the query.
 fn cut<'t>(text: &'t str, lines: &ScoredLines, query: &SearchQuery, chars: usize) -> &'t str {
     let range = lines.range(lines.best_first().first().copied().unwrap_or(0));
     let line = &lines.lower[range.clone()];

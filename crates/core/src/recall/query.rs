@@ -1,4 +1,4 @@
-//! A query, read against an index: its terms, the spellings that stand for each, and what each is worth.
+//! A query against an index: its terms, the spellings of each term, and the worth of each term.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -9,65 +9,67 @@ use super::language::{SearchLanguage, languages_of};
 use super::terms::{query_words, terms_of};
 use super::{SearchIndex, rarity};
 
-/// Longer words that begin with a word of the query count half, so many at most.
+/// The largest number of longer words that begin with a word of the query. Each counts half.
 const LONGER_WORDS: usize = 32;
 
-/// Words that hold an unknown word of the query somewhere, so many at most.
+/// The largest number of words that hold an unknown word of the query within.
 const HOLDING_WORDS: usize = 64;
 
-/// Words of a query that are looked for, the first in their order: nobody means more.
+/// The largest number of words of a query that are searched, the first in their order. Real queries are shorter.
 pub(super) const MOST_WORDS: usize = 64;
 
-/// Words and their pieces.
+/// The largest number of words and pieces of words that are searched.
 pub(super) const MOST_TERMS: usize = 256;
 
-/// Unknown words that are looked for within all words: each costs a look at every word there is.
+/// The largest number of unknown words that are searched within all words. Each costs a look at every word of the
+/// index.
 pub(super) const MOST_LOOKED_INTO: usize = 8;
 
-/// Words of the index that are stemmed for one word of a query, at most.
+/// The largest number of words of the index that are stemmed for one word of a query.
 const MOST_STEMMED: usize = 4_096;
 
-/// Letters that a word has in common with its other forms, at least.
+/// The smallest number of letters that a word shares with its other forms.
 const SHORTEST_ROOT: usize = 3;
 
-/// What a function word is worth beside other words. Not nothing: a query may consist of them.
+/// The worth of a function word relative to other words. The share is not 0, because a query may consist of function
+/// words.
 const FUNCTION_WORD_SHARE: f64 = 0.1;
 
-/// What a spelling counts that is probably, but not surely, the word that is meant.
+/// The count of a spelling that is probably, but not surely, the word that is meant.
 const LIKELY_SHARE: f64 = 0.5;
 
-/// A query, with what each of its words is worth.
+/// A query, with the worth of each of its words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchQuery {
-    /// What is looked for line by line: the letters that all forms of a word begin with, and what the word is worth.
+    /// The beginnings that all forms of a word share, with the word's worth. Lines are searched for these roots.
     pub(super) roots: Vec<(String, f64)>,
-    /// What is looked for in the index.
+    /// The terms for which the index is searched.
     pub(super) terms: Vec<QueryTerm>,
-    /// The query as it stands, if it has several words.
+    /// The whole query in lower case, if the query has several words.
     pub(super) phrase: Option<String>,
-    /// Words of time in the query's language, if the query asks for a time.
+    /// The words of time in the query's language, if the query asks for a time.
     pub(super) time_words: Vec<&'static str>,
 }
 
-/// A word of a query, or a piece of one.
+/// A word of a query, or a piece of a word.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct QueryTerm {
     pub(super) text: String,
     pub(super) worth: f64,
-    /// Words of the index that stand for the term, and what an occurrence of each counts.
+    /// The words of the index that stand for the term, with the count of an occurrence of each.
     pub(super) spellings: BTreeMap<Box<str>, f64>,
-    /// Whether the index was searched for words that hold the term within.
+    /// `true` if the index was searched for words that hold the term within.
     pub(super) is_looked_into: bool,
     pub(super) is_function_word: bool,
 }
 
 impl SearchQuery {
-    /// Returns whether no text has any of its words.
+    /// Returns whether no text has any of the query's words.
     pub fn is_hopeless(&self) -> bool {
         self.roots.iter().all(|(_, worth)| *worth == 0.0)
     }
 
-    /// Leaves the function words to the index where there are other words: lines hold them everywhere.
+    /// Removes function words from the roots if other words say more: function words stand on nearly every line.
     fn drop_function_words(&mut self) {
         let says_more = |term: &QueryTerm| !term.is_function_word && term.worth > 0.0;
         if self.terms.iter().any(says_more) {
@@ -100,6 +102,7 @@ impl SearchIndex {
             let mut term = QueryTerm { text, is_function_word, ..QueryTerm::default() };
             self.spell(&mut term, forms.as_ref());
             let looked_into = asked.terms.iter().filter(|term| term.is_looked_into).count();
+            // Only unknown words: known words have spellings, and this search reads every word of the index.
             if term.spellings.is_empty() && looked_into < MOST_LOOKED_INTO {
                 self.look_into_words(&mut term);
             }
@@ -114,7 +117,7 @@ impl SearchIndex {
         asked
     }
 
-    /// Adds the words of the index that are the term, begin with it or have its stem.
+    /// Adds the words of the index that equal the term, begin with it or have its stem.
     fn spell(&self, term: &mut QueryTerm, forms: Option<&WordForms<'_>>) {
         if term.is_function_word {
             term.spellings.extend(
@@ -141,7 +144,7 @@ impl SearchIndex {
         term.is_looked_into = true;
     }
 
-    /// The texts among the first `texts` that hold a term, and how often, oldest first.
+    /// Returns the texts among the first `texts` that hold a term, oldest first, with the number of occurrences.
     pub(super) fn holding(&self, term: &QueryTerm, texts: usize) -> Vec<(usize, f64)> {
         let mut counts = vec![0.0; texts];
         for (spelling, share) in &term.spellings {
@@ -158,11 +161,12 @@ impl SearchIndex {
     }
 }
 
-/// The words and what they are made of, each once: part of a path is better than nothing.
+/// Returns the words and their pieces, each once, because a text with a part of a path is better than no text.
 fn with_pieces(words: &BTreeSet<String>) -> BTreeSet<String> {
     let mut terms = words.clone();
     for word in words {
         terms_of(word, |term| {
+            // A single word, such as a long path, can have thousands of pieces.
             if terms.len() < MOST_TERMS {
                 terms.insert(term.to_owned());
             }
@@ -171,10 +175,10 @@ fn with_pieces(words: &BTreeSet<String>) -> BTreeSet<String> {
     terms
 }
 
-/// The language of a query, with its stemmers.
+/// The languages of a query, with their stemmers.
 struct QueryStemmers {
     languages: Vec<SearchLanguage>,
-    /// Each with what a word counts that has the same stem.
+    /// Each stemmer, with the count of a word that has the same stem.
     stemmers: Vec<(Stemmer, f64)>,
 }
 
@@ -182,7 +186,7 @@ impl QueryStemmers {
     fn of(words: &BTreeSet<String>) -> Self {
         let languages = languages_of(words.iter().map(String::as_str));
         let is_known = languages.len() < SearchLanguage::ALL.len();
-        // A word alone is most often English; what is Russian the script tells.
+        // A single word is most often English. A Russian word is known by its script.
         let is_likely =
             |language| is_known || matches!(language, SearchLanguage::English | SearchLanguage::Russian);
         let count = |language| if is_likely(language) { 1.0 } else { LIKELY_SHARE };
@@ -199,7 +203,7 @@ impl QueryStemmers {
         self.languages.iter().filter(asks).flat_map(|language| language.time_words()).collect()
     }
 
-    /// The forms of a word of letters. Names with other signs in them have none.
+    /// Returns the forms of a word of letters. Names with other signs have no forms.
     fn forms(&self, word: &str) -> Option<WordForms<'_>> {
         if !word.chars().all(char::is_alphabetic) {
             return None;
@@ -208,15 +212,16 @@ impl QueryStemmers {
         let stems: Vec<(String, f64)> = self.stemmers.iter().map(stem).collect();
         let shared = stems.iter().map(|(stem, _)| common_bytes(word, stem)).min()?;
         let root = &word[..shared];
+        // A shorter root would stem a large part of the index.
         root.chars().nth(SHORTEST_ROOT - 1)?;
         Some(WordForms { root: root.to_owned(), stems, stemmers: &self.stemmers })
     }
 }
 
-/// The forms of a word: they begin alike and have one stem.
+/// The forms of a word: all begin alike and have one stem.
 struct WordForms<'s> {
     root: String,
-    /// The word's stem and what another form counts, by language.
+    /// The word's stem and the count of another form, by language.
     stems: Vec<(String, f64)>,
     stemmers: &'s [(Stemmer, f64)],
 }
@@ -226,7 +231,7 @@ impl WordForms<'_> {
         self.stems.first().map_or("", |(stem, _)| stem)
     }
 
-    /// What an occurrence of `word` counts, `None` if it is no form of the word.
+    /// Returns the count of an occurrence of `word`; `None` if `word` is no form of the word.
     fn count(&self, word: &str) -> Option<f64> {
         let languages = self.stemmers.iter().zip(&self.stems);
         let same = languages.filter(|((stemmer, _), (stem, _))| stemmer.stem(word) == stem.as_str());
@@ -234,7 +239,7 @@ impl WordForms<'_> {
     }
 }
 
-/// Bytes with which both words begin.
+/// Returns the number of bytes with which both words begin.
 fn common_bytes(word: &str, stem: &str) -> usize {
     let mut pairs = word.char_indices().zip(stem.chars());
     let differing = pairs.find(|((_, one), other)| one != other);

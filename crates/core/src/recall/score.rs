@@ -1,35 +1,38 @@
-//! What each text is worth to a query: its own words, those of its neighbours, and what kind of text it is.
+//! The score of each text for a query: by the text's own words, the words of its neighbours, and the kind of the
+//! text.
 
 use super::query::{QueryTerm, SearchQuery};
 use super::{LABEL, SearchCandidate, SearchIndex};
 
-/// How soon more of the same word stops to count.
+/// The point of saturation of BM25 (`k1`): the smaller, the sooner more occurrences of one word stop to count.
 const SATURATION: f64 = 0.8;
 
-/// How much a long message is held back, 0 to 1. Tool output is long because there is much in it, not because it repeats
-/// itself: less than the usual 0.75.
+/// The share of the length in BM25 (`b`), 0 to 1. The usual share is 0.75. Tool output is long because of its
+/// content, not because of repetition, so a smaller share holds long messages back less.
 const LENGTH_SHARE: f64 = 0.3;
 
-/// What a word counts that a text lacks and the text next to it has, and the one after that: an answer seldom repeats
-/// the words of its question.
+/// The shares of a word's worth that the next text and the text after next lend to a text without the word. An answer
+/// seldom repeats the words of its question.
 const NEIGHBOUR_SHARES: [f64; 2] = [0.5, 0.4];
 
-/// How much more a question gives to the text that follows it.
+/// The factor for the worth that a question lends to the text behind.
 const ANSWER_SHARE: f64 = 1.3;
 
-/// What a question is worth: what it asks is said elsewhere.
+/// The factor for the score of a question, whose answer stands elsewhere.
 const QUESTION_SHARE: f64 = 0.8;
 
-/// Words up to which a text gives its neighbours all their share. Longer ones are about more than one thing.
+/// The number of words up to which a text lends its full share. Longer texts are about more than one thing.
 const LENDING_WORDS: f64 = 300.0;
 
-/// What a word of time adds if the query asks for a time.
+/// The bonus of a text with a word of time, if the query asks for a time.
 const TIME_BONUS: f64 = 0.2;
 
 impl SearchIndex {
-    /// The `most` texts among the first `within` that hold most of the query's words, rare words counting more: best
-    /// first, the newest first among equals. A word that a text lacks counts half if its neighbour has it. `weight` is
-    /// what a text is worth to the caller, usually 1.
+    /// Returns the `most` texts among the first `within` that hold most of the query's words, with rare words
+    /// counting more.
+    ///
+    /// The best text comes first, and the newest first among equals. A word that a text lacks counts half if its
+    /// neighbour has the word. `weight` returns a text's worth to the caller, usually 1.
     pub fn best_candidates(
         &self,
         query: &SearchQuery,
@@ -59,6 +62,7 @@ impl SearchIndex {
         let better = |left: &SearchCandidate, right: &SearchCandidate| {
             right.score.total_cmp(&left.score).then(right.at.cmp(&left.at))
         };
+        // A long session has thousands of candidates: selection is linear, and only the few best are sorted.
         if found.len() > most && most > 0 {
             found.select_nth_unstable_by(most, better);
             found.truncate(most);
@@ -67,7 +71,7 @@ impl SearchIndex {
         found
     }
 
-    /// Adds what a term is worth to the texts that hold it (BM25) and to their neighbours.
+    /// Adds a term's worth to the texts that hold the term (BM25) and to their neighbours.
     fn score_term(
         &self,
         term: &QueryTerm,
@@ -85,14 +89,16 @@ impl SearchIndex {
             let damping = SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * length / usual.max(1.0));
             let mut worth = term.worth * count * (SATURATION + 1.0) / (count + damping);
             while labelled.next_if(|labelled| labelled < at).is_some() {}
+            // A label, such as a speaker's name, says more about the whole text than a mention does.
             if labelled.peek() == Some(at) {
                 worth += term.worth;
             }
             scores.own[*at] += worth;
-            // Function words stand in every other text: what they lend says nothing.
+            // Function words stand in every other text: a neighbour's function words say nothing.
             if term.is_function_word || self.is_of_separate_texts {
                 continue;
             }
+            // A text that the caller weighs less lends less, but no text lends more than its full share.
             let lending = (LENDING_WORDS / length.max(1.0)).min(1.0) * weight(*at).min(1.0);
             for (far, share) in (1..).zip(NEIGHBOUR_SHARES) {
                 if let Some(before) = at.checked_sub(far) {
@@ -117,11 +123,11 @@ impl SearchIndex {
     }
 }
 
-/// What texts are worth by their own words and by those of their neighbours.
+/// The scores of texts by their own words and by the words of their neighbours.
 struct TextScores {
     own: Vec<f64>,
     lent: Vec<f64>,
-    /// What the term in hand is worth to the neighbours of the texts that hold it.
+    /// The present term's worth to the neighbours of the texts that hold the term.
     lending: Vec<f64>,
     borrowers: Vec<usize>,
 }
@@ -132,7 +138,7 @@ impl TextScores {
         Self { own: none.clone(), lent: none.clone(), lending: none, borrowers: Vec::new() }
     }
 
-    /// Gives a term to a neighbour: the best of several counts.
+    /// Lends a term's worth to a neighbour. Of several lenders the best counts.
     fn add_neighbor_worth(&mut self, at: usize, worth: f64) {
         if let Some(lending) = self.lending.get_mut(at) {
             if *lending == 0.0 {
@@ -142,7 +148,7 @@ impl TextScores {
         }
     }
 
-    /// Ends a term: texts that hold it themselves borrow nothing.
+    /// Ends a term. Texts that hold the term themselves borrow nothing.
     fn finish_term(&mut self, holding: impl Iterator<Item = usize>) {
         holding.for_each(|at| self.lending[at] = 0.0);
         for at in self.borrowers.drain(..) {

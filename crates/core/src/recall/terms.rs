@@ -1,11 +1,12 @@
-//! What a text is searched by: its words, and what long words are made of.
+//! The terms of a text in a search: its words, and the pieces of long words.
 
 use std::collections::BTreeSet;
 
-/// Longer words are found by their pieces only, longer pieces not at all: nobody asks for them. In bytes.
+/// The longest word or piece that is indexed, in bytes. Longer words are found by their pieces only, longer pieces
+/// not at all, because queries do not contain them.
 const LONGEST: usize = 160;
 
-/// The first `most` words of a query, written small; single letters say nothing.
+/// Returns the first `most` words of a query in lower case. Single letters say nothing.
 pub(super) fn query_words(query: &str, most: usize) -> BTreeSet<String> {
     let useful = words(query).map(str::to_lowercase).filter(|word| word.chars().nth(1).is_some());
     let mut found = BTreeSet::new();
@@ -18,32 +19,35 @@ pub(super) fn query_words(query: &str, most: usize) -> BTreeSet<String> {
     found
 }
 
-/// Words up to which a text that ends in a question mark is a question, and not an answer that ends in one.
+/// The number of words up to which a text with a question mark at its end is a question. A longer text is an answer
+/// that ends with a question.
 const QUESTION_WORDS: u64 = 60;
 
-/// Words before a colon that label a text.
+/// The largest number of words before a colon that label a text.
 const LABEL_WORDS: usize = 3;
 
-/// Returns whether a text of so many words asks something.
+/// Returns whether a text of `words` words asks a question.
 pub(super) fn is_question(text: &str, words: u64) -> bool {
     words <= QUESTION_WORDS && text.trim_end().ends_with(['?', '？', '؟'])
 }
 
-/// The words with which a text begins if a colon follows them, written small: the speaker's name in a conversation of
-/// several, the kind of a line in a log.
+/// Returns the words before a colon at the start of a text, in lower case: a speaker's name in a conversation, or the
+/// kind of a line in a log.
 pub(super) fn label_words(text: &str) -> Vec<String> {
     let start: String = text.chars().take(LONGEST).collect();
     let label =
+        // Text before the colon that is a path, or longer than a sentence or a line, is no label.
         start.split_once(':').map(|(label, _)| label).filter(|label| !label.contains(['\n', '.', '/']));
     let words: Vec<String> = label.into_iter().flat_map(words).map(str::to_lowercase).collect();
     if words.len() <= LABEL_WORDS { words } else { Vec::new() }
 }
 
-/// Calls `take` with every word of a text, written small, and with the pieces of words that have some: of
-/// `src/main.rs` also `src`, `main` and `rs`. Scripts without blanks between words are cut into pairs of letters.
+/// Calls `take` with every word of a text in lower case, and with the pieces of long words: of `src/main.rs` also
+/// `src`, `main` and `rs`. Scripts without blanks between words are cut into pairs of letters.
 pub(super) fn terms_of(text: &str, mut take: impl FnMut(&str)) {
     let lower = text.to_lowercase();
     for word in words(&lower) {
+        // The fast path of most words: ASCII letters and digits have no pieces and no pairs.
         if word.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             take_if_useful(word, &mut take);
             continue;
@@ -63,7 +67,7 @@ fn take_if_useful(term: &str, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Identifiers, paths and versions are words.
+/// Returns the words of a text. Identifiers, paths and versions are words.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_word = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/');
     text.split(move |char: char| !is_word(char))
@@ -81,7 +85,7 @@ fn pairs(word: &str, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Written without blanks between words: kana, Han, Hangul, Thai.
+/// Returns whether a character belongs to a script without blanks between words: kana, Han, Hangul, Thai.
 fn is_dense(char: char) -> bool {
     matches!(char, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }

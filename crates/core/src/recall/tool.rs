@@ -1,5 +1,4 @@
-//! The tool `recall`: what a call of it asks for, and how that is answered. Where the originals lie is the caller's
-//! business.
+//! The tool `recall`: the requests of its calls, and their answers. The caller finds the originals.
 
 use serde_json::Value;
 
@@ -13,22 +12,23 @@ use crate::truncate::TextLimit;
 /// The tool's name.
 pub const NAME: &str = "recall";
 
-/// Snippets of a search, unless the call says otherwise.
+/// Number of snippets of a search, unless the call says otherwise.
 pub const DEFAULT_HITS: usize = 5;
 
-/// Snippets of a search, at most.
+/// The largest number of snippets of a search.
 pub const MAX_HITS: usize = 50;
 
-/// Handles that are named where a wrong one was asked for.
+/// Number of handles that the answer to a wrong handle names.
 const NAMED_HANDLES: usize = 6;
 
-/// Tokens kept for the line that says where the rest is.
+/// Tokens kept free for the line that names the range of the rest.
 const FOOT_TOKENS: u64 = 48;
 
-/// What the model is told of the tool.
+/// Returns the tool's definition for the model.
 pub fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME.to_owned(),
+        // Few words: in a small window the definitions of tools take a large part of every request.
         description: "Gives back what was left out: by handle (lh:12), its characters START-END (range), or words \
                       (query)."
             .to_owned(),
@@ -42,38 +42,42 @@ pub fn spec() -> ToolSpec {
     }
 }
 
-/// What a call asks for.
+/// The request of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecallRequest {
-    /// What was said there.
+    /// The messages under a handle.
     Span {
-        /// The handle as it was written.
+        /// The handle as the model wrote it.
         handle: String,
-        /// What it points to; `None` if the text is no handle.
+        /// The range of the handle; `None` if the text is no handle.
         span: Option<LogRange>,
-        /// Which of its characters; `None` for all.
+        /// The range of characters; `None` for all.
         range: Option<(usize, usize)>,
     },
-    /// What these words mean.
+    /// The passages that answer a query.
     Words {
-        /// The words.
+        /// The words of the query.
         query: String,
-        /// Hits at most.
+        /// The largest number of hits.
         hits: usize,
     },
 }
 
 impl RecallRequest {
-    /// Reads the arguments of a call. Small models do not keep to the schema: a text alone, or under a name that is not
-    /// in the schema, is a handle if it has the form of one, else a query.
+    /// Reads the arguments of a call.
+    ///
+    /// Small models do not keep to the schema. A bare text, or a text under a name outside the schema, is a handle if
+    /// the text has the form of a handle, else a query.
     ///
     /// # Errors
-    /// A sentence for the model.
+    /// A sentence for the model, if the arguments ask for nothing, are broken JSON, or name a wrong range.
     pub fn read(arguments: &str) -> Result<Self, String> {
         let said = match serde_json::from_str(arguments) {
             Ok(Value::Object(said)) => said,
             Ok(Value::String(text)) => return Self::from_text(&text),
             Ok(Value::Number(number)) => return Self::from_text(&number.to_string()),
+            // Text that does not even begin like JSON is meant as the query. Broken JSON is not: the query would be
+            // full of braces.
             Err(_) if !arguments.trim_start().starts_with(['{', '[', '"']) => {
                 return Self::from_text(arguments);
             }
@@ -110,10 +114,10 @@ impl RecallRequest {
     }
 }
 
-/// What a call is told that asks for nothing.
+/// The answer to a call that asks for nothing.
 const NOTHING_ASKED: &str = "recall: give a `handle` or a `query`";
 
-/// A handle as models write it: also in brackets or quotes, or as a number alone.
+/// Returns the range of a handle as models write handles: also in brackets or quotes, or as a number alone.
 fn handle_in(text: &str) -> Option<LogRange> {
     let bare = text.trim_matches(|char: char| char.is_whitespace() || "[](){}<>`'\".,".contains(char));
     let number = bare.starts_with(|char: char| char.is_ascii_digit()).then(|| format!("lh:{bare}"));
@@ -129,6 +133,7 @@ fn text_of(value: &Value) -> Option<String> {
 }
 
 fn count_of(value: &Value) -> Option<usize> {
+    // As a float, because models write limits such as `20.0`.
     let count = text_of(value)?.trim().parse::<f64>().ok()?;
     Some(count as usize)
 }
@@ -141,29 +146,29 @@ fn read_range(range: &str) -> Result<(usize, usize), String> {
     if from < to { Ok((from, to)) } else { Err(wrong()) }
 }
 
-/// A message, or the passages of one that a query means.
+/// A message, or the passages of a message that a query means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecallSnippet {
-    /// Where its message is in the log.
+    /// The position of the message in the log.
     pub seq: Seq,
-    /// Whose words these are: `user`, `assistant`, `note`, `result of TOOL`.
+    /// The author of the words: `user`, `assistant`, `note` or `result of TOOL`.
     pub speaker: String,
-    /// The words, and for a query what stands around them.
+    /// The words; for a query with their surroundings.
     pub snippet: String,
 }
 
 impl RecallSnippet {
-    /// What gives the whole message.
+    /// Returns the handle of the whole message.
     pub fn handle(&self) -> LogHandle {
         LogHandle(LogRange::one(self.seq))
     }
 }
 
-/// The messages under a handle: one byte for byte, of several each behind a line that says whose it is; as much as
-/// there is room for.
+/// Returns the messages under a handle, as far as the limit allows. A single message is returned byte for byte; each
+/// of several messages stands behind a line that names its speaker.
 ///
 /// # Errors
-/// A sentence for the model, if there are none or `range` is beyond them.
+/// A sentence for the model, if there are no messages or `range` begins beyond their end.
 pub fn span_text(
     handle: &str,
     range: Option<(usize, usize)>,
@@ -189,11 +194,12 @@ pub fn span_text(
     Ok(clamp(text, from, to, handle, limit))
 }
 
-/// What is said where nothing is stored under a handle: which handles there are, those nearest to it. `away` are the
+/// Returns the answer to a handle under which nothing is stored, with the nearest existing handles. `away` holds the
 /// messages out of view.
 pub fn wrong_handle(handle: &str, span: Option<LogRange>, away: impl Iterator<Item = Seq>) -> String {
     let distance = |seq: Seq| span.map_or(0, |span| span.from.abs_diff(seq).min(span.to.abs_diff(seq)));
     let mut nearest: Vec<Seq> = away.collect();
+    // The newest first at equal distance: a text that is no handle has the same distance to all.
     nearest.sort_by_key(|seq| (distance(*seq), std::cmp::Reverse(*seq)));
     nearest.truncate(NAMED_HANDLES);
     nearest.sort_unstable();
@@ -211,12 +217,13 @@ fn in_frames(several: &[RecallSnippet]) -> String {
     frames.head() + &framed.collect::<String>()
 }
 
-/// The hits one below the other, as many as there is room for.
+/// Returns the hits one below the other, as many as the limit allows.
 pub fn hits_text(hits: &[RecallSnippet], limit: &TextLimit) -> String {
     let frames = RecallHeaderLines::around(hits.iter().map(|hit| hit.snippet.as_str()));
     let mut answer = frames.head();
     for (at, hit) in hits.iter().enumerate() {
         let hit = frames.frame(hit);
+        // The first hit is always shown: `clamp` cuts it to the room.
         if text_tokens(&answer) + text_tokens(&hit) > limit.max_tokens && at > 0 {
             break;
         }
@@ -225,17 +232,17 @@ pub fn hits_text(hits: &[RecallSnippet], limit: &TextLimit) -> String {
     clamp(answer.trim_end(), 0, usize::MAX, "of a hit", limit)
 }
 
-/// What is said of a query that nothing is found for.
+/// Returns the answer to a query without hits.
 pub fn nothing_found(query: &str) -> String {
     format!("recall: nothing in this session matches `{query}`")
 }
 
-/// How much of what a search finds is shown in so much room.
+/// Returns the limits of a search whose hits must fit into `limit`.
 pub fn extent(hits: usize, limit: &TextLimit) -> SearchLimits {
     SearchLimits::in_room(hits, limit.max_tokens)
 }
 
-/// Characters `from..to` of `text`, as many as the room allows, and where to go on.
+/// Returns the characters `from..to` of `text`, as many as the limit allows, with the range of the rest.
 fn clamp(text: &str, from: usize, to: usize, handle: &str, limit: &TextLimit) -> String {
     let total = text.chars().count();
     let start = byte_of(text, from);
@@ -243,6 +250,8 @@ fn clamp(text: &str, from: usize, to: usize, handle: &str, limit: &TextLimit) ->
     let wanted = &text[start..end.max(start)];
     let most = limit.max_tokens.saturating_sub(FOOT_TOKENS).max(16);
     let mut shown = &wanted[..byte_of(wanted, limit.max_chars.saturating_sub(200) as usize)];
+    // A linear guess can still be too long, because text is not equally dense everywhere. Each round takes at least
+    // one character.
     while text_tokens(shown) > most {
         let tokens = text_tokens(shown);
         let chars = shown.chars().count() as u64;
@@ -262,7 +271,7 @@ fn byte_of(text: &str, chars: usize) -> usize {
     text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
 }
 
-/// Whose words a message is.
+/// Returns the speaker of a message.
 pub fn speaker(entry: &LogEntry) -> String {
     match &entry.kind {
         LogEntryKind::Typed => "user".to_owned(),
@@ -272,7 +281,7 @@ pub fn speaker(entry: &LogEntry) -> String {
     }
 }
 
-/// A message as text: what a person or a model could read of it.
+/// Returns a message as text, with the content that a person or a model can read.
 pub fn plain_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {
@@ -284,7 +293,7 @@ pub fn plain_text(message: &Message) -> String {
     text
 }
 
-/// Adds a part that is no result as text.
+/// Adds a part as text. Results, reasoning and opaque blocks add nothing.
 pub fn push_plain(text: &mut String, part: &Part) {
     match part {
         Part::Text(part) => text.push_str(&part.text),
@@ -296,7 +305,7 @@ pub fn push_plain(text: &mut String, part: &Part) {
     }
 }
 
-/// What `recall` itself gave or was asked would only find itself again.
+/// Returns whether a message is a call or a result of `recall` alone. Such a message would only find itself again.
 pub fn is_own(entry: &LogEntry) -> bool {
     match &entry.kind {
         LogEntryKind::Result { tool } => tool == NAME,
@@ -310,8 +319,10 @@ fn asks_only_recall(message: &Message) -> bool {
     calls.peek().is_some() && calls.all(|call| call.name == NAME)
 }
 
-/// The lines with which messages begin where several are shown: `<user lh:3>`. Where one of them has such a line in it,
-/// the real ones bear a mark that follows from the whole, so that nobody could have written it.
+/// The header lines of several messages: `<user lh:3>`.
+///
+/// If a message contains a line of that form, the real header lines have a mark. The mark is a hash of all messages,
+/// so no author can know it in advance.
 struct RecallHeaderLines {
     mark: Option<String>,
 }

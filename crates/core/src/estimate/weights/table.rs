@@ -1,5 +1,5 @@
-//! One row a kind of piece: o200k, Llama, Qwen, Gemma, in thousandths of a token. Printed by `fit-weights`; see the module
-//! above.
+//! The table of weights, with a row for each kind of piece: o200k, Llama, Qwen, Gemma, in thousandths of a token.
+//! `fit-weights` prints the table; see the module above.
 
 features! {
     BlankWord1 = [983, 1000, 1002, 1017],
