@@ -73,7 +73,7 @@ pub struct PinnedFacts {
     pending: BoundedFactMap<PendingCallFacts>,
     /// The file that an editor has open, for editors whose edits name no file.
     open_file: Option<String>,
-    /// Whether the reading model lacks the tool `recall`.
+    /// `true` if the reading model lacks the tool `recall`.
     without_recall: bool,
 }
 

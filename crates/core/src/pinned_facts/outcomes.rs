@@ -39,9 +39,9 @@ pub(super) struct TrackedCall {
     /// The command, or the tool with its file or arguments.
     title: String,
     is_command: bool,
-    /// Whether the command only reads. Such a command is not listed.
+    /// `true` if the command only reads. Such a command is not listed.
     looks: bool,
-    /// Whether the exit code may hide a failure, because the command has a pipe or a semicolon.
+    /// `true` if the exit code may hide a failure, because the command has a pipe or a semicolon.
     masked: bool,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct FactSection {
     evicted: u64,
     /// The end of the list that stays if there is too little room.
     stays: SectionEnd,
-    /// Whether the reading model can get omitted items with `recall`.
+    /// `true` if the reading model can get omitted items with `recall`.
     has_recall: bool,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct ShellCommand {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ShellWord {
     pub(super) text: String,
-    /// Whether the text is the value: the word has no variable, pattern or substitution.
+    /// `true` if the text is the value: the word has no variable, pattern or substitution.
     pub(super) literal: bool,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct ShellWord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShellOutputFile {
     pub(super) file: ShellWord,
-    /// Whether the output is appended to the file.
+    /// `true` if the output is appended to the file.
     pub(super) append: bool,
 }
 

@@ -36,7 +36,7 @@ struct TodoItem {
     state: TodoState,
     /// The id that the tool gave the todo.
     id: Option<String>,
-    /// Whether the todo is from a list that a tool keeps.
+    /// `true` if the todo is from a list that a tool keeps.
     listed: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct TodoTracker {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TodoListUpdate {
     todos: Vec<TodoItem>,
-    /// Whether the call names only the changed todos, and not the whole list.
+    /// `true` if the call names only the changed todos, and not the whole list.
     merges: bool,
 }
 

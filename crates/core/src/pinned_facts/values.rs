@@ -33,7 +33,7 @@ struct TrackedSetting {
     later: Option<String>,
     /// The message that introduced the key.
     first: Seq,
-    /// Whether a later message mentions the key too.
+    /// `true` if a later message mentions the key too.
     again: bool,
 }
 
