@@ -110,8 +110,7 @@ impl<'de> Deserialize<'de> for RawFieldList {
 
 /// Changes the names that a provider refuses, and returns the changes. No new name occurs elsewhere in the schema.
 pub(super) fn renamed(schema: &mut Value) -> PropertyNames {
-    // One new name for each old one in the whole schema: members of a union describe the same property in several
-    // places.
+    // Each old name gets one new name in the whole schema, because a union describes a property in several members.
     let mut names = BTreeSet::new();
     collect(schema, &mut names);
     let refused: Vec<String> = names.iter().filter(|name| !is_accepted(name)).cloned().collect();

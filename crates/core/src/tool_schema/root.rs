@@ -175,7 +175,7 @@ fn both(one: Value, other: Value) -> Value {
     let (Value::Object(mut fields), Value::Object(others)) = (one.clone(), other.clone()) else {
         return json!({ "allOf": [one, other] });
     };
-
+    // Two descriptions of one property may differ in their words; the first is kept.
     let agrees = |(key, value): (&String, &Value)| {
         matches!(key.as_str(), "description" | "title") || fields.get(key).is_none_or(|known| known == value)
     };

@@ -121,8 +121,7 @@ impl SchemaWalker<'_> {
     fn map(&mut self, key: &str, fields: &Object, depth: usize) -> Result<Value, ToolSchemaError> {
         let mut out = Object::new();
         for (name, value) in fields {
-            // A forbidden property is left out: the model does not invent it, and the schema `false` is refused by
-            // some.
+            // A forbidden property is left out, because the model needs only those that it may give.
             if !(key == "properties" && matches!(value, Value::Bool(false) | Value::Null)) {
                 out.insert(name.clone(), self.schema(value, name, depth + 1)?);
             }
