@@ -34,6 +34,7 @@ pub struct Event {
 }
 
 /// The facts that an event can record.
+// A field that is newer than its event has `serde(default)`, so that earlier logs stay readable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum EventBody {
@@ -466,6 +467,7 @@ pub enum ViewOperation {
 }
 
 /// Returns whether a flag is not set. Unset flags are not stored, as in logs of earlier versions.
+// By reference, because `skip_serializing_if` passes one.
 fn is_false(flag: &bool) -> bool {
     !flag
 }

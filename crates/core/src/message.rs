@@ -23,6 +23,7 @@ impl RawJson {
 
 impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the derived form's escapes, JSON in a failed assertion stays readable.
         f.write_str(&self.0)
     }
 }
@@ -111,7 +112,7 @@ pub struct ToolCall {
     pub call_id: CallId,
     /// The tool.
     pub name: String,
-    /// The arguments exactly as the model wrote them: one JSON object, or (if the model erred) anything.
+    /// The arguments exactly as the model wrote them: one JSON object, or any text if the model erred.
     pub arguments: String,
     /// The provider's name of the call, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,8 +125,7 @@ pub struct ToolCall {
 impl ToolCall {
     /// Replaces empty or meaningless arguments by an empty object.
     pub fn settle_arguments(&mut self) {
-        // Arguments with content keep their bytes, because providers verify some calls by them and hash them for
-        // caches.
+        // Arguments with content keep their bytes, on which a provider's prompt cache rests.
         if given_arguments(&self.arguments) != self.arguments {
             self.arguments = NO_ARGUMENTS.to_owned();
         }

@@ -185,6 +185,7 @@ impl StandingOrders {
             self.check_active(replaced)?;
         }
         let same = self.same(text);
+        // A pinned text that is active already adds no order, and a replacement ends the old one.
         let makes_room = replaces.is_some();
         if same.is_none() && !makes_room && self.active().count() >= MAX_ACTIVE_ORDERS {
             return Err(StandingOrderError::TooMany);

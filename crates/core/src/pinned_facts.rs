@@ -6,7 +6,7 @@
 //! memory. Equal messages give equal text.
 //!
 //! Tool output is untrusted material. It shows how calls ended, which error lines they gave and which names exist. It
-//! never becomes a todo. Every item is one line that a model cannot take for anything else: a line that begins with a
+//! never becomes a todo. Every item is one line that a model cannot mistake: a line that begins with a
 //! mark of the view is quoted, and text that looks like a handle is written `lh\:12`.
 //!
 //! Each class has a limit, beyond which its oldest entries go: 512 todos, 2,048 files, 512 facts, 128 errors, 256
@@ -267,8 +267,8 @@ impl PinnedFacts {
     /// Todos and files come whole if they fit. The other classes share a quarter of `limit_tokens`.
     pub fn render_with_names(&self, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
         let sections = render::sections(self);
-        // Names cost few tokens and are what later steps need most often (decision 0017 has the measurement), so the
-        // other classes must leave room for them.
+        // Names cost few tokens, and later steps need them most often (decision 0017 has the measurement). The other
+        // classes must leave room for them.
         let first = counter.text(&render::fit(render::first(&sections), limit_tokens, counter));
         let text = render::fit(&sections, limit_tokens.min(first + limit_tokens / 4), counter);
         let room = limit_tokens.saturating_sub(counter.text(&text));

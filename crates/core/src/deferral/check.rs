@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 24;
 /// The length after which a quoted list of allowed values is cut, in characters.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// Checks arguments against a schema. A schema that cannot be read allows everything.
+/// Checks arguments against a schema. An unreadable schema allows all arguments.
 ///
 /// # Errors
 /// A description of the first mistake, with its place in the arguments.

@@ -71,6 +71,7 @@ fn read_block(block: &Value) -> Part {
             content: read_content(&block["content"], read_block),
             truncated: None,
         }),
+        // The signature is not read, because a block that stays is a copy of the given one.
         Some("thinking") => Part::Reasoning(ReasoningPart { text: string(&block["thinking"]), native: None }),
         Some("redacted_thinking") => {
             let native = Some(RawJson(string(&block["data"])));

@@ -67,6 +67,7 @@ fn call_part(call: &Value, id: String) -> Part {
 
 fn result_part(message: &Value, id: &str) -> Part {
     let content = read_content(&message["content"], read_block);
+    // The format has no field for a failed call.
     Part::ToolResult(ToolResult {
         call_id: id.into(),
         status: ToolStatus::Completed,

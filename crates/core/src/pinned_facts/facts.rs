@@ -60,6 +60,7 @@ impl ToolFacts {
         }
         found.sort_by(|left, right| right.0.cmp(&left.0).then(left.1.cmp(&right.1)));
         found.truncate(MAX_FACTS_PER_RESULT);
+        // The chosen lines return to their order in the text, so that the last one becomes the newest fact.
         found.sort_by_key(|(_, at, _)| *at);
         for (_, _, line) in found {
             self.0.put(line.trim(), source.map(str::to_owned));

@@ -32,6 +32,7 @@ impl<V> BoundedFactMap<V> {
     /// Stores a fact as the newest one.
     pub(super) fn put(&mut self, key: &str, fact: V) {
         self.take(key);
+        // Both tables share one copy of the key, since keys may be long lines.
         let key: Arc<str> = key.into();
         self.order.insert(self.next, key.clone());
         self.facts.insert(key, (self.next, fact));

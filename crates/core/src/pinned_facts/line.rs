@@ -7,6 +7,7 @@ use std::borrow::Cow;
 /// Runs of blanks and control characters become one space. Invisible characters and those that reverse the reading
 /// direction are removed. `lh:12` becomes `lh\:12`, which `recall` does not take for a handle.
 pub(super) fn single_line(text: &str, limit: usize) -> String {
+    // Invisible characters go first: within `lh:12` they would hide the handle from `without_handles`.
     let mut line = String::new();
     let mut chars = 0;
     for char in text.trim_start().chars().filter(|char| !is_unseen(*char)) {
@@ -56,6 +57,7 @@ fn without_handles(line: String) -> String {
     let mut safe = String::new();
     let mut start = 0;
     for (at, mark) in line.match_indices(':') {
+        // Any case counts, because a model may read `LH:12` as a handle too.
         let before = line.get(at.saturating_sub(2)..at).unwrap_or_default();
         if before.eq_ignore_ascii_case("lh") {
             safe.push_str(&line[start..at]);

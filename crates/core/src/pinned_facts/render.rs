@@ -194,6 +194,7 @@ impl<'a> MeasuredSection<'a> {
     fn new(section: &'a FactSection, counter: &MessageTokenCounter) -> Self {
         Self {
             section,
+            // The line of omissions is measured with the largest count, so that it fits with any other.
             title: counter.text(&section.title),
             items: section.items.iter().map(|item| counter.text(item)).collect(),
             more: counter.text(&section.more(section.items.len() as u64 + section.evicted)),

@@ -125,6 +125,7 @@ impl TodoTracker {
                 in_code = !in_code;
             }
             if let Some((state, text)) = checkbox(line).filter(|_| !in_code) {
+                // A checkbox with the words of a listed todo updates it, and the next list may still remove it.
                 let listed = self.kept.get(&key(text)).is_some_and(|known| known.listed);
                 self.set(TodoItem { text: cut(text), state, id: None, listed });
             }
@@ -148,7 +149,7 @@ fn checkbox(line: &str) -> Option<(TodoState, &str)> {
     (is_bullet && !text.is_empty()).then_some((state, text))
 }
 
-/// Returns the list of todos in the arguments of a call; `None` if the call is about something else.
+/// Returns the list of todos in the arguments of a call; `None` if there is no such list.
 pub(super) fn list(tool: &str, arguments: &Map<String, Value>) -> Option<TodoListUpdate> {
     let is_list = |name: &str| {
         let name = tools::plain(name);
@@ -197,6 +198,7 @@ fn cut(text: &str) -> String {
 
 /// Returns the key of a todo: its words without case, spacing, emphasis and final full stops.
 fn key(text: &str) -> String {
+    // Models repeat a todo with other emphasis: `**Add tests**` becomes "Add tests."
     let words = single_spaced(text).to_lowercase();
     words.chars().filter(|char| !"*`_".contains(*char)).collect::<String>().trim_end_matches('.').to_owned()
 }

@@ -73,6 +73,7 @@ impl SettingTracker {
     }
 
     fn set(&mut self, at: Seq, source: ValueSource, key: &str, value: &str) {
+        // `--port=1` on a command line and `Port: 1` in a sentence are one setting.
         let name = key.trim_start_matches('-').to_lowercase();
         let known = self.0.get(&name);
         let is_typed = known.is_some_and(|known| known.typed.is_some());

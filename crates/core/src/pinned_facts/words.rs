@@ -1,4 +1,4 @@
-//! Names in use: the paths and identifiers that many messages contain, whoever wrote the messages.
+//! Names in use: the paths and identifiers that many messages of any author contain.
 
 use crate::ids::Seq;
 use crate::message::Message;

@@ -42,7 +42,7 @@ const GAP_TOKENS: u64 = 3;
 /// The size of the mark of a replaced statement, in tokens.
 const REPLACED_TOKENS: u64 = 8;
 
-/// The longest sentence that may be repeated, in words. Short ones mean something else each time: "Yes, do that."
+/// The longest sentence that may be repeated, in words. Short ones have another meaning each time: "Yes, do that."
 const SHORT_WORDS: usize = 4;
 
 /// The mark of sentences that are left out of a message.
@@ -126,6 +126,7 @@ impl UserText {
             // An imported log has summaries of another program among its user messages.
             let is_imported_summary = lines.first().is_some_and(|line| is_summary(line));
             if !lines.is_empty() && !is_imported_summary {
+                // Turns are counted over the whole session, so that a message has the same number in every view.
                 messages.push(TypedMessageInfo { seq: entry.seq, turn: index + 1 });
                 texts.push(lines);
             }
@@ -293,7 +294,7 @@ impl UserText {
     }
 
     /// Chooses the pieces that fit `room` tokens, the most important first. Replaced statements are quoted only if
-    /// everything else is.
+    /// all other pieces are.
     fn select(&self, room: u64) -> Vec<bool> {
         let mut kept = vec![false; self.pieces.len()];
         let mut opened = vec![false; self.messages.len()];

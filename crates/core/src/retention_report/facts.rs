@@ -459,7 +459,7 @@ fn is_number(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Returns whether a line says that something went wrong.
+/// Returns whether a line reports an error, by its words.
 pub fn is_error_line(line: &str) -> bool {
     let bytes = line.as_bytes();
     let begins = |at: usize, word: &str| {

@@ -207,6 +207,7 @@ fn either(one: Value, other: Value) -> Value {
         fields.insert("enum".to_owned(), Value::Array(values));
         return Value::Object(fields);
     }
+    // A third member extends the list of the first two instead of nesting it.
     let mut kinds = match one {
         Value::Object(mut fields) if fields.len() == 1 && fields.contains_key("anyOf") => {
             match fields.shift_remove("anyOf") {

@@ -194,6 +194,7 @@ const GERMAN_COMMANDS: &str = "\
 
 /// Returns whether a sentence sets a rule.
 pub(crate) fn binds(sentence: &str) -> bool {
+    // No mark is ASCII, and most sentences are: the check spares them the search for each mark.
     if !sentence.is_ascii() && UNSPACED.split(' ').any(|mark| sentence.contains(mark)) {
         return true;
     }
