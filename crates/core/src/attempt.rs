@@ -1,8 +1,12 @@
 //! Decisions about a request to a model's server that was refused, failed or broke off.
 //!
 //! A session's [`Run`](crate::run::Run) and the gateway's exchange make requests in different ways, but take the same
-//! decisions about them: the wait before the next attempt, the number of times that a request is made smaller, the part
-//! that a refusal is about, and the continuation of a broken answer. This module has these decisions as pure functions.
+//! decisions about them. This module has these decisions as pure functions:
+//!
+//! - the wait before the next attempt,
+//! - the number of times that a request is made smaller,
+//! - the part that a refusal is about,
+//! - the continuation of a broken answer.
 
 mod broken_answer;
 mod refused_media;

@@ -76,8 +76,8 @@ pub struct Fitted<M = Message> {
     pub messages: Vec<M>,
     /// The messages that are left out, as indices into the given list, ascending.
     pub left_out: Vec<usize>,
-    /// The messages that are shown in part, as indices into the given list, ascending: tool results as placeholders,
-    /// and the beginning and end of a newest message that is longer than the window.
+    /// The messages that are shown in part, as indices into the given list, ascending. Tool results become
+    /// placeholders. A newest message that is longer than the window is shown by its beginning and its end.
     pub shortened: Vec<usize>,
     /// The estimated tokens of the messages, with the window's fixed tokens.
     pub tokens: u64,

@@ -1,17 +1,19 @@
 //! Pinned facts: the state of the work, extracted from the log by a program. They hold none of the user's own words,
-//! because a shortened view quotes those.
+//! which a shortened view quotes.
 //!
 //! The extraction reads the stored messages and never a summary of them. The twentieth compaction therefore loses
 //! nothing that the first one kept. One pass over any part of the log is enough, without a model and in bounded
 //! memory. Equal messages give equal text.
 //!
 //! Tool output is untrusted material. It shows how calls ended, which error lines they gave and which names exist. It
-//! never becomes a todo. Every item is one line that a model cannot mistake: a line that begins with a
-//! mark of the view is quoted, and text that looks like a handle is written `lh\:12`.
+//! never becomes a todo. Every item is one line. A line that begins with a mark of the view is quoted, and text that
+//! looks like a handle is written `lh\:12`.
 //!
-//! Each class has a limit, beyond which its oldest entries go: 512 todos, 2,048 files, 512 facts, 128 errors, 256
-//! commands, 256 identifiers (and 4,096 that wait for a second sighting), 16,384 names in use, 256 values, 64 tools and
-//! 512 calls without an outcome. No item is longer than 1,000 bytes.
+//! Each class has a limit, beyond which its oldest entries go. No item is longer than 1,000 bytes. The limits are:
+//!
+//! - 512 todos, 2,048 files, 512 facts, 128 errors, 256 commands,
+//! - 256 identifiers, and 4,096 that wait for a second sighting,
+//! - 16,384 names in use, 256 values, 64 tools, 512 calls without an outcome.
 
 mod cache;
 mod facts;

@@ -1,7 +1,7 @@
 //! Detection of statements that a later statement of the user replaces: "the cap is 500 now, no longer 300".
 //!
-//! Words decide, not meaning. A later statement replaces an earlier one in two cases: it announces a change and shares
-//! enough of the earlier one's rarer words, or both are equal except for their values.
+//! Words decide, not meaning. A later statement replaces an earlier one if it announces a change and shares enough of
+//! the earlier one's rarer words. It also does if both are equal except for their values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

@@ -4,9 +4,10 @@
 //! sentences appear once. A paste is cut to both ends. Blocks that a client's program put into the user's message are
 //! left out.
 //!
-//! If the section has too little room, sentences are ranked: the first message and standing orders, then statements
-//! that name a value or announce a change, then other statements, then questions. Within a rank the newest sentences
-//! stay. A replaced statement is quoted only if all others are, and its replacement takes over its rank.
+//! If the section has too little room, sentences are ranked. The first message and standing orders come first.
+//! Statements that name a value or announce a change follow, then other statements, then questions. Within a rank the
+//! newest sentences stay. A replaced statement is quoted only if all others are, and its replacement takes over its
+//! rank.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
