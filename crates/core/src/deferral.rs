@@ -1,10 +1,10 @@
-//! Deferred tools: foreign tools whose schemas would take too much of the window. The model is not told of them one by
-//! one. It finds them with [`SEARCH`] and calls them with [`CALL`].
+//! Deferred tools: foreign tools whose schemas would take too much of the window. Requests do not list these tools. The
+//! model finds them with [`SEARCH`] and calls them with [`CALL`].
 //!
-//! The search is BM25 over names and descriptions ([`SearchIndex`]). A call through [`CALL`] is checked against the tool's
-//! schema and becomes a call of the tool itself ([`DeferredTools::resolve`]): everything behind it, approvals and history
-//! included, sees the real name. A request says it the other way round ([`wrap_calls`]), because its list of tools has
-//! only the two.
+//! The search is BM25 over names and descriptions ([`SearchIndex`]). A call through [`CALL`] is checked against the
+//! tool's schema and becomes a call of the tool itself ([`DeferredTools::resolve`]). Approvals, history and all other
+//! code behind this module see the real name. A request turns such calls back ([`wrap_calls`]), because its list of
+//! tools has only these two.
 
 mod arguments;
 mod check;
@@ -28,20 +28,20 @@ pub const SEARCH: &str = "tool_search";
 /// The name of the tool that calls a deferred tool.
 pub const CALL: &str = "tool_call";
 
-/// Tools that one search returns, unless the call says otherwise.
+/// The number of tools that one search returns by default.
 const DEFAULT_HITS: usize = 5;
 
-/// Tools that one search returns at most.
+/// The maximum number of tools that one search returns.
 const MAX_HITS: usize = 20;
 
-/// Tokens that the names of deferred tools take at most in the description of [`SEARCH`]. Names help a model to know
-/// what to look for; more of them would eat what deferral saves.
+/// The maximum size of all names in the description of [`SEARCH`], in tokens. Names show a model the words to search
+/// for, but too many would use up the tokens that deferral saves.
 const MAX_NAMES_TOKENS: u64 = 600;
 
-/// Names that are given where a search finds nothing, or a call names no tool.
+/// The number of names in the answer to a search without a hit.
 const MAX_NEAR_NAMES: usize = 12;
 
-/// Tools that the model is not told of one by one.
+/// Tools that requests do not list, with an index for their search.
 ///
 /// ```
 /// use longhaul_core::deferral::DeferredTools;
@@ -49,7 +49,9 @@ const MAX_NEAR_NAMES: usize = 12;
 /// let spec = ToolSpec {
 ///     name: "tracker__create_issue".into(),
 ///     description: "Open a new issue.".into(),
-///     parameters: RawJson(r#"{"type":"object","properties":{"title":{"type":"string"}},"required":["title"]}"#.into()),
+///     parameters: RawJson(
+///         r#"{"type":"object","properties":{"title":{"type":"string"}},"required":["title"]}"#.into(),
+///     ),
 ///     read_only: false,
 ///     poll: false,
 ///     source: "tracker".into(),
@@ -65,6 +67,7 @@ pub struct DeferredTools {
     index: SearchIndex,
 }
 
+// The index follows from the specifications, so comparing these is enough.
 impl PartialEq for DeferredTools {
     fn eq(&self, other: &Self) -> bool {
         self.specs == other.specs
@@ -73,18 +76,19 @@ impl PartialEq for DeferredTools {
 
 impl Eq for DeferredTools {}
 
-/// A call of a deferred tool, as the tool itself is called.
+/// A call of a deferred tool under its own name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeferredToolCall {
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// Its arguments: one JSON object, byte for byte as the model wrote it.
+    /// The arguments of the tool: one JSON object, byte for byte as the model wrote it.
     pub arguments: String,
 }
 
 impl DeferredTools {
-    /// Indexes tools. Their order is the order in which equal hits are named.
+    /// Indexes tools. Hits with equal scores keep the order of `specs`.
     pub fn new(specs: Vec<ToolSpec>) -> Self {
+        // Neighbours in a list of tools are unrelated, unlike neighbours in a conversation: a hit must not raise them.
         let mut index = SearchIndex::of_separate_texts();
         specs.iter().for_each(|spec| _ = index.add(&searched_text(spec)));
         Self { specs, index }
@@ -95,18 +99,18 @@ impl DeferredTools {
         self.specs.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no tools.
     pub fn is_empty(&self) -> bool {
         self.specs.is_empty()
     }
 
-    /// Returns the tool of that name.
+    /// Returns the tool with exactly this name.
     pub fn get(&self, name: &str) -> Option<&ToolSpec> {
         self.specs.iter().find(|spec| spec.name == name)
     }
 
-    /// Returns the two tools that stand for all of these. `names_tools`: whether the description names them as far as
-    /// there is room; a small window has none for that.
+    /// Returns the two tools that a request lists in the place of these. With `names_tools` the description of the
+    /// search contains as many names as have room. A small window has no room for names.
     pub fn stand_ins(&self, names_tools: bool) -> [ToolSpec; 2] {
         [self.search_spec(names_tools), call_spec()]
     }
@@ -125,7 +129,7 @@ impl DeferredTools {
         )
     }
 
-    /// Returns where the tools come from and how many each source has: `48 of github, 12 of jira`.
+    /// Returns the sources of the tools with their numbers of tools: `48 of github, 12 of jira`.
     fn sources(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         self.specs.iter().for_each(|spec| *counts.entry(spec.source.as_str()).or_default() += 1);
@@ -133,7 +137,7 @@ impl DeferredTools {
         said.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the names of the tools, as many as there is room for.
+    /// Returns a sentence with the names of the tools, as far as [`MAX_NAMES_TOKENS`] allows.
     fn names(&self) -> String {
         let mut names = String::from(" Their names: ");
         let mut tokens = text_tokens(&names);
@@ -150,11 +154,11 @@ impl DeferredTools {
         names
     }
 
-    /// Returns the answer to a call of [`SEARCH`]: one tool a line with its schema, the best first, as many as the limit
-    /// has room for.
+    /// Returns the answer to a call of [`SEARCH`]: one line for each tool with its schema, the best hit first, as far
+    /// as `limit` allows.
     ///
     /// # Errors
-    /// A sentence for the model, if the call asks for nothing.
+    /// A sentence for the model, if the call has no query.
     pub fn search(&self, arguments: &str, limit: &TextLimit) -> Result<String, String> {
         let (query, hits) = read_query(arguments)?;
         let found = self.find(&query, hits.unwrap_or(DEFAULT_HITS).clamp(1, MAX_HITS));
@@ -170,21 +174,21 @@ impl DeferredTools {
         Ok(listing(&found, limit))
     }
 
-    /// Returns the tools that a query means, the best first.
+    /// Returns at most `hits` tools that match a query, the best first.
     pub fn find(&self, query: &str, hits: usize) -> Vec<&ToolSpec> {
         let within = self.index.len();
         let query = self.index.query(&words_of(query), within);
         let mut found = self.index.best_candidates(&query, within, hits, |_| 1.0);
-        // Equal hits are named in the tools' own order.
+        // The index puts the last of equal hits first, as it suits a conversation. Tools keep the order of their list.
         found.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.at.cmp(&other.at)));
         found.iter().filter_map(|candidate| self.specs.get(candidate.at)).collect()
     }
 
-    /// Returns the call that the arguments of a call of [`CALL`] make.
+    /// Returns the call of a deferred tool that the arguments of [`CALL`] describe.
     ///
     /// # Errors
-    /// An answer for the model: no such tool, with the nearest; or arguments that the schema does not allow, with the
-    /// schema.
+    /// An answer for the model. For an unknown tool it contains the nearest names, for arguments that do not fit it
+    /// contains the mistake and the schema.
     pub fn resolve(&self, arguments: &str) -> Result<DeferredToolCall, String> {
         let DeferredCallArguments { name, arguments } = DeferredCallArguments::read(arguments)?;
         let spec = self.named(&name).ok_or_else(|| self.unknown(&name))?;
@@ -198,13 +202,15 @@ impl DeferredTools {
         }
     }
 
-    /// Returns the call of a tool that a call of [`CALL`] makes, or the call as it is: one that cannot be resolved is
-    /// answered with the reason when it runs. `is_told`: whether the model could have called a tool by itself; models use
-    /// [`CALL`] for those as well.
+    /// Returns the call that a call of [`CALL`] describes. Any other call, and one that cannot be resolved, is returned
+    /// unchanged. An unresolved call is answered with the reason when it runs.
+    ///
+    /// `is_told` returns whether the request lists a tool. Models use [`CALL`] for listed tools as well.
     pub fn unwrap_call(&self, call: ToolCall, is_told: impl Fn(&str) -> bool) -> ToolCall {
         if call.name != CALL {
             return call;
         }
+        // A listed tool has no schema here. Its call is taken over as if the model had called the tool itself.
         let told = read_call(&call.arguments).ok().filter(|made| is_told(&made.name));
         match told.map_or_else(|| self.resolve(&call.arguments), Ok) {
             Ok(DeferredToolCall { name, arguments }) => ToolCall { name, arguments, ..call },
@@ -212,9 +218,10 @@ impl DeferredTools {
         }
     }
 
-    /// Returns the tool that a model means. Models drop the prefix of a name, and write it in other letters.
+    /// Returns the tool that a model means. Models often drop the prefix of a name or change its case.
     fn named(&self, name: &str) -> Option<&ToolSpec> {
         let exact = self.get(name);
+        // A name that several tools match is refused, because a call of the wrong tool may do harm.
         let only = |is_meant: &dyn Fn(&str) -> bool| {
             let mut meant = self.specs.iter().filter(|spec| is_meant(&spec.name));
             meant.next().filter(|_| meant.next().is_none())
@@ -224,6 +231,7 @@ impl DeferredTools {
             .or_else(|| only(&|known| known.strip_suffix(name).is_some_and(|rest| rest.ends_with("__"))))
     }
 
+    /// Returns the answer to a call of an unknown tool, with the nearest names.
     fn unknown(&self, name: &str) -> String {
         let near: Vec<&str> = self.find(name, 3).iter().map(|spec| spec.name.as_str()).collect();
         let near = match near.as_slice() {
@@ -235,17 +243,17 @@ impl DeferredTools {
     }
 }
 
-/// Returns the call that the arguments of [`CALL`] describe, of whatever tool.
+/// Returns the call that the arguments of [`CALL`] describe, without regard to the tools that exist.
 ///
 /// # Errors
-/// A sentence for the model, if they describe none.
+/// A sentence for the model, if the arguments describe no call.
 pub fn read_call(arguments: &str) -> Result<DeferredToolCall, String> {
     let DeferredCallArguments { name, arguments } = DeferredCallArguments::read(arguments)?;
     Ok(DeferredToolCall { name, arguments })
 }
 
-/// Replaces calls of tools that are not in a request's list of tools by calls of [`CALL`]. The provider's own items stay:
-/// they say what the model said.
+/// Replaces calls of tools that a request does not list by calls of [`CALL`]. The provider's own items stay, because
+/// they contain the call as the model wrote it.
 pub fn wrap_calls(messages: &mut [Message], is_listed: impl Fn(&str) -> bool) {
     for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
         if let Part::ToolCall(call) = part
@@ -257,13 +265,13 @@ pub fn wrap_calls(messages: &mut [Message], is_listed: impl Fn(&str) -> bool) {
     }
 }
 
-/// Returns whether tools are deferred: all that a request carries take more than the share of the window, and fewer tokens
-/// where some are deferred.
+/// Returns whether tools are deferred. They are if all listed tools take more than `share` of the window, and if the
+/// deferral makes them smaller. `deferred_tokens` is the size of the list with deferred tools.
 pub fn is_worth_deferring(all_tokens: u64, deferred_tokens: u64, window_tokens: u64, share: f64) -> bool {
     all_tokens as f64 > window_tokens as f64 * share && deferred_tokens < all_tokens
 }
 
-/// Returns tools as lines of JSON, as many as there is room for; the first in any case.
+/// Returns tools as lines of JSON, as far as `limit` allows. The first tool is always there.
 fn listing(found: &[&ToolSpec], limit: &TextLimit) -> String {
     let mut text = format!("Call one of these with `{CALL}` {{\"name\": …, \"arguments\": {{…}}}}:");
     let mut tokens = text_tokens(&text);
@@ -275,6 +283,7 @@ fn listing(found: &[&ToolSpec], limit: &TextLimit) -> String {
             spec.parameters.as_str()
         );
         tokens += text_tokens(&line);
+        // An answer without any schema would be of no use, so the first tool ignores the limit.
         let chars = (text.chars().count() + line.chars().count()) as u64;
         if at > 0 && (tokens > limit.max_tokens || chars > limit.max_chars) {
             let names: Vec<&str> = found[at..].iter().map(|spec| spec.name.as_str()).collect();
@@ -308,7 +317,7 @@ fn spec(name: &str, description: String, parameters: &str) -> ToolSpec {
     }
 }
 
-/// Returns what a tool is found by: its name as it stands and in words, and its description.
+/// Returns the text by which a tool is found: its name, the words of its name, and its description.
 fn searched_text(spec: &ToolSpec) -> String {
     format!("{}: {}\n{}", words_of(&spec.name), spec.name, spec.description)
 }

@@ -1,18 +1,19 @@
-//! Stable error codes: the same in events, the API and the library.
+//! Stable error codes, which are the same in events, the API and the library.
 
 use serde::{Deserialize, Serialize};
 
+// One list for the variants, their texts and `ALL`: three lists would drift apart.
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident $text:literal,)*) => {
-        /// What went wrong, as a caller decides on it.
+        /// The kind of an error, by the reaction that a caller can choose.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum ErrorCode { $($(#[$doc])* #[serde(rename = $text)] $name,)* }
 
         impl ErrorCode {
-            /// All of them.
+            /// All error codes.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The stable text, for example `rate-limit-exceeded`.
+            /// Returns the stable text of the code, for example `rate-limit-exceeded`.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
@@ -21,9 +22,9 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Too many requests; wait.
+    /// The provider got too many requests: wait.
     RateLimitExceeded "rate-limit-exceeded",
-    /// Nothing came in time.
+    /// No answer came in time.
     Timeout "timeout",
     /// The request does not fit the model's window.
     ContextOverflow "context-overflow",
@@ -43,13 +44,13 @@ codes! {
     Interrupted "interrupted",
     /// The disk or the database failed.
     Storage "storage",
-    /// No such thing.
+    /// The named thing does not exist.
     NotFound "not-found",
     /// Another state or owner stands in the way.
     Conflict "conflict",
     /// The queue is at its limit.
     QueueFull "queue-full",
-    /// Compaction was tried as often as is useful.
+    /// The limit of compactions for one answer was reached.
     MaxCompactions "max-compactions",
 }
 

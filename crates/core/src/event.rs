@@ -2,7 +2,7 @@
 //!
 //! The log of a session is a list of [`Event`]s and the only truth about the session.
 //! [`History`](crate::history) is folded from the log. Events are never edited and never deleted. Every stored
-//! event carries its [`FORMAT`]; formats of earlier versions stay readable.
+//! event carries its [`FORMAT`], and formats of earlier versions stay readable.
 
 use std::collections::BTreeMap;
 
@@ -34,6 +34,7 @@ pub struct Event {
 }
 
 /// The facts that an event can record.
+// A field that is newer than its event has `serde(default)`, so that earlier logs stay readable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum EventBody {
@@ -59,7 +60,7 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<MessageMetadata>,
     },
-    /// The runtime added a note for the model: a user-role message that nobody typed.
+    /// The runtime added a note for the model: a message with the user's role that no person typed.
     NoteAdded {
         /// The message.
         message: Message,
@@ -79,6 +80,7 @@ pub enum EventBody {
         fixed_tokens: u64,
     },
     /// A model call is about to be made.
+    // Boxed, as `ViewEdited` is, because the largest variant sets the size of every event.
     StepStarted(Box<StepStart>),
     /// The model answered, wholly or in part.
     AssistantAdded {
@@ -119,12 +121,12 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
     },
-    /// A tool is about to run. Stored before its side effect.
+    /// A tool is about to run. The event is stored before the tool's side effect.
     ToolStarted {
         /// The call.
         call_id: CallId,
     },
-    /// A tool call ended, one way or another.
+    /// A tool call ended, with or without success.
     ToolFinished {
         /// The outcome of the call and its content.
         result: ToolResult,
@@ -184,7 +186,7 @@ pub enum EventBody {
     ModelSwitched {
         /// The model.
         to: ModelOrigin,
-        /// The choice that somebody made; `None` if the session's agent merely has another model now.
+        /// The choice of a user or client; `None` if only the model of the session's agent changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         choice: Option<ModelChoice>,
     },
@@ -197,11 +199,11 @@ pub enum EventBody {
         /// Present when it ended with an error.
         error: Option<ErrorInfo>,
     },
-    /// The process that ran the session had ended without finishing; this one took over.
+    /// The process that ran the session ended in the middle of a run, and another process took over.
     Recovered {
         /// The state that was found, in words.
         cause: String,
-        /// Recoveries since the last completed step, this one included.
+        /// The number of recoveries since the last completed step, including this one.
         attempts: u32,
     },
     /// The session waits for a person: automatic recovery was tried as often as is useful.
@@ -260,14 +262,14 @@ pub struct ForkOrigin {
     pub at_seq: Seq,
 }
 
-/// The agent and the model of a session, by names that the operator of the session knows.
+/// The agent and the model of a session, by their configured names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelChoice {
-    /// The agent; `None` is the usual one.
+    /// The agent's name; `None` for the default agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The model; `None` is the agent's own.
+    /// The model's name; `None` for the agent's own model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -299,7 +301,7 @@ pub enum NoteReason {
     TimeUp,
     /// Part of an imported conversation.
     Imported,
-    /// Passages that a compaction removed and that the newest message mentions.
+    /// The newest message mentions passages that a compaction removed, and the note shows them again.
     Recalled,
     /// Standing orders were pinned, changed or removed since the model was last informed.
     Orders,
@@ -350,9 +352,9 @@ pub struct StepStart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialAnswerReason {
-    /// The run was cancelled: the model sees the text that was there.
+    /// The run was cancelled. The model sees the text so far.
     Cancelled,
-    /// The stream failed or the process ended: shown to people only.
+    /// The stream failed or the process ended. Only people see the text so far.
     Lost,
     /// The next answer continues this one word for word. Either the loop stopped the answer to make room, or the
     /// stream broke off (then [`EventBody::StepFailed`] follows).
@@ -372,25 +374,26 @@ pub struct ViewEdit {
     /// The kind of the edit. Stored under another name, because `kind` is the event's own field.
     #[serde(rename = "editKind")]
     pub kind: EditKind,
-    /// The strategy that planned it, for example `reactive-overflow`.
+    /// The strategy that planned the edit, for example `reactive-overflow`.
     pub strategy: String,
     /// The cause of the edit.
     pub reason: EditReason,
-    /// The trigger that fired, in tokens.
+    /// The threshold that was reached, in tokens.
     pub trigger_tokens: u64,
-    /// Tokens of the whole request before, by the meter.
+    /// The tokens of the whole request before the edit, by the meter.
     pub original_tokens: u64,
-    /// Tokens of the whole request after, by the meter (an estimate).
+    /// The tokens of the whole request after the edit, by the meter (an estimate).
     pub compressed_tokens: u64,
     /// `original_tokens` with the expected error: the value that was compared with the trigger.
+    // Logs of earlier versions have no bounds.
     #[serde(default)]
     pub original_bound: u64,
     /// `compressed_tokens` with the expected error: the value that was compared with the trigger.
     #[serde(default)]
     pub compressed_bound: u64,
-    /// Messages in the view before.
+    /// The number of messages in the view before the edit.
     pub original_messages: u64,
-    /// Messages in the view after.
+    /// The number of messages in the view after the edit.
     pub compressed_messages: u64,
     /// The reason for the selection, in words.
     pub why: String,
@@ -427,7 +430,7 @@ pub enum OmittedPart {
 pub struct SummaryCheck {
     /// `true` if the edit has a summary that passed the check; `false` for an extract in its place.
     pub checked: bool,
-    /// Why earlier answers were refused, in words, oldest first.
+    /// The reasons why earlier answers were refused, in words, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }
@@ -463,7 +466,8 @@ pub enum ViewOperation {
     },
 }
 
-/// Returns whether a flag is not set. Unset flags are not stored.
+/// Returns whether a flag is not set. Unset flags are not stored, as in logs of earlier versions.
+// By reference, because `skip_serializing_if` passes one.
 fn is_false(flag: &bool) -> bool {
     !flag
 }
@@ -499,7 +503,7 @@ pub enum EditKind {
 pub enum EditReason {
     /// The meter reached the trigger.
     TokenLimit,
-    /// The provider said that the request was too long.
+    /// The provider refused the request as too long.
     OverflowError,
     /// The new model's window is smaller.
     ModelSwitch,
@@ -511,11 +515,11 @@ pub enum EditReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEnd {
-    /// The model was done and the queue empty.
+    /// The model had finished its answer, and the queue was empty.
     Stop,
     /// The step limit was reached.
     MaxSteps,
-    /// The caller cancelled.
+    /// A caller cancelled the run.
     Cancelled,
     /// The time limit was reached.
     Timeout,

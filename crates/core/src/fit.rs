@@ -1,4 +1,4 @@
-//! The planner as one function of a list of messages: for programs that keep their conversations themselves.
+//! The planner as one function of a list of messages, for programs that keep their conversations themselves.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ use self::filling::Filling;
 pub use self::own::{FittableContent, FittableMessage};
 use self::own::{MessageFormat, fitted_messages};
 
-/// Edits that are tried at most. One is the rule; a second follows where the first is too little.
+/// The maximum number of edits. One is usual; a second follows if the first makes too little room.
 const MAX_EDITS: usize = 8;
 
-/// The room that messages have to fit, and how they are counted.
+/// The room for messages, and the counter of their tokens.
 #[derive(Clone, Debug)]
 pub struct Window {
     tokens: u64,
@@ -39,8 +39,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// The context window of a model, in tokens. A part of it is kept free for the answer: 4,096 tokens, and a quarter
-    /// of small windows ([`Budget::new`]).
+    /// Creates the window of a model, in tokens. A part stays free for the answer: 4,096 tokens, or a quarter of a
+    /// small window ([`Budget::new`]).
     pub fn tokens(tokens: u64) -> Self {
         Self { tokens, max_output_tokens: None, fixed_tokens: 0, counter: MessageTokenCounter::default() }
     }
@@ -71,27 +71,28 @@ impl Window {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fitted<M = Message> {
-    /// The messages to send, in order. Messages that stay are as they were; an extract stands for those that are left
+    /// The messages to send, in order. Messages that stay are unchanged, and an extract replaces those that are left
     /// out. Every tool call has its result.
     pub messages: Vec<M>,
-    /// The messages that are left out, as indices into the list that was given, ascending.
+    /// The messages that are left out, as indices into the given list, ascending.
     pub left_out: Vec<usize>,
-    /// The messages that are shown in part: tool results as placeholders, and a newest message that is longer than the
-    /// window by its beginning and end. Indices as in `left_out`.
+    /// The messages that are shown in part, as indices into the given list, ascending. Tool results become
+    /// placeholders. A newest message that is longer than the window is shown by its beginning and its end.
     pub shortened: Vec<usize>,
     /// The estimated tokens of the messages, with the window's fixed tokens.
     pub tokens: u64,
 }
 
-/// Fits messages into a window. Nothing changes while they fit; otherwise
-/// [`AdaptiveStrategy`](crate::strategy::AdaptiveStrategy) chooses what goes, down to nine tenths of what the window
-/// has beside the answer, and an extract of it (rules, todos, files, errors, names, what the user typed) is made
-/// without a model. Old tool results make room first, the oldest first, and placeholders stand for them. The newest
-/// typed message always stays. Equal inputs give equal outputs.
+/// Fits messages into a window. Messages that fit are returned unchanged.
 ///
-/// A result without its call is left out, because no provider takes it. The messages of an earlier call can be given
-/// again, with newer ones behind them. [`fit_openai`] and [`fit_anthropic`] take the JSON of requests, and
-/// [`FittableMessage`] makes a type of the program's own fit.
+/// Otherwise [`AdaptiveStrategy`](crate::strategy::AdaptiveStrategy) chooses the messages to leave out, until the rest
+/// takes at most nine tenths of the window without the answer. An extract of them (todos, files, errors, names, the
+/// user's text) is made without a model. Old tool results make room first, the oldest first, and become placeholders.
+/// The newest typed message always stays. Equal inputs give equal outputs.
+///
+/// A result without its call is left out, because no provider accepts it. The fitted messages can be given again, with
+/// newer ones behind them. [`fit_openai`] and [`fit_anthropic`] take the JSON of requests. [`FittableMessage`] adapts a
+/// program's own type.
 ///
 /// ```
 /// use longhaul_core::message::{Message, Part};
@@ -106,12 +107,12 @@ pub struct Fitted<M = Message> {
 /// ```
 ///
 /// # Errors
-/// [`ContextOverflow`] if the newest typed message does not fit even by its beginning and its end, beside the fixed tokens.
+/// [`ContextOverflow`] if not even the beginning and end of the newest typed message fit beside the fixed tokens.
 pub fn fit<M: FittableMessage>(messages: &[M], window: &Window) -> Result<Fitted<M>, ContextOverflow> {
     fit_with(messages, window, Arc::new(Filling::default()))
 }
 
-/// [`fit`] by a strategy that chooses what goes. A strategy that asks for a summary gets an extract.
+/// Fits messages as [`fit`] does, with another strategy. A strategy that asks for a summary gets an extract.
 ///
 /// # Errors
 /// As [`fit`].
@@ -124,8 +125,8 @@ pub fn fit_with<M: FittableMessage>(
     fit_as(messages, window, strategy, &format)
 }
 
-/// [`fit`] for the `messages` of a request in the format of OpenAI's Chat Completions. Messages that stay keep all
-/// their fields. `system` and `developer` messages always stay, and count as fixed tokens.
+/// Fits the `messages` of a request in the format of OpenAI's Chat Completions, as [`fit`] does. Messages that stay
+/// keep all their fields. `system` and `developer` messages always stay, and count as fixed tokens.
 ///
 /// ```
 /// use longhaul_core::{Window, fit_openai};
@@ -151,8 +152,8 @@ pub fn fit_openai(messages: &[Value], window: &Window) -> Result<Fitted<Value>, 
     fit_as(messages, window, Arc::new(Filling::default()), &format)
 }
 
-/// [`fit`] for the `messages` of a request in the format of Anthropic's Messages API. Messages that stay keep all their
-/// fields. A message of several tool results may stay in part. The request's `system` and `tools` stand beside the
+/// Fits the `messages` of a request in the format of Anthropic's Messages API, as [`fit`] does. Messages that stay keep
+/// all their fields. A message with several tool results may stay in part. The request's `system` and `tools` are no
 /// messages: [`Window::fixed_tokens`] takes their tokens.
 ///
 /// ```
@@ -183,6 +184,7 @@ pub fn fit_anthropic(messages: &[Value], window: &Window) -> Result<Fitted<Value
     fit_as(messages, window, Arc::new(Filling::default()), &format)
 }
 
+/// Fits messages of a format.
 fn fit_as<M: Clone>(
     messages: &[M],
     window: &Window,
@@ -195,6 +197,7 @@ fn fit_as<M: Clone>(
     for message in messages {
         places.push(match (format.read)(message) {
             FittableContent::Instructions(text) => {
+                // Instructions are never planned, so only their tokens enter the history's budget.
                 let message = Message::user("", vec![Part::text(text)]);
                 fixed_tokens += window.counter.message(&message);
                 MessagePlace::Fixed
@@ -212,13 +215,13 @@ fn fit_as<M: Clone>(
 
 /// The place of a given message in the history.
 enum MessagePlace {
-    /// Nowhere: it is always sent.
+    /// No place: the message is always sent.
     Fixed,
-    /// At these positions; `None` is a result of no call.
+    /// The positions of the message's parts; `None` for a result without a call.
     Log(Vec<Option<Seq>>),
 }
 
-/// Returns the history with the edits after which it fits.
+/// Returns the history with the edits that make it fit.
 fn edited(
     whole: &History,
     fixed_tokens: u64,
@@ -227,6 +230,7 @@ fn edited(
 ) -> Result<History, ContextOverflow> {
     let mut history = whole.clone();
     let budget = Budget::new(window.tokens, window.max_output_tokens);
+    // The list is given once, so it is edited only if it does not fit, and no model writes a summary.
     let policy = CompactionPolicy {
         trigger: Some(StrategyTrigger::Overflow),
         writer: SummaryWriterModel::Nobody,
@@ -239,6 +243,7 @@ fn edited(
             Plan::DoesNotFit(misfit) => return Err(misfit),
             Plan::Summarise(draft) => match draft.finish_extractive(&history) {
                 Ok(edit) => edit,
+                // Why the extract failed does not matter: the removal below needs less room, or returns the error.
                 Err(_) => removal(&history, fixed_tokens, &budget, &policy)?,
             },
         };
@@ -248,7 +253,7 @@ fn edited(
     Ok(history)
 }
 
-/// Returns the edit that leaves messages out where an extract would not make the request small enough.
+/// Returns an edit that leaves messages out without an extract, because an extract makes too little room.
 fn removal(
     history: &History,
     fixed_tokens: u64,
@@ -267,15 +272,14 @@ fn removal(
     }
 }
 
-/// A history that is made of messages alone.
+/// A history of messages alone, without runs and steps.
 struct MessageOnlyHistory {
     history: History,
     names: CallNames,
 }
 
 impl MessageOnlyHistory {
-    /// `counter` counts the messages. There is no tool `recall`: what stands for messages that are left out names no
-    /// handles.
+    /// Creates an empty history. The program has no tool `recall`, so that extracts and placeholders name no handles.
     fn new(counter: MessageTokenCounter) -> Self {
         let history = History::new(counter).without_recall();
         let mut conversation = Self { history, names: CallNames::default() };
@@ -287,9 +291,10 @@ impl MessageOnlyHistory {
         conversation
     }
 
-    /// Adds a message and returns its position; `None` for a result of no call.
+    /// Adds a message and returns its position; `None` for a result without a call.
     fn add(&mut self, message: &Message) -> Option<Seq> {
         match message.role {
+            // An extract of an earlier call: as a typed message it would be quoted as the user's own words.
             Role::User if message.text().starts_with(MARK) => {
                 let (message, why) = (message.clone(), NoteReason::Imported);
                 Some(self.append(EventBody::NoteAdded { message, why }))
@@ -320,14 +325,16 @@ impl MessageOnlyHistory {
             _ => None,
         })?;
         let result = self.names.rename_result(result.clone())?;
+        // Providers refuse a result without an open call before it, and so does the fold.
         let is_open = self.history.open_calls().iter().any(|open| open.call.call_id == result.call_id);
         is_open.then(|| self.append(EventBody::ToolFinished { result }))
     }
 
-    /// Appends an event. What is made here always follows.
+    /// Appends an event and returns its position.
     fn append(&mut self, body: EventBody) -> Seq {
         let seq = self.history.last_seq() + 1;
         let folded = self.history.apply(&Event { seq, at: 0, format: FORMAT, body });
+        // The events are built here in valid order, so the fold cannot refuse one.
         debug_assert!(folded.is_ok(), "{folded:?}");
         seq
     }

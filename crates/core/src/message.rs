@@ -8,13 +8,14 @@ use crate::ids::{CallId, MessageId};
 
 /// One JSON value, byte for byte as its author wrote it.
 ///
-/// Stored as text inside our own JSON, so that numbers, escapes, key order and duplicate keys survive.
+/// The log stores the value as text within its own JSON, so that numbers, escapes, key order and duplicate keys
+/// survive.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RawJson(pub String);
 
 impl RawJson {
-    /// The bytes as text.
+    /// Returns the bytes as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -22,6 +23,7 @@ impl RawJson {
 
 impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the derived form's escapes, JSON in a failed assertion stays readable.
         f.write_str(&self.0)
     }
 }
@@ -110,7 +112,7 @@ pub struct ToolCall {
     pub call_id: CallId,
     /// The tool.
     pub name: String,
-    /// The arguments exactly as the model wrote them: one JSON object, or (if the model erred) anything.
+    /// The arguments exactly as the model wrote them: one JSON object, or any text if the model erred.
     pub arguments: String,
     /// The provider's name of the call, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,6 +125,7 @@ pub struct ToolCall {
 impl ToolCall {
     /// Replaces empty or meaningless arguments by an empty object.
     pub fn settle_arguments(&mut self) {
+        // Arguments with content keep their bytes, on which a provider's prompt cache rests.
         if given_arguments(&self.arguments) != self.arguments {
             self.arguments = NO_ARGUMENTS.to_owned();
         }
@@ -141,6 +144,7 @@ const NO_ARGUMENTS: &str = "{}";
 /// assert_eq!(given_arguments("[1]"), "[1]");
 /// ```
 pub fn given_arguments(written: &str) -> &str {
+    // The forms are compared as text, because broken JSON must pass unchanged.
     let is_nothing = match written.trim() {
         "" | "null" => true,
         quoted => quoted
@@ -153,6 +157,7 @@ pub fn given_arguments(written: &str) -> &str {
 
 /// Returns whether partial arguments may still turn out to have no content.
 pub fn may_be_no_arguments(begun: &str) -> bool {
+    // A stream gives the arguments in pieces, and a piece that was passed on cannot be taken back.
     let begun = begun.trim();
     let is_blank_text =
         || begun.strip_prefix('"').is_some_and(|text| text.trim_end_matches('"').trim().is_empty());
@@ -169,7 +174,7 @@ pub enum ToolStatus {
     Error,
     /// The call was cancelled, or a person denied it.
     Cancelled,
-    /// The process ended while the tool ran: nobody knows whether the call took effect.
+    /// The process ended while the tool ran, and it is unknown whether the call took effect.
     Interrupted,
 }
 
@@ -187,7 +192,7 @@ pub struct ToolResult {
     pub truncated: Option<OutputTruncation>,
 }
 
-/// A description of the part that was left out of a text.
+/// The truncation of a text: the place and the size of the omitted part.
 ///
 /// The kept text is `head + tail`, and the marker is inserted at `head_bytes` when the view is built. The marker
 /// contains the result's own position in the log, which is known only once the result is stored.
@@ -227,7 +232,7 @@ impl fmt::Display for BlobRef {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MediaPart {
-    /// The content.
+    /// The content of the picture or file.
     pub blob: BlobRef,
     /// The MIME type of the content, for example `image/png`.
     pub media_type: String,

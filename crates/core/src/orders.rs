@@ -1,11 +1,11 @@
-//! Standing orders: instructions that hold beyond the next answer, as things with a name, a source and a state.
+//! Standing orders: instructions that hold beyond the next answer, each with a name, a source and a state.
 //!
-//! An order is pinned, edited and removed by events of the log, and [`StandingOrders`] is folded from them. Nothing
-//! is ever deleted: a removed or replaced order stays in [`StandingOrders::all`] with its state.
+//! Events of the log pin, edit and remove orders, and [`StandingOrders`] is folded from these events. No order is ever
+//! deleted: a removed or replaced order stays in [`StandingOrders::all`] with its state.
 //!
-//! The model learns of orders in two ways. Everything that stands for older messages lists the active orders whole
-//! (the planner renders them from [`History::orders`](crate::history::History::orders)). Until the next edit of the
-//! view a note at the tail says what has changed since the model was last told ([`StandingOrders::news`]).
+//! The model learns of orders in two ways. Summaries, extracts and notes in the place of older messages list all active
+//! orders (the planner renders them from [`History::orders`](crate::history::History::orders)). Until the next edit of
+//! the view, a note at the tail describes the changes that the model does not know yet ([`StandingOrders::news`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,101 +13,101 @@ use crate::ids::{OrderId, Seq};
 
 pub mod tool;
 
-/// The length of an order's text at most, in characters.
+/// The maximum length of an order's text, in characters.
 pub const MAX_ORDER_CHARS: usize = 1_000;
 
-/// The number of active orders at most.
+/// The maximum number of active orders.
 pub const MAX_ACTIVE_ORDERS: usize = 256;
 
-/// The share of the usable window that all active orders may take together: one part in so many. Every view shows
-/// all of them whole, so beyond that they would push out what they are about.
+/// The divisor of the usable window that gives the room of all active orders together: a quarter. Every view shows all
+/// orders whole, so more of them would push out the work that they are about.
 pub const WINDOW_SHARE: u64 = 4;
 
-/// Who made a standing order.
+/// The author of a standing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderSource {
-    /// A person pinned it: on the page, with `/pin`, by the API.
+    /// A person, who pinned the order on the page, with `/pin` or by the API.
     User,
-    /// The model pinned it with its tool.
+    /// The model, which pinned the order with its tool.
     Model,
-    /// A summary quoted it, and the quote is in the log.
+    /// A summary that quotes the order from the log.
     Summary,
-    /// It was recognised in what a person typed.
+    /// A program, which recognised the order in a typed message.
     Detected,
 }
 
-/// Whether a standing order holds.
+/// The state of a standing order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum OrderState {
-    /// It holds.
+    /// The order holds.
     Active,
-    /// Another order took its place.
+    /// Another order replaced this one.
     Superseded {
         /// The order that holds instead.
         by: OrderId,
     },
-    /// It was removed.
+    /// The order was removed.
     Removed,
 }
 
 /// A standing order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingOrder {
-    /// Its name.
+    /// The order's name.
     pub id: OrderId,
-    /// Its text, byte for byte as it was given.
+    /// The order's text, byte for byte as it was given.
     pub text: String,
-    /// Who made it.
+    /// The author of the order.
     pub source: OrderSource,
-    /// The message it was said in, if it is known.
+    /// The message that gave the order, if known.
     pub from: Option<Seq>,
-    /// The event that pinned it.
+    /// The event that pinned the order.
     pub at: Seq,
-    /// Whether it holds.
+    /// The state of the order.
     pub state: OrderState,
-    /// The text that the model was told last; `None` if it knows of no such order.
+    /// The text that the model was told last; `None` if the model does not know of the order.
     told: Option<String>,
 }
 
 impl StandingOrder {
-    /// Returns whether it holds.
+    /// Returns whether the order holds.
     pub fn is_active(&self) -> bool {
         self.state == OrderState::Active
     }
 
-    /// Its text on one line, for lists.
+    /// Returns the order's text on one line, for lists.
     pub fn line(&self) -> String {
         one_line(&self.text)
     }
 }
 
-/// A text on one line: every run of white space and control characters is one space.
+/// Returns a text on one line: every run of white space and control characters is one space.
 pub fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What two texts of one order have in common: case and spacing do not matter.
+/// Returns the key of an order's text. Texts that differ in case and spacing only have the same key.
 pub(crate) fn key(text: &str) -> String {
     one_line(text).to_lowercase()
 }
 
-/// Why an order cannot be pinned, edited or removed.
+/// Reasons why an order cannot be pinned, edited or removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StandingOrderError {
-    /// The text says nothing.
+    /// The text is empty or blank.
     #[error("a standing order has a text")]
     Empty,
     /// The text is too long.
     #[error("a standing order has at most {MAX_ORDER_CHARS} characters; this one has {chars}")]
     TooLong {
-        /// Its length in characters.
+        /// The length of the text, in characters.
         chars: usize,
     },
-    /// There are as many as there may be.
+    /// The number of active orders is at its limit.
     #[error("there are {MAX_ACTIVE_ORDERS} standing orders already: remove one first")]
     TooMany,
     /// All active orders together would take too much of the window.
@@ -115,9 +115,9 @@ pub enum StandingOrderError {
         "the standing orders would take {tokens} tokens together; the window has room for {most}: remove one first"
     )]
     TooLarge {
-        /// What all of them would take, in tokens.
+        /// The size of all active orders with the new one, in tokens.
         tokens: u64,
-        /// What they may take, in tokens.
+        /// The room of all active orders, in tokens.
         most: u64,
     },
     /// No order has that name.
@@ -137,44 +137,44 @@ pub struct StandingOrders {
     all: Vec<StandingOrder>,
 }
 
-/// What is known of orders.
+/// Getters and checks.
 impl StandingOrders {
-    /// Every order ever, oldest first.
+    /// Returns all orders of the session, oldest first, including those that hold no more.
     pub fn all(&self) -> &[StandingOrder] {
         &self.all
     }
 
-    /// The orders that hold, oldest first.
+    /// Returns the active orders, oldest first.
     pub fn active(&self) -> impl Iterator<Item = &StandingOrder> {
         self.all.iter().filter(|order| order.is_active())
     }
 
-    /// The order of that name, whether it holds or not.
+    /// Returns the order with a name, in any state.
     pub fn get(&self, id: &OrderId) -> Option<&StandingOrder> {
         self.all.iter().find(|order| order.id == *id)
     }
 
-    /// The active order that says the same as `text`, case and spacing aside.
+    /// Returns the active order whose text equals `text`, case and spacing aside.
     pub fn same(&self, text: &str) -> Option<&StandingOrder> {
         let key = key(text);
         self.active().find(|order| self::key(&order.text) == key)
     }
 
-    /// A name that no order has.
+    /// Returns a name that no order has.
     pub fn next_id(&self) -> OrderId {
         let free = |number: &usize| {
             let id = OrderId::new(format!("o{number}"));
             self.get(&id).is_none()
         };
-        // Imported orders may have any names.
+        // Imported orders may have any names, so the next number may be taken.
         let number = (self.all.len() + 1..).find(free).unwrap_or(self.all.len() + 1);
         OrderId::new(format!("o{number}"))
     }
 
-    /// Checks whether `text` can be pinned. The order that says the same already is no error: it is returned.
+    /// Checks whether `text` can be pinned. An active order with the same text is no error and is returned.
     ///
     /// # Errors
-    /// [`StandingOrderError`], for the text or for the order that it is to replace.
+    /// [`StandingOrderError`], for the text or for the order `replaces`.
     pub fn check_pin(
         &self,
         text: &str,
@@ -185,6 +185,7 @@ impl StandingOrders {
             self.check_active(replaced)?;
         }
         let same = self.same(text);
+        // A pinned text that is active already adds no order, and a replacement ends the old one.
         let makes_room = replaces.is_some();
         if same.is_none() && !makes_room && self.active().count() >= MAX_ACTIVE_ORDERS {
             return Err(StandingOrderError::TooMany);
@@ -192,7 +193,7 @@ impl StandingOrders {
         Ok(same)
     }
 
-    /// Checks whether the order of that name can have that text.
+    /// Checks whether an order can get the text `text`, and returns the order.
     ///
     /// # Errors
     /// [`StandingOrderError`], for the text or the order.
@@ -205,7 +206,7 @@ impl StandingOrders {
         }
     }
 
-    /// Checks whether the order of that name holds.
+    /// Checks whether an order is active, and returns the order.
     ///
     /// # Errors
     /// [`StandingOrderError::NotFound`], [`StandingOrderError::NotActive`].
@@ -214,8 +215,10 @@ impl StandingOrders {
         if order.is_active() { Ok(order) } else { Err(StandingOrderError::NotActive(id.clone())) }
     }
 
-    /// What the model has not been told of its orders, as the text of a note; `None` if it knows everything.
+    /// Returns a note with the changes of orders that the model does not know yet; `None` if there are none.
     pub fn news(&self) -> Option<String> {
+        // The note follows from the difference of states and not from events: a change that was taken back needs no
+        // note.
         let news: Vec<String> = self.all.iter().filter_map(|order| self.news_of(order)).collect();
         (!news.is_empty()).then(|| news.join("\n"))
     }
@@ -228,6 +231,7 @@ impl StandingOrders {
             (OrderState::Active, Some(told)) if *told != order.text => {
                 Some(format!("[Standing order {id}, changed by the user, now reads: {text}]"))
             }
+            // The text that the model knows is quoted, because the text may have changed again before the order ended.
             (OrderState::Superseded { by }, Some(told)) => {
                 Some(format!("[Standing order {id}, replaced by {by}, holds no more: {}]", one_line(told)))
             }
@@ -247,7 +251,7 @@ fn check_text(text: &str) -> Result<(), StandingOrderError> {
     if chars > MAX_ORDER_CHARS { Err(StandingOrderError::TooLong { chars }) } else { Ok(()) }
 }
 
-/// The fold. A log may come from elsewhere: what breaks a rule changes nothing.
+/// The fold of events. Logs may come from other programs, so an event that breaks a rule changes nothing.
 impl StandingOrders {
     pub(crate) fn pin(
         &mut self,
@@ -259,7 +263,7 @@ impl StandingOrders {
         let holds = match self.check_pin(text, replaces) {
             Ok(Some(same)) => same.id.clone(),
             Ok(None) if self.get(id).is_none() => {
-                // The model has said its own order, and what stands for messages shows those that were found in them.
+                // The model pinned its own order, and orders of other sources stand in messages that the model reads.
                 let told = (source != OrderSource::User).then(|| text.to_owned());
                 let state = OrderState::Active;
                 let (id, text) = (id.clone(), text.to_owned());
@@ -288,13 +292,14 @@ impl StandingOrders {
         }
     }
 
-    /// A note with all the news is in the log.
+    /// Records that the log has a note with all news.
     pub(crate) fn note_told(&mut self) {
         for order in &mut self.all {
             order.told = order.is_active().then(|| order.text.clone());
         }
     }
 
+    /// Ends an order. `is_told` is `true` if the model knows of the end, as of a replacement that it made itself.
     fn end(&mut self, id: &OrderId, state: OrderState, is_told: bool) {
         if let Some(order) = self.get_mut(id) {
             order.state = state;

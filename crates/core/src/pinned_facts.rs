@@ -1,16 +1,19 @@
-//! The ledger: the state of the work, taken from the log by program. The user's own words are no part of it: a shortened
-//! view quotes them.
+//! Pinned facts: the state of the work, extracted from the log by a program. They hold none of the user's own words,
+//! which a shortened view quotes.
 //!
-//! It reads the stored messages, never a summary of them, so it does not wear off with the number of compactions.
-//! One pass over any part of the log, no model, bounded memory, and equal messages give equal text.
+//! The extraction reads the stored messages and never a summary of them. The twentieth compaction therefore loses
+//! nothing that the first one kept. One pass over any part of the log is enough, without a model and in bounded
+//! memory. Equal messages give equal text.
 //!
-//! What tools put out is material. It shows how calls ended, which error lines they gave and which names exist; it
-//! never becomes a todo, and every item is one line that can be read as nothing else (a line that
-//! begins with a mark of ours is quoted, what reads like a handle is written `lh\:12`).
+//! Tool output is untrusted material. It shows how calls ended, which error lines they gave and which names exist. It
+//! never becomes a todo. Every item is one line. A line that begins with a mark of the view is quoted, and text that
+//! looks like a handle is written `lh\:12`.
 //!
-//! At most this much is kept, the oldest of a class going first: 512 todos,
-//! 2,048 files, 512 facts, 128 errors, 256 commands, 256 identifiers (and 4,096 that wait for being seen again), 16,384 names in
-//! use, 256 values, 64 tools, 512 calls without an outcome. No item is longer than 1,000 bytes.
+//! Each class has a limit, beyond which its oldest entries go. No item is longer than 1,000 bytes. The limits are:
+//!
+//! - 512 todos, 2,048 files, 512 facts, 128 errors, 256 commands,
+//! - 256 identifiers, and 4,096 that wait for a second sighting,
+//! - 16,384 names in use, 256 values, 64 tools, 512 calls without an outcome.
 
 mod cache;
 mod facts;
@@ -48,10 +51,10 @@ const MOST_FILES: usize = 2_048;
 const MOST_TOOLS: usize = 64;
 const MOST_PENDING: usize = 512;
 
-/// Longer arguments are not read for what they say. In bytes.
+/// The part of a call's arguments that is read, in bytes. A longer object is no JSON after the cut and counts as empty.
 const MOST_ARGUMENT_BYTES: usize = 1 << 20;
 
-/// What a part of the log says, class by class.
+/// The facts that a part of the log states, class by class.
 ///
 /// ```
 /// use longhaul_core::{estimate::MessageTokenCounter, pinned_facts::PinnedFacts};
@@ -66,17 +69,17 @@ pub struct PinnedFacts {
     names: NameTracker,
     values: SettingTracker,
     words: IdentifierCounts,
-    /// How often each tool was called.
+    /// The number of calls of each tool.
     tools: BoundedFactMap<u64>,
     /// Calls without an outcome, by their ids.
     pending: BoundedFactMap<PendingCallFacts>,
-    /// What an editor has open whose edits name no file.
+    /// The file that an editor has open, for editors whose edits name no file.
     open_file: Option<String>,
-    /// Who reads it has no tool `recall`.
+    /// `true` if the reading model lacks the tool `recall`.
     without_recall: bool,
 }
 
-/// What a call will have done when its outcome says so.
+/// The effects of a call, which count once its outcome reports success.
 #[derive(Clone, Debug, PartialEq)]
 struct PendingCallFacts {
     asked: TrackedCall,
@@ -103,26 +106,28 @@ impl Default for PinnedFacts {
 }
 
 impl PinnedFacts {
-    /// The ledger of these messages, in log order.
+    /// Extracts the pinned facts of messages, given in log order.
     pub fn read<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> Self {
         let mut ledger = Self::default();
         entries.into_iter().for_each(|entry| ledger.extend(entry));
         ledger
     }
 
-    /// The same for a model that has no tool `recall`: what is left out is counted and not promised.
+    /// Marks the facts as read by a model without the tool `recall`: omitted items are counted, but not offered.
     #[must_use]
     pub fn without_recall(self) -> Self {
         Self { without_recall: true, ..self }
     }
 
-    /// Returns an empty ledger for a model that has the tool `recall`, or has not.
+    /// Returns empty pinned facts for a model with or without the tool `recall`.
     fn for_model(has_recall: bool) -> Self {
         Self { without_recall: !has_recall, ..Self::default() }
     }
 
-    /// Adds one message, newer than all before. A call counts once its outcome is there.
+    /// Adds the facts of one message, which must be newer than all earlier ones. A call counts once its outcome is
+    /// there.
     pub fn extend(&mut self, entry: &LogEntry) {
+        // A lost answer is shown to people only, and a note is text of the runtime: neither states facts for the model.
         if !matches!(
             entry.kind,
             LogEntryKind::Note | LogEntryKind::Assistant(Some(PartialAnswerReason::Lost))
@@ -166,6 +171,8 @@ impl PinnedFacts {
             None => self.tools.put(name, 1),
         }
         let arguments = arguments(call);
+        // Identifiers come from the call itself, because even a failed call shows which values the model needs. Files
+        // and todos wait for the outcome.
         self.names.read_arguments(at, &call.name, &arguments);
         let pending = PendingCallFacts {
             asked: TrackedCall::new(&call.name, &arguments, line::head(&call.arguments, 2_000)),
@@ -175,7 +182,7 @@ impl PinnedFacts {
         self.pending.put(call.call_id.as_str(), pending);
     }
 
-    /// Editors that work on what they have open name a file only when they open it.
+    /// Returns the files that a call works on. Editors with one open file name that file only when they open it.
     fn touches(&mut self, tool: &str, arguments: &Map<String, Value>) -> Vec<FileAccess> {
         let touches = files::touches(tool, arguments);
         let tool = tools::plain(tool);
@@ -199,6 +206,7 @@ impl PinnedFacts {
                 self.names.read_text(at, NameSource::Tool, text);
                 self.values.read(at, ValueSource::Tool, text);
             }
+            // Facts are read before the outcome, which removes the pending call and with it the path of the file.
             let source = self.pending.get(result.call_id.as_str()).and_then(|call| call.touches.first());
             let source = source.map(|touch| touch.path.clone());
             for text in result.content.iter().filter_map(Part::as_text) {
@@ -225,41 +233,44 @@ impl PinnedFacts {
         let known = self.files.get(&touch.path).copied();
         let first = result.content.iter().find_map(Part::as_text).unwrap_or_default();
         let verb = match (touch.verb, known) {
-            // A tool that writes says whether there was something before.
+            // Only the output of a tool that writes says whether the file existed before.
             (FileAction::Created, None) if says_updated(first) => FileAction::Modified,
             (verb, None) => verb,
             (verb, Some(known)) => known.then(verb),
         };
-        // Looking again is no news; changing again is.
+        // Another read keeps the file's place in the order; another change makes the file the newest.
         if touch.verb != FileAction::Read || known != Some(verb) {
             self.files.put(&touch.path, verb);
         }
     }
 
-    /// Files by the strongest of what was done to them: those changed, then those only read, the newest last.
+    /// Returns the files with the strongest action on each: changed files first, then files only read, the newest last.
     pub fn files(&self) -> impl Iterator<Item = (&str, FileAction)> {
         let of = |read: bool| self.files.iter().filter(move |(_, verb)| (**verb == FileAction::Read) == read);
         of(false).chain(of(true)).map(|(path, verb)| (path, *verb))
     }
 
-    /// Todos that are not finished, in the order in which they came up.
+    /// Returns the unfinished todos in the order in which they came up.
     pub fn open_todos(&self) -> impl Iterator<Item = &str> {
         self.todos.open().map(|(text, _)| text)
     }
 
-    /// The ledger as text of at most `limit_tokens`, as `counter` counts them; empty if nothing fits.
+    /// Renders the facts as text of at most `limit_tokens`, as `counter` counts them; empty if nothing fits.
     ///
-    /// One section for each class that has something. If not all fits, open todos and files come first, then facts,
-    /// errors, commands, identifiers, values and tools; within a class the newest. What is left out is counted in one line of its class, as far as that line fits.
+    /// Each class with an entry has a section. If not all of them fit, open todos and files come first, then facts,
+    /// errors, commands, identifiers, values and tools. Within a class the newest entries stay. One line of each class
+    /// counts the omitted entries, if that line fits.
     pub fn render(&self, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
         render::fit(&render::sections(self), limit_tokens, counter)
     }
 
-    /// The ledger, and in the room that is left the names that the work revolves around, the most used first, on one
-    /// line: they cost little and are what is used again. What the ledger's classes say besides todos and files gets a
-    /// quarter of the room.
+    /// Renders the facts, and fills the remaining room with one line of names, the most used first.
+    ///
+    /// Todos and files come whole if they fit. The other classes share a quarter of `limit_tokens`.
     pub fn render_with_names(&self, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
         let sections = render::sections(self);
+        // Names cost few tokens, and later steps need them most often (decision 0017 has the measurement). The other
+        // classes must leave room for them.
         let first = counter.text(&render::fit(render::first(&sections), limit_tokens, counter));
         let text = render::fit(&sections, limit_tokens.min(first + limit_tokens / 4), counter);
         let room = limit_tokens.saturating_sub(counter.text(&text));
@@ -267,7 +278,8 @@ impl PinnedFacts {
     }
 }
 
-/// Arguments that are no object, or too long, say nothing; but some tools take a patch as it is.
+/// Returns the arguments of a call as an object. Text that is no object gives an empty one, or the raw patch of a tool
+/// that takes one.
 fn arguments(call: &ToolCall) -> Map<String, Value> {
     let text = line::head(&call.arguments, MOST_ARGUMENT_BYTES);
     serde_json::from_str(text).unwrap_or_else(|_| {
@@ -277,7 +289,9 @@ fn arguments(call: &ToolCall) -> Map<String, Value> {
     })
 }
 
+/// Returns whether the output of a tool says that the written file existed before.
 fn says_updated(output: &str) -> bool {
+    // Only the beginning counts, because some tools quote the new content behind their message.
     let start = line::head(output.trim_start(), 200).to_ascii_lowercase();
     ["has been updated", "overwr", "updated"].iter().any(|word| start.contains(word))
 }

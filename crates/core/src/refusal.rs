@@ -1,20 +1,20 @@
-//! What a server's refusal says of the part of the request that it is about.
+//! Refusals of one part of a request, as servers report them.
 //!
-//! A request that was refused for one of its parts is refused again with every later message, because the part stays in
-//! the conversation. Adapters read refusals into a [`PartRefusal`]; the loop leaves the part out of the view and asks again.
+//! A part that a server refuses stays in the conversation, so the server refuses every later request too. Adapters
+//! parse such errors into a [`PartRefusal`]. The loop then leaves the part out of the view and asks again.
 
-/// What a refusal says of a part. Only refusals that would come again for the same request have one.
+/// The part that a refusal is about. Only refusals that the same request would get again have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartRefusal {
     /// The kind of part; `None` where the error does not say.
     pub kind: Option<RefusedPartKind>,
-    /// The part itself, where the error names its place in the request.
+    /// The part itself, if the error names its place in the request.
     pub part: Option<RefusedPart>,
-    /// Whether the model takes nothing of that kind, for example no pictures.
+    /// `true` if the model accepts no part of that kind, for example no pictures.
     pub takes_none: bool,
-    /// The most parts of that kind that a request may have, where the error says so.
+    /// The maximum number of parts of that kind in a request, if the error names it.
     pub most: Option<u32>,
-    /// Whether the next request differs already, because its pictures are chosen by what was learned from this error.
+    /// `true` if the next request differs already, because the limits learned from this error choose its pictures.
     pub is_remedied: bool,
 }
 
@@ -51,7 +51,7 @@ pub enum RefusedPart {
 }
 
 impl PartRefusal {
-    /// Returns whether the error says what it is about. Anything else is a guess.
+    /// Returns whether the error names a kind of part or a part. Without either, the choice of a part is a guess.
     pub fn is_specific(&self) -> bool {
         self.kind.is_some() || self.part.is_some()
     }

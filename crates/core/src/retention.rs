@@ -1,10 +1,12 @@
-//! What every shortened view keeps of the user's own words.
+//! Retention of the user's own words in every shortened view.
 //!
-//! A view that replaces a part of the conversation by a summary, an extract or a note quotes what the user typed in
-//! that part ([`user_text`]). In recorded agent sessions this is one or two percent of all tokens, so almost always
-//! all of it fits. Where it does not, sentences are ranked: standing orders first ([`mood`]), then statements (those
-//! with values before others), then questions, the newest before older ones. A statement that a later one replaces is
-//! marked, and the first to go ([`replaced`]).
+//! Some views replace a part of the conversation by a summary, an extract or a note. Such a view quotes the messages
+//! that the user typed in that part ([`user_text`]). In recorded agent sessions these messages are one or two percent
+//! of all tokens, so that almost always all of them fit.
+//!
+//! If they do not fit, sentences are ranked. Standing orders come first ([`mood`]), then statements (those with values
+//! before others), then questions. Within a rank, newer sentences come before older ones. A statement that a later one
+//! replaces is marked, and is the first to go ([`replaced`]).
 
 pub(crate) mod lexicon;
 pub(crate) mod mood;

@@ -1,8 +1,8 @@
-//! The survival report of a compaction: which facts of the messages that go away are still there, and who can
-//! get the others back.
+//! Retention report of a compaction: the facts of removed messages that are still in the view, and the access to the
+//! others.
 //!
-//! Facts are found by program, in one pass and without a model, so the report is the same every time. It says
-//! what is *present*, which is more than what a model will make use of.
+//! A program finds the facts in one pass and without a model, so equal messages give equal reports. The report counts
+//! facts that are *present*. A model may use fewer of them.
 
 pub mod facts;
 
@@ -17,31 +17,31 @@ use crate::stop_flag::StopFlag;
 use crate::text_table::TextTable;
 use facts::ClassifiedFacts;
 
-/// The facts of each class, by what became of them.
+/// The numbers of retained, recoverable and lost facts of each class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionReport {
-    /// One tally for each class that had facts: `userConstraints`, `decisions`, `paths`, `identifiers`,
+    /// One tally for each class with at least one fact: `userConstraints`, `decisions`, `paths`, `identifiers`,
     /// `errorLines`, `numbers`.
     pub classes: BTreeMap<String, RetentionTally>,
 }
 
-/// The numbers of facts. Each fact is counted once, in the best column that it reaches.
+/// The facts of one class by their availability. Each fact is counted once, at its best availability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionTally {
-    /// Still in the view, letter for letter (runs of blanks count as one).
+    /// Facts in the view, letter for letter (runs of blanks count as one).
     pub verbatim: u64,
-    /// Not in the view, but the model has a handle that returns it.
+    /// Facts outside the view for which the model has a handle.
     pub recoverable_by_model: u64,
-    /// Not in the view; a person finds it in the log.
+    /// Facts outside the view that a person finds in the log.
     pub recoverable_by_user: u64,
-    /// Nowhere.
+    /// Facts that are neither in the view nor in a log.
     pub lost: u64,
 }
 
 impl RetentionTally {
-    /// All facts of the class.
+    /// Returns the number of all facts of the class.
     pub fn total(&self) -> u64 {
         self.verbatim + self.recoverable_by_model + self.recoverable_by_user + self.lost
     }
@@ -58,8 +58,10 @@ pub enum RecoveryAccess {
     Nobody,
 }
 
-/// Reports on the facts of `before`, the messages that go away. `after_text` is all text of the new view. The log
-/// keeps everything, so nothing is lost: without visible handles it is the user who can recover it.
+/// Reports on the facts of `before`, the removed messages. `after_text` is all text of the new view.
+///
+/// The log keeps all messages, so no fact is lost. With `handles_visible` the model can recover the others, else the
+/// user.
 ///
 /// ```
 /// use longhaul_core::message::{Message, Part};
@@ -76,21 +78,23 @@ pub fn survey(before: &[&Message], after_text: &str, handles_visible: bool) -> R
     )
 }
 
-/// [`survey`] of messages among which are summaries: what `folded`, the originals behind them, say counts as far as it
-/// stands in them.
+/// Reports like [`survey`] on messages with summaries among them. Facts of `folded`, the originals behind the
+/// summaries, count if the removed messages contain them.
 pub fn survey_folded(before: &[&Message], folded: &[&Message], after_text: &str) -> RetentionReport {
     let sentences: Vec<SentenceFacts> = folded.iter().map(|message| SentenceFacts::of(message)).collect();
     let sentences: Vec<&SentenceFacts> = sentences.iter().collect();
     survey_sentences(before, &sentences, after_text, &StopFlag::default()).unwrap_or_default()
 }
 
-/// [`survey_folded`] with the sentences of the originals as they were found before; `None` once `stop_flag` is raised.
+/// Reports like [`survey_folded`], with the originals' sentences extracted earlier. `None` if `stop_flag` is raised.
 pub fn survey_sentences(
     before: &[&Message],
     folded: &[&SentenceFacts],
     after_text: &str,
     stop_flag: &StopFlag,
 ) -> Option<RetentionReport> {
+    // A summary is no message of the user, so its rules would not be found. The originals show which sentences are
+    // facts.
     let mut facts = ClassifiedFacts::default();
     if folded.iter().any(|message| !message.0.is_empty()) {
         let shown: String =
@@ -105,11 +109,12 @@ pub fn survey_sentences(
     tallied(before, facts, after_text, RecoveryAccess::Model, stop_flag)
 }
 
-/// [`survey`] for a history that is not a session's: who can reach what left the view is given.
+/// Reports like [`survey`] on a history without a session. `reach` is the party that can recover removed content.
 pub fn survey_within(before: &[&Message], after_text: &str, reach: RecoveryAccess) -> RetentionReport {
     tallied(before, ClassifiedFacts::default(), after_text, reach, &StopFlag::default()).unwrap_or_default()
 }
 
+/// Counts `facts` and the facts of `before` in the new view; `None` if `stop_flag` is raised.
 fn tallied(
     before: &[&Message],
     mut facts: ClassifiedFacts,
@@ -131,7 +136,8 @@ fn tallied(
         report.add(class, items.len(), verbatim, reach);
     }
     for (class, items) in facts.words {
-        // The new view is short, and what it replaces may have millions of words.
+        // The search goes from the new view to the facts: the view is short, and removed messages may have millions of
+        // words.
         let verbatim = after.words.iter().filter(|word| items.contains(word.as_str())).count();
         report.add(class, items.len(), verbatim, reach);
     }
@@ -152,13 +158,13 @@ impl SentenceFacts {
     }
 }
 
-/// The [`SentenceFacts`] of a stored message, found when they are first asked for. Clones share them, so that a
-/// session's next report reads only what was said since the last one.
+/// The [`SentenceFacts`] of a stored message, extracted at the first request. Clones share the facts, so that the next
+/// report of a session reads only newer messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SharedSentences(Arc<LazyValue<SentenceFacts>>);
 
 impl SharedSentences {
-    /// Returns the sentences of the message that they belong to.
+    /// Returns the sentences of `message`, which must be the message that the facts belong to.
     pub(crate) fn get(&self, message: &Message) -> &SentenceFacts {
         self.0.get(|| SentenceFacts::of(message))
     }
@@ -178,10 +184,11 @@ impl RetentionReport {
     }
 }
 
-/// The most places of the view that are compared with a sentence. A place begins with the first two words of the sentence.
+/// The most places of the view that are compared with one sentence. Each begins with the first two words of the
+/// sentence.
 const MAX_PLACES: usize = 64;
 
-/// The new view, made ready for looking things up.
+/// The new view with an index for the search of sentences and words.
 struct IndexedView<'a> {
     words: BTreeSet<String>,
     text: &'a str,
@@ -190,8 +197,9 @@ struct IndexedView<'a> {
 }
 
 impl<'a> IndexedView<'a> {
-    /// Makes a text ready for looking for sentences only.
+    /// Indexes a text for the search of sentences only.
     fn of_sentences(single_spaced: &'a str) -> Self {
+        // A plain search for each of thousands of sentences would scan the whole view each time.
         let mut places: TextTable<_, Vec<usize>> = TextTable::default();
         for (at, pair) in facts::word_pairs(single_spaced) {
             let known = places.entry(pair).or_default();
@@ -202,11 +210,13 @@ impl<'a> IndexedView<'a> {
         Self { words: BTreeSet::new(), text: single_spaced, places }
     }
 
+    /// Indexes a text for the search of sentences and words.
     fn read(text: &str, single_spaced: &'a str) -> Self {
         Self { words: facts::all_words(text), ..Self::of_sentences(single_spaced) }
     }
 
     fn has_sentence(&self, sentence: &str) -> bool {
+        // A text without two words, as in scripts without blanks, has no entry in the index.
         let Some((_, pair)) = facts::word_pairs(sentence).next() else { return self.text.contains(sentence) };
         let stands_at = |at: &usize| self.text.get(*at..).is_some_and(|rest| rest.starts_with(sentence));
         self.places.get(&pair).is_some_and(|places| places.iter().any(stands_at))

@@ -1,10 +1,10 @@
-//! Schemas of foreign tools (MCP servers, clients of the gateway) in a form that every provider accepts.
+//! Normalization of the schemas of foreign tools (MCP servers, clients of the gateway) for every provider.
 //!
-//! Providers refuse a whole request for one tool's schema. The OpenAI APIs demand `"type": "object"` at the root
-//! without `oneOf`, `anyOf`, `allOf`, `enum` or `not` beside it, `properties` in the root object and `items` in every
-//! array. Anthropic's API refuses unions at the root, too, and property names other than `[a-zA-Z0-9_.-]{1,64}`.
-//! Smaller servers resolve no `$ref`. [`normalize`] removes all of these, and leaves a schema that has none of them
-//! byte for byte as it was written.
+//! Providers refuse a whole request because of one tool's schema. The OpenAI APIs demand `"type": "object"` at the root
+//! without `oneOf`, `anyOf`, `allOf`, `enum` or `not` beside it. They also demand `properties` in the root object and
+//! `items` in every array. Anthropic's API refuses unions at the root too, and property names other than
+//! `[a-zA-Z0-9_.-]{1,64}`. Smaller servers resolve no `$ref`. [`normalize`] removes all of these. A schema without them
+//! stays byte for byte as it was written.
 
 mod names;
 mod root;
@@ -21,7 +21,7 @@ pub use self::names::PropertyNames;
 pub struct NormalizedSchema {
     /// The schema, for the model.
     pub schema: RawJson,
-    /// The changed property names: the tool's owner knows only the old ones.
+    /// The changed property names. The tool's owner knows only the old ones.
     pub names: PropertyNames,
 }
 
@@ -29,10 +29,10 @@ pub struct NormalizedSchema {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolSchemaError {
-    /// The schema is not JSON, or nested more deeply than JSON readers go.
+    /// The schema is no JSON, or is nested too deeply for JSON parsers.
     #[error("its schema is not readable JSON: {0}")]
     Unreadable(String),
-    /// A schema stands where a list, a number or a text is.
+    /// A list, a number or a text stands in the place of a schema.
     #[error("its schema has {found} at {place}, where a schema must be")]
     NoSchema {
         /// The kind of value.
@@ -43,7 +43,7 @@ pub enum ToolSchemaError {
     /// The arguments of a call cannot be an object.
     #[error("its schema does not describe an object")]
     NoObject,
-    /// A reference leads out of the schema, or nowhere.
+    /// A reference leads out of the schema, or to no part of it.
     #[error("its schema refers to `{0}`, which is not in it")]
     DeadReference(String),
 }
@@ -51,10 +51,10 @@ pub enum ToolSchemaError {
 /// Returns the schema of a tool in a form that every provider accepts. `None` and `null` stand for a tool without
 /// arguments.
 ///
-/// A schema that needs no change keeps its bytes. The function is idempotent: its own results need no change.
+/// A schema that needs no change keeps its bytes. The function is idempotent, because its results need no change.
 ///
 /// # Errors
-/// [`ToolSchemaError`] if the schema cannot be brought into such a form. The tool is then left out, alone.
+/// [`ToolSchemaError`] if the schema cannot be brought into such a form. Only that tool must then be left out.
 ///
 /// ```
 /// use longhaul_core::tool_schema::normalize;
@@ -69,9 +69,11 @@ pub fn normalize(schema: Option<&str>) -> Result<NormalizedSchema, ToolSchemaErr
     let written = written.unwrap_or(r#"{"type":"object","properties":{}}"#);
     let value: Value =
         serde_json::from_str(written).map_err(|error| ToolSchemaError::Unreadable(error.to_string()))?;
+    // References go first, because the later steps must see the schemas behind them.
     let mut inlined = walk::inlined(&value)?;
     let names = names::renamed(&mut inlined);
     let normalized = root::flattened(inlined)?;
+    // Values are compared and not texts, so that a schema with other spacing or escapes keeps its bytes.
     let schema = if normalized == value { written.to_owned() } else { normalized.to_string() };
     Ok(NormalizedSchema { schema: RawJson(schema), names })
 }
@@ -98,11 +100,12 @@ const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 /// Keywords whose value holds schemas by name.
 const MAPS: [&str; 3] = ["properties", "patternProperties", "dependentSchemas"];
 
-/// The schema that nothing satisfies, as an object: some providers take no boolean in its place.
+/// Returns the schema that no value satisfies, as an object. Some providers refuse the boolean `false` for it.
 fn nothing() -> Value {
     json!({ "not": {} })
 }
 
+/// Returns the kind of a JSON value in words, for error messages.
 fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,32 +1,34 @@
 //! The next step after an answer broke off.
 
-/// An answer that broke off, as far as the next attempt depends on it.
+/// The properties of a broken answer that decide about the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenAnswer {
     /// The number of times that this answer broke off before.
     pub broke_before: u32,
-    /// Whether the answer ends in visible text, with no tool call.
+    /// `true` if the answer ends in visible text, with no tool call.
     pub ends_in_text: bool,
-    /// Whether the model continues an answer that a request ends with.
+    /// `true` if the model continues an answer at the end of a request.
     pub can_continue: bool,
-    /// Whether the receiver can do without what has come: it saw nothing yet, or a log takes it out of the view.
+    /// `true` if the received part can be taken back: the receiver saw nothing of it, or a log removes it from the
+    /// view.
     pub can_take_back: bool,
 }
 
-/// The way in which a broken answer goes on.
+/// The action that follows a broken answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokenAnswerAction {
-    /// The next attempt continues the text that has come, and repeats nothing.
+    /// The next attempt continues the received text and repeats nothing.
     Continue,
-    /// The next attempt makes the answer from its beginning.
+    /// The next attempt asks for the whole answer again.
     AskAgain,
     /// The answer has failed.
     GiveUp,
 }
 
 impl BrokenAnswer {
-    /// Returns how the answer goes on, where one answer may break off `max_attempts` times.
+    /// Returns the next action for an answer that may break off `max_attempts` times.
     pub fn next(self, max_attempts: u32) -> BrokenAnswerAction {
+        // The limit comes first: a server that breaks off every answer would otherwise be asked for ever.
         if self.broke_before >= max_attempts {
             BrokenAnswerAction::GiveUp
         } else if self.ends_in_text && self.can_continue {

@@ -1,17 +1,18 @@
-//! Pictures and files that a server refuses: which ones are left out, and the note in their place.
+//! Pictures and files that a server refuses: the choice of those to leave out, and the note in their place.
 
 use crate::refusal::{PartRefusal, RefusedPartKind};
 
 /// The most times that one request is made again without parts that its server refuses.
 pub const MAX_OMISSIONS: u32 = 3;
 
-/// The characters of a server's words that a note repeats.
+/// The length after which a note cuts the server's error message, in characters.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// Returns the pictures and files to leave out, of those that a request has in order: all that are too many, or all if
-/// the model takes none; else the newest one first, and all of them in later attempts.
+/// Returns the pictures and files to leave out of a request. `media` has all of them in order.
 ///
-/// `attempt` counts from 0. A refusal of something else than pictures and files leaves none of them out.
+/// If the error names a maximum, the oldest beyond it go. If the model accepts none, all go. Otherwise the newest goes
+/// in the first attempt, and all in later ones. `attempt` counts from 0. A refusal of another kind of part leaves none
+/// out.
 pub fn choose_refused_media<T>(
     refusal: &PartRefusal,
     attempt: u32,
@@ -28,19 +29,21 @@ pub fn choose_refused_media<T>(
     let mut chosen: Vec<T> = media.into_iter().filter(of_kind).collect();
     match (refusal.takes_none, refusal.most) {
         (false, Some(most)) => chosen.truncate(chosen.len().saturating_sub(most as usize)),
+        // The request before was accepted with the older ones, so the newest is the likeliest cause.
         (false, None) if attempt == 0 => chosen = chosen.pop().into_iter().collect(),
         _ => {}
     }
     chosen
 }
 
-/// Returns the note that stands in the place of a part. `what` names the part, `said` is the server's refusal.
+/// Returns the note in the place of an omitted part. `what` names the part, and `said` is the server's error message.
 pub fn note_of_omission(what: &str, said: &str) -> String {
     format!("[Left out: {what}. The model's server refused it: {}]", one_line(said))
 }
 
 /// Returns the beginning of a foreign text on one line, without brackets that could pass for the end of a note.
 pub fn one_line(text: &str) -> String {
+    // The note stands among the messages of the conversation, and an error may repeat text that a stranger wrote.
     let plain = text.chars().map(|c| if c.is_control() || matches!(c, '[' | ']') { ' ' } else { c });
     let short: String = plain.take(MAX_QUOTED_CHARS).collect();
     short.split_whitespace().collect::<Vec<_>>().join(" ")

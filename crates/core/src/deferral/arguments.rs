@@ -1,4 +1,4 @@
-//! The arguments of the two tools, as models write them.
+//! Lenient parser of the arguments of both tools. Small models write several forms.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,23 @@ use serde_json::value::RawValue;
 use super::{CALL, SEARCH};
 use crate::message::given_arguments;
 
-/// Keys under which models write the name of the tool that they call; the first is the schema's.
+/// The keys under which models write the name of the called tool. The first is the schema's own.
 const NAME_KEYS: [&str; 3] = ["name", "tool_name", "tool"];
 
-/// Keys under which they write its arguments; the first is the schema's.
+/// The keys under which models write the arguments of the called tool. The first is the schema's own.
 const ARGUMENT_KEYS: [&str; 4] = ["arguments", "args", "parameters", "input"];
 
-/// A call of a deferred tool as it was written.
+/// A call of a deferred tool as the model wrote it.
 #[derive(Debug)]
 pub(super) struct DeferredCallArguments {
     pub(super) name: String,
-    /// One JSON object, byte for byte.
+    /// The arguments: one JSON object, byte for byte.
     pub(super) arguments: String,
 }
 
 impl DeferredCallArguments {
+    /// Reads the arguments of [`CALL`].
+    ///
     /// # Errors
     /// A sentence for the model.
     pub(super) fn read(written: &str) -> Result<Self, String> {
@@ -34,27 +36,29 @@ impl DeferredCallArguments {
         let given = ARGUMENT_KEYS.iter().find_map(|key| fields.remove(*key));
         let arguments = match given {
             Some(raw) => object_of(raw.get()).ok_or_else(shape)?,
-            // Some models write the arguments beside the name.
+            // Some models write the arguments of the tool beside its name and not within an object.
             None => flat(&fields),
         };
         Ok(Self { name, arguments })
     }
 }
 
-/// Returns an object as it was written, also one that was written as a string.
+/// Returns a JSON object as it was written, or the object within a JSON string.
 fn object_of(raw: &str) -> Option<String> {
+    // Some models encode nested arguments as a string.
     let inner = serde_json::from_str::<String>(raw).ok();
     let written = given_arguments(inner.as_deref().unwrap_or(raw)).trim();
     let is_object = matches!(serde_json::from_str::<Value>(written), Ok(Value::Object(_)));
     is_object.then(|| written.to_owned())
 }
 
+/// Returns the fields as one JSON object.
 fn flat(fields: &BTreeMap<String, &RawValue>) -> String {
     let fields = fields.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
 
-/// Returns the arguments of [`CALL`] that call a tool. What the model wrote as arguments and is no JSON goes as a string.
+/// Returns the arguments of [`CALL`] for a call of the tool `name`. Arguments that are no JSON become a string.
 pub fn wrapped_arguments(name: &str, arguments: &str) -> String {
     let arguments = given_arguments(arguments);
     let written = match serde_json::from_str::<&RawValue>(arguments) {
@@ -64,7 +68,7 @@ pub fn wrapped_arguments(name: &str, arguments: &str) -> String {
     format!("{{\"name\":{},\"arguments\":{written}}}", Value::from(name))
 }
 
-/// Returns the query of a search and how many tools are wanted.
+/// Returns the query of a search and the wanted number of tools, if the call gives one.
 ///
 /// # Errors
 /// A sentence for the model.
@@ -73,6 +77,7 @@ pub(super) fn read_query(arguments: &str) -> Result<(String, Option<usize>), Str
     let (query, limit) = match serde_json::from_str(given_arguments(arguments)) {
         Ok(Value::Object(fields)) => {
             let text = |value: &Value| value.as_str().map(str::to_owned);
+            // Small models invent other keys, such as `q`. The first text is the query then.
             let query = fields.get("query").or_else(|| fields.values().find(|value| value.is_string()));
             let limit =
                 fields.get("limit").and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());

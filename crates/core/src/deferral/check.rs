@@ -1,20 +1,21 @@
-//! Arguments against the schema of their tool: what a model gets wrong, in words that it can act on.
+//! Check of arguments against the schema of their tool. The errors are written for the model, which can correct the
+//! call.
 //!
-//! The keywords are those that say what a call needs: `type`, `required`, `properties`, `additionalProperties`, `items`,
-//! `enum`, `const` and unions. Everything else is left to the tool's owner, who checks the call as well.
+//! The check covers the keywords of a call's shape: `type`, `required`, `properties`, `additionalProperties`, `items`,
+//! `enum`, `const` and unions. Other keywords are left to the tool's owner, who checks the call as well.
 
 use serde_json::{Map, Value};
 
-/// Levels of a schema that are looked at.
+/// The maximum depth of a schema that is checked.
 const MAX_DEPTH: usize = 24;
 
-/// Characters of a list of allowed values that are quoted.
+/// The length after which a quoted list of allowed values is cut, in characters.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// Checks arguments against a schema. A schema that cannot be read allows everything.
+/// Checks arguments against a schema. An unreadable schema allows all arguments.
 ///
 /// # Errors
-/// What is wrong: the first mistake, with its place.
+/// A description of the first mistake, with its place in the arguments.
 ///
 /// ```
 /// use longhaul_core::deferral::check_arguments;
@@ -31,6 +32,7 @@ pub fn check_arguments(schema: &str, arguments: &str) -> Result<(), String> {
 
 fn check(schema: &Value, value: &Value, place: &str, depth: usize) -> Result<(), String> {
     let Value::Object(schema) = schema else { return Ok(()) };
+    // Parts behind a reference or deeper are not checked: in doubt the call goes to the tool's owner.
     if depth > MAX_DEPTH || schema.contains_key("$ref") {
         return Ok(());
     }
@@ -83,7 +85,8 @@ fn check_unions(schema: &Map<String, Value>, value: &Value, place: &str, depth: 
         let Some(Value::Array(choices)) = schema.get(keyword) else { continue };
         let mut tried = choices.iter().map(|one| check(one, value, place, depth + 1));
         let Some(first) = tried.next() else { continue };
-        // Of `oneOf` only that one fits is asked: whether a second does the owner may say.
+        // `oneOf` is checked like `anyOf`: the tool's owner finds a second match. The error of the first member is
+        // enough.
         if first.is_err() && !tried.any(|result| result.is_ok()) {
             return first;
         }
@@ -106,6 +109,7 @@ fn check_fields(
     let has_patterns = schema.contains_key("patternProperties");
     for (name, value) in fields {
         let place = joined(place, name);
+        // No patterns are matched here, so that properties which a pattern may describe are not checked.
         match (known.and_then(|known| known.get(name)), schema.get("additionalProperties")) {
             (Some(schema), _) => check(schema, value, &place, depth + 1)?,
             (None, Some(Value::Bool(false))) if !has_patterns => {
@@ -130,12 +134,13 @@ fn is_of(value: &Value, name: &str) -> bool {
     match name {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
+        // JSON Schema counts 1.0 as an integer.
         "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "number" => value.is_number(),
         "string" => value.is_string(),
         "array" => value.is_array(),
         "object" => value.is_object(),
-        // A type that nobody knows says nothing.
+        // A foreign schema may have a type that JSON Schema does not know, which must not refuse every call.
         _ => true,
     }
 }

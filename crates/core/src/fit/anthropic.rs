@@ -1,4 +1,4 @@
-//! Messages of Anthropic's Messages API.
+//! Reader and writer of messages in the format of Anthropic's Messages API.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::blocks::{media, opaque, read_content, string, text_of, write_content}
 use super::own::FittableContent;
 use crate::message::{Message, Part, RawJson, ReasoningPart, Role, ToolCall, ToolResult, ToolStatus};
 
-/// A message of the user carries the results of tools, and may have text behind them: each result is a message of ours.
+/// Reads a message. A user's message may have several tool results and text behind them: each result becomes a message.
 pub(super) fn read_message(message: &Value) -> FittableContent {
     let content = &message["content"];
     let of = |role, parts| Message { id: "".into(), role, parts, origin: None };
@@ -17,6 +17,7 @@ pub(super) fn read_message(message: &Value) -> FittableContent {
         }
         _ => {}
     }
+    // The API demands results before text, so the order of the groups is right for every accepted request.
     let (results, said): (Vec<Part>, Vec<Part>) =
         read_content(content, read_block).into_iter().partition(|part| matches!(part, Part::ToolResult(_)));
     let said = (results.is_empty() || !said.is_empty()).then(|| of(Role::User, said));
@@ -24,6 +25,7 @@ pub(super) fn read_message(message: &Value) -> FittableContent {
     FittableContent::Messages(results.chain(said).collect())
 }
 
+/// Writes the message that shows `shown` in the place of `original`, or an extract if there is no original.
 pub(super) fn write_message(shown: &[Message], original: Option<&Value>) -> Value {
     let parts: Vec<Part> = shown.iter().flat_map(|message| message.parts.iter().cloned()).collect();
     let Some(original) = original else {
@@ -36,7 +38,8 @@ pub(super) fn write_message(shown: &[Message], original: Option<&Value>) -> Valu
     message
 }
 
-/// Returns a content that shows `parts`. A result that is shown in part keeps the other fields of its block.
+/// Returns a content that shows `parts`. A result that is shown in part keeps the other fields of its block, such as
+/// `cache_control`.
 fn write_blocks(parts: &[Part], content: &Value) -> Value {
     let result_block = |result: &ToolResult| {
         let is_same = |block: &&Value| {
@@ -68,6 +71,7 @@ fn read_block(block: &Value) -> Part {
             content: read_content(&block["content"], read_block),
             truncated: None,
         }),
+        // The signature is not read, because a block that stays is a copy of the given one.
         Some("thinking") => Part::Reasoning(ReasoningPart { text: string(&block["thinking"]), native: None }),
         Some("redacted_thinking") => {
             let native = Some(RawJson(string(&block["data"])));

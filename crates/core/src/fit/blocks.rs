@@ -1,4 +1,4 @@
-//! The content of a message in JSON: a text, or an array of blocks. Both formats have it, with other blocks.
+//! The content of a message in JSON: a text, or an array of blocks. Both formats have this form with their own blocks.
 
 use serde_json::{Value, json};
 
@@ -24,6 +24,7 @@ pub(super) fn write_content(
     let Value::Array(blocks) = original else {
         return Value::String(parts.iter().filter_map(Part::as_text).collect());
     };
+    // Blocks are taken out once found, because equal blocks may differ in the fields that the parts do not have.
     let mut left: Vec<&Value> = blocks.iter().collect();
     let shown =
         parts.iter().filter_map(|part| match left.iter().position(|block| read_block(block) == *part) {
@@ -51,6 +52,7 @@ pub(super) fn string(value: &Value) -> String {
 
 /// Returns a picture or file that a block carries or points to. `data` is its base64, or its address.
 pub(super) fn media(media_type: &str, data: &str) -> MediaPart {
+    // Base64 has four characters for three bytes.
     let bytes = (data.len() as u64 * 3).div_ceil(4);
     let blob = BlobRef { hash: blake3::hash(data.as_bytes()).to_hex().to_string(), bytes };
     MediaPart { blob, media_type: media_type.to_owned(), name: None, width: None, height: None }

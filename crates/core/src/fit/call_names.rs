@@ -1,15 +1,16 @@
-//! Call ids that are unique in a conversation: some servers number the calls of each answer from zero.
+//! Unique call ids in a conversation. Some servers number the calls of each answer from zero.
 
 use std::collections::BTreeMap;
 
 use crate::ids::CallId;
 use crate::message::{Message, Part, ToolResult};
 
-/// The ids that calls have in a history, and those that they were given with.
+/// The unique ids of calls in a history, with the ids in the given messages.
 #[derive(Default)]
 pub(super) struct CallNames {
+    /// The given id of each call, by the id in the history.
     given: BTreeMap<CallId, CallId>,
-    /// Calls without a result so far, by their ids in the history, the oldest first.
+    /// The calls without a result so far, by their ids in the history, the oldest first.
     open: Vec<CallId>,
 }
 
@@ -26,14 +27,15 @@ impl CallNames {
         answer
     }
 
-    /// Returns a result under the id of the newest open call that was given with its id; `None` if there is no such call.
+    /// Returns a result with the unique id of its call; `None` if no open call has the result's id.
     pub(super) fn rename_result(&mut self, result: ToolResult) -> Option<ToolResult> {
+        // The newest open call is meant: an older one with the same id may have stayed without a result.
         let at = self.open.iter().rposition(|open| self.given.get(open) == Some(&result.call_id))?;
         let call_id = self.open.remove(at);
         Some(ToolResult { call_id, ..result })
     }
 
-    /// Returns a message of the history with the ids that were given.
+    /// Returns a message of the history with the given ids.
     pub(super) fn restored(&self, mut message: Message) -> Message {
         for part in &mut message.parts {
             let id = match part {

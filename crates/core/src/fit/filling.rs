@@ -1,4 +1,4 @@
-//! The strategy of `fit`: as much stays as the window holds.
+//! The strategy of `fit`, which keeps as many messages as the window holds.
 
 use crate::budget::StrategyTrigger;
 use crate::plan::PlanContext;
@@ -7,16 +7,16 @@ use crate::strategy::{
     TriggerThreshold, UnitReplacement,
 };
 
-/// The share of the usable window that fitted messages fill, at most. A session goes down to 0.4 because its next edit
-/// should be far away; whoever fits a list has asked for this window.
+/// The maximum share of the usable window that fitted messages take. A session goes down to 0.4, because its next edit
+/// should be far away. A caller of `fit` has asked for this window.
 const FILLED_SHARE: f64 = 0.9;
 
-/// [`AdaptiveStrategy`] down to [`FILLED_SHARE`], where no more old tool results are cleared than needed. A session clears all
-/// of them at once because each edit costs it the provider's cache; a list is fitted once.
+/// The strategy: [`AdaptiveStrategy`] down to [`FILLED_SHARE`], which clears only as many old tool results as needed. A
+/// session clears all of them at once, because each edit costs the provider's cache. A list is fitted once.
 pub(super) struct Filling(AdaptiveStrategy);
 
 impl Default for Filling {
-    /// An extract is shorter than a model's summary, so less room is reserved for it.
+    /// Creates the strategy with room for an extract, which is shorter than a model's summary.
     fn default() -> Self {
         Self(AdaptiveStrategy {
             low_target: FILLED_SHARE,
@@ -51,7 +51,7 @@ impl CompactionStrategy for Filling {
         let fits = |count: &usize| {
             scene.after_choice(&choice.gone, &choice.cleared[..*count], added).bound() < target
         };
-        // The request shrinks with each result that is cleared, so the fewest are found by halving.
+        // Each cleared result makes the request smaller, so a binary search finds the smallest number.
         let (mut low, mut high) = (0, choice.cleared.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -62,7 +62,7 @@ impl CompactionStrategy for Filling {
     }
 }
 
-/// The tokens that stand in the place of what goes, at most.
+/// Returns the maximum tokens of the text that replaces the dropped messages.
 fn added_tokens(instead: UnitReplacement) -> u64 {
     match instead {
         UnitReplacement::Ledger { ledger_tokens, tokens }

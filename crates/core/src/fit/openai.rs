@@ -1,4 +1,4 @@
-//! Messages of OpenAI's Chat Completions.
+//! Reader and writer of messages in the format of OpenAI's Chat Completions.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,10 @@ use super::blocks::{media, opaque, read_content, string, text_of, write_content}
 use super::own::FittableContent;
 use crate::message::{Message, Part, ReasoningPart, Role, ToolCall, ToolResult, ToolStatus};
 
-/// The id of calls and results of the older format, which has one function call for each answer.
+/// The id of calls and results in the older format `function_call`, which has one call per answer and no ids.
 const FUNCTION_CALL_ID: &str = "function_call";
 
+/// Reads a message.
 pub(super) fn read_message(message: &Value) -> FittableContent {
     let (role, parts) = match message["role"].as_str() {
         Some("system" | "developer") => return FittableContent::Instructions(text_of(&message["content"])),
@@ -20,12 +21,14 @@ pub(super) fn read_message(message: &Value) -> FittableContent {
     FittableContent::Messages(vec![Message { id: "".into(), role, parts, origin: None }])
 }
 
+/// Writes the message that shows `shown` in the place of `original`, or an extract if there is no original.
 pub(super) fn write_message(shown: &[Message], original: Option<&Value>) -> Value {
     let parts: Vec<Part> = shown.iter().flat_map(|message| message.parts.iter().cloned()).collect();
     let Some(original) = original else {
         return json!({"role": "user", "content": parts.iter().filter_map(Part::as_text).collect::<String>()});
     };
     let mut message = original.clone();
+    // Calls and reasoning have fields of their own, which the copy of the original keeps.
     let is_content = |part: &Part| !matches!(part, Part::ToolCall(_) | Part::Reasoning(_));
     let parts = match parts.first() {
         Some(Part::ToolResult(result)) => result.content.clone(),
@@ -38,8 +41,9 @@ pub(super) fn write_message(shown: &[Message], original: Option<&Value>) -> Valu
     message
 }
 
+/// Returns the parts of an answer: reasoning, content, refusal and calls.
 fn answer_parts(message: &Value) -> Vec<Part> {
-    // Servers of open models give the reasoning under one of these names.
+    // Servers of open models write the reasoning under one of these names.
     let reasoning = ["reasoning_content", "reasoning"].iter().find_map(|name| message[*name].as_str());
     let reasoning =
         reasoning.map(|text| Part::Reasoning(ReasoningPart { text: text.to_owned(), native: None }));
@@ -52,7 +56,7 @@ fn answer_parts(message: &Value) -> Vec<Part> {
     reasoning.into_iter().chain(content).chain(refusal).chain(calls).chain(function).collect()
 }
 
-/// Reads a call of a function, or of a custom tool, whose input is a text.
+/// Reads a call of a function or of a custom tool. The input of a custom tool is a text.
 fn call_part(call: &Value, id: String) -> Part {
     let (name, arguments) = match call.get("custom") {
         Some(custom) => (string(&custom["name"]), string(&custom["input"])),
@@ -63,6 +67,7 @@ fn call_part(call: &Value, id: String) -> Part {
 
 fn result_part(message: &Value, id: &str) -> Part {
     let content = read_content(&message["content"], read_block);
+    // The format has no field for a failed call.
     Part::ToolResult(ToolResult {
         call_id: id.into(),
         status: ToolStatus::Completed,

@@ -1,4 +1,4 @@
-//! Messages of any type: read as messages of this crate, and given back as they were.
+//! Messages of any type: conversion to messages of this crate and back.
 
 use std::collections::BTreeMap;
 
@@ -37,13 +37,14 @@ use crate::message::Message;
 /// # Ok::<(), longhaul_core::plan::ContextOverflow>(())
 /// ```
 pub trait FittableMessage: Clone {
-    /// Returns what the planner reads of the message.
+    /// Returns the content of the message for the planner.
     fn to_content(&self) -> FittableContent;
 
-    /// Returns the message that shows `shown` in the place of `original`, of which something is left out: a placeholder
-    /// for the output of a tool, the beginning and end of a text, or fewer messages than it has. Without an original it
-    /// is an extract, which the user says in the place of other messages. Call ids are those of
-    /// [`to_content`](Self::to_content).
+    /// Returns the message that shows `shown` in the place of `original`.
+    ///
+    /// A part of the original is left out: `shown` has a placeholder for a tool's output, the beginning and end of a
+    /// text, or fewer messages. Without an original, `shown` is an extract with the user's role that replaces other
+    /// messages. Call ids are those of [`to_content`](Self::to_content).
     fn from_messages(shown: &[Message], original: Option<&Self>) -> Self;
 }
 
@@ -51,9 +52,9 @@ pub trait FittableMessage: Clone {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FittableContent {
-    /// Instructions for the model, as a system prompt has them: always sent.
+    /// Instructions for the model, such as a system prompt. They are always sent.
     Instructions(String),
-    /// One message, or several that go together in one: each tool result is a message of its own, with
+    /// One message, or several that one message combines. Each tool result is a message of its own, with
     /// [`Role::Tool`](crate::message::Role::Tool) and one part. Ids may be empty.
     Messages(Vec<Message>),
 }
@@ -79,11 +80,11 @@ pub(super) struct MessageFormat<M> {
     pub(super) write: fn(&[Message], Option<&M>) -> M,
 }
 
-/// The content that is sent at one place.
+/// The content of one message to send.
 struct ShownMessage<'a> {
-    /// The message that was given; `None` for an extract.
+    /// The index of the given message; `None` for an extract.
     given: Option<usize>,
-    /// The first message that was given of those that this one shows or stands for.
+    /// The index of the first given message that this one shows or replaces.
     first: usize,
     messages: Vec<&'a Message>,
 }
@@ -97,7 +98,7 @@ pub(super) fn fitted_messages<M: Clone>(
     format: &MessageFormat<M>,
 ) -> Fitted<M> {
     let mut fitted = Fitted { messages: Vec::new(), left_out: Vec::new(), shortened: Vec::new(), tokens: 0 };
-    // A message is compared with how it was shown before, because a history gives some messages ids of its own.
+    // A message is compared with its form in the unedited view, because a history gives some messages ids of its own.
     let before: BTreeMap<Seq, &Message> =
         whole.view().iter().map(|item| (item.range.from, &*item.message)).collect();
     let is_whole = |at: usize, shown: &[&Message]| match &places[at] {
@@ -141,7 +142,7 @@ pub(super) fn fitted_messages<M: Clone>(
     fitted
 }
 
-/// Returns the items of a view by the messages that were given, in their order.
+/// Returns the items of a view grouped by the given messages, in the order of these.
 fn shown_messages<'a>(places: &[MessagePlace], view: &'a [ViewItem]) -> Vec<ShownMessage<'a>> {
     let mut given_at: BTreeMap<Seq, usize> = BTreeMap::new();
     for (at, place) in places.iter().enumerate() {
@@ -151,7 +152,7 @@ fn shown_messages<'a>(places: &[MessagePlace], view: &'a [ViewItem]) -> Vec<Show
     }
     let mut shown: Vec<ShownMessage<'a>> = Vec::with_capacity(view.len());
     let mut shown_at: BTreeMap<usize, usize> = BTreeMap::new();
-    // A view has results in the order of their calls; they are given back in their own.
+    // A view has results in the order of their calls. Sorting by position restores the order in which they were given.
     let mut items: Vec<&ViewItem> = view.iter().collect();
     items.sort_by_key(|item| item.range.from);
     for item in items {
@@ -164,13 +165,14 @@ fn shown_messages<'a>(places: &[MessagePlace], view: &'a [ViewItem]) -> Vec<Show
         if let Some(at) = given {
             shown_at.insert(at, shown.len());
         }
+        // A range may begin at a position without a given message. The item then follows the message before.
         let first = first.unwrap_or_else(|| shown.last().map_or(0, |last| last.first));
         shown.push(ShownMessage { given, first, messages: vec![&item.message] });
     }
     shown
 }
 
-/// Returns whether an item shows a message of the log, whole or in part, and not a summary of several.
+/// Returns whether an item shows a message of the log, whole or in part, and not a replacement of several.
 fn stands_for_itself(item: &ViewItem) -> bool {
     !matches!(item.kind, ViewItemKind::Summary(_) | ViewItemKind::Removed(_))
 }

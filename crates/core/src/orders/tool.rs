@@ -1,4 +1,4 @@
-//! The tool `pin`: what a call of it asks for, and how that is answered.
+//! The tool `pin`, by which the model pins a standing order: its specification, its arguments and its answers.
 
 use serde::Deserialize;
 
@@ -10,10 +10,11 @@ use crate::message::{RawJson, ToolSpec};
 /// The tool's name.
 pub const NAME: &str = "pin";
 
-/// The smallest window in which the tool is offered, in tokens: in a smaller one its words are missed elsewhere.
+/// The smallest window in which the tool is offered, in tokens. A smaller window needs the tool's tokens for other
+/// content.
 pub const MIN_WINDOW: u64 = 16_000;
 
-/// What the model is told of the tool.
+/// Returns the tool as it is described to the model.
 pub fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME.to_owned(),
@@ -22,18 +23,19 @@ pub fn spec() -> ToolSpec {
             r#"{"type":"object","properties":{"text":{"type":"string"},"replaces":{"type":"string","description":"Old order"}},"required":["text"]}"#
                 .to_owned(),
         ),
+        // An order changes the conversation and no files, so that a call needs no approval.
         read_only: true,
         poll: false,
         source: "builtin".to_owned(),
     }
 }
 
-/// What a call asks for.
+/// The arguments of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PinArguments {
-    /// The order.
+    /// The text of the order.
     pub text: String,
-    /// The order that it takes the place of: its name or its text.
+    /// The order to replace: its name or its text.
     #[serde(default)]
     pub replaces: Option<String>,
 }
@@ -47,15 +49,16 @@ impl PinArguments {
         serde_json::from_str(arguments).map_err(|error| format!("pin: {error}"))
     }
 
-    /// Decides the call: the event to store, if there is anything new, and the answer for the model.
+    /// Decides a call. Returns the event to store, if the call changes an order, and the answer for the model.
     ///
     /// # Errors
-    /// [`StandingOrderError`], whose words are for the model too.
+    /// [`StandingOrderError`], whose message is an answer for the model too.
     pub fn decide(&self, orders: &StandingOrders) -> Result<(Option<EventBody>, String), StandingOrderError> {
         let replaces = self.replaced(orders)?;
         let same = orders.check_pin(&self.text, replaces.as_ref())?;
         let is_known = same.is_some();
         let order_id = same.map_or_else(|| orders.next_id(), |same| same.id.clone());
+        // An order cannot replace itself, which a model asks for when it repeats a text.
         let replaces = replaces.filter(|replaced| *replaced != order_id);
         let answer = match (is_known, &replaces) {
             (true, None) => return Ok((None, format!("Standing order {order_id} says that already."))),
@@ -72,11 +75,15 @@ impl PinArguments {
         Ok((Some(pinned), answer))
     }
 
-    /// Models quote a text rather than a name.
+    /// Returns the order that the call replaces, if any.
+    ///
+    /// # Errors
+    /// [`StandingOrderError`] if no active order is meant.
     fn replaced(&self, orders: &StandingOrders) -> Result<Option<OrderId>, StandingOrderError> {
         let Some(said) = self.replaces.as_deref().map(str::trim).filter(|said| !said.is_empty()) else {
             return Ok(None);
         };
+        // Models often quote the text of an order where its name is wanted.
         let is_meant = |said: &str| {
             let said = key(said);
             orders.active().find(|order| key(order.id.as_str()) == said || key(&order.text) == said)

@@ -1,7 +1,7 @@
-//! Ledgers that were read before: the next one continues the longest that is a beginning of it.
+//! Cache of pinned facts: a new extraction continues the longest cached one that covers a beginning of it.
 //!
-//! A compaction covers what the one before covered and some messages more. Without the cache each would read the whole
-//! log again.
+//! A compaction covers all messages of the previous one and some more. Without the cache each compaction would read the
+//! whole log again.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::history::LogEntry;
 use crate::memo::DerivedCache;
 use crate::stop_flag::StopFlag;
 
-/// The most ledgers kept. A plan asks for the part that its strategy drops, and sometimes for that of the last resort;
-/// each has a beginning that the newest typed message ends.
+/// The most extractions kept: two parts of the log, each with the beginning that ends at the newest typed message. A
+/// plan asks for the part that its strategy drops, and sometimes for the part that the last resort drops.
 const MAX_LEDGERS: usize = 4;
 
-/// The newest ledgers of one session.
+/// The newest extractions of pinned facts of one session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PinnedFactsCache(DerivedCache<Vec<CachedPinnedFacts>>);
 
-/// A ledger and the messages that it has read.
+/// Pinned facts and the messages that they were extracted from.
 #[derive(Clone, Debug)]
 struct CachedPinnedFacts {
     /// The messages, as ascending ranges of indices with gaps between them.
@@ -28,8 +28,8 @@ struct CachedPinnedFacts {
 }
 
 impl PinnedFactsCache {
-    /// Returns the ledger of the messages at the `wanted` indices, given as ascending ranges. It lacks the newest of them
-    /// if `stop_flag` is raised meanwhile.
+    /// Returns the pinned facts of the messages at the `wanted` indices, given as ascending ranges. The newest messages
+    /// are missing if `stop_flag` is raised meanwhile.
     pub(crate) fn ledger(
         &self,
         entries: &[LogEntry],
@@ -41,6 +41,7 @@ impl PinnedFactsCache {
         let mut ledgers = self.0.lock();
         let best = ledgers.iter().enumerate().filter(|(_, known)| is_beginning(&known.read, &wanted));
         let best = best.max_by_key(|(_, known)| count(&known.read)).map(|(at, _)| at);
+        // The entry goes to the end of the list, as the one that was used last.
         let mut known = match best.map(|at| ledgers.remove(at)) {
             Some(known) => known,
             None => {
@@ -49,13 +50,15 @@ impl PinnedFactsCache {
         };
         let first = wanted.get(..1).unwrap_or_default();
         if wanted.len() > 1 && known.read != *first && is_beginning(&known.read, first) {
-            // The gap closes when its message may go: then this is where the reading goes on.
+            // The gap is a message that must stay for now. Once a later part includes it, facts that skipped it are no
+            // beginning of that part any more, but facts up to the gap are.
             known.extend(entries, first, stop_flag);
             ledgers.push(known.clone());
         }
         known.extend(entries, &wanted, stop_flag);
         let ledger = Arc::clone(&known.ledger);
         ledgers.push(known);
+        // The list is in order of use, so the front has the entries that no plan asked for lately.
         let excess = ledgers.len().saturating_sub(MAX_LEDGERS);
         ledgers.drain(..excess);
         ledger
@@ -63,7 +66,7 @@ impl PinnedFactsCache {
 }
 
 impl CachedPinnedFacts {
-    /// Reads the rest of `wanted`, of which it has read a beginning, until `stop_flag` is raised.
+    /// Reads the rest of `wanted` until `stop_flag` is raised. The messages read so far are a beginning of `wanted`.
     fn extend(&mut self, entries: &[LogEntry], wanted: &[Range<usize>], stop_flag: &StopFlag) {
         let end = self.read.last().map_or(0, |range| range.end);
         let rest =
@@ -75,6 +78,7 @@ impl CachedPinnedFacts {
         let ledger = Arc::make_mut(&mut self.ledger);
         for at in rest.flatten() {
             if stop_flag.is_raised() {
+                // The range read so far is recorded exactly, so that the next call continues here.
                 self.read = beginning(wanted, at);
                 return;
             }
@@ -84,7 +88,7 @@ impl CachedPinnedFacts {
     }
 }
 
-/// Ranges without the empty ones, those that touch as one.
+/// Returns the ranges without empty ones, with adjacent ranges joined.
 fn joined(ranges: impl IntoIterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     let mut joined: Vec<Range<usize>> = Vec::new();
     for range in ranges.into_iter().filter(|range| !range.is_empty()) {

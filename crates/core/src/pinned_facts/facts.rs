@@ -14,19 +14,19 @@ const MAX_FACTS: usize = 512;
 /// The most lines taken from one result.
 const MAX_FACTS_PER_RESULT: usize = 2;
 
-/// The most of one result that is searched, in bytes.
+/// The part of one result that is searched, in bytes.
 const MAX_READ_BYTES: usize = 256 << 10;
 
-/// Longer lines state more than one fact. In bytes.
+/// The longest line that can be one fact, in bytes.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Lines with a lower score are not taken.
+/// The lowest score of a line that is taken: two of the signs in [`fact_score`], at 2 points each.
 const LEAST_SCORE: u32 = 4;
 
-/// Facts are cut after so many characters when they are shown.
+/// The length after which a shown fact is cut, in characters.
 const MAX_SHOWN_CHARS: usize = 240;
 
-/// Facts that tools have put out, the newest last.
+/// Facts in tool output, with the file that each came from, the newest last.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ToolFacts(BoundedFactMap<Option<String>>);
 
@@ -37,9 +37,10 @@ impl Default for ToolFacts {
 }
 
 impl ToolFacts {
-    /// Takes the clearest facts of a result that was read from `source`.
+    /// Takes the clearest facts of a result. `source` is the file that the result shows, if known.
     pub(super) fn read(&mut self, source: Option<&str>, text: &str) {
         let text = line::head(text, MAX_READ_BYTES);
+        // Rows of a table or a log look like facts one by one. Their common shape shows that they are data.
         let shapes: Vec<u64> = text.lines().map(shape).collect();
         let mut sorted = shapes.clone();
         sorted.sort_unstable();
@@ -59,6 +60,7 @@ impl ToolFacts {
         }
         found.sort_by(|left, right| right.0.cmp(&left.0).then(left.1.cmp(&right.1)));
         found.truncate(MAX_FACTS_PER_RESULT);
+        // The chosen lines return to their order in the text, so that the last one becomes the newest fact.
         found.sort_by_key(|(_, at, _)| *at);
         for (_, _, line) in found {
             self.0.put(line.trim(), source.map(str::to_owned));
@@ -73,13 +75,13 @@ impl ToolFacts {
         })
     }
 
-    /// Returns how many facts went because there were too many.
+    /// Returns the number of facts that were removed because there were too many.
     pub(super) fn evicted(&self) -> u64 {
         self.0.evicted()
     }
 }
 
-/// How clearly a line states one fact.
+/// Returns how clearly a line states one fact; 0 for a line that states none.
 fn fact_score(line: &str) -> u32 {
     let has_digit = line.bytes().any(|byte| byte.is_ascii_digit());
     let has_capitals = line.as_bytes().windows(3).any(|three| three.iter().all(u8::is_ascii_uppercase));
@@ -106,7 +108,7 @@ fn fact_score(line: &str) -> u32 {
     score
 }
 
-/// The longest run of words of letters only.
+/// Returns the length of the longest run of words that have letters only, in words.
 fn prose_words(line: &str) -> usize {
     let (mut longest, mut run) = (0, 0);
     for word in line.split_whitespace() {
@@ -119,7 +121,7 @@ fn prose_words(line: &str) -> usize {
     longest
 }
 
-/// `NOTE: …`, `# DECISION: …`.
+/// Returns whether a line begins with a label in capitals: `NOTE: …`, `# DECISION: …`.
 fn has_label(line: &str) -> bool {
     let text = line.trim_start_matches(|char: char| !char.is_alphabetic());
     text.split_once(':').is_some_and(|(label, rest)| {
@@ -131,8 +133,9 @@ fn has_label(line: &str) -> bool {
     })
 }
 
-/// Names the form of a line: equal for lines that differ in their words and numbers only.
+/// Returns a hash of a line's form, equal for lines that differ in their words and numbers only.
 fn shape(line: &str) -> u64 {
+    // FNV-1a. A collision only hides a fact, so a fast hash of 64 bits is good enough.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut last = 0_u8;
     for byte in line.bytes() {

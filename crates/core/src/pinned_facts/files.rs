@@ -1,34 +1,34 @@
-//! Which files a tool call touches, and how: judged by the tool's name and by what its arguments look like.
+//! Files that a tool call works on, told by the tool's name and the form of its arguments.
 
 use serde_json::{Map, Value};
 
 use super::shell::{self, ShellCommand, ShellWord};
 use super::{line, tools};
 
-/// A longer text is no path. In bytes.
+/// The longest text that counts as a path, in bytes.
 const MOST_PATH_BYTES: usize = 300;
 
-/// How a patch of whole-file operations begins.
+/// The first line of a patch in the format of `apply_patch`, which OpenAI's models write.
 const PATCH: &str = "*** Begin Patch";
 
-/// The most files of one call.
+/// The most file accesses recorded for one call.
 const MOST_TOUCHES: usize = 64;
 
-/// What happened to a file.
+/// The action that a file went through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileAction {
-    /// Its content was looked at.
+    /// The content was read.
     Read,
-    /// A part of it was changed, or it was written anew.
+    /// The file existed before and was changed or overwritten.
     Modified,
-    /// It was not there before, as far as is known.
+    /// The file was written and is not known to have existed before.
     Created,
-    /// It is gone.
+    /// The file was deleted or moved away.
     Deleted,
 }
 
 impl FileAction {
-    /// As a person says it.
+    /// Returns the action as an English participle: `read`, `modified`, `created` or `deleted`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -38,36 +38,37 @@ impl FileAction {
         }
     }
 
-    /// What is known of a file after one more touch.
+    /// Returns the action that sums up this one and a later one.
     pub(super) fn then(self, next: Self) -> Self {
         match (self, next) {
             (Self::Deleted, Self::Read) | (_, Self::Deleted) => Self::Deleted,
             (Self::Deleted, _) => Self::Created,
-            // Who had seen it before cannot have created it now.
+            // A file that was read or modified existed already, so this write has replaced it.
             (Self::Read | Self::Modified, Self::Created) => Self::Modified,
             (before, next) => before.max(next),
         }
     }
 }
 
-/// One file and what a call does to it.
+/// One file and the action of a call on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileAccess {
     pub(super) verb: FileAction,
     pub(super) path: String,
 }
 
-/// What a call does to files, if it succeeds.
+/// Returns the files that a call works on if it succeeds.
 pub(super) fn touches(tool: &str, arguments: &Map<String, Value>) -> Vec<FileAccess> {
     let mut found = Vec::new();
     if let Some(command) = tools::command_line(tool, arguments) {
         of_shell(&command, &mut found);
+        // Some agents apply patches through the shell: `apply_patch <<EOF`.
         let patch = command.find(PATCH).and_then(|at| command.get(at..));
         patch.into_iter().for_each(|patch| of_patch(patch, &mut found));
         found.truncate(MOST_TOUCHES);
         return found;
     }
-    // A file that is written may hold a patch without being one.
+    // With a path among the arguments, a patch in another argument is the content of that file.
     let is_about_file = named(arguments).is_some();
     match arguments.values().filter_map(Value::as_str).find(|text| !is_about_file && is_patch(text)) {
         Some(patch) => of_patch(patch, &mut found),
@@ -77,7 +78,7 @@ pub(super) fn touches(tool: &str, arguments: &Map<String, Value>) -> Vec<FileAcc
     found
 }
 
-/// Adds a file, if what is named looks like one.
+/// Adds a file if `path` looks like one.
 fn add(found: &mut Vec<FileAccess>, verb: FileAction, path: &str) {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let path = path.strip_prefix("./").filter(|rest| !rest.is_empty()).unwrap_or(path);
@@ -86,13 +87,14 @@ fn add(found: &mut Vec<FileAccess>, verb: FileAction, path: &str) {
     }
 }
 
-/// What cannot be shown letter for letter on one line, or reads like a handle, is no path.
+/// Returns whether a text looks like a path that one line can show unchanged.
 fn looks_like_path(path: &str) -> bool {
     let is_odd = |char: char| "<>|\"*?`".contains(char);
     let in_words = path.split(' ').count();
     let fits = (1..=MOST_PATH_BYTES).contains(&path.len()) && in_words <= 8;
     let is_whole = fits && line::single_line(path, MOST_PATH_BYTES) == path;
     let has_name = path.chars().any(char::is_alphanumeric);
+    // Blanks are rare in paths and common in prose: a text with blanks needs a separator of folders to count.
     let is_shaped = in_words == 1 || path.contains(['/', '\\']);
     is_whole
         && has_name
@@ -106,7 +108,7 @@ fn is_patch(text: &str) -> bool {
     text.contains(PATCH) || (text.contains("\n+++ ") && text.contains("--- "))
 }
 
-/// The `*** Update File:` form, or a unified diff.
+/// Adds the files of a patch: the `apply_patch` format, or a unified diff.
 fn of_patch(patch: &str, found: &mut Vec<FileAccess>) {
     let mut old = "";
     for line in patch.lines() {
@@ -129,8 +131,10 @@ fn of_patch(patch: &str, found: &mut Vec<FileAccess>) {
     }
 }
 
+/// Adds the file of one part of a unified diff, by its lines `---` and `+++`.
 fn of_diff(old: &str, new: &str, found: &mut Vec<FileAccess>) {
     let bare = |path: &str| {
+        // A tab separates the path from a time stamp, and `git diff` puts `a/` and `b/` in front of paths.
         let path = path.split('\t').next().unwrap_or_default();
         path.strip_prefix("a/").or(path.strip_prefix("b/")).unwrap_or(path).to_owned()
     };
@@ -141,7 +145,7 @@ fn of_diff(old: &str, new: &str, found: &mut Vec<FileAccess>) {
     }
 }
 
-/// What arguments of tools that work on files are called, in [`tools::plain`] form.
+/// The names of arguments that hold a path, in [`tools::plain`] form.
 const PATH_KEYS: &[&str] = &[
     "path",
     "filepath",
@@ -153,8 +157,11 @@ const PATH_KEYS: &[&str] = &[
     "relativeworkspacepath",
     "notebookpath",
 ];
+/// The names of arguments that hold a list of paths.
 const PATHS_KEYS: &[&str] = &["paths", "files", "filepaths", "filenames", "edits"];
+/// The names of arguments that hold the old path of a move.
 const OLD_KEYS: &[&str] = &["source", "oldpath", "from", "src", "sourcepath"];
+/// The names of arguments that hold the new path of a move.
 const NEW_KEYS: &[&str] = &["destination", "newpath", "to", "dst", "destinationpath", "target"];
 
 fn text_of<'a>(arguments: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a str> {
@@ -163,7 +170,7 @@ fn text_of<'a>(arguments: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a s
     found.and_then(|(_, value)| value.as_str())
 }
 
-/// The file that a call names in an argument of its own.
+/// Returns the path that a call has as an argument.
 pub(super) fn named(arguments: &Map<String, Value>) -> Option<&str> {
     text_of(arguments, PATH_KEYS)
 }
@@ -189,9 +196,10 @@ fn of_arguments(tool: &str, arguments: &Map<String, Value>, found: &mut Vec<File
     }
 }
 
-/// `None` for tools that work on folders, or on nothing we know.
+/// Returns the action of a tool on the files in its arguments. `None` for tools that work on folders, and for unknown
+/// tools.
 fn verb(tool: &str, arguments: &Map<String, Value>) -> Option<FileAction> {
-    // An editor of many commands says which one in an argument.
+    // Editors with several commands, such as `str_replace_editor`, name the command in an argument.
     match text_of(arguments, &["command", "action", "operation", "mode"]) {
         Some("view" | "read" | "open") => return Some(FileAction::Read),
         Some("create" | "write") => return Some(FileAction::Created),
@@ -202,6 +210,7 @@ fn verb(tool: &str, arguments: &Map<String, Value>) -> Option<FileAction> {
         _ => {}
     }
     let has = |keys: &[&str]| arguments.keys().any(|key| keys.contains(&tools::plain(key).as_str()));
+    // The order matters: searching tools such as `find_file` have words of the later lists in their names.
     if has_any(tool, &["grep", "glob", "search", "find", "list", "tree", "mkdir", "directory"])
         || matches!(tool, "ls" | "dir")
     {
@@ -228,15 +237,17 @@ fn has_any(tool: &str, words: &[&str]) -> bool {
     words.iter().any(|word| tool.contains(word))
 }
 
-/// What a command line does to files, each relative path seen from where `cd` had led.
+/// Adds the files that a command line works on. Relative paths are resolved against the folder of the last `cd`.
 fn of_shell(line: &str, found: &mut Vec<FileAccess>) {
     let mut folder = String::new();
     for command in shell::commands(line) {
         let Some((program, arguments)) = command.program() else {
+            // A redirection without a program, such as `> file`, empties a file.
             of_writes(&command, &folder, found);
             continue;
         };
         if program == "cd" {
+            // The target of `cd $DIR` is unknown, so later paths stay as they are written.
             folder = arguments
                 .first()
                 .filter(|to| to.literal)
@@ -248,6 +259,7 @@ fn of_shell(line: &str, found: &mut Vec<FileAccess>) {
     }
 }
 
+/// Adds the files that a command redirects its output to.
 fn of_writes(command: &ShellCommand, folder: &str, found: &mut Vec<FileAccess>) {
     for write in command.writes.iter().filter(|write| !write.file.text.starts_with("/dev/")) {
         let verb = if write.append { FileAction::Modified } else { FileAction::Created };
@@ -255,6 +267,7 @@ fn of_writes(command: &ShellCommand, folder: &str, found: &mut Vec<FileAccess>) 
     }
 }
 
+/// Adds the files that a known program works on.
 fn of_program(program: &str, arguments: &[ShellWord], folder: &str, found: &mut Vec<FileAccess>) {
     let has = |options: &[&str]| {
         arguments.iter().any(|word| options.iter().any(|option| word.text.starts_with(option)))
@@ -270,6 +283,7 @@ fn of_program(program: &str, arguments: &[ShellWord], folder: &str, found: &mut 
         ("tee", files) => all(if has(&["-a"]) { FileAction::Modified } else { FileAction::Created }, files),
         ("sed", [first, rest @ ..]) => {
             let verb = if has(&["-i", "--in-place"]) { FileAction::Modified } else { FileAction::Read };
+            // The first word is the script, unless an option has named the script already.
             if has(&["-e", "-f"]) && looks_like_path(&first.text) && !first.text.starts_with("s/") {
                 all(verb, &[first]);
             }
@@ -287,7 +301,8 @@ fn of_program(program: &str, arguments: &[ShellWord], folder: &str, found: &mut 
     }
 }
 
-/// Several files, or one into a folder that is written as such, keep their names.
+/// Adds the files that are moved or copied. They keep their names if there are several, or if `to` is written as a
+/// folder. `gone` is `true` for a move.
 fn of_move(from: &[&ShellWord], to: &ShellWord, folder: &str, gone: bool, found: &mut Vec<FileAccess>) {
     for old in from {
         add_word(found, if gone { FileAction::Deleted } else { FileAction::Read }, folder, old);
@@ -298,14 +313,16 @@ fn of_move(from: &[&ShellWord], to: &ShellWord, folder: &str, gone: bool, found:
     }
 }
 
+/// Adds the file that a word names. Words with variables or patterns name none.
 fn add_word(found: &mut Vec<FileAccess>, verb: FileAction, folder: &str, word: &ShellWord) {
+    // A bare number is the value of an option, as in `head -n 20`.
     let is_number = word.text.bytes().all(|byte| byte.is_ascii_digit());
     if word.literal && !is_number {
         add(found, verb, &below(folder, &word.text));
     }
 }
 
-/// The path seen from `folder`, with `.` and `..` resolved as far as the text goes.
+/// Returns a path relative to `folder`, with `.` and `..` resolved as far as the text allows.
 fn below(folder: &str, path: &str) -> String {
     if folder.is_empty() || path.starts_with(['/', '~']) {
         return path.to_owned();

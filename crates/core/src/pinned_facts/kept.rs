@@ -1,11 +1,11 @@
-//! The newest of a class, by key: what bounds the ledger's memory.
+//! Bounded map of one class of facts. Its limits bound the memory of the pinned facts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::text_table::TextTable;
 
-/// Facts by key in the order in which they were last put; of more than `most`, the oldest go.
+/// Facts by key, in the order in which they were last put. Beyond `most` facts the oldest ones go.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BoundedFactMap<V> {
     most: usize,
@@ -24,14 +24,15 @@ impl<V> BoundedFactMap<V> {
         self.facts.get(key).map(|(_, fact)| fact)
     }
 
-    /// The fact, to be changed where it stands.
+    /// Returns a fact for a change that keeps its place in the order.
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut V> {
         self.facts.get_mut(key).map(|(_, fact)| fact)
     }
 
-    /// The fact becomes the newest.
+    /// Stores a fact as the newest one.
     pub(super) fn put(&mut self, key: &str, fact: V) {
         self.take(key);
+        // Both tables share one copy of the key, since keys may be long lines.
         let key: Arc<str> = key.into();
         self.order.insert(self.next, key.clone());
         self.facts.insert(key, (self.next, fact));
@@ -44,21 +45,21 @@ impl<V> BoundedFactMap<V> {
         }
     }
 
-    /// Removes a fact that holds no longer.
+    /// Removes a fact and returns it. The fact does not count as evicted.
     pub(super) fn take(&mut self, key: &str) -> Option<V> {
         let (at, fact) = self.facts.remove(key)?;
         self.order.remove(&at);
         Some(fact)
     }
 
-    /// Removes all that hold no longer.
+    /// Removes all facts for which `holds` returns `false`. They do not count as evicted.
     pub(super) fn retain(&mut self, holds: impl Fn(&str, &V) -> bool) {
         self.facts.retain(|key, (_, fact)| holds(key, fact));
         let facts = &self.facts;
         self.order.retain(|_, key| facts.contains_key(key));
     }
 
-    /// Oldest first.
+    /// Returns the facts with their keys, the oldest first.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &V)> {
         self.order.values().filter_map(|key| self.get(key).map(|fact| (&**key, fact)))
     }
@@ -67,7 +68,7 @@ impl<V> BoundedFactMap<V> {
         self.facts.is_empty()
     }
 
-    /// How many went because there were too many.
+    /// Returns the number of facts that were removed because there were too many.
     pub(super) fn evicted(&self) -> u64 {
         self.evicted
     }

@@ -1,11 +1,13 @@
-//! How foreign text becomes part of one line that can be nothing else.
+//! Quoting of foreign text: a quoted text is part of one line, and nothing in it reads as markup of the view.
 
 use std::borrow::Cow;
 
-/// One line of at most `limit` characters: runs of blanks and control characters are one space, characters that
-/// are not seen or turn the line around are gone, and nothing in it reads as a handle: `lh:12` becomes `lh\:12`,
-/// which no tool takes for one.
+/// Returns a text as one line of at most `limit` characters.
+///
+/// Runs of blanks and control characters become one space. Invisible characters and those that reverse the reading
+/// direction are removed. `lh:12` becomes `lh\:12`, which `recall` does not take for a handle.
 pub(super) fn single_line(text: &str, limit: usize) -> String {
+    // Invisible characters go first: within `lh:12` they would hide the handle from `without_handles`.
     let mut line = String::new();
     let mut chars = 0;
     for char in text.trim_start().chars().filter(|char| !is_unseen(*char)) {
@@ -25,14 +27,16 @@ pub(super) fn single_line(text: &str, limit: usize) -> String {
     without_handles(line)
 }
 
-/// What somebody said. Text that begins like a mark, a heading or a list of ours stands in quotation marks.
+/// Returns a text of the user or the model as one line. Text that begins like markup of the view is put in quotation
+/// marks.
 pub(super) fn said(text: &str, limit: usize) -> String {
     let line = single_line(text, limit);
+    // These characters begin the view's own lines: `[SUMMARY]`, headings, tags, list items, omissions.
     if line.starts_with(|first: char| "[#<>-*=_|…{".contains(first)) { format!("\"{line}\"") } else { line }
 }
 
-/// What a program or a tool's output said: between more backticks than it has in a row, so that it cannot end its
-/// own quotation.
+/// Returns a text of a program between backticks. The fence is longer than any run of backticks in the text, which thus
+/// cannot end its own quotation.
 pub(super) fn quoted(text: &str, limit: usize) -> String {
     let line = single_line(text, limit);
     let longest = line.split(|char| char != '`').map(str::len).max().unwrap_or(0);
@@ -41,17 +45,19 @@ pub(super) fn quoted(text: &str, limit: usize) -> String {
     [&fence, gap, &line, gap, &fence].concat()
 }
 
-/// A path or an id: bare if it is made of what such names are made of, else [`quoted`].
+/// Returns a path or an id: bare if it has only the characters of such names, else [`quoted`].
 pub(super) fn name(text: &str, limit: usize) -> String {
     let is_plain = |char: char| char.is_alphanumeric() || "_-./~@+#".contains(char);
     let is_bare = text.len() <= limit && text.chars().all(is_plain) && !text.starts_with(['#', '-']);
     if is_bare { text.to_owned() } else { quoted(text, limit) }
 }
 
+/// Returns a line in which a backslash separates the prefix `lh` of a handle from its colon.
 fn without_handles(line: String) -> String {
     let mut safe = String::new();
     let mut start = 0;
     for (at, mark) in line.match_indices(':') {
+        // Any case counts, because a model may read `LH:12` as a handle too.
         let before = line.get(at.saturating_sub(2)..at).unwrap_or_default();
         if before.eq_ignore_ascii_case("lh") {
             safe.push_str(&line[start..at]);
@@ -67,12 +73,12 @@ fn without_handles(line: String) -> String {
     safe
 }
 
-/// Zero-width and direction characters.
+/// Returns whether a character has no width or changes the reading direction.
 fn is_unseen(char: char) -> bool {
     matches!(char, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text without the escapes that colour a terminal.
+/// Returns a text without the escape sequences that colour a terminal.
 pub(super) fn without_colours(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return Cow::Borrowed(text);
@@ -87,12 +93,12 @@ pub(super) fn without_colours(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// The start of a text, at most `most` bytes, cut between characters.
+/// Returns the start of a text: at most `most` bytes, cut between characters.
 pub(super) fn head(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// The end of a text, at most `most` bytes, cut between characters.
+/// Returns the end of a text: at most `most` bytes, cut between characters.
 pub(super) fn tail(text: &str, most: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(most))..]
 }

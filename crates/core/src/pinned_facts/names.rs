@@ -1,7 +1,7 @@
-//! Identifiers that will be needed again: ids, hashes, addresses, versions, branches, copied letter for letter.
+//! Identifiers that will be needed again: ids, hashes, addresses, versions and branches, copied letter for letter.
 //!
-//! A name is kept when a call used it after a result had shown it, or when it stands in more than one message and
-//! somebody but a tool has said it. What only tools say (a listing read twice) is not.
+//! A name is kept if a call uses it after a result has shown it. It is also kept if several messages contain it and a
+//! person or the model wrote one of them. Names that occur only in tool output, such as a listing read twice, are not.
 
 use std::sync::Arc;
 
@@ -11,21 +11,25 @@ use super::kept::BoundedFactMap;
 use super::{line, shell, tools};
 use crate::ids::Seq;
 
-/// The most names kept, and the most that wait for being seen again.
+/// The most names kept.
 const MOST: usize = 256;
+
+/// The most names that wait for a second sighting.
 const MOST_WAITING: usize = 4_096;
 
-/// Longer words are no names. In bytes.
+/// The longest word that counts as a name, in bytes.
 const MOST_NAME_BYTES: usize = 120;
+
+/// The longest address of a web page that counts as a name, in bytes.
 const MOST_ADDRESS_BYTES: usize = 300;
 
-/// Longer arguments are content, which repeats what was read. In bytes.
+/// The longest argument that is searched, in bytes. Longer ones are content, which repeats text that was read.
 const MOST_ARGUMENT_BYTES: usize = 300;
 
-/// The most of one text that is searched, in bytes.
+/// The part of one text that is searched, in bytes.
 const MOST_READ_BYTES: usize = 32 << 10;
 
-/// Who says something.
+/// The author of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameSource {
     /// A person or the model.
@@ -33,6 +37,7 @@ pub(super) enum NameSource {
     Tool,
 }
 
+/// A name that was seen and is not kept yet.
 #[derive(Clone, Debug, PartialEq)]
 struct NameSighting {
     at: Seq,
@@ -41,6 +46,7 @@ struct NameSighting {
     label: Option<Arc<str>>,
 }
 
+/// A name that is kept, with the key of the argument that held it.
 #[derive(Clone, Debug, PartialEq)]
 struct TrackedName {
     label: Option<Arc<str>>,
@@ -61,15 +67,17 @@ impl Default for NameTracker {
 }
 
 impl NameTracker {
+    /// Records the names in a text of the message at `at`.
     pub(super) fn read_text(&mut self, at: Seq, voice: NameSource, text: &str) {
         for name in names(line::head(text, MOST_READ_BYTES)) {
             self.record_sighting(at, voice, name, None, false);
         }
     }
 
-    /// Arguments are what was needed: the tool's name for a value says what it is.
+    /// Records the names in the arguments of a call. The key of an argument becomes the label of its name.
     pub(super) fn read_arguments(&mut self, at: Seq, tool: &str, arguments: &Map<String, Value>) {
         if let Some(command) = tools::command_line(tool, arguments) {
+            // A branch counts at once: later commands need it, and its name seldom has the digits of an identifier.
             if let Some(branch) = branch(&command) {
                 self.keep(&branch, Some("branch".into()), true);
             }
@@ -82,6 +90,7 @@ impl NameTracker {
         }
     }
 
+    /// Records the names in one value of the arguments, to a depth of 4 and up to 64 items per list.
     fn read_value(&mut self, at: Seq, key: &str, value: &Value, depth: u32) {
         match value {
             Value::String(text) if text.len() <= MOST_ARGUMENT_BYTES => self.read_argument(at, key, text),
@@ -105,6 +114,7 @@ impl NameTracker {
         }
     }
 
+    /// Records that a name was seen, and keeps the name if that shows that it is needed again.
     fn record_sighting(&mut self, at: Seq, voice: NameSource, name: &str, label: Option<&str>, used: bool) {
         if let Some(known) = self.kept.get_mut(name) {
             known.used |= used;
@@ -118,6 +128,7 @@ impl NameTracker {
             return;
         };
         before.label = before.label.take().or_else(|| label.map(Into::into));
+        // Two tool results with the same name show only that the same thing was read twice.
         let again = before.at != at && (spoken || before.spoken);
         let was_used = used && before.shown;
         (before.spoken, before.shown) = (before.spoken || spoken, before.shown || !spoken);
@@ -132,7 +143,7 @@ impl NameTracker {
         self.kept.put(name, TrackedName { label, used });
     }
 
-    /// Those that calls used first, the newest of them first.
+    /// Returns the names with their labels: names that calls have used come first, the newest of each group first.
     pub(super) fn kept(&self) -> impl Iterator<Item = String> {
         let of = |used: bool| self.kept.iter().rev().filter(move |(_, name)| name.used == used);
         of(true).chain(of(false)).map(|(name, fact)| {
@@ -144,30 +155,32 @@ impl NameTracker {
         })
     }
 
-    /// How many went because there were too many.
+    /// Returns the number of names that were removed because there were too many.
     pub(super) fn evicted(&self) -> u64 {
         self.kept.evicted()
     }
 }
 
-/// The words of a text that name something.
+/// Returns the words of a text that are names.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     words(text).filter_map(|word| {
         if word.len() < 4 && !word.starts_with('#') {
             return None;
         }
+        // Only words with a digit and addresses can be names. The cheap check comes first, because most words fail it.
         let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
         let is_address = word.as_bytes().contains(&b':') && word.contains("://");
         if !has_digit && !is_address {
             return None;
         }
         let word = word.trim_end_matches(['.', ':', '!', '?', '-', '=', '…']);
+        // Of `id=7a3b` and `item:12345` the value is the name.
         let word = if word.contains("://") { word } else { word.rsplit(['=', ':']).next().unwrap_or(word) };
         is_name(word).then_some(word)
     })
 }
 
-/// What stands between blanks, brackets, quotes and the like.
+/// Returns the words of a text, which blanks, brackets, quotes and commas separate.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -180,6 +193,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// For each byte, whether it separates words. A table, because every byte of every message is looked up.
 const BETWEEN: [bool; 256] = {
     let mut table = [false; 256];
     let marks = b"\"'`<>()[]{},;|\\*";
@@ -200,6 +214,7 @@ fn is_between(byte: u8) -> bool {
     BETWEEN[usize::from(byte)]
 }
 
+/// Returns whether the value of an argument with this key is an identifier.
 fn is_id_key(key: &str) -> bool {
     let key = tools::plain(key);
     [
@@ -230,6 +245,7 @@ pub(super) fn is_name(word: &str) -> bool {
         return false;
     }
     if body.len() < word.len() {
+        // A mere number is an issue, as in `#1867`. With letters it may be a colour, as in `#ff8`.
         return uppers + lowers == 0 || digits >= 3;
     }
     if uppers + lowers == 0 {
@@ -240,6 +256,7 @@ pub(super) fn is_name(word: &str) -> bool {
         return true;
     }
     if word.contains('.') {
+        // File names and fields have full stops as well; they are not identifiers unless the word is an e-mail address.
         return word.contains('@');
     }
     let is_hash = bytes.len() >= 7 && bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
@@ -247,7 +264,7 @@ pub(super) fn is_name(word: &str) -> bool {
     is_hash || is_code || digits >= 4 || (digits >= 3 && marked)
 }
 
-/// `1.2.3`, `1.2.3-rc1`.
+/// Returns whether a word is a version of three numbers: `1.2.3`, `1.2.3-rc1`.
 fn is_version(word: &str) -> bool {
     let core = word.split(['-', '+']).next().unwrap_or(word);
     let is_number =
@@ -255,7 +272,7 @@ fn is_version(word: &str) -> bool {
     core.split('.').count() == 3 && core.split('.').all(is_number)
 }
 
-/// The branch that a command line goes to or makes.
+/// Returns the branch that a command line switches to or creates.
 fn branch(command: &str) -> Option<String> {
     let commands = shell::commands(command);
     commands.iter().rev().find_map(|command| {
@@ -264,6 +281,7 @@ fn branch(command: &str) -> Option<String> {
         let sub = words.next()?.text.as_str();
         let mut options = words.clone().take_while(|word| word.text.starts_with('-'));
         let makes = options.any(|word| matches!(word.text.as_str(), "-b" | "-B" | "-c" | "-C"));
+        // `git checkout NAME` may name a file as well as a branch, so it counts only with an option that creates one.
         if !(sub == "checkout" && makes || sub == "switch") {
             return None;
         }

@@ -1,4 +1,4 @@
-//! How calls ended: the commands with their exit codes, and the errors that nothing has resolved yet.
+//! Outcomes of calls: commands with their exit codes, and errors that no later success has resolved.
 
 use serde_json::{Map, Value};
 
@@ -7,41 +7,45 @@ use super::{files, line, shell, tools};
 use crate::message::{Part, ToolResult, ToolStatus};
 use crate::retention_report::facts::ERROR_WORDS;
 
-/// The most commands and the most errors kept.
+/// The most commands kept.
 const MOST_COMMANDS: usize = 256;
+
+/// The most errors kept.
 const MOST_ERRORS: usize = 128;
 
-/// Commands and error lines are cut after so many characters.
+/// The length after which a shown command is cut, in characters.
 const MOST_COMMAND_CHARS: usize = 200;
+
+/// The length after which a line of an error is cut, in characters.
 const MOST_ERROR_CHARS: usize = 300;
 
-/// The most lines of one error.
+/// The most lines kept of one error.
 const MOST_ERROR_LINES: usize = 3;
 
-/// The most of a result that is searched for error lines, in bytes: half at its start, half at its end.
+/// The part of a result that is searched for error lines, in bytes: half at its start, half at its end.
 const MOST_READ_BYTES: usize = 64 << 10;
 
-/// Where a result names its exit code: within so many bytes of its start and its end.
+/// The length of the start and of the end of a result in which an exit code is looked for, in bytes each.
 const CODE_BYTES: usize = 160;
 
-/// Longer names of calls are hashed. In bytes.
+/// The longest key of a call that is stored as it is, in bytes. Longer keys are hashed.
 const MOST_KEY_BYTES: usize = 400;
 
-/// A call, as far as its outcome is told by it.
+/// The properties of a call that its outcome is judged by.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TrackedCall {
-    /// Equal for calls of which a later success resolves an earlier error.
+    /// The identity of the call: a success resolves an earlier error with the same key.
     key: String,
-    /// The command, or the tool and what it works on.
+    /// The command, or the tool with its file or arguments.
     title: String,
     is_command: bool,
-    /// Whether it only looks around: its success is no news.
+    /// `true` if the command only reads. Such a command is not listed.
     looks: bool,
-    /// Whether its exit code is not that of the work: it goes through a pipe, or on after a failure.
+    /// `true` if the exit code may hide a failure, because the command has a pipe or a semicolon.
     masked: bool,
 }
 
-/// How a call ended.
+/// The ending of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallExitStatus {
     Succeeded,
@@ -51,19 +55,21 @@ enum CallExitStatus {
     Interrupted,
 }
 
+/// A command and its newest ending.
 #[derive(Clone, Debug, PartialEq)]
 struct CommandRecord {
     title: String,
     ending: CallExitStatus,
 }
 
+/// A failed call and the lines that describe its error.
 #[derive(Clone, Debug, PartialEq)]
 struct CallErrorRecord {
     title: String,
     lines: Vec<String>,
 }
 
-/// Commands and errors.
+/// The commands and the unresolved errors, with the number of resolved errors.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OutcomeTracker {
     commands: BoundedFactMap<CommandRecord>,
@@ -103,7 +109,7 @@ impl TrackedCall {
 }
 
 impl OutcomeTracker {
-    /// Takes note of an outcome; says whether the call took effect, as far as is known.
+    /// Records an outcome. Returns whether the call took effect, as far as is known.
     pub(super) fn read(&mut self, asked: &TrackedCall, result: &ToolResult) -> bool {
         let ending = ending(asked, result);
         if asked.is_command && !asked.looks {
@@ -112,6 +118,7 @@ impl OutcomeTracker {
         match ending {
             CallExitStatus::Succeeded | CallExitStatus::Exited(0) => {
                 let has_failed = self.errors.get(&asked.key).is_some();
+                // `make | tail` exits with 0 even if `make` fails: error lines in its output keep the error open.
                 if has_failed && (!asked.masked || error_lines(result).is_empty()) {
                     self.errors.take(&asked.key);
                     self.resolved += 1;
@@ -119,17 +126,18 @@ impl OutcomeTracker {
                 true
             }
             CallExitStatus::Cancelled => false,
+            // An interrupted call may have done its work.
             CallExitStatus::Interrupted => true,
             CallExitStatus::Failed | CallExitStatus::Exited(_) => {
                 let lines = told_lines(result);
                 self.errors.put(&asked.key, CallErrorRecord { title: asked.title.clone(), lines });
-                // A command line that fails may have done half of its work.
+                // A failed command line may have done a part of its work; other tools do all of it or nothing.
                 asked.is_command
             }
         }
     }
 
-    /// Newest first: the command, and how it ended.
+    /// Returns the commands with their endings as items of a list, the newest first.
     pub(super) fn commands(&self) -> impl Iterator<Item = String> {
         self.commands.iter().rev().map(|(_, command)| {
             let ending = match command.ending {
@@ -143,7 +151,7 @@ impl OutcomeTracker {
         })
     }
 
-    /// Newest first: the call, and what it said.
+    /// Returns the unresolved errors as items of a list, the newest first.
     pub(super) fn errors(&self) -> impl Iterator<Item = String> {
         self.errors.iter().rev().map(|(_, failure)| match failure.lines.is_empty() {
             true => format!("{}: failed without a word", failure.title),
@@ -151,12 +159,12 @@ impl OutcomeTracker {
         })
     }
 
-    /// How many errors were followed by a success of the same call.
+    /// Returns the number of errors that a later success of the same call resolved.
     pub(super) fn resolved(&self) -> u64 {
         self.resolved
     }
 
-    /// How many commands and errors went because there were too many.
+    /// Returns the numbers of commands and of errors that were removed because there were too many.
     pub(super) fn evicted(&self) -> (u64, u64) {
         (self.commands.evicted(), self.errors.evicted())
     }
@@ -170,7 +178,7 @@ fn short_key(key: &str) -> String {
     }
 }
 
-/// The command without what only shortens its output: the same command, as far as its outcome goes.
+/// Returns a command without the pipes that only shorten its output. Such commands have the same outcome.
 fn without_shortening(command: &str) -> String {
     let mut command = command.trim();
     while let Some((before, last)) = command.rsplit_once('|') {
@@ -186,14 +194,16 @@ fn without_shortening(command: &str) -> String {
     command.strip_suffix("2>&1").unwrap_or(command).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Programs that change nothing and whose output is long gone when the ledger is read.
+/// Programs that change nothing. They are not listed, because their output is out of view when the list is read.
 const LOOKING: &[&str] = &[
     "[", "awk", "basename", "bat", "cat", "cd", "cut", "diff", "dirname", "du", "echo", "egrep", "fd",
     "file", "find", "grep", "head", "jq", "less", "ls", "mkdir", "nl", "printf", "pwd", "rg", "sleep",
     "sort", "stat", "tail", "tr", "tree", "true", "type", "uniq", "wc", "which", "xargs",
 ];
+/// Subcommands of `git` that change nothing.
 const GIT_LOOKING: &[&str] = &["blame", "diff", "grep", "log", "ls-files", "rev-parse", "show", "status"];
 
+/// Returns whether every command of a line only reads.
 fn only_looks(line: &str) -> bool {
     let commands = shell::commands(line);
     commands.iter().all(|command| {
@@ -213,17 +223,19 @@ fn only_looks(line: &str) -> bool {
     })
 }
 
-/// By its status; by the exit code it names, if it is a command; or because it begins by saying that it is an error.
+/// Returns the ending of a call. It follows from the status of the result, the exit code that a command names, or the
+/// word "error" at the beginning of the output.
 fn ending(asked: &TrackedCall, result: &ToolResult) -> CallExitStatus {
     let code = asked.is_command.then(|| exit_code(result)).flatten();
     match (result.status, code) {
         (ToolStatus::Cancelled, _) => CallExitStatus::Cancelled,
         (ToolStatus::Interrupted, _) => CallExitStatus::Interrupted,
         (ToolStatus::Completed, Some(0)) => CallExitStatus::Exited(0),
-        // Who looks and finds nothing has not failed.
+        // `grep` and `diff` exit with 1 if they find nothing, or a difference: that is no failure.
         (_, Some(1)) if asked.looks => CallExitStatus::Exited(0),
         (_, Some(code)) if code != 0 => CallExitStatus::Exited(code),
         (ToolStatus::Error, _) => CallExitStatus::Failed,
+        // Some tools report an error as a normal result. The output of a command, however, may begin with any word.
         (ToolStatus::Completed, _) if !asked.is_command && begins_with_error(result) => {
             CallExitStatus::Failed
         }
@@ -231,6 +243,7 @@ fn ending(asked: &TrackedCall, result: &ToolResult) -> CallExitStatus {
     }
 }
 
+/// Returns whether an output begins with the word "error".
 fn begins_with_error(result: &ToolResult) -> bool {
     let first = texts(result).next().map(|text| line::head(text.trim_start(), 16).to_ascii_lowercase());
     let rest = first.as_deref().and_then(|text| text.strip_prefix("error").map(str::to_owned));
@@ -241,8 +254,10 @@ fn texts(result: &ToolResult) -> impl DoubleEndedIterator<Item = &str> {
     result.content.iter().filter_map(Part::as_text)
 }
 
-/// The exit code that a shell's result names at its end or at its start.
+/// Returns the exit code that the result of a shell names at its end or its start.
 fn exit_code(result: &ToolResult) -> Option<i64> {
+    // Agents differ: some put the code in a last line, others in a header or in JSON around the output. The middle is
+    // not searched, because the program's own output may mention exit codes.
     let last = texts(result).next_back().map(|text| line::tail(text.trim_end(), CODE_BYTES));
     let first = texts(result).next().map(|text| line::head(text, CODE_BYTES));
     last.and_then(code_in).or_else(|| first.and_then(code_in))
@@ -258,7 +273,7 @@ fn code_in(text: &str) -> Option<i64> {
     rest.get(..end)?.parse().ok()
 }
 
-/// The lines that say what is wrong, the first few of them.
+/// Returns the first few lines of a result that describe an error.
 fn error_lines(result: &ToolResult) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for text in texts(result).flat_map(ends) {
@@ -275,29 +290,30 @@ fn error_lines(result: &ToolResult) -> Vec<String> {
     found
 }
 
-/// A count of no errors is none.
+/// Returns whether a line describes an error.
 fn tells_error(line: &str) -> bool {
     let lower = line::head(line, 2_000).to_ascii_lowercase();
     let says = |word: &&str| lower.contains(*word);
+    // Test runners and compilers report success with these words too: `0 failed`, `no errors`.
     ERROR_WORDS.iter().any(says)
         && !["0 failed", "0 errors", "no errors", "exited with code"].iter().any(says)
 }
 
-/// What a failed result tells: its error lines, or else its first line.
+/// Returns the lines that describe a failure: the error lines of a result, or else its first line.
 fn told_lines(result: &ToolResult) -> Vec<String> {
     let lines = error_lines(result);
     if !lines.is_empty() {
         return lines;
     }
     let is_word = |line: &&str| line.chars().any(char::is_alphanumeric) && code_in(line).is_none();
-    // A script's own echo (`> name`) says nothing of what went wrong.
+    // A package manager echoes the script that it runs (`> name`), which does not describe the failure.
     let first = texts(result)
         .flat_map(|text| line::head(text, MOST_READ_BYTES).lines())
         .find(|line| is_word(line) && !line.starts_with("> "));
     first.map(|line| line::quoted(&line::without_colours(line), MOST_ERROR_CHARS)).into_iter().collect()
 }
 
-/// Start and end of a text, or all of it.
+/// Returns the start and the end of a long text, or a whole short one.
 fn ends(text: &str) -> impl Iterator<Item = &str> {
     let half = MOST_READ_BYTES / 2;
     let (first, last) = if text.len() <= MOST_READ_BYTES {

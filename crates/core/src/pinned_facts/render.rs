@@ -1,12 +1,12 @@
-//! The ledger as text: sections in order of what must not be lost, cut to a number of tokens.
+//! Rendering of pinned facts as text: sections in order of importance, cut to a number of tokens.
 
 use super::{FileAction, PinnedFacts, line};
 use crate::estimate::MessageTokenCounter;
 
-/// How many sections come before everything else: open todos, files changed, files read.
+/// The number of sections that come before all others: open todos, files changed, files read.
 const FIRST: usize = 3;
 
-/// Items are cut after so many characters; files never.
+/// The length after which a todo is cut, in characters.
 const MOST_CHARS: usize = 400;
 
 /// The lines of one class.
@@ -14,30 +14,31 @@ const MOST_CHARS: usize = 400;
 pub(super) struct FactSection {
     title: String,
     items: Vec<String>,
-    /// How many more there were than were kept.
+    /// The number of entries that were removed before the rendering.
     evicted: u64,
-    /// Which end stays when there is too little room.
+    /// The end of the list that stays if there is too little room.
     stays: SectionEnd,
-    /// What is left out can be had by recall.
+    /// `true` if the reading model can get omitted items with `recall`.
     has_recall: bool,
 }
 
+/// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SectionEnd {
     First,
     Last,
 }
 
-/// A section with the tokens of its lines.
+/// A section with the token counts of its lines.
 struct MeasuredSection<'a> {
     section: &'a FactSection,
     title: u64,
     items: Vec<u64>,
-    /// The line that counts what is left out.
+    /// The tokens of the line that counts omitted items.
     more: u64,
 }
 
-/// All sections that have something, the most important first. The first [`FIRST`] are always there.
+/// Returns the sections with at least one item, the most important first. The first [`FIRST`] sections may be empty.
 pub(super) fn sections(ledger: &PinnedFacts) -> Vec<FactSection> {
     let (commands, errors) = ledger.outcomes.evicted();
     let of = |read: bool| ledger.files().filter(move |(_, verb)| (*verb == FileAction::Read) == read);
@@ -58,6 +59,7 @@ pub(super) fn sections(ledger: &PinnedFacts) -> Vec<FactSection> {
     let said = |title: &str, items: Vec<String>, evicted, stays| section(title, items, evicted, stays);
     let mut sections = vec![
         said(&todos_title, todos.collect(), ledger.todos.evicted(), SectionEnd::First),
+        // Files of both lists share one limit, and removed ones are counted once, with the files read.
         said("Files changed, newest last", changed.collect(), 0, SectionEnd::Last),
         said("Files read, newest last", read.collect(), ledger.files.evicted(), SectionEnd::Last),
         said(
@@ -77,6 +79,7 @@ pub(super) fn sections(ledger: &PinnedFacts) -> Vec<FactSection> {
         ),
         said("Tools called", tool_counts(ledger), 0, SectionEnd::First),
     ];
+    // The first sections stay even if they are empty, so that their number is fixed.
     let rest = sections.split_off(FIRST);
     sections.extend(rest.into_iter().filter(|section| !section.items.is_empty()));
     sections.iter_mut().for_each(|section| section.has_recall = !ledger.without_recall);
@@ -93,6 +96,7 @@ fn section(title: &str, items: Vec<String>, evicted: u64, stays: SectionEnd) -> 
     }
 }
 
+/// Returns one item with the number of calls of each tool; none if no tool was called.
 fn tool_counts(ledger: &PinnedFacts) -> Vec<String> {
     let counts = ledger.tools.iter().map(|(tool, count)| match count {
         1 => format!("{} once", line::name(tool, 64)),
@@ -102,7 +106,7 @@ fn tool_counts(ledger: &PinnedFacts) -> Vec<String> {
     if counts.is_empty() { counts } else { vec![counts.join(", ")] }
 }
 
-/// As much as fits. What comes first is whole if it fits whole, whatever that leaves for the rest.
+/// Renders as much of the sections as fits. The first [`FIRST`] sections are whole if they fit alone.
 pub(super) fn fit(sections: &[FactSection], limit_tokens: u64, counter: &MessageTokenCounter) -> String {
     let measured: Vec<MeasuredSection<'_>> =
         sections.iter().map(|section| MeasuredSection::new(section, counter)).collect();
@@ -115,15 +119,15 @@ pub(super) fn fit(sections: &[FactSection], limit_tokens: u64, counter: &Message
     within("", &measured, limit_tokens, limit_tokens, counter)
 }
 
-/// The sections that come before everything else.
+/// Returns the sections that come before all others.
 pub(super) fn first(sections: &[FactSection]) -> &[FactSection] {
     &sections[..FIRST.min(sections.len())]
 }
 
-/// How the line of names begins.
+/// The beginning of the line of names.
 const NAMES: &str = "Names in use: ";
 
-/// A ledger's text with those names in at most `room` tokens that it does not have yet.
+/// Returns the text with a line of at most `room` tokens of the names that the text does not contain yet.
 pub(super) fn with_names(text: String, names: Vec<&str>, room: u64, counter: &MessageTokenCounter) -> String {
     let known = |name: &&str| !text.contains(name);
     let mut line = String::from(NAMES);
@@ -141,7 +145,7 @@ pub(super) fn with_names(text: String, names: Vec<&str>, room: u64, counter: &Me
     if line.len() == NAMES.len() { text } else { format!("{text}{}\n", line.trim_end()) }
 }
 
-/// A text does not have exactly the tokens of its lines together: room is taken away until it fits.
+/// Renders sections behind `start` so that the whole text has at most `limit` tokens.
 fn within(
     start: &str,
     sections: &[MeasuredSection<'_>],
@@ -149,6 +153,8 @@ fn within(
     mut room: u64,
     counter: &MessageTokenCounter,
 ) -> String {
+    // The tokens of a text are not exactly the sum of its lines' tokens, so the room shrinks until the text fits. Steps
+    // of at least 1/32 bound the number of rounds.
     loop {
         let text = [start, &fill(sections, room)].concat();
         let over = counter.text(&text).saturating_sub(limit);
@@ -162,6 +168,7 @@ fn within(
     }
 }
 
+/// Renders sections into about `room` tokens, with room reserved for the counts of later sections.
 fn fill(sections: &[MeasuredSection<'_>], mut room: u64) -> String {
     let mut taken = vec![(String::new(), 0); sections.len()];
     let mut later: u64 = sections.iter().map(MeasuredSection::least).sum();
@@ -172,7 +179,7 @@ fn fill(sections: &[MeasuredSection<'_>], mut room: u64) -> String {
         taken[at] = section.take(share.max(least));
         room = room.saturating_sub(taken[at].1);
     }
-    // What the later ones left is for those whose share was too small.
+    // Room that later sections did not use goes to the sections whose share was too small.
     for at in 0..sections.len() {
         let used = taken[at].1;
         if used < sections[at].all() {
@@ -187,23 +194,24 @@ impl<'a> MeasuredSection<'a> {
     fn new(section: &'a FactSection, counter: &MessageTokenCounter) -> Self {
         Self {
             section,
+            // The line of omissions is measured with the largest count, so that it fits with any other.
             title: counter.text(&section.title),
             items: section.items.iter().map(|item| counter.text(item)).collect(),
             more: counter.text(&section.more(section.items.len() as u64 + section.evicted)),
         }
     }
 
-    /// Tokens of the section when it only says how much there is.
+    /// Returns the tokens of the section if it has only its title and the number of its items.
     fn least(&self) -> u64 {
         if self.section.items.is_empty() { 0 } else { self.title + self.more }
     }
 
-    /// Tokens of the section when it says everything.
+    /// Returns the tokens of the section with all items.
     fn all(&self) -> u64 {
         self.title + self.items.iter().sum::<u64>()
     }
 
-    /// The section in at most `room` tokens, and what it has of them.
+    /// Renders the section in at most `room` tokens. Returns the text and its tokens.
     fn take(&self, room: u64) -> (String, u64) {
         let (items, evicted) = (&self.section.items, self.section.evicted);
         let all = self.all();
@@ -242,7 +250,7 @@ impl<'a> MeasuredSection<'a> {
 }
 
 impl FactSection {
-    /// The line that counts what is left out.
+    /// Returns the line that counts omitted items.
     fn more(&self, count: u64) -> String {
         let how = if self.has_recall { ", by recall" } else { "" };
         format!("- … and {count} more{how}\n")

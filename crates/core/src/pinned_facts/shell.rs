@@ -1,9 +1,9 @@
-//! What a shell command line says: its simple commands, their words and where they write.
+//! Parser of shell command lines: the simple commands, their words and the files that they write.
 //!
-//! Read for what it shows at first sight. What is only known when it runs (variables, patterns, substitutions) is
-//! marked and counts for nothing.
+//! The parser reads the text and runs nothing. Words with variables, patterns or substitutions have no value before the
+//! command runs. They are marked, and no file is taken from them.
 
-/// The most of a command line that is read, in bytes.
+/// The part of a command line that is read, in bytes.
 const MOST_BYTES: usize = 16 << 10;
 
 /// One command with its words.
@@ -11,7 +11,7 @@ const MOST_BYTES: usize = 16 << 10;
 pub(super) struct ShellCommand {
     /// The program and its arguments, quotes removed.
     pub(super) words: Vec<ShellWord>,
-    /// Files that its output goes to.
+    /// The files that the output goes to.
     pub(super) writes: Vec<ShellOutputFile>,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct ShellCommand {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ShellWord {
     pub(super) text: String,
-    /// Whether it stands for itself.
+    /// `true` if the text is the value: the word has no variable, pattern or substitution.
     pub(super) literal: bool,
 }
 
@@ -27,18 +27,19 @@ pub(super) struct ShellWord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShellOutputFile {
     pub(super) file: ShellWord,
-    /// Whether it is added to what is there.
+    /// `true` if the output is appended to the file.
     pub(super) append: bool,
 }
 
 impl ShellCommand {
-    /// The program, without its folder, and what stands after it: assignments and wrappers left out.
+    /// Returns the program without its folder, and its arguments. Assignments and wrappers in front are skipped.
     pub(super) fn program(&self) -> Option<(&str, &[ShellWord])> {
         let mut rest = self.words.as_slice();
         loop {
             let (first, after) = rest.split_first()?;
             let is_number = |word: &ShellWord| word.text.starts_with(|char: char| char.is_ascii_digit());
             let skipped = match first.text.as_str() {
+                // Words of the shell's own grammar (`do`, `then`) stand in front of a command in this simple parse.
                 "sudo" | "time" | "env" | "nohup" | "command" | "exec" | "do" | "then" | "else" | "!"
                 | "{" => 1,
                 "timeout" if after.first().is_some_and(is_number) => 2,
@@ -50,7 +51,7 @@ impl ShellCommand {
     }
 }
 
-/// The simple commands of a command line, in order.
+/// Returns the simple commands of a command line, in order.
 pub(super) fn commands(line: &str) -> Vec<ShellCommand> {
     let mut reader = ShellParser { rest: super::line::head(line, MOST_BYTES), ..ShellParser::default() };
     while reader.step() {}
@@ -58,18 +59,23 @@ pub(super) fn commands(line: &str) -> Vec<ShellCommand> {
     reader.done
 }
 
+/// The state of a parse.
 #[derive(Default)]
 struct ShellParser<'a> {
+    /// The text that is still to be read.
     rest: &'a str,
     done: Vec<ShellCommand>,
+    /// The command that is being read.
     now: ShellCommand,
+    /// The word that is being read.
     word: Option<ShellWord>,
     /// The redirection whose file is the next word.
     redirects: Option<ShellRedirectKind>,
-    /// Words that end the here-documents opened on this line.
+    /// The end marks of the here-documents that this line opens.
     here: Vec<String>,
 }
 
+/// A kind of redirection: `>`, `>>`, `<` or `<<`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ShellRedirectKind {
     Over,
@@ -100,6 +106,7 @@ impl ShellParser<'_> {
                 Some('\n') | None => {}
                 Some(next) => self.push(next, true),
             },
+            // Within a word, as in `a#b`, the mark begins no comment.
             '#' if self.word.is_none() => {
                 let end = self.rest.find('\n').unwrap_or(self.rest.len());
                 self.rest = &self.rest[end..];
@@ -108,6 +115,7 @@ impl ShellParser<'_> {
             '<' => self.input(),
             '&' if self.eat(">") => self.output(),
             '\n' => {
+                // The body of a here-document begins only after the whole line, not at its operator.
                 self.end_command();
                 self.skip_here();
             }
@@ -124,7 +132,9 @@ impl ShellParser<'_> {
         word.literal &= literal;
     }
 
+    /// Reads a quoted text to its end mark.
     fn quote(&mut self, mark: char) {
+        // Even empty quotes make a word.
         self.word.get_or_insert_with(|| ShellWord { text: String::new(), literal: true });
         while let Some(char) = self.next() {
             match char {
@@ -139,8 +149,9 @@ impl ShellParser<'_> {
         }
     }
 
+    /// Reads a redirection of output, whose `>` was read.
     fn output(&mut self) {
-        // The number of the stream is no word.
+        // In `2>file` the number names the stream and is no argument.
         let is_stream = |word: &ShellWord| word.text.bytes().all(|byte| byte.is_ascii_digit());
         if self.word.as_ref().is_some_and(is_stream) {
             self.word = None;
@@ -152,12 +163,15 @@ impl ShellParser<'_> {
             return;
         }
         let append = self.eat(">");
+        // `>|` overwrites a file even where the shell forbids it.
         self.eat("|");
         self.redirects = Some(if append { ShellRedirectKind::Append } else { ShellRedirectKind::Over });
     }
 
+    /// Reads a redirection of input, whose `<` was read.
     fn input(&mut self) {
         self.end_word();
+        // `<<<` takes its text from the same line: it opens no here-document.
         let here = !self.rest.starts_with("<<") && self.eat("<");
         if here {
             self.eat("-");
@@ -191,7 +205,7 @@ impl ShellParser<'_> {
         }
     }
 
-    /// The bodies of here-documents are data.
+    /// Skips the bodies of here-documents, which are data and no commands.
     fn skip_here(&mut self) {
         for end in std::mem::take(&mut self.here) {
             while !self.rest.is_empty() {

@@ -1,4 +1,4 @@
-//! What is still to be done: lists that the model keeps by a tool, and checkboxes that it or a person wrote.
+//! Open todos: from lists that the model keeps with a tool, and from checkboxes that the model or a person wrote.
 
 use std::collections::BTreeSet;
 
@@ -8,32 +8,35 @@ use super::kept::BoundedFactMap;
 use super::tools;
 use crate::retention_report::facts::single_spaced;
 
-/// The most todos kept, finished ones included.
+/// The most todos kept, including finished ones.
 const MOST: usize = 512;
 
-/// A longer todo is cut. In bytes.
+/// The length after which a todo is cut, in bytes.
 const MOST_BYTES: usize = 1_000;
 
+/// Words in the names of tools and arguments that hold a list of todos.
 const LIST_KEYS: &[&str] = &["todo", "task", "plan", "checklist", "items"];
+/// The keys under which tools write the text of a todo, in order of precedence.
 const TEXT_KEYS: &[&str] = &["content", "text", "title", "task", "step", "subject", "description", "name"];
 
-/// How far a todo is.
+/// The progress of a todo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TodoState {
     Open,
-    /// Work on it has begun.
+    /// The work has begun.
     Begun,
-    /// Done, or given up.
+    /// The work is done, or was given up.
     Finished,
 }
 
+/// One todo.
 #[derive(Clone, Debug, PartialEq)]
 struct TodoItem {
     text: String,
     state: TodoState,
-    /// The tool's own name of it.
+    /// The id that the tool gave the todo.
     id: Option<String>,
-    /// Whether it is from a list that a tool keeps.
+    /// `true` if the todo is from a list that a tool keeps.
     listed: bool,
 }
 
@@ -44,11 +47,11 @@ pub(super) struct TodoTracker {
     finished: u64,
 }
 
-/// What a call says about the list.
+/// The change of a list that a call makes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TodoListUpdate {
     todos: Vec<TodoItem>,
-    /// Whether it tells only what changes.
+    /// `true` if the call names only the changed todos, and not the whole list.
     merges: bool,
 }
 
@@ -59,29 +62,31 @@ impl Default for TodoTracker {
 }
 
 impl TodoTracker {
-    /// Those to be done: the text, and whether it was begun.
+    /// Returns the text of each unfinished todo, and whether its work has begun.
     pub(super) fn open(&self) -> impl Iterator<Item = (&str, bool)> {
         let open = self.kept.iter().filter(|(_, todo)| todo.state != TodoState::Finished);
         open.map(|(_, todo)| (todo.text.as_str(), todo.state == TodoState::Begun))
     }
 
-    /// How many were finished.
+    /// Returns the number of finished todos.
     pub(super) fn finished(&self) -> u64 {
         self.finished
     }
 
-    /// How many went because there were too many.
+    /// Returns the number of todos that were removed because there were too many.
     pub(super) fn evicted(&self) -> u64 {
         self.kept.evicted()
     }
 
-    /// A tool's list takes the place of its list before, unless it tells only what changes.
+    /// Applies a call: its list replaces the tool's earlier list, unless the call names only changes.
     pub(super) fn apply(&mut self, call: TodoListUpdate) {
         if !call.merges {
+            // Checkboxes stay, because no tool keeps them and no list repeats them.
             let keys: BTreeSet<String> = call.todos.iter().map(|todo| key(&todo.text)).collect();
             self.kept.retain(|key, todo| !todo.listed || keys.contains(key));
         }
         for todo in call.todos {
+            // Ids count only in an update, because a whole new list may be numbered anew.
             let same = todo.id.as_ref().filter(|_| call.merges).and_then(|id| self.by_id(id));
             if let Some(before) = same.filter(|before| todo.text.is_empty() || *before != key(&todo.text)) {
                 let text = self.kept.take(&before).map(|before| before.text).unwrap_or_default();
@@ -97,6 +102,7 @@ impl TodoTracker {
         same.map(|(key, _)| key.to_owned())
     }
 
+    /// Stores a todo, and keeps the place and the count of one with the same words.
     fn set(&mut self, todo: TodoItem) {
         let key = key(&todo.text);
         let before = self.kept.get(&key).map(|before| before.state);
@@ -111,7 +117,7 @@ impl TodoTracker {
         }
     }
 
-    /// The checkboxes of what was said; those in a block of code are examples.
+    /// Records the checkboxes of a message. Checkboxes in a block of code are examples and do not count.
     pub(super) fn read_checkboxes(&mut self, text: &str) {
         let mut in_code = false;
         for line in text.lines().map(str::trim_start) {
@@ -119,6 +125,7 @@ impl TodoTracker {
                 in_code = !in_code;
             }
             if let Some((state, text)) = checkbox(line).filter(|_| !in_code) {
+                // A checkbox with the words of a listed todo updates it, and the next list may still remove it.
                 let listed = self.kept.get(&key(text)).is_some_and(|known| known.listed);
                 self.set(TodoItem { text: cut(text), state, id: None, listed });
             }
@@ -126,7 +133,7 @@ impl TodoTracker {
     }
 }
 
-/// `- [ ] text`, `* [x] text`, `1. [ ] text`.
+/// Returns the state and the text of a checkbox: `- [ ] text`, `* [x] text`, `1. [ ] text`.
 fn checkbox(line: &str) -> Option<(TodoState, &str)> {
     let mark = line.find('[')?;
     let (bullet, rest) = line.split_at_checked(mark)?;
@@ -142,13 +149,14 @@ fn checkbox(line: &str) -> Option<(TodoState, &str)> {
     (is_bullet && !text.is_empty()).then_some((state, text))
 }
 
-/// The list in a call's arguments, if the call is about one: every item says what it is about and how far it is.
+/// Returns the list of todos in the arguments of a call; `None` if there is no such list.
 pub(super) fn list(tool: &str, arguments: &Map<String, Value>) -> Option<TodoListUpdate> {
     let is_list = |name: &str| {
         let name = tools::plain(name);
         LIST_KEYS.iter().any(|key| name.contains(key))
     };
     let lists = arguments.iter().filter(|(key, _)| is_list(key) || is_list(tool));
+    // Every item must have a text or id and a known state: an order's `items`, for example, are no todos.
     let todos = lists
         .filter_map(|(_, value)| value.as_array())
         .find_map(|items| items.iter().take(MOST).map(todo).collect::<Option<Vec<TodoItem>>>())?;
@@ -188,8 +196,9 @@ fn cut(text: &str) -> String {
     super::line::head(&single_spaced(text), MOST_BYTES).to_owned()
 }
 
-/// Equal for the same words, however they are set.
+/// Returns the key of a todo: its words without case, spacing, emphasis and final full stops.
 fn key(text: &str) -> String {
+    // Models repeat a todo with other emphasis: `**Add tests**` becomes "Add tests."
     let words = single_spaced(text).to_lowercase();
     words.chars().filter(|char| !"*`_".contains(*char)).collect::<String>().trim_end_matches('.').to_owned()
 }

@@ -1,22 +1,21 @@
-//! Settings that were said as `key=value` or `key: value`: the latest value is the one that holds.
+//! Settings in the form `key=value` or `key: value`, with the latest value of each.
 //!
-//! People and the model bring keys up; a tool's output can only bring a known key up to date, and never one whose
-//! value a person gave.
+//! Only people and the model introduce keys. Tool output can update a known key, unless a person gave its value.
 
 use super::kept::BoundedFactMap;
 use super::line;
 use crate::ids::Seq;
 
-/// The most values kept.
+/// The most settings kept.
 const MOST: usize = 256;
 
 const MOST_KEY_BYTES: usize = 48;
 const MOST_VALUE_BYTES: usize = 96;
 
-/// The most of one text that is searched, in bytes.
+/// The part of one text that is searched, in bytes.
 const MOST_READ_BYTES: usize = 32 << 10;
 
-/// Whose word it is.
+/// The source of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueSource {
     Typed,
@@ -24,15 +23,17 @@ pub(super) enum ValueSource {
     Tool,
 }
 
+/// A key with its values.
 #[derive(Clone, Debug, PartialEq)]
 struct TrackedSetting {
     key: String,
+    /// The value that a person typed last.
     typed: Option<String>,
-    /// What the model or a tool has said since.
+    /// The newer value that the model or a tool gave, if any.
     later: Option<String>,
-    /// The message that brought it up.
+    /// The message that introduced the key.
     first: Seq,
-    /// Whether a later one came back to it: what the model says once is no setting.
+    /// `true` if a later message mentions the key too.
     again: bool,
 }
 
@@ -47,7 +48,9 @@ impl Default for SettingTracker {
 }
 
 impl SettingTracker {
+    /// Records the settings in a text of the message at `at`.
     pub(super) fn read(&mut self, at: Seq, source: ValueSource, text: &str) {
+        // Tool output introduces no key, so without known keys there is nothing to update in it.
         if source == ValueSource::Tool && self.0.is_empty() {
             return;
         }
@@ -56,6 +59,7 @@ impl SettingTracker {
             if line.trim_start().starts_with("```") {
                 in_code = !in_code;
             }
+            // `key: 1` is everywhere in tool output (YAML, JSON, logs), and code of the model is full of assignments.
             if source != ValueSource::Tool
                 && !in_code
                 && let Some((key, value)) = colon(line)
@@ -69,6 +73,7 @@ impl SettingTracker {
     }
 
     fn set(&mut self, at: Seq, source: ValueSource, key: &str, value: &str) {
+        // `--port=1` on a command line and `Port: 1` in a sentence are one setting.
         let name = key.trim_start_matches('-').to_lowercase();
         let known = self.0.get(&name);
         let is_typed = known.is_some_and(|known| known.typed.is_some());
@@ -78,6 +83,7 @@ impl SettingTracker {
         let (first, again) =
             known.map_or((at, false), |known| (known.first, known.again || known.first != at));
         let holds = known.and_then(|known| known.later.as_deref().or(known.typed.as_deref()));
+        // A repeated value keeps its place in the order. A person's repetition confirms the value and makes it typed.
         if holds == Some(value) && source != ValueSource::Typed {
             if let Some(known) = self.0.get_mut(&name) {
                 known.again = again;
@@ -95,8 +101,9 @@ impl SettingTracker {
         self.0.put(&name, TrackedSetting { key, typed, later, first, again });
     }
 
-    /// Newest first.
+    /// Returns the settings as items of a list, the newest first.
     pub(super) fn latest(&self) -> impl Iterator<Item = String> {
+        // A key that the model mentions in one message only is part of an explanation more often than a setting.
         let shown = self.0.iter().rev().filter(|(_, setting)| setting.again || setting.typed.is_some());
         shown.map(|(_, setting)| {
             let key = line::single_line(&setting.key, MOST_KEY_BYTES);
@@ -111,7 +118,7 @@ impl SettingTracker {
         })
     }
 
-    /// How many went because there were too many.
+    /// Returns the number of settings that were removed because there were too many.
     pub(super) fn evicted(&self) -> u64 {
         self.0.evicted()
     }
@@ -122,7 +129,7 @@ pub(super) fn states_value(line: &str) -> bool {
     colon(line).is_some() || (line.contains('=') && equals(line).next().is_some())
 }
 
-/// `key=12`, `--key=12` and the like, whose value has a digit or is a switch.
+/// Returns the settings of the forms `key=12` and `--key=12` in a line. The value has a digit or is a switch.
 fn equals(line: &str) -> impl Iterator<Item = (&str, &str)> {
     super::names::words(line).filter_map(|word| {
         let (key, value) = word.split_once('=')?;
@@ -145,7 +152,7 @@ fn is_key(key: &str) -> bool {
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
-/// A line that is `key: value`, the key of at most three words, the value with a digit.
+/// Returns the setting of a line `key: value`. The key has at most three words, the value at most four and a digit.
 fn colon(line: &str) -> Option<(&str, &str)> {
     let line = line.trim().trim_start_matches(['-', '*', ' ']);
     let (key, value) = line.split_once(": ")?;

@@ -1,20 +1,20 @@
-//! The names that the work revolves around: those that many messages hold, whoever wrote them.
+//! Names in use: the paths and identifiers that many messages of any author contain.
 
 use crate::ids::Seq;
 use crate::message::Message;
 use crate::retention_report::facts::for_each_name;
 use crate::text_table::TextTable;
 
-/// Names kept at most; then those that came once, and long ago, make way.
+/// The most names kept. Beyond it, old names that only one message contains go first.
 const MOST_WORDS: usize = 16_384;
 
-/// Longer ones are no names.
+/// The longest word that counts as a name, in bytes.
 const MOST_BYTES: usize = 80;
 
-/// A name that was last seen so many positions ago counts half.
+/// The age at which a name counts half, in log positions since its last occurrence.
 const HALF_LIFE: u64 = 400;
 
-/// Paths and identifiers, with the number of messages that hold them.
+/// Paths and identifiers, with the number of messages that contain each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct IdentifierCounts(TextTable<Box<str>, IdentifierCount>);
 
@@ -44,13 +44,15 @@ impl IdentifierCounts {
         }
     }
 
+    /// Removes the older half of the names that one message contains, or of all names if that is not enough.
     fn make_room(&mut self) {
+        // Half of them go at once, because finding the oldest takes a pass over all names.
         let mut ages: Vec<Seq> =
             self.0.values().filter(|seen| seen.messages == 1).map(|seen| seen.last).collect();
         ages.sort_unstable();
         let middle = ages.get(ages.len() / 2).copied().unwrap_or(Seq::MAX);
         self.0.retain(|_, seen| seen.messages > 1 || seen.last > middle);
-        // All of them came often: the oldest go.
+        // Most names are in several messages, so age alone decides.
         if self.0.len() > MOST_WORDS {
             let mut ages: Vec<Seq> = self.0.values().map(|seen| seen.last).collect();
             ages.sort_unstable();
@@ -59,7 +61,7 @@ impl IdentifierCounts {
         }
     }
 
-    /// Those that more than one message holds, the most used first, the newer counting more.
+    /// Returns the names that more than one message contains, the most used first. Recent names count more.
     pub(super) fn most_used(&self) -> Vec<&str> {
         let newest = self.0.values().map(|seen| seen.last).max().unwrap_or(0);
         let weight =
@@ -70,6 +72,7 @@ impl IdentifierCounts {
             .filter(|(_, seen)| seen.messages > 1)
             .map(|(word, seen)| (weight(seen), &**word))
             .collect();
+        // Equal weights are ordered by name, because the order of the table must not show in the text.
         words.sort_by(|left, right| right.0.cmp(&left.0).then(left.1.cmp(right.1)));
         words.into_iter().map(|(_, word)| word).collect()
     }

@@ -1,32 +1,33 @@
-//! Closed word classes by language: what tells the mood and the scope of a sentence without a grammar.
+//! Closed word classes by language. They show the mood and the scope of a sentence without a grammar.
 //!
-//! Nouns and verbs are open classes and never listed. Pronouns, articles, auxiliaries, prepositions and conjunctions
-//! are few; a sentence that begins with none of them and is no question mostly begins with an imperative.
+//! Nouns and verbs are open classes and are never listed. Pronouns, articles, auxiliaries, prepositions and
+//! conjunctions are few. A sentence that begins with none of them and is no question mostly begins with an imperative.
 
 /// The closed word classes of one language. Entries are in lower case, separated by blanks or (phrases) by commas.
 pub(crate) struct LanguageLexicon {
-    /// Words that begin statements and exclamations, never a command: pronouns, articles, prepositions, interjections.
+    /// Words that begin statements and exclamations but no command: pronouns, articles, prepositions, interjections.
     pub(crate) openers: &'static str,
-    /// Forms of auxiliary and modal verbs: as the second word they show that the first is a subject.
+    /// Forms of auxiliary and modal verbs. As the second word of a clause they show that the first word is its subject.
     pub(crate) auxiliaries: &'static str,
-    /// Words that open a subordinate clause; the command follows after a comma.
+    /// Words that open a subordinate clause, after which a command may follow.
     pub(crate) subordinators: &'static str,
     /// Words that may stand before an imperative.
     pub(crate) lead_ins: &'static str,
-    /// Phrases that say for how long or how often something holds.
+    /// Phrases for the time or the frequency with which an order holds.
     pub(crate) scope: &'static str,
     /// Forms of the first person as a subject.
     pub(crate) first_person: &'static str,
     /// Forms that address the assistant.
     pub(crate) second_person: &'static str,
-    /// Phrases that announce that something takes the place of something said before.
+    /// Phrases that announce a change of an earlier statement.
     pub(crate) change_cues: &'static str,
 }
 
-/// All languages at hand.
+/// The word classes of all supported languages with blanks between words.
 pub(crate) const LEXICONS: &[&LanguageLexicon] =
     &[&ENGLISH, &GERMAN, &FRENCH, &SPANISH, &PORTUGUESE, &ITALIAN, &RUSSIAN, &DUTCH, &POLISH];
 
+// Words may be in several classes: "every" opens a clause and is a scope, "always" leads a command and is a scope.
 const ENGLISH: LanguageLexicon = LanguageLexicon {
     openers: "a an the i i'm i've i'd i'll im ive we we're we've we'd we'll my our mine it it's its that that's this \
         these those he she they they're his her their there there's here here's who who's what what's which why how \
@@ -197,18 +198,19 @@ const POLISH: LanguageLexicon = LanguageLexicon {
         od teraz, odtąd",
 };
 
-/// Marks of scope in scripts without blanks between words: Chinese, Japanese; and Korean, whose particles stick.
+/// Marks of scope in Chinese and Japanese, which have no blanks between words, and in Korean, whose particles are
+/// suffixes.
 pub(crate) const UNSPACED_SCOPE: &str = "每次 每个 每個 每条 每條 每当 每當 每一 总是 總是 始终 始終 永远 永遠 从现在起 從現在起 从现在开始 今后 今後 以后 之前 \
     之后 任何 所有 一律 只用 只能 仅 毎回 常に いつも すべて 全て これから 以降 必ず 前に たびに だけ 항상 언제나 매번 모든 앞으로 마다 전에 반드시 절대";
 
-/// Marks of a command or a prohibition in the same scripts.
+/// Marks of a command or a prohibition in Chinese, Japanese and Korean.
 pub(crate) const UNSPACED_COMMANDS: &str = "请 請 不要 别 別 勿 必须 必須 务必 務必 不得 不许 不許 禁止 应该 應該 要用 使用 ください 下さい しないで すること なさい \
     せよ 하세요 마세요 주세요 하지 말고 써줘 해줘 금지";
 
-/// Marks of a question in the same scripts.
+/// Marks of a question in Chinese, Japanese and Korean.
 pub(crate) const UNSPACED_QUESTIONS: &str = "？ 吗 嗎 呢 ですか ますか でしょうか 까요 나요";
 
-/// Marks of a change in the same scripts.
+/// Marks of a change in Chinese, Japanese and Korean.
 pub(crate) const UNSPACED_CHANGES: &str = "改为 改成 改到 改用 现在 現在 不再 而不是 更正 更新 代わりに 変更 もう 新しい 今は 대신 변경 이제 새로운";
 
 /// Words of messages that only say that the work goes on.

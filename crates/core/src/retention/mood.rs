@@ -1,8 +1,9 @@
-//! How much a sentence sounds like a standing order: an instruction that holds beyond the next answer.
+//! Scores of sentences as standing orders: instructions that hold beyond the next answer.
 //!
-//! Two signs tell one, in any language: the mood (a command or an obligation) and the scope (a word that says for how
-//! long or how often it holds). Both are closed word classes ([`lexicon`](super::lexicon)); what the order is about
-//! does not matter. Questions and statements in the first person are none.
+//! Two signs show an order in any language. One is the mood: a command or an obligation. The other is the scope: a word
+//! for the time or the frequency with which the order holds. Both are closed word classes
+//! ([`lexicon`](super::lexicon)); the subject of the order does not matter. Questions and statements in the first
+//! person are no orders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -10,19 +11,20 @@ use std::sync::LazyLock;
 use super::lexicon::{LEXICONS, SLIGHT_WORDS, UNSPACED_COMMANDS, UNSPACED_QUESTIONS, UNSPACED_SCOPE};
 use crate::retention_report::facts::binds;
 
-/// Scores from here on count as a standing order.
+/// The lowest score of a standing order.
 pub(crate) const ORDER_SCORE: i32 = 2;
 
-/// Scores from here on show both a mood and a scope: enough for a sentence in the middle of a paste.
+/// The lowest score of a sentence with both a mood and a scope. In the middle of a paste only such sentences are
+/// orders.
 pub(crate) const CLEAR_ORDER_SCORE: i32 = 4;
 
-/// Longer sentences are data or prose, not orders. In words.
+/// The longest sentence that can be an order, in words. Longer ones are data or prose.
 const MAX_ORDER_WORDS: usize = 60;
 
-/// Words of a label in capitals at most: `HARD CONSTRAINT: …`.
+/// The most words of a label in capitals, such as `HARD CONSTRAINT: …`.
 const MAX_LABEL_WORDS: usize = 4;
 
-/// Returns how much a sentence sounds like a standing order; [`ORDER_SCORE`] or more for one.
+/// Returns the score of a sentence as a standing order; [`ORDER_SCORE`] or more for an order.
 pub(crate) fn order_score(sentence: &str) -> i32 {
     let sentence = sentence.trim();
     if is_question(sentence) {
@@ -50,6 +52,7 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
     if plain.iter().any(|word| WORD_CLASSES.second_person.contains(word)) {
         score += 1;
     }
+    // "I always forget the date" has a scope, but tells of the speaker. A label in capitals outweighs that.
     if plain.first().is_some_and(|word| WORD_CLASSES.first_person.contains(word)) && !label {
         score -= 2;
     }
@@ -58,6 +61,7 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
 
 /// Returns whether a sentence is a question by its form.
 pub(crate) fn is_question(sentence: &str) -> bool {
+    // Chinese, Japanese and Korean mark a question by a last particle, often without a question mark.
     let end = sentence.trim_end().trim_end_matches(['"', '\'', '”', '»', ')', ' ']);
     end.ends_with(['?', '؟', ';']) && !end.ends_with(';')
         || UNSPACED_QUESTIONS.split(' ').any(|mark| end.trim_end_matches(['。', '.']).ends_with(mark))
@@ -72,7 +76,7 @@ pub(crate) fn is_slight(sentence: &str) -> bool {
     words.iter().all(|word| is_number(word) || SLIGHT.contains(word.as_str()))
 }
 
-/// Returns the words of a text in lower case, without what stands between them.
+/// Returns the words of a text in lower case, without punctuation.
 pub(crate) fn plain_words(text: &str) -> Vec<String> {
     let mut words = words_of(text);
     words.retain(|word| word != CLAUSE);
@@ -88,7 +92,7 @@ pub(crate) fn is_function_word(word: &str) -> bool {
         || WORD_CLASSES.second_person.contains(word)
 }
 
-/// Returns whether `words` have one of the phrases.
+/// Returns whether one of the phrases occurs in `words`.
 pub(crate) fn has_phrase(phrases: &PhraseSet, words: &[&str]) -> bool {
     (0..words.len()).any(|at| {
         let rests = phrases.0.get(words[at]);
@@ -96,12 +100,13 @@ pub(crate) fn has_phrase(phrases: &PhraseSet, words: &[&str]) -> bool {
     })
 }
 
-/// Returns whether a text has one of the marks, which are separated by blanks.
+/// Returns whether one of the marks occurs in a text. `marks` are separated by blanks.
 pub(crate) fn has_unspaced(text: &str, marks: &str) -> bool {
+    // No mark is ASCII, and most texts are: the check spares them the search for each mark.
     !text.is_ascii() && marks.split(' ').any(|mark| text.contains(mark))
 }
 
-/// Phrases by their first words, for look-ups in one pass.
+/// Phrases by their first words, for a search in one pass over a text.
 pub(crate) struct PhraseSet(BTreeMap<&'static str, Vec<Vec<&'static str>>>);
 
 impl PhraseSet {
@@ -118,7 +123,8 @@ impl PhraseSet {
     }
 }
 
-/// The union of the closed classes of all languages: a text may mix them, and short sentences do not tell theirs.
+/// The union of the closed word classes of all languages. A text may mix languages, and a short sentence does not show
+/// its own.
 struct WordClasses {
     openers: BTreeSet<&'static str>,
     auxiliaries: BTreeSet<&'static str>,
@@ -144,10 +150,10 @@ static WORD_CLASSES: LazyLock<WordClasses> = LazyLock::new(|| {
     }
 });
 
-/// Stands between clauses.
+/// The mark between clauses in a list of words.
 const CLAUSE: &str = "|";
 
-/// The words of a text in lower case, with a mark between clauses.
+/// Returns the words of a text in lower case, with [`CLAUSE`] between clauses.
 fn words_of(text: &str) -> Vec<String> {
     let mut spaced = String::with_capacity(text.len() + 8);
     for char in text.chars() {
@@ -162,7 +168,7 @@ fn words_of(text: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Splits a label in capitals from what it labels: `HARD CONSTRAINT: only Python`.
+/// Splits a label in capitals from the text behind it: `HARD CONSTRAINT: only Python`.
 fn split_label(sentence: &str) -> (bool, &str) {
     let text = sentence.trim_start_matches(['-', '*', '#', '>', ' ']);
     let Some((label, body)) = text.split_once(':') else { return (false, text) };
@@ -186,20 +192,25 @@ fn is_command(words: &[String]) -> bool {
     if is_imperative(first) {
         return true;
     }
+    // "When you deploy, tell me" has its command after the subordinate clause.
     let opens_subordinate = WORD_CLASSES.subordinators.contains(first[0]);
     opens_subordinate && clauses[1..].iter().any(|clause| is_imperative(clause))
 }
 
+/// Returns whether a clause is an imperative. Imperatives are an open class, so that a clause is one if its beginning
+/// is nothing else.
 fn is_imperative(clause: &[&str]) -> bool {
     let start = clause.iter().take_while(|word| WORD_CLASSES.lead_ins.contains(*word)).count();
+    // "do" is among the openers, because it begins questions too. "Do not" begins a command.
     if let ["don't" | "dont", _, ..] | ["do", "not", _, ..] = clause[start..] {
         return true;
     }
-    // A lead-in such as "always" or "niemals" before anything but a subject leads a command too.
+    // Lead-ins such as "please", "always" or "niemals" may precede the verb of a command.
     let [first, rest @ ..] = &clause[start..] else { return false };
     if WORD_CLASSES.openers.contains(first) || WORD_CLASSES.subordinators.contains(first) {
         return false;
     }
+    // "Running the tests takes long", "Usually it works": such forms begin statements.
     let is_verbal_noun = first.ends_with("ing") || first.ends_with("ly");
     let is_number = first.chars().all(|char| char.is_ascii_digit());
     let is_subject = rest.first().is_some_and(|word| WORD_CLASSES.auxiliaries.contains(word));

@@ -1,7 +1,7 @@
-//! Statements that a later statement of the user replaces: "the cap is 500 now, no longer 300".
+//! Detection of statements that a later statement of the user replaces: "the cap is 500 now, no longer 300".
 //!
-//! Words decide, not meaning: a later statement replaces an earlier one if it announces a change and shares enough of
-//! its rarer words, or if both say the same but for their values.
+//! Words decide, not meaning. A later statement replaces an earlier one if it announces a change and shares enough of
+//! the earlier one's rarer words. It also does if both are equal except for their values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -10,37 +10,42 @@ use super::lexicon::{LEXICONS, UNSPACED_CHANGES};
 use super::mood::{PhraseSet, has_phrase, has_unspaced, is_function_word, plain_words};
 use crate::retention_report::facts::is_unspaced;
 
-/// The newest statements that are compared with earlier ones at most.
+/// The most statements that are compared with each other: the newest ones.
 const MAX_STATEMENTS: usize = 2_000;
 
-/// What two statements must share of the rarer words of the shorter one, where the later announces a change.
+/// The share of the shorter statement's weighted words that both must have, if the later one announces a change.
 const SHARE_WITH_CUE: f64 = 0.3;
 
-/// What they must share without such an announcement, where only values differ.
+/// The share of the longer statement's weighted words that both must have, if no change is announced and a value
+/// differs.
 const SHARE_WITHOUT_CUE: f64 = 0.9;
 
-/// Of several statements that a later one may replace, those with so much of the largest share are replaced: they say
-/// the same.
+/// The part of the largest share that an earlier statement must reach to be replaced beside the most similar one.
 const SAME_SHARE: f64 = 0.95;
 
-/// Words that stand in more statements than this say nothing about their subject: a share of them, and a number.
+/// The share of all statements beyond which a word is too common to tell a subject.
 const COMMON_SHARE: f64 = 0.2;
+
+/// The number of statements beyond which a word is too common to tell a subject.
 const MAX_HOLDERS: usize = 64;
 
-/// A statement, reduced to what is compared.
+/// A statement, reduced to the words and values that are compared.
 struct ComparableStatement {
-    /// Which message it stands in.
+    /// The number of the statement's message.
     message: usize,
     words: BTreeSet<String>,
     values: BTreeSet<String>,
     announces_change: bool,
 }
 
-/// For each statement, the later one that replaces it. `statements` are in order, each with the number of its message.
+/// Returns for each statement the index of the later one that replaces it.
+///
+/// `statements` are in order, each with the number of its message.
 pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
     let skipped = statements.len().saturating_sub(MAX_STATEMENTS);
     let subjects: Vec<ComparableStatement> =
         statements[skipped..].iter().map(|(at, text)| subject(*at, text)).collect();
+    // An index of the words: comparing all pairs of 2,000 statements would take millions of comparisons.
     let mut holders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, subject) in subjects.iter().enumerate() {
         for word in subject.words.iter().chain(&subject.values) {
@@ -50,6 +55,7 @@ pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
     let most = ((subjects.len() as f64 * COMMON_SHARE) as usize).clamp(4, MAX_HOLDERS);
     let weight = |word: &str| {
         let count = holders.get(word).map_or(1, Vec::len);
+        // Inverse document frequency, with a small constant for words too common to tell a subject.
         if count > most { 0.1 } else { (1.0 + subjects.len() as f64 / count as f64).ln() }
     };
     let mut replaced = vec![None; statements.len()];
@@ -61,11 +67,12 @@ pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
             let holders = holders.get(word.as_str()).filter(|holders| holders.len() <= most);
             candidates.extend(holders.into_iter().flatten().take_while(|at| **at < later_at));
         }
+        // Sentences of one message belong together and do not replace each other.
         let is_earlier = |at: &usize| subjects[*at].message < later.message;
         let replaceable = candidates.into_iter().filter(is_earlier);
         let shares: Vec<(usize, f64)> =
             replaceable.filter_map(|at| Some((at, replaced_share(&subjects[at], later, &weight)?))).collect();
-        // A change is about one thing: "we call the project B now" replaces its name and not its budget.
+        // A change has one subject: "we call the project B now" replaces the project's name and not its budget.
         let largest = shares.iter().map(|(_, share)| *share).fold(0.0, f64::max);
         for (at, _) in shares.into_iter().filter(|(_, share)| *share >= largest * SAME_SHARE) {
             replaced[skipped + at] = Some(skipped + later_at);
@@ -79,7 +86,7 @@ pub(crate) fn is_telling(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_digit()) || announces_change(text, &plain_words(text))
 }
 
-/// Returns the share of both statements' words that they have in common, if the later one replaces the earlier.
+/// Returns the share of both statements' words that they have in common; `None` if the later one replaces nothing.
 fn replaced_share(
     earlier: &ComparableStatement,
     later: &ComparableStatement,
@@ -95,6 +102,7 @@ fn replaced_share(
     let has_other_value = later.values.iter().any(|value| !earlier.values.contains(value));
     let names_old_value = earlier.values.iter().any(|value| later.values.contains(value));
     let is_replaced = if later.announces_change {
+        // A change that names the old value ("500, no longer 300") needs fewer common words than another one.
         share >= SHARE_WITH_CUE && (has_other_value || earlier.words != later.words)
             || names_old_value && has_other_value && share >= SHARE_WITH_CUE / 2.0
     } else {
@@ -105,7 +113,7 @@ fn replaced_share(
     is_replaced.then(|| shared / all)
 }
 
-/// Returns whether a statement of these words says that something changes: "from now on", "the deadline moved to".
+/// Returns whether a statement of `words` announces a change: "from now on", "the deadline moved to".
 fn announces_change(text: &str, words: &[String]) -> bool {
     static CHANGE_CUES: LazyLock<PhraseSet> =
         LazyLock::new(|| PhraseSet::of(LEXICONS.iter().map(|lexicon| lexicon.change_cues)));
@@ -113,6 +121,7 @@ fn announces_change(text: &str, words: &[String]) -> bool {
     has_phrase(&CHANGE_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
 }
 
+/// Reduces a statement to its words and values.
 fn subject(message: usize, text: &str) -> ComparableStatement {
     static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
@@ -123,7 +132,7 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
     let plain = all.iter().map(String::as_str);
     let (values, words): (Vec<&str>, Vec<&str>) =
         plain.partition(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
-    // "Update: …" says that something changes, not what.
+    // "Update: …" announces a change, but does not name the subject.
     let says_nothing = |word: &str| is_function_word(word) || CUE_WORDS.contains(word);
     let words = words.into_iter().filter(|word| !says_nothing(word) && word.chars().nth(2).is_some());
     ComparableStatement {
@@ -134,7 +143,7 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
     }
 }
 
-/// The stem of a word; of scripts without blanks between words the pairs of its letters.
+/// Returns the terms by which a word is compared: its stem, or its pairs of letters in scripts without blanks.
 fn terms(word: &str) -> Vec<String> {
     let letters: Vec<char> = word.chars().collect();
     if !letters.iter().any(|letter| is_unspaced(*letter)) {
@@ -143,8 +152,9 @@ fn terms(word: &str) -> Vec<String> {
     letters.windows(2).map(|pair| pair.iter().collect()).collect()
 }
 
-/// The beginning of a word: forms of one word mostly share it.
+/// Returns the beginning of a word, which the forms of the word mostly share.
 fn stem(word: &str) -> String {
+    // A stemmer would need the language, which short sentences do not show.
     let chars = word.chars().count();
     let kept = if chars > 6 { 6 } else { chars - usize::from(chars > 3 && word.ends_with('s')) };
     word.chars().take(kept).collect()

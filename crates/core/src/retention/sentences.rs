@@ -1,8 +1,8 @@
-//! Sentences of a line, each with its punctuation and the blanks after it: joined they give the line again.
+//! Division of a line into sentences, each with its punctuation and the blanks behind it.
 
 use crate::retention_report::facts::is_abbreviation;
 
-/// Splits a line into sentences. The pieces joined give the line.
+/// Splits a line into sentences. The joined sentences give the line again.
 pub(crate) fn sentence_spans(line: &str) -> Vec<&str> {
     let mut spans = Vec::new();
     let mut start = 0;
@@ -11,6 +11,7 @@ pub(crate) fn sentence_spans(line: &str) -> Vec<&str> {
         let is_end = match mark {
             "." => after.starts_with(' ') && !is_abbreviation(before, after),
             "!" | "?" => after.starts_with(' '),
+            // Chinese and Japanese write no blank after a sentence; of several marks in a row the last ends it.
             _ => !after.starts_with(['。', '！', '？']),
         };
         if is_end {

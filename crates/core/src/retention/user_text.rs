@@ -1,10 +1,12 @@
-//! The section of a shortened view that quotes what the user typed in the part that is no longer shown.
+//! The section of a shortened view that quotes the user's messages in the part that is no longer shown.
 //!
-//! Everything is quoted verbatim and in order, each message with the number of its turn. Identical lines and longer
-//! sentences appear once, a paste is cut to both ends, blocks that a client's program put into the user's message are
-//! left out. Where the section has too little room, sentences are ranked: the first message and standing orders, then
-//! statements that name a value or announce a change, then other statements, then questions, then the middles of
-//! pastes; of equals the newest. What was replaced is quoted only beside everything else, and what replaces it has its
+//! Messages are quoted verbatim and in order, each with the number of its turn. Repeated lines and repeated longer
+//! sentences appear once. A paste is cut to both ends. Blocks that a client's program put into the user's message are
+//! left out.
+//!
+//! If the section has too little room, sentences are ranked. The first message and standing orders come first.
+//! Statements that name a value or announce a change follow, then other statements, then questions. Within a rank the
+//! newest sentences stay. A replaced statement is quoted only if all others are, and its replacement takes over its
 //! rank.
 
 use std::borrow::Cow;
@@ -26,38 +28,39 @@ use crate::retention_report::facts::{CodeLines, is_summary, single_spaced};
 /// The title of the section.
 pub(crate) const TITLE: &str = "What the user said, oldest first; later words win:";
 
-/// Longer messages are pastes and are cut to both ends. In tokens.
+/// The longest message that is quoted whole, in tokens. A longer one is a paste and is cut to both ends.
 pub(crate) const PASTE_TOKENS: u64 = 200;
 
-/// What stays of each end of a paste, in tokens.
+/// The part of each end of a paste that stays, in tokens.
 const PASTE_END_TOKENS: u64 = 100;
 
-/// The number of a turn, its brackets and the end of its line, in tokens.
+/// The size of a turn's number with its brackets and the end of its line, in tokens.
 const MESSAGE_TOKENS: u64 = 6;
 
-/// The mark of something left out, in tokens.
+/// The size of the mark of an omission, in tokens.
 const GAP_TOKENS: u64 = 3;
 
-/// The mark of a replaced statement, in tokens.
+/// The size of the mark of a replaced statement, in tokens.
 const REPLACED_TOKENS: u64 = 8;
 
-/// Sentences of at most so many words say something else in each message: "Yes, do that."
+/// The longest sentence that may be repeated, in words. Short ones have another meaning each time: "Yes, do that."
 const SHORT_WORDS: usize = 4;
 
-/// Stands where sentences of a message are left out.
+/// The mark of sentences that are left out of a message.
 const GAP: &str = "…";
 
-/// The section has at most one part in so many of what the request may have: more would soon be compacted again.
+/// The largest part of a request's limit that the section may take: one in four. A larger section would soon be
+/// compacted again.
 const LIMIT_SHARE: u64 = 4;
 
-/// Returns the room of the section, in tokens: its share of what is `free` below the `limit` of the request, or as much as
-/// the orders need, as long as a tenth stays free.
+/// Returns the room of the section, in tokens. The room is the section's share of the tokens that are `free` below the
+/// `limit` of the request. Orders may take more, as long as a tenth of the free tokens stays free.
 pub(crate) fn user_room(free: u64, limit: u64, share: f64, order_tokens: u64) -> u64 {
     let usual = (free as f64 * share.clamp(0.0, 1.0)) as u64;
     usual.max(order_tokens.min(free - free / 10)).min(limit / LIMIT_SHARE)
 }
 
-/// What the user typed in a part of the log, in ranked pieces.
+/// The user's text in a part of the log, in ranked pieces.
 #[derive(Debug)]
 pub(crate) struct UserText {
     counter: MessageTokenCounter,
@@ -76,28 +79,28 @@ struct TypedMessageInfo {
     turn: usize,
 }
 
-/// A sentence, or the part of one that is quoted.
+/// A sentence, or the quoted part of a sentence.
 #[derive(Debug)]
 struct UserTextPiece {
     text: Box<str>,
     tokens: u64,
-    /// Its message, as an index.
+    /// The message of the piece, as an index.
     message: usize,
-    /// Its line within the message.
+    /// The line of the piece within the message, from 0.
     line: usize,
     rank: UserTextRank,
-    /// How much it sounds like a standing order.
+    /// The score of the piece as a standing order.
     order_score: i32,
-    /// The message of the statement that replaces it.
+    /// The message of the statement that replaces the piece, as an index.
     replaced_by: Option<usize>,
 }
 
-/// How important a piece is; the most important first.
+/// The importance of a piece; the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum UserTextRank {
     /// A sentence of the session's first message, which states the goal.
     Goal,
-    /// A standing order, the clearest first; one that names a value or announces a change is taken for clearer.
+    /// A standing order, the clearest first. An order with a value or a change scores one point more.
     Order(Reverse<i32>),
     /// A statement that names a value or announces a change.
     Telling,
@@ -105,14 +108,14 @@ enum UserTextRank {
     Question,
     /// Words that only say that the work goes on.
     Slight,
-    /// What stands between the ends of a paste.
+    /// A sentence between the ends of a paste.
     PasteMiddle,
     /// A statement that a later one replaces.
     Replaced,
 }
 
 impl UserText {
-    /// Reads what the user typed in everything that `handles` lead to.
+    /// Reads the user's text in the messages that `handles` lead to.
     pub(crate) fn of(history: &History, handles: &[LogHandle]) -> Self {
         let is_covered = |seq: Seq| handles.iter().any(|LogHandle(range)| range.contains(seq));
         let typed = history.entries().iter().filter(|entry| entry.kind == LogEntryKind::Typed);
@@ -121,8 +124,10 @@ impl UserText {
         for (index, entry) in typed.enumerate().filter(|(_, entry)| is_covered(entry.seq)) {
             let parts = entry.message.parts.iter().filter_map(|part| part.as_text());
             let lines: Vec<&str> = parts.flat_map(own_lines).collect();
+            // An imported log has summaries of another program among its user messages.
             let is_imported_summary = lines.first().is_some_and(|line| is_summary(line));
             if !lines.is_empty() && !is_imported_summary {
+                // Turns are counted over the whole session, so that a message has the same number in every view.
                 messages.push(TypedMessageInfo { seq: entry.seq, turn: index + 1 });
                 texts.push(lines);
             }
@@ -136,6 +141,7 @@ impl UserText {
         };
         let repeated = repeated_lines(&texts);
         for (message, lines) in texts.iter().enumerate() {
+            // Without an order nothing is quoted. The caller drops the result of a stopped computation anyway.
             if history.stop_flag().is_raised() {
                 return text;
             }
@@ -150,19 +156,19 @@ impl UserText {
         text
     }
 
-    /// Returns whether the user typed nothing there.
+    /// Returns whether there is no text of the user.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Returns about how many tokens the section takes when it quotes everything but the middles of pastes.
+    /// Returns the estimated tokens of a section that quotes all but the middles of pastes.
     pub(crate) fn whole_tokens(&self) -> u64 {
         let pieces = self.pieces.iter().filter(|piece| piece.rank != UserTextRank::PasteMiddle);
         let quoted: u64 = pieces.map(|piece| piece.tokens).sum();
         quoted + self.messages.len() as u64 * MESSAGE_TOKENS + self.counter.text(TITLE)
     }
 
-    /// Returns about how many tokens the goal and the standing orders take.
+    /// Returns the estimated tokens of the goal and the standing orders.
     pub(crate) fn order_tokens(&self) -> u64 {
         let is_order =
             |piece: &&UserTextPiece| matches!(piece.rank, UserTextRank::Goal | UserTextRank::Order(_));
@@ -171,7 +177,7 @@ impl UserText {
         if tokens == 0 { 0 } else { tokens + self.counter.text(TITLE) }
     }
 
-    /// Returns the section in at most `room_tokens`, or nothing if not even one sentence fits.
+    /// Returns the section in at most `room_tokens`. The text is empty if not even one sentence fits.
     pub(crate) fn fit(&self, room_tokens: u64) -> String {
         let mut room = room_tokens.saturating_sub(self.counter.text(TITLE) + 1);
         while room > 0 {
@@ -184,11 +190,13 @@ impl UserText {
             if excess == 0 {
                 return text;
             }
+            // The sum of the pieces' tokens is an estimate. Steps of at least 1/32 bound the number of rounds.
             room = room.saturating_sub(excess.max(room / 32));
         }
         String::new()
     }
 
+    /// Adds the pieces of a message. `repeated` has the newest place of each line and longer sentence.
     fn add_message(&mut self, message: usize, lines: &[&str], repeated: &BTreeMap<String, (usize, usize)>) {
         let text = lines.join("\n");
         let code = CodeLines::of(&text);
@@ -199,6 +207,7 @@ impl UserText {
                 continue;
             }
             for sentence in sentence_spans(line.trim_end()) {
+                // Pasted code has comments such as "never call this twice", which are no orders of the user.
                 let score = if code.is_code(line_at) { 0 } else { order_score(sentence) };
                 let rank = match () {
                     () if is_goal => UserTextRank::Goal,
@@ -233,7 +242,7 @@ impl UserText {
         }
     }
 
-    /// Keeps both ends of a long message, and the orders that stand between them.
+    /// Keeps both ends of a long message and the orders between them. `first` is the message's first piece.
     fn cut_paste(&mut self, first: usize) {
         let pieces = &mut self.pieces[first..];
         let (mut head_end, mut tail_start) = (0, pieces.len());
@@ -249,7 +258,8 @@ impl UserText {
         }
         for (at, piece) in pieces.iter_mut().enumerate().take(tail_start).skip(head_end) {
             let is_order = piece.order_score >= CLEAR_ORDER_SCORE && piece.tokens <= PASTE_END_TOKENS;
-            // A message of one endless sentence still shows how it begins and ends.
+            // A sentence longer than its end's room is shortened, so that even a message of one sentence shows its
+            // ends.
             let is_end = (at == 0 && head_end == 0) || (at + 1 == tail_start && used == 0);
             if is_end {
                 if let Some(short) = shortened(&piece.text, PASTE_END_TOKENS, &|text| self.counter.text(text))
@@ -263,6 +273,7 @@ impl UserText {
         }
     }
 
+    /// Marks replaced statements, and gives their ranks to the statements that replace them.
     fn mark_replaced(&mut self) {
         let is_statement = |piece: &UserTextPiece| {
             matches!(
@@ -276,7 +287,7 @@ impl UserText {
         let replaced_by = replacements(&statements);
         for (earlier, later) in at.iter().zip(replaced_by) {
             let Some(later) = later.map(|later| at[later]) else { continue };
-            // "We call it B now" is no order by its form: it counts as much as the order or fact that it changes.
+            // "We call the project B now" has not the form of an order, but changes one and must last as long.
             self.pieces[later].rank = self.pieces[later].rank.min(self.pieces[*earlier].rank);
             self.pieces[*earlier].replaced_by = Some(self.pieces[later].message);
             self.pieces[*earlier].rank = UserTextRank::Replaced;
@@ -284,7 +295,7 @@ impl UserText {
     }
 
     /// Chooses the pieces that fit `room` tokens, the most important first. Replaced statements are quoted only if
-    /// everything else is.
+    /// all other pieces are.
     fn select(&self, room: u64) -> Vec<bool> {
         let mut kept = vec![false; self.pieces.len()];
         let mut opened = vec![false; self.messages.len()];
@@ -294,8 +305,10 @@ impl UserText {
             let piece = &self.pieces[at];
             let opening = if opened[piece.message] { 0 } else { MESSAGE_TOKENS };
             let mark = piece.replaced_by.map_or(0, |_| REPLACED_TOKENS);
+            // Pieces are chosen by rank, so the neighbour may come later: then the gap was counted in vain.
             let is_beside_kept = at > 0 && kept[at - 1];
             let gap = if is_beside_kept { 0 } else { GAP_TOKENS };
+            // After a piece that did not fit, smaller ones of lower rank may follow, but no replaced statements.
             let is_idle = is_full && piece.rank == UserTextRank::Replaced;
             if is_idle || used + opening + mark + gap + piece.tokens > room {
                 is_full = true;
@@ -322,6 +335,7 @@ impl UserText {
             }
             at = end;
         }
+        // A message whose lines are all repeated later has no piece, and alone is no reason for the line below.
         let left_out = self.pieces.iter().zip(kept).filter(|(_, kept)| !**kept).count();
         let left_out_messages = self.messages.len() - shown.len();
         if left_out > 0 && left_out_messages > 0 {
@@ -369,7 +383,7 @@ impl UserText {
         text.truncate(text.trim_end().len());
     }
 
-    /// The mark of what is left out of a message; that of a long passage says how to get it.
+    /// Returns the mark of an omission of `chars` characters. The mark of a long passage names its handle.
     fn gap(&self, message: &TypedMessageInfo, chars: usize) -> String {
         match (chars > 200, self.has_recall) {
             (false, _) => GAP.to_owned(),
@@ -381,22 +395,22 @@ impl UserText {
     }
 }
 
-/// The most texts kept: those of the parts that one plan weighs.
+/// The most texts kept: one for each part of the log that a plan compares.
 const MAX_TEXTS: usize = 2;
 
-/// The user's words in the parts of one session that were asked for last. A plan reads the same part many times.
+/// Cache of the user's text in the last requested parts of one session. A plan reads the same part many times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UserTextCache(DerivedCache<Vec<(Vec<LogHandle>, Arc<UserText>)>>);
 
 impl UserTextCache {
-    /// Returns what the user typed in everything that `handles` lead to.
+    /// Returns the user's text in the messages that `handles` lead to.
     pub(crate) fn text(&self, history: &History, handles: &[LogHandle]) -> Arc<UserText> {
         let mut texts = self.0.lock();
         if let Some((_, text)) = texts.iter().find(|(known, _)| known == handles) {
             return Arc::clone(text);
         }
         let text = Arc::new(UserText::of(history, handles));
-        // What a handle leads to may still grow beyond the end of the log; what was stopped is not whole.
+        // A handle beyond the end of the log covers messages that are still to come, and a stopped text is incomplete.
         if !history.stop_flag().is_raised()
             && handles.iter().all(|LogHandle(range)| range.to <= history.last_seq())
         {
@@ -411,23 +425,24 @@ impl UserTextCache {
 /// The title of the list of standing orders.
 const ORDERS_TITLE: &str = "Standing orders, in force until they are removed:";
 
-/// Returns the list of the session's active standing orders, whole; nothing if there are none.
+/// Returns the complete list of the session's active standing orders; an empty text if there are none.
 pub(crate) fn order_list(history: &History) -> String {
     let items: String = history.orders().map(|order| format!("- {}: {}\n", order.id, order.line())).collect();
     if items.is_empty() { items } else { format!("{ORDERS_TITLE}\n{items}") }
 }
 
-/// Returns a summary's text without the quotes of the user and the standing orders, which are made again from the log
-/// each time.
+/// Returns a summary's text without its quotes of the user and its standing orders. Both are rendered anew from the log
+/// for each view.
 pub(crate) fn without_section(text: &str) -> Cow<'_, str> {
     [TITLE, ORDERS_TITLE].into_iter().fold(Cow::Borrowed(text), |text, title| {
         let Some(start) = text.find(title) else { return text };
+        // Neither section has a blank line within, because blank lines of messages are not quoted.
         let end = text[start..].find("\n\n").map_or(text.len(), |at| start + at + 2);
         Cow::Owned([&text[..start], &text[end..]].concat())
     })
 }
 
-/// Lines, and sentences of some length, by their words, with the newest place of each.
+/// Returns the newest place of each line and each longer sentence, by its words.
 fn repeated_lines(texts: &[Vec<&str>]) -> BTreeMap<String, (usize, usize)> {
     let mut newest = BTreeMap::new();
     let is_long = |sentence: &&str| sentence.split_whitespace().nth(SHORT_WORDS).is_some();
@@ -446,8 +461,8 @@ fn line_key(line: &str) -> String {
     single_spaced(line).to_lowercase()
 }
 
-/// The lines of a text that the user wrote: not blank, and not in a block that a client's program has added, such as
-/// `<system-reminder>…</system-reminder>`.
+/// Returns the lines of a message that the user wrote. Blank lines are left out, and so are blocks that a client's
+/// program has added, such as `<system-reminder>…</system-reminder>`.
 fn own_lines(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -460,8 +475,8 @@ fn own_lines(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Splits a text at its first block between `<name>` at the beginning of a line and `</name>`, where the name has a
-/// hyphen or an underscore: people seldom write such tags, programs do.
+/// Splits a text at its first block of a program: the text between `<name>` at the beginning of a line and `</name>`.
+/// The name has a hyphen or an underscore, because programs write such tags and people seldom do.
 fn split_block(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
     while let Some(at) = text[from..].find('<').map(|at| from + at) {

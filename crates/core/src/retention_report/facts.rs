@@ -1,4 +1,4 @@
-//! What counts as a fact, class by class.
+//! Extraction of facts from messages, class by class.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +13,10 @@ mod code;
 pub(crate) use binding::binds;
 pub(crate) use code::{CodeFenceLines as CodeLines, is_unspaced};
 
-/// Facts longer than this are compared by their start. In bytes.
+/// The length to which facts are cut, in bytes. Longer facts are compared by their start.
 const MAX_FACT_BYTES: usize = 400;
 
-/// What makes a sentence of the model a decision.
+/// Words and phrases that make a sentence of the model a decision.
 pub(crate) const DECISION_WORDS: &[&str] = &[
     "decided",
     "decision",
@@ -36,38 +36,41 @@ pub(crate) const DECISION_WORDS: &[&str] = &[
     "rather than",
 ];
 
-/// What makes a line of a tool's output an error line.
+/// Words that make a line of a tool's output an error line.
 pub(crate) const ERROR_WORDS: &[&str] = &["error", "panicked", "exception", "traceback", "failed", "fatal"];
 
 /// The first two letters of [`ERROR_WORDS`].
 const ERROR_STARTS: &[[u8; 2]] = &[*b"er", *b"pa", *b"ex", *b"tr", *b"fa"];
 
+/// Extensions of files, by which a name without a folder counts as a path.
 const EXTENSIONS: &[&str] = &[
     "c", "cpp", "css", "csv", "go", "h", "html", "java", "js", "json", "jsonl", "jsx", "lock", "md", "mjs",
     "py", "rb", "rs", "sh", "sql", "toml", "ts", "tsx", "txt", "xml", "yaml", "yml",
 ];
 
+/// Units of numbers, in lower case.
 const UNITS: &[&str] = &[
     "%", "b", "bytes", "days", "fps", "gb", "gib", "h", "hours", "hz", "kb", "khz", "kib", "lines", "mb",
     "mhz", "mib", "min", "minutes", "ms", "ns", "px", "s", "sec", "seconds", "tb", "tib", "times", "tokens",
     "us", "x",
 ];
 
-/// No unit is longer.
+/// The length of the longest unit, in bytes.
 const MAX_UNIT_BYTES: usize = 7;
 
 pub(crate) type Classes = BTreeMap<&'static str, TextSet>;
 
-/// The facts found so far.
+/// The facts found so far, by class.
 #[derive(Default)]
 pub(crate) struct ClassifiedFacts {
-    /// Classes whose facts are sentences or lines: single-spaced, without the marks before the first word.
+    /// Classes whose facts are sentences or lines: single-spaced, and without marks before the first word.
     pub(crate) sentences: Classes,
     /// Classes whose facts are words.
     pub(crate) words: Classes,
 }
 
 impl ClassifiedFacts {
+    /// Adds the facts of a message.
     pub(crate) fn read(&mut self, message: &Message) {
         for part in &message.parts {
             self.read_part(message.role, part);
@@ -76,14 +79,14 @@ impl ClassifiedFacts {
         for_each_text(message, &mut |text| add_words(words, text));
     }
 
-    /// Reads only the facts that are sentences or lines.
+    /// Adds only the facts of a message that are sentences or lines.
     pub(crate) fn read_sentences(&mut self, message: &Message) {
         for part in &message.parts {
             self.read_part(message.role, part);
         }
     }
 
-    /// Adds a sentence or line that was found before.
+    /// Adds a sentence or line that was extracted earlier.
     pub(crate) fn add_found(&mut self, class: &'static str, sentence: &str) {
         add_text(&mut self.sentences, class, sentence);
     }
@@ -100,7 +103,7 @@ impl ClassifiedFacts {
 
     fn read_text(&mut self, role: Role, text: &str) {
         match role {
-            // A summary speaks in the user's place but was not typed by one; an imported one has no count.
+            // A summary has the user's role, but no person typed it. An imported summary has no count behind its mark.
             Role::User if is_summary(text) || text.starts_with(&[MARK, "\n"].concat()) => {}
             Role::User => {
                 rules(text).0.iter().for_each(|(_, rule)| self.add_sentence("userConstraints", rule));
@@ -124,8 +127,9 @@ impl ClassifiedFacts {
         }
     }
 
-    /// A sentence of less than two words says nothing that could be found again.
+    /// Adds a sentence or line, unless it has only one word.
     fn add_sentence(&mut self, class: &'static str, sentence: &str) {
+        // A single word such as "Never" or "Error" occurs everywhere, so its presence in a view shows nothing.
         let text = single_spaced(sentence.trim_start_matches(|char: char| !char.is_alphanumeric()));
         let end = text.floor_char_boundary(MAX_FACT_BYTES);
         let text = text.get(..end).unwrap_or_default();
@@ -135,8 +139,8 @@ impl ClassifiedFacts {
     }
 }
 
-/// Calls `read` with every text of a message that can hold words of interest: what was said, what tools answered, and
-/// the strings inside the arguments of calls, without JSON's escapes.
+/// Calls `read` with every text of a message that can contain facts: text parts, tool results, and the strings in the
+/// arguments of calls, without JSON's escapes.
 fn for_each_text(message: &Message, read: &mut impl FnMut(&str)) {
     message.parts.iter().for_each(|part| for_each_part_text(part, read));
 }
@@ -162,7 +166,7 @@ fn for_each_string(value: &serde_json::Value, read: &mut impl FnMut(&str)) {
     }
 }
 
-/// Calls `take` with every path and identifier in a message, as often as it occurs.
+/// Calls `take` with every occurrence of a path or identifier in a message.
 pub(crate) fn for_each_name(message: &Message, mut take: impl FnMut(&str)) {
     for_each_text(message, &mut |text| {
         for_each_word(text, |class, word| {
@@ -173,14 +177,14 @@ pub(crate) fn for_each_name(message: &Message, mut take: impl FnMut(&str)) {
     });
 }
 
-/// Returns whether a text begins the way our own summaries do.
+/// Returns whether a text begins as a summary of this crate does: with the mark and a number of messages.
 pub(crate) fn is_summary(text: &str) -> bool {
     let count = text.trim_start().strip_prefix(MARK).and_then(|rest| rest.strip_prefix(" of "));
     count.is_some_and(|count| count.starts_with(|char: char| char.is_ascii_digit()))
 }
 
-/// The sentences of a person that set a rule, each with the number of sentences before it, and how many sentences there
-/// are. Code that was pasted sets none.
+/// Returns the sentences of a person's text that set a rule, and the number of all sentences. Each rule has the number
+/// of sentences before it. Pasted code sets no rules.
 pub(crate) fn rules(text: &str) -> (Vec<(usize, &str)>, usize) {
     let lines = code::CodeFenceLines::of(text);
     let (mut found, mut count) = (Vec::new(), 0);
@@ -195,12 +199,12 @@ pub(crate) fn rules(text: &str) -> (Vec<(usize, &str)>, usize) {
     (found, count)
 }
 
-/// Returns whether a text has more than one word. Scripts without blanks have them in one run.
+/// Returns whether a text has more than one word. In scripts without blanks, four letters count as several words.
 pub(crate) fn says_something(text: &str) -> bool {
     word_pairs(text).next().is_some() || text.chars().filter(|char| code::is_unspaced(*char)).nth(3).is_some()
 }
 
-/// Pieces that end with a full stop, a question mark, an exclamation mark (not included) or a line.
+/// Returns the sentences of a text without their end marks. A line break ends a sentence too.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(sentences_of_line)
 }
@@ -220,6 +224,7 @@ fn sentences_of_line(line: &str) -> Vec<&str> {
             start = at + end.len();
         }
     }
+    // No blank follows the last mark of a line, so the loop leaves the last sentence.
     found.push(line[start..].trim_end().trim_end_matches(['.', '!', '?']));
     found
 }
@@ -241,6 +246,7 @@ pub(crate) fn is_abbreviation(before: &str, after: &str) -> bool {
     let is_letter = word.chars().count() == 1 && word.chars().all(char::is_alphabetic);
     let is_letters = word.contains('.') && word.split('.').all(|part| part.chars().count() == 1);
     match small.as_str() {
+        // At the end of a sentence this letter is the pronoun and no initial.
         "i" => false,
         "etc" => goes_on,
         "no" | "v" | "ver" | "version" | "p" => is_number || (small == "p" && goes_on),
@@ -265,7 +271,7 @@ fn ends_abbreviated(before: &str, letter: &str) -> bool {
 /// Returns whether one of `marks` stands in the sentence as words of its own.
 pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
     let padded = plain_words(sentence);
-    // A mark can only begin where a word does: a search for each mark through the whole sentence is several times slower.
+    // A mark can only begin where a word does. Searching the whole sentence for each mark is several times slower.
     let mut words =
         padded.bytes().enumerate().filter(|(_, byte)| *byte == b' ').map(|(at, _)| &padded[at + 1..]);
     words.any(|rest| {
@@ -273,7 +279,7 @@ pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
     })
 }
 
-/// The words of a sentence in lower case (of ASCII), one blank before, between and after them.
+/// Returns the words of a sentence in lower case (ASCII letters only), with one blank before, between and after them.
 fn plain_words(sentence: &str) -> String {
     let mut padded = String::with_capacity(sentence.len() + 2);
     padded.push(' ');
@@ -294,7 +300,7 @@ fn plain_words(sentence: &str) -> String {
     padded
 }
 
-/// The text with each run of blanks as one space, none at its ends.
+/// Returns a text with each run of blanks as one space, and none at its ends.
 pub(crate) fn single_spaced(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -306,11 +312,12 @@ pub(crate) fn single_spaced(text: &str) -> String {
     out
 }
 
-/// Each word with the next one, and where it begins.
+/// Returns each pair of adjacent words, with the byte position of the first word.
 pub(super) fn word_pairs(text: &str) -> impl Iterator<Item = (usize, (&str, &str))> {
     words(text).zip(words(text).skip(1)).map(|((start, first), (_, second))| (start, (first, second)))
 }
 
+/// Returns the runs of letters and digits of a text, with their byte positions.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let between = |char: char| !char.is_alphanumeric();
     let pieces = text.split_inclusive(between).scan(0, |end, piece| {
@@ -322,7 +329,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, word)| !word.is_empty())
 }
 
-/// The facts of all word classes together.
+/// Returns the facts of all word classes of a text together.
 pub(crate) fn all_words(text: &str) -> BTreeSet<String> {
     let mut classes = Classes::new();
     add_words(&mut classes, text);
@@ -342,18 +349,19 @@ fn add_words(classes: &mut Classes, text: &str) {
 
 fn add_text(classes: &mut Classes, class: &'static str, text: &str) {
     let known = classes.entry(class).or_default();
+    // The look-up comes first, because an insertion would allocate each of many repeated words.
     if !known.contains(text) {
         known.insert(text.into());
     }
 }
 
-/// Calls `take` with the class of every word that is a fact, and the word.
+/// Calls `take` with each word that is a fact, and its class.
 fn for_each_word(text: &str, mut take: impl FnMut(&'static str, &str)) {
     let mut number_before: Option<&str> = None;
     let mut rest = text;
     while !rest.is_empty() {
         let (raw, looks) = next_word(rest);
-        // Most words are plain: no closer look at them can find anything.
+        // Most words of a log are plain, and their features rule out every class.
         if looks.may_be_fact() || number_before.is_some() {
             let word = raw.trim_end_matches(['.', ':', '-', '+']);
             if let Some((class, fact)) = classify(word, looks, number_before) {
@@ -386,8 +394,9 @@ impl WordFeatures {
     }
 }
 
-/// The text up to the first character that is no part of a word.
+/// Returns the text up to the first character that is no part of a word, and the features of that word.
 fn next_word(text: &str) -> (&str, WordFeatures) {
+    // Bytes and not characters: this loop runs over every byte of a log, and almost all of them are ASCII.
     let bytes = text.as_bytes();
     let mut looks = WordFeatures {
         begins_with_digit: bytes.first().is_some_and(u8::is_ascii_digit),
@@ -417,6 +426,9 @@ fn next_word(text: &str) -> (&str, WordFeatures) {
     (text.get(..at).unwrap_or_default(), looks)
 }
 
+/// Returns the class of a word and the fact in it; `None` for a word that is no fact.
+///
+/// `number_before` is the number in front of the word, which the fact includes if the word is a unit.
 fn classify<'a>(
     word: &'a str,
     looks: WordFeatures,
@@ -447,13 +459,13 @@ fn is_number(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Returns whether a line says that something went wrong.
+/// Returns whether a line reports an error, by its words.
 pub fn is_error_line(line: &str) -> bool {
     let bytes = line.as_bytes();
     let begins = |at: usize, word: &str| {
         bytes.get(at..at + word.len()).is_some_and(|there| there.eq_ignore_ascii_case(word.as_bytes()))
     };
-    // A look at two letters spares most comparisons: this is asked of every line of every output.
+    // The first two letters rule out most places, which matters because every line of every output is searched.
     bytes.windows(2).enumerate().any(|(at, pair)| {
         let pair = [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()];
         ERROR_STARTS.contains(&pair) && ERROR_WORDS.iter().any(|word| begins(at, word))
@@ -465,7 +477,7 @@ pub fn is_unit(word: &str) -> bool {
     word.len() <= MAX_UNIT_BYTES && UNITS.iter().any(|unit| unit.eq_ignore_ascii_case(word))
 }
 
-/// A path without the line and column that compilers put after it.
+/// Returns a path without the line and column that compilers put behind it.
 pub fn without_position(word: &str) -> &str {
     match word.split_once(':') {
         Some((path, rest)) if rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b':') => path,
@@ -497,7 +509,9 @@ pub fn is_identifier(word: &str) -> bool {
     camel || snake || word.trim_matches(':').contains("::") || is_hex_id(word)
 }
 
+/// Returns whether a word is a hexadecimal id of at least 7 characters, the length of git's short hashes.
 fn is_hex_id(word: &str) -> bool {
+    // Letters and digits are both required: "defaced" is a word, and "1234567" a number.
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let hex = word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     hex && digits > 0 && word.bytes().any(|byte| byte.is_ascii_alphabetic()) && word.len() >= 7

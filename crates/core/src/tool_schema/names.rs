@@ -1,4 +1,5 @@
-//! Property names that a provider refuses: `$filter`, `@type`, `filter[name]`, names of more than 64 characters.
+//! Renaming of property names that a provider refuses: `$filter`, `@type`, `filter[name]`, and names of more than 64
+//! characters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,10 +10,10 @@ use serde_json::value::RawValue;
 
 use super::{LISTS, MAPS, Object, SCHEMAS};
 
-/// The longest name that Anthropic's API takes, in characters.
+/// The longest name that Anthropic's API accepts, in characters.
 const MAX_CHARS: usize = 64;
 
-/// Hexadecimal digits of a hash, in names that were cut.
+/// The length of the hash in a name that was cut, in hexadecimal digits.
 const HASH_CHARS: usize = 6;
 
 /// The property names of one tool that were changed for the model, by their place in the arguments.
@@ -20,11 +21,11 @@ const HASH_CHARS: usize = 6;
 pub struct PropertyNames {
     /// The tool's own name of each changed property of this object.
     own: BTreeMap<String, String>,
-    /// What was changed within the properties of this object, by the name that the model knows.
+    /// The changes within the properties of this object, by the names that the model knows.
     within: BTreeMap<String, PropertyNames>,
-    /// What was changed within the items of this list.
+    /// The changes within the items of this list.
     items: Option<Box<PropertyNames>>,
-    /// What was changed within properties that the schema does not name.
+    /// The changes within properties that the schema does not name.
     others: Option<Box<PropertyNames>>,
 }
 
@@ -34,8 +35,8 @@ impl PropertyNames {
         *self == Self::default()
     }
 
-    /// Returns a call's arguments with the tool's own names. Everything else keeps its bytes; what is not JSON is
-    /// returned as it is.
+    /// Returns a call's arguments with the tool's own names. Values keep their bytes, and text that is no JSON is
+    /// returned unchanged.
     pub fn restore(&self, arguments: &str) -> String {
         if self.is_empty() {
             return arguments.to_owned();
@@ -67,7 +68,7 @@ impl PropertyNames {
         format!("{}:{value}", Value::from(name))
     }
 
-    /// Adds what was changed in another schema for the same value.
+    /// Adds the changes of another schema for the same value.
     fn merge(&mut self, other: Self) {
         self.own.extend(other.own);
         for (name, inner) in other.within {
@@ -81,9 +82,10 @@ impl PropertyNames {
     }
 }
 
-/// The fields of an object in order, their values unread.
+/// The fields of an object in order, with unparsed values.
 struct RawFieldList(Vec<(String, Box<RawValue>)>);
 
+// A map would drop duplicate keys, and parsed values would lose the spelling of numbers and escapes.
 impl<'de> Deserialize<'de> for RawFieldList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct InOrder;
@@ -106,8 +108,9 @@ impl<'de> Deserialize<'de> for RawFieldList {
     }
 }
 
-/// Changes the names that a provider refuses. A new name is no other property's anywhere in the schema.
+/// Changes the names that a provider refuses, and returns the changes. No new name occurs elsewhere in the schema.
 pub(super) fn renamed(schema: &mut Value) -> PropertyNames {
+    // Each old name gets one new name in the whole schema, because a union describes a property in several members.
     let mut names = BTreeSet::new();
     collect(schema, &mut names);
     let refused: Vec<String> = names.iter().filter(|name| !is_accepted(name)).cloned().collect();
@@ -123,15 +126,17 @@ pub(super) fn renamed(schema: &mut Value) -> PropertyNames {
     rename(schema, &new_names)
 }
 
-/// Returns whether every provider takes the name: `[a-zA-Z0-9_.-]{1,64}`.
+/// Returns whether every provider accepts the name: `[a-zA-Z0-9_.-]{1,64}`.
 fn is_accepted(name: &str) -> bool {
     let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     (1..=MAX_CHARS).contains(&name.len()) && name.chars().all(is_known)
 }
 
+/// Returns an accepted name that resembles `name` and is not taken.
 fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' };
     let mut new: String = name.trim_start_matches(['$', '@', '#']).chars().map(plain).collect();
+    // Long names may differ only at their end, so a hash of the whole name stands for the part that is cut.
     if new.len() > MAX_CHARS {
         let hash = blake3::hash(name.as_bytes()).to_hex();
         new.truncate(MAX_CHARS - HASH_CHARS - 1);
@@ -147,11 +152,13 @@ fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
     (2_u32..).map(|number| format!("{stem}_{number}")).find(|name| !taken.contains(name)).unwrap_or(new)
 }
 
+/// Adds all property names in a schema to `names`.
 fn collect(schema: &Value, names: &mut BTreeSet<String>) {
     let Value::Object(fields) = schema else { return };
     if let Some(Value::Object(properties)) = fields.get("properties") {
         names.extend(properties.keys().cloned());
     }
+    // A required property need not be described under `properties`.
     let required = fields.get("required").and_then(Value::as_array).into_iter().flatten();
     names.extend(required.filter_map(Value::as_str).map(str::to_owned));
     for (key, value) in fields {
@@ -168,6 +175,7 @@ fn collect(schema: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
+/// Changes the names in a schema and returns the changes by their place in the arguments.
 fn rename(schema: &mut Value, new_names: &BTreeMap<String, String>) -> PropertyNames {
     let mut changed = PropertyNames::default();
     let Value::Object(fields) = schema else { return changed };
@@ -199,6 +207,7 @@ fn rename(schema: &mut Value, new_names: &BTreeMap<String, String>) -> PropertyN
             ("additionalProperties" | "unevaluatedProperties", schema) => {
                 add(&mut changed.others, rename(schema, new_names));
             }
+            // `PropertyNames` has one entry for all items of a list, so the changes of all positions are merged.
             ("prefixItems", Value::Array(inner)) => {
                 for schema in inner {
                     add(&mut changed.items, rename(schema, new_names));
@@ -207,7 +216,7 @@ fn rename(schema: &mut Value, new_names: &BTreeMap<String, String>) -> PropertyN
             ("anyOf" | "oneOf" | "allOf", Value::Array(inner)) => {
                 inner.iter_mut().for_each(|schema| changed.merge(rename(schema, new_names)));
             }
-            // It describes names, and no place in the arguments.
+            // This schema describes names, and no place in the arguments.
             ("propertyNames", schema) => drop(rename(schema, new_names)),
             ("if" | "then" | "else" | "not", schema) => changed.merge(rename(schema, new_names)),
             _ => {}

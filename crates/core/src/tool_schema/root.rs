@@ -1,16 +1,19 @@
-//! The root of a schema: one object, without unions beside it.
+//! Flattening of a schema's root to one object without unions.
 
 use serde_json::{Value, json};
 
 use super::walk::has_type;
 use super::{Object, ToolSchemaError};
 
-/// Keywords that no API takes at the root, or not every one. What they say of properties is kept.
+/// Keywords that at least one API refuses at the root. The properties that they describe are kept.
 const NOT_AT_THE_ROOT: [&str; 11] =
     ["anyOf", "oneOf", "allOf", "not", "enum", "const", "if", "then", "else", "dependentSchemas", "nullable"];
 
-/// Returns the schema as one object. Unions become properties that may be absent, and a sentence that says which of
-/// them belong together.
+/// Returns the schema as one object. A union becomes optional properties, and a sentence names those that belong
+/// together.
+///
+/// # Errors
+/// [`ToolSchemaError::NoObject`] if no object satisfies the schema.
 pub(super) fn flattened(schema: Value) -> Result<Value, ToolSchemaError> {
     let Value::Object(mut root) = schema else { return Err(ToolSchemaError::NoObject) };
     let FlatObjectSchema { mut properties, required, notes } =
@@ -37,15 +40,16 @@ pub(super) fn flattened(schema: Value) -> Result<Value, ToolSchemaError> {
     Ok(Value::Object(root))
 }
 
-/// What a schema says of an object.
+/// The properties that a schema describes for an object.
 #[derive(Default)]
 struct FlatObjectSchema {
     properties: Object,
     required: Vec<String>,
+    /// Sentences for the description, about properties that are required together.
     notes: Vec<String>,
 }
 
-/// Returns what a schema says of an object; `None` if no object satisfies it.
+/// Returns the properties that a schema describes for an object; `None` if no object satisfies the schema.
 fn flat(schema: &Object) -> Option<FlatObjectSchema> {
     if !may_be_object(schema) {
         return None;
@@ -70,6 +74,7 @@ fn flat(schema: &Object) -> Option<FlatObjectSchema> {
             flat.add_union(members(schema, key), key == "oneOf")?;
         }
     }
+    // Whether a condition holds is known only at a call, so its properties become optional ones.
     let dependent = schema.get("dependentSchemas").and_then(Value::as_object);
     let conditional = ["then", "else"].iter().filter_map(|key| schema.get(*key));
     let conditional = conditional.chain(dependent.into_iter().flat_map(Object::values));
@@ -83,6 +88,7 @@ fn flat(schema: &Object) -> Option<FlatObjectSchema> {
     Some(flat)
 }
 
+/// Returns whether an object can satisfy a schema, as far as its keywords at the root tell.
 fn may_be_object(schema: &Object) -> bool {
     let is_object =
         |values: &Value| values.as_array().is_some_and(|values| values.iter().any(Value::is_object));
@@ -105,7 +111,7 @@ impl FlatObjectSchema {
         }
     }
 
-    /// Adds a property that has to satisfy what is known of it, too.
+    /// Adds a property, which must satisfy an earlier schema of the same name too.
     fn also(&mut self, name: String, property: Value) {
         match self.properties.get_mut(&name) {
             Some(known) => *known = both(known.take(), property),
@@ -118,6 +124,7 @@ impl FlatObjectSchema {
         let members: Vec<FlatObjectSchema> =
             members.iter().filter_map(|member| flat(member.as_object()?)).collect();
         let first = members.first()?;
+        // A property is required only if every member requires it, since any member may be the chosen one.
         let common: Vec<String> = first
             .required
             .iter()
@@ -134,14 +141,15 @@ impl FlatObjectSchema {
             }
         }
         for (name, property) in properties {
-            // The description beside the union holds for all of its members.
+            // A property beside the union holds for every member, and takes precedence.
             self.properties.entry(name).or_insert(property);
         }
         Some(())
     }
 }
 
-/// Says which properties are required together, if every member of a union requires some of its own.
+/// Returns a sentence about properties that are required together. `None` unless every member of a union requires a
+/// property of its own.
 fn alternatives(members: &[FlatObjectSchema], required: &[String], is_exclusive: bool) -> Option<String> {
     let mut sets: Vec<String> = Vec::new();
     for member in members {
@@ -159,7 +167,7 @@ fn alternatives(members: &[FlatObjectSchema], required: &[String], is_exclusive:
     (sets.len() > 1).then(|| format!("{how_many} of these is required: {}.", sets.join("; ")))
 }
 
-/// A property that satisfies both schemas.
+/// Returns the schema of a property that satisfies both schemas.
 fn both(one: Value, other: Value) -> Value {
     if one == other {
         return one;
@@ -167,6 +175,7 @@ fn both(one: Value, other: Value) -> Value {
     let (Value::Object(mut fields), Value::Object(others)) = (one.clone(), other.clone()) else {
         return json!({ "allOf": [one, other] });
     };
+    // Two descriptions of one property may differ in their words; the first is kept.
     let agrees = |(key, value): (&String, &Value)| {
         matches!(key.as_str(), "description" | "title") || fields.get(key).is_none_or(|known| known == value)
     };
@@ -179,7 +188,7 @@ fn both(one: Value, other: Value) -> Value {
     Value::Object(fields)
 }
 
-/// A property that satisfies one of the schemas. Values of a discriminator become one list.
+/// Returns the schema of a property that satisfies one of the schemas. Values of a discriminator become one list.
 fn either(one: Value, other: Value) -> Value {
     if one == other {
         return one;
@@ -198,6 +207,7 @@ fn either(one: Value, other: Value) -> Value {
         fields.insert("enum".to_owned(), Value::Array(values));
         return Value::Object(fields);
     }
+    // A third member extends the list of the first two instead of nesting it.
     let mut kinds = match one {
         Value::Object(mut fields) if fields.len() == 1 && fields.contains_key("anyOf") => {
             match fields.shift_remove("anyOf") {
@@ -213,7 +223,7 @@ fn either(one: Value, other: Value) -> Value {
     json!({ "anyOf": kinds })
 }
 
-/// The values that a schema names, if it names all of them.
+/// Returns the values that a schema allows, if the schema lists all of them.
 fn values_of(schema: &Value) -> Option<Vec<Value>> {
     match (schema.get("const"), schema.get("enum")) {
         (Some(value), _) => Some(vec![value.clone()]),

@@ -1,4 +1,4 @@
-//! Every schema within a schema: references are put in place, types are added, other dialects become JSON Schema.
+//! Recursive normalization of a schema: references are inlined, types are added, other dialects become JSON Schema.
 
 use std::collections::BTreeSet;
 
@@ -6,31 +6,35 @@ use serde_json::{Value, json};
 
 use super::{LISTS, MAPS, Object, SCHEMAS, ToolSchemaError, kind_of, nothing};
 
-/// The number of schemas after which references are no longer put in place. Schemas that refer to each other twice
-/// grow without end otherwise.
+/// The number of schemas after which references are no longer inlined. A chain of schemas that each refer to the next
+/// one twice would otherwise grow exponentially.
 const MAX_SCHEMAS: usize = 2_000;
 
-/// The depth at which a reference is no longer put in place.
+/// The depth at which a reference is no longer inlined.
 const MAX_DEPTH: usize = 24;
 
-/// Keywords that only describe. They may stand beside a reference, and replace those of what it refers to.
+/// Keywords that only describe. Beside a reference they replace the same keywords of the referenced schema.
 const ANNOTATIONS: [&str; 8] =
     ["description", "title", "default", "examples", "deprecated", "readOnly", "writeOnly", "nullable"];
 
-/// Keywords that say nothing once references are gone.
+/// Keywords without a meaning once all references are inlined.
 const NAMING: [&str; 8] =
     ["$schema", "$id", "$anchor", "$defs", "definitions", "$comment", "$vocabulary", "id"];
 
-/// Returns the schema with every reference replaced by what it refers to, and with a type wherever one follows from
-/// the other keywords.
+/// Returns the schema with every reference inlined, and with a type wherever one follows from other keywords.
+///
+/// # Errors
+/// [`ToolSchemaError`] if a part of the schema is no schema, or a reference leads nowhere.
 pub(super) fn inlined(root: &Value) -> Result<Value, ToolSchemaError> {
     SchemaWalker { root, open: Vec::new(), schemas: 0 }.schema(root, "the root", 0)
 }
 
+/// The state of a walk through a schema.
 struct SchemaWalker<'a> {
     root: &'a Value,
-    /// The references that are being put in place.
+    /// The references that are being inlined, outermost first.
     open: Vec<String>,
+    /// The number of schemas walked so far.
     schemas: usize,
 }
 
@@ -41,7 +45,7 @@ impl SchemaWalker<'_> {
             Value::Bool(true) => Ok(json!({})),
             Value::Bool(false) => Ok(nothing()),
             Value::Object(fields) => self.object(fields, depth),
-            // Shorthand of hand-written tools: `"count": "integer"`.
+            // Hand-written tools have this shorthand: `"count": "integer"`.
             Value::String(name) if type_name(name).is_some() => Ok(json!({ "type": type_name(name) })),
             other => Err(ToolSchemaError::NoSchema {
                 found: kind_of(other),
@@ -64,13 +68,14 @@ impl SchemaWalker<'_> {
         }
         lift_required(fields, &mut out);
         add_type(&mut out);
+        // The OpenAI APIs refuse an array without `items`.
         if has_type(&out, "array") && !out.contains_key("items") {
             out.insert("items".to_owned(), json!({}));
         }
         Ok(Value::Object(out))
     }
 
-    /// Returns a keyword as it is kept; `None` if it is left out.
+    /// Returns a normalized keyword with its value; `None` for a keyword that is left out.
     fn field(
         &mut self,
         key: &str,
@@ -83,8 +88,9 @@ impl SchemaWalker<'_> {
             (_, Value::Null) if is_of_schemas || matches!(key, "type" | "required" | "enum") => {
                 return Ok(None);
             }
+            // Providers accept booleans here, and OpenAI's strict mode demands `false`.
             ("additionalProperties" | "unevaluatedProperties", Value::Bool(_)) => value.clone(),
-            // What older drafts call tuples, providers take for broken.
+            // Older drafts describe tuples by a list of `items`, which providers refuse.
             ("items", Value::Array(items)) => self.one_of_items(items, depth)?,
             ("additionalItems", _) => return Ok(None),
             ("type", _) => match types(value) {
@@ -95,8 +101,9 @@ impl SchemaWalker<'_> {
                 let names: Vec<Value> = names.iter().filter(|name| name.is_string()).cloned().collect();
                 Value::Array(names)
             }
-            // The third draft says it in the property; the parent has it.
+            // The third draft has `required: true` within the property; `lift_required` moves it to the parent.
             ("required", _) => return Ok(None),
+            // An empty list allows no value at all, which no tool means.
             ("enum", Value::Array(values)) if values.is_empty() => return Ok(None),
             ("properties" | "patternProperties" | "dependentSchemas", Value::Object(fields)) => {
                 self.map(key, fields, depth)?
@@ -114,7 +121,7 @@ impl SchemaWalker<'_> {
     fn map(&mut self, key: &str, fields: &Object, depth: usize) -> Result<Value, ToolSchemaError> {
         let mut out = Object::new();
         for (name, value) in fields {
-            // A property that must not be there need not be told.
+            // A forbidden property is left out, because the model needs only those that it may give.
             if !(key == "properties" && matches!(value, Value::Bool(false) | Value::Null)) {
                 out.insert(name.clone(), self.schema(value, name, depth + 1)?);
             }
@@ -122,7 +129,7 @@ impl SchemaWalker<'_> {
         Ok(Value::Object(out))
     }
 
-    /// Returns the members that something can satisfy; `None` if there is none.
+    /// Returns the members of a list, without the impossible ones of a union; `None` if none is left.
     fn list(&mut self, key: &str, members: &[Value], depth: usize) -> Result<Option<Value>, ToolSchemaError> {
         let is_union = matches!(key, "anyOf" | "oneOf");
         let possible = members.iter().filter(|member| !(is_union && matches!(member, Value::Bool(false))));
@@ -131,6 +138,7 @@ impl SchemaWalker<'_> {
         Ok(Some(members?).filter(|members| !members.is_empty()).map(Value::Array))
     }
 
+    /// Returns one schema for the items of a tuple: any of its different members.
     fn one_of_items(&mut self, items: &[Value], depth: usize) -> Result<Value, ToolSchemaError> {
         let mut kinds: Vec<Value> = Vec::new();
         for item in items {
@@ -146,8 +154,9 @@ impl SchemaWalker<'_> {
         })
     }
 
-    /// Puts the referred schema in the place of the reference. A reference to a schema that is being put in place
-    /// would go on for ever: in its place stands the type alone.
+    /// Returns the schema that a reference leads to, with the keywords beside the reference.
+    ///
+    /// A reference to a schema that is being inlined would never end. An outline with the type replaces it.
     fn referred(&mut self, reference: &str, fields: &Object, depth: usize) -> Result<Value, ToolSchemaError> {
         let target = find(self.root, reference)
             .ok_or_else(|| ToolSchemaError::DeadReference(reference.chars().take(80).collect()))?;
@@ -164,6 +173,7 @@ impl SchemaWalker<'_> {
         let (words, rules): (Object, Object) = beside
             .map(|(key, value)| (key.clone(), value.clone()))
             .partition(|(key, _)| ANNOTATIONS.contains(&key.as_str()));
+        // Older drafts ignore keywords beside a reference; newer ones demand both, as `allOf` does.
         if !rules.is_empty() {
             let rules = self.object(&rules, depth)?;
             out = json!({ "allOf": [out, rules] });
@@ -181,6 +191,7 @@ fn is_reference(key: &str) -> bool {
 
 /// Returns the schema that a reference leads to: `#`, a JSON pointer within the schema, or the name of an anchor.
 fn find<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    // A reference may begin with the schema's own address in front of the fragment.
     let id = ["$id", "id"].iter().find_map(|key| root.get(*key)?.as_str()).unwrap_or_default();
     let local = match reference.strip_prefix(id.trim_end_matches('#')) {
         Some(local) if !id.is_empty() => local,
@@ -215,6 +226,7 @@ fn unescaped(fragment: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Returns the schema that has an anchor.
 fn anchored<'a>(value: &'a Value, anchor: &str) -> Option<&'a Value> {
     let is_it = |key: &str| value.get(key).and_then(Value::as_str) == Some(anchor);
     if is_it("$anchor") || is_it("$dynamicAnchor") {
@@ -227,8 +239,9 @@ fn anchored<'a>(value: &'a Value, anchor: &str) -> Option<&'a Value> {
     }
 }
 
-/// What is told of a schema that is not put in place: its type and its description.
+/// Returns the outline of a schema that is not inlined: its type and its description.
 fn outline(root: &Value, target: &Value) -> Value {
+    // A chain of references may be a circle, so each is followed once.
     let (mut target, mut seen) = (target, BTreeSet::new());
     while let Some(reference) = target.get("$ref").and_then(Value::as_str) {
         match find(root, reference).filter(|_| seen.insert(reference)) {
@@ -250,7 +263,7 @@ fn outline(root: &Value, target: &Value) -> Value {
     Value::Object(out)
 }
 
-/// Returns the value of `type` in JSON Schema's words; `None` if none of it is a type.
+/// Returns the value of `type` with JSON Schema's names; `None` if it contains no known type.
 fn types(value: &Value) -> Option<Value> {
     match value {
         Value::String(name) => type_name(name).map(Value::from),
@@ -267,8 +280,8 @@ fn types(value: &Value) -> Option<Value> {
     }
 }
 
-/// Returns JSON Schema's name of a type. Gemini's dialect writes capitals, hand-written schemas the names of a
-/// programming language.
+/// Returns JSON Schema's name of a type. Gemini's dialect has capitals, and hand-written schemas have the names of
+/// programming languages.
 fn type_name(name: &str) -> Option<&'static str> {
     Some(match name.to_ascii_lowercase().as_str() {
         "object" | "dict" | "map" => "object",
@@ -282,7 +295,7 @@ fn type_name(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Adds to `required` the properties that say of themselves that they are, as the third draft has it.
+/// Adds to `required` the properties that have `required: true` themselves, as in the third draft.
 fn lift_required(fields: &Object, out: &mut Object) {
     let Some(Value::Object(properties)) = fields.get("properties") else { return };
     let says_so = |property: &Value| property.get("required") == Some(&Value::Bool(true));
@@ -304,7 +317,7 @@ fn lift_required(fields: &Object, out: &mut Object) {
     }
 }
 
-/// Adds the type that follows from other keywords. Unions and constants have their own.
+/// Adds the type that follows from other keywords. Unions and constants need none.
 fn add_type(out: &mut Object) {
     const SAYS_IT: [&str; 6] = ["type", "const", "anyOf", "oneOf", "allOf", "not"];
     if SAYS_IT.iter().any(|key| out.contains_key(*key)) {
@@ -321,6 +334,7 @@ fn add_type(out: &mut Object) {
     out.extend(kind.map(|kind| ("type".to_owned(), kind.into())));
 }
 
+/// Returns the common type of all values; `None` if they differ.
 fn type_of_all(values: &[Value]) -> Option<&'static str> {
     let kind = |value: &Value| {
         Some(match value {
@@ -335,6 +349,7 @@ fn type_of_all(values: &[Value]) -> Option<&'static str> {
     values.iter().all(|value| kind(value) == Some(first)).then_some(first)
 }
 
+/// Returns whether a schema names the type, alone or in a list.
 pub(super) fn has_type(schema: &Object, name: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(found)) => found == name,

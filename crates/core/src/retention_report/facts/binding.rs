@@ -1,9 +1,9 @@
-//! Which sentences bind: words of prohibition and obligation, language by language.
+//! Detection of rules by words of prohibition and obligation, language by language.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Words and phrases that bind wherever they stand, in lower case.
+/// Words and phrases that set a rule at any place of a sentence, in lower case.
 const PHRASES: &[&str] = &[ENGLISH, GERMAN, FRENCH, SPANISH, PORTUGUESE, ITALIAN, RUSSIAN];
 
 const ENGLISH: &str = "\
@@ -58,13 +58,13 @@ const RUSSIAN: &str = "\
     трогай, не трогайте, не трогать, не удаляй, не удалять, не меняй, не менять, не изменяй, не \
     изменять, ни в коем случае, не менее, не более, без";
 
-/// Chinese and Japanese, which have no blanks between words.
+/// Words that set a rule in Chinese and Japanese, which have no blanks between words.
 const UNSPACED: &str = "\
     不要 不得 不能 不可 不许 不許 不准 禁止 严禁 嚴禁 切勿 请勿 請勿 必须 必須 务必 務必 一定要 只能 只用 仅 僅 始终 始終 总是 總是 永远 永遠 绝不 絕不 从不 避免 别动 别改 \
     别删 别碰 至少 最多 必ず 絶対 しないで 触らないで 使わないで ないでください てはいけ てはなら ではいけ ではなら なければなら なければいけ ないこと 常に のみ だけ 避けて 厳禁 \
     するな";
 
-/// What binds with other words between.
+/// Pairs of phrases that set a rule with other words between them.
 const APART: &[(&str, &str)] = &[
     ("leave", "alone"),
     ("leave", "be"),
@@ -87,7 +87,7 @@ const APART: &[(&str, &str)] = &[
     ("deja", "en paz"),
 ];
 
-/// What forbids when a clause begins with it, and what then follows where it only denies or answers.
+/// Words that forbid at the beginning of a clause, with the words that may follow them in a mere denial or answer.
 const DENIALS: &[(&[&str], &[&str])] = &[
     (
         &["no"],
@@ -162,13 +162,13 @@ const DENIALS: &[(&[&str], &[&str])] = &[
     ),
 ];
 
-/// What people do not write where they forbid something.
+/// Words of statements, which do not occur in a prohibition: `no tests were found`.
 const STATES: &[&str] = &["was", "were", "found", "yet", "left", "i", "we"];
 
-/// Most words of a clause that begins with a denial.
+/// The most words of a clause that forbids by a denial.
 const MOST_DENIED: usize = 12;
 
-/// What a sentence begins with whose later clauses may forbid by a mere `no`: `Use tabs, no spaces`.
+/// First words of sentences whose later clauses may forbid by a mere `no`: `Use tabs, no spaces`.
 const IMPERATIVES: &[&str] = &[
     "use",
     "keep",
@@ -187,13 +187,14 @@ const IMPERATIVES: &[&str] = &[
     "just",
 ];
 
-/// Verbs that begin a German command, which `nicht` turns around.
+/// Verbs at the beginning of a German command, which a later `nicht` makes a prohibition.
 const GERMAN_COMMANDS: &str = "\
     fass fasse fassen ändere ändert lösch lösche rühr rühre benutz benutze nutze verwende mach mache \
     schreib schreibe pushe committe nimm führe starte entferne überschreibe lass lasse geh gehe";
 
-/// Returns whether somebody who says this sets a rule.
+/// Returns whether a sentence sets a rule.
 pub(crate) fn binds(sentence: &str) -> bool {
+    // No mark is ASCII, and most sentences are: the check spares them the search for each mark.
     if !sentence.is_ascii() && UNSPACED.split(' ').any(|mark| sentence.contains(mark)) {
         return true;
     }
@@ -205,10 +206,10 @@ pub(crate) fn binds(sentence: &str) -> bool {
         || small.split(CLAUSE).enumerate().any(|(at, clause)| is_denial(at, clause, &words))
 }
 
-/// Stands between clauses.
+/// The mark between clauses.
 const CLAUSE: &str = "|";
 
-/// The sentence in lower case; all that is neither letter, digit nor apostrophe is a blank or ends a clause.
+/// Returns a sentence in lower case. Other characters than letters, digits and apostrophes become blanks or [`CLAUSE`].
 fn small(sentence: &str) -> String {
     let mut small = String::with_capacity(sentence.len() + 8);
     small.push(' ');
@@ -224,10 +225,13 @@ fn small(sentence: &str) -> String {
             _ => small.push(' '),
         }
     }
+    // French shortens `ne` before a vowel: "n'utilise pas".
     if small.contains(" n'") { small.replace(" n'", " ne ") } else { small }
 }
 
+/// Returns whether one of [`PHRASES`] occurs in the words.
 fn has_phrase(words: &[&str]) -> bool {
+    // Sorted by their first words: a search for each of some hundred phrases is too slow for every sentence of a log.
     static BY_FIRST: LazyLock<BTreeMap<&str, Vec<Vec<&str>>>> = LazyLock::new(|| {
         let mut by_first: BTreeMap<&str, Vec<Vec<&str>>> = BTreeMap::new();
         for phrase in PHRASES.iter().flat_map(|language| language.split(", ")) {
@@ -243,11 +247,13 @@ fn has_phrase(words: &[&str]) -> bool {
     })
 }
 
+/// Returns whether `words` begin with the phrase.
 fn stands(phrase: &[&str], words: &[&str]) -> bool {
     phrase.len() <= words.len()
         && phrase.iter().zip(words).all(|(wanted, word)| *wanted == word.trim_matches('\''))
 }
 
+/// Returns whether both phrases of one of [`APART`] occur in order.
 fn is_apart(words: &[&str]) -> bool {
     APART.iter().any(|(first, then)| {
         let then: Vec<&str> = then.split(' ').collect();
@@ -256,6 +262,7 @@ fn is_apart(words: &[&str]) -> bool {
     })
 }
 
+/// Returns whether the words are a German command with a negation.
 fn is_german_command(words: &[&str]) -> bool {
     let words = if words.first() == Some(&"bitte") { &words[1..] } else { words };
     let turns = |word: &&str| matches!(*word, "nicht" | "nichts" | "kein" | "keine" | "keinen");
@@ -263,7 +270,7 @@ fn is_german_command(words: &[&str]) -> bool {
         && words.iter().any(turns)
 }
 
-/// `No sudo`, and not `No problem`.
+/// Returns whether a clause forbids by a denial, as `No sudo` does and `No problem` does not.
 fn is_denial(at: usize, clause: &str, sentence: &[&str]) -> bool {
     let words: Vec<&str> = clause.split_whitespace().collect();
     let words = match words.first() {
@@ -271,6 +278,7 @@ fn is_denial(at: usize, clause: &str, sentence: &[&str]) -> bool {
         _ => &words[..],
     };
     let [first, then, ..] = words else { return false };
+    // In a later clause these words mostly answer or correct ("no, the other one"), unless the sentence is a command.
     let may_come_later = !matches!(*first, "no" | "non" | "mai" | "pas");
     let leads = || sentence.first().is_some_and(|first| IMPERATIVES.contains(first));
     let denies = |(denials, answers): &(&[&str], &[&str])| denials.contains(first) && !answers.contains(then);

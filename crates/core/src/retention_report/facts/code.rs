@@ -1,11 +1,12 @@
-//! Which lines of what was typed are pasted from a program.
+//! Detection of pasted code among the lines that a person typed.
 
-/// How many lines before a line, and how many after it, decide where its own words do not.
+/// The number of lines on each side that decide about a line whose own words do not.
 const NEIGHBOURS: usize = 2;
 
-/// Names of fences that hold what people wrote.
+/// Language tags of fences that contain prose.
 const PROSE_FENCES: &[&str] = &["", "text", "txt", "plain", "md", "markdown"];
 
+/// Words that begin statements in common programming languages.
 const KEYWORDS: &[&str] = &[
     "assert",
     "async",
@@ -46,17 +47,18 @@ const KEYWORDS: &[&str] = &[
     "yield",
 ];
 
-/// What people begin a rule with and no program a line.
+/// Words that begin a person's rule, but no line of a program.
 const OPENERS: &[&str] =
     &["never", "always", "avoid", "don't", "don’t", "dont", "no", "please", "nie", "niemals"];
 
-/// The lines of a text, and which of them stand in a fence that holds code.
+/// The lines of a text, each with a mark whether a fence with code encloses it.
 pub(crate) struct CodeFenceLines<'a> {
     lines: Vec<&'a str>,
     fenced: Vec<bool>,
 }
 
 impl<'a> CodeFenceLines<'a> {
+    /// Finds the fences of a text. A fence that is never closed encloses nothing.
     pub(crate) fn of(text: &'a str) -> Self {
         let lines: Vec<&str> = text.lines().collect();
         let mut fenced = vec![false; lines.len()];
@@ -67,6 +69,7 @@ impl<'a> CodeFenceLines<'a> {
                 None => open = Some((at, tag)),
                 Some((from, tag)) => {
                     let inside = &lines[from + 1..at];
+                    // Prose and code are both fenced without a tag, so the lines within decide.
                     let is_code = !PROSE_FENCES.contains(&tag) || inside.iter().any(|line| is_program(line));
                     fenced[from..=at].fill(is_code);
                 }
@@ -75,11 +78,12 @@ impl<'a> CodeFenceLines<'a> {
         Self { lines, fenced }
     }
 
+    /// Returns the lines with their numbers, from 0.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
         self.lines.iter().copied().enumerate()
     }
 
-    /// Returns whether the line is code: by its fence, by itself, or by the lines around it if it might be either.
+    /// Returns whether a line is code: by its fence, by its own words, or in doubt by the lines around it.
     pub(crate) fn is_code(&self, at: usize) -> bool {
         self.fenced[at] || {
             let line = self.lines[at];
@@ -87,6 +91,7 @@ impl<'a> CodeFenceLines<'a> {
         }
     }
 
+    /// Returns whether most of the non-blank lines around a line are code.
     fn stands_in_code(&self, at: usize) -> bool {
         let said = |at: &usize| !self.lines[*at].trim().is_empty();
         let before = (0..at).rev().filter(said).take(NEIGHBOURS);
@@ -96,15 +101,15 @@ impl<'a> CodeFenceLines<'a> {
     }
 }
 
-/// What a fence says it holds, if the line opens or closes one.
+/// Returns the language tag of a fence, which may be empty; `None` if the line is no fence.
 fn fence(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let tag = line.strip_prefix("```").or_else(|| line.strip_prefix("~~~"))?;
     Some(tag.trim_start_matches(['`', '~']).split_whitespace().next().unwrap_or_default())
 }
 
-/// Returns whether a line is code whatever stands around it. Signs of code count for little in a sentence of some
-/// words.
+/// Returns whether a line is code without regard to the lines around it. In a sentence of several words, signs of code
+/// count little.
 fn is_program(line: &str) -> bool {
     let (signs, prose) = (signs(line), longest_prose(line));
     is_comment(line) || (signs > 0 && prose < 2) || (signs > 2 && prose < 3)
@@ -115,12 +120,14 @@ fn is_comment(line: &str) -> bool {
     ["//", "/*", "*/", "<!--", "#!", "#include"].iter().any(|mark| text.starts_with(mark))
 }
 
-/// How many signs of a program a line has.
+/// Returns the number of signs of a program in a line, from 0 to 8.
 fn signs(line: &str) -> usize {
     let text = without_place(line);
+    // Listings of files have the number of each line in front.
     let is_numbered = text.len() < without_bullet(line).len();
     let ends = text.ends_with(['{', '}', ';']);
     let first = text.split(|char: char| !char.is_alphanumeric()).next().unwrap_or_default();
+    // People begin sentences with "if", "for" and "while" as well, but end them otherwise.
     let is_statement = KEYWORDS.contains(&first) && text.ends_with(['{', ';', ':', ')', ',']);
     let is_field = text.starts_with(['"', '\'']) && (text.contains("\":") || text.contains("':"));
     let is_tag = text.starts_with('<') && text.ends_with('>');
@@ -149,8 +156,8 @@ fn is_assignment(text: &str) -> bool {
     place.is_some_and(|at| longest_prose(&text[..at]) < 3)
 }
 
-/// The most words in a row that are plain words of a language, as people write them. Names and numbers neither count nor
-/// end a row; what is quoted ends it.
+/// Returns the length of the longest row of plain words in a line, in words. Names and numbers neither count nor end a
+/// row; a quotation ends it.
 fn longest_prose(line: &str) -> usize {
     let text = without_place(line);
     let (mut longest, mut row) = (0, 0);
@@ -162,7 +169,7 @@ fn longest_prose(line: &str) -> usize {
         row = match () {
             () if at == 0 && KEYWORDS.contains(&bare) => 0,
             () if at == 0 && OPENERS.contains(&bare.to_lowercase().as_str()) => 2,
-            // A script without blanks has a sentence in one word.
+            // In a script without blanks a whole sentence is one word here.
             () if bare.chars().any(is_unspaced) => row + 3,
             () if is_plain => row + 1,
             () if is_name && !bare.is_empty() && !word.contains('(') => row,
@@ -173,16 +180,18 @@ fn longest_prose(line: &str) -> usize {
     longest
 }
 
+/// Returns whether a character is of a script that is written without blanks, or with suffixed particles: Chinese,
+/// Japanese, Korean.
 pub(crate) fn is_unspaced(char: char) -> bool {
     matches!(char, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }
 
-/// The line without the mark of its place in a list.
+/// Returns a line without the bullet of a list or the mark of a quotation.
 fn without_bullet(line: &str) -> &str {
     line.trim().trim_start_matches(['-', '*', '+', '>', '•', ' '])
 }
 
-/// The line without the mark and the number of its place in a file.
+/// Returns a line without bullet and without the line number that a listing puts in front.
 fn without_place(line: &str) -> &str {
     let text = without_bullet(line);
     let after = text.trim_start_matches(|char: char| char.is_ascii_digit());
@@ -190,8 +199,9 @@ fn without_place(line: &str) -> &str {
     rest.map_or(text, str::trim)
 }
 
-/// The text with a mark in the place of what stands in quotation marks, unless the text begins with it.
+/// Returns a text with a mark in the place of each quotation, except for a quotation at the beginning.
 fn without_literals(text: &str) -> String {
+    // Prose within a string of a program must not make the line prose. An apostrophe within a word opens no quotation.
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     let mut before = None;
