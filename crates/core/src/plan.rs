@@ -312,6 +312,7 @@ pub fn ahead_from(
         PlanContext::new(history, fixed.after_edit, *budget, policy, &PlanTrigger::Routine, now, line);
     let choice = policy.strategy.ahead(&scene)?;
     match scene.accept(choice)? {
+        // An edit without a model call takes no time, so an early start gains nothing.
         Plan::Summarise(draft) => Some(draft),
         _ => None,
     }
@@ -382,6 +383,7 @@ fn line_at(
         prices,
         cache_is_cold: prices.is_some_and(|prices| history.is_cold(prices.cache_life_ms)),
     };
+    // Strategies of other programs may return any number.
     let line = policy.strategy.line(&outlook);
     TriggerThreshold { tokens: line.tokens.min(budget.usable), ..line }
 }

@@ -322,6 +322,7 @@ impl Run {
             RunLoopInput::ModelAnswered(answer) => self.answered(answer, out),
             RunLoopInput::ModelFailed { failure, partial } => self.failed(failure, partial, out),
             RunLoopInput::ModelStopped { partial, usage } => {
+                // The call may have ended by itself before the stop reached it.
                 if let RunPhase::Calling { .. } = self.phase {
                     self.stopped(partial, usage, out);
                 }
@@ -340,6 +341,7 @@ impl Run {
             RunLoopInput::Compact { instructions } => {
                 self.compact(PlanTrigger::Requested { instructions }, out)
             }
+            // Such facts may change the view, which an open step relies on.
             RunLoopInput::Record(events) => {
                 if self.is_idle() {
                     self.append(events, AppendContinuation::Recorded, out);

@@ -156,6 +156,7 @@ impl<'a> PlanContext<'a> {
         let is_gone = |entry: &&LogEntry| handles.iter().any(|LogHandle(range)| range.contains(entry.seq));
         let typed = self.history.entries().iter().filter(|entry| entry.kind == LogEntryKind::Typed);
         let tokens: u64 = typed.filter(is_gone).map(LogEntry::tokens).sum();
+        // The quotes are not chosen yet. They cannot be longer than the messages.
         tokens.min(most)
     }
 
@@ -274,6 +275,7 @@ impl<'a> PlanContext<'a> {
         match self.policy.strategy.validate(self.history, edit) {
             Ok(()) => true,
             Err(complaint) => {
+                // The edit that is made instead tells people about the objection.
                 *self.complaint.borrow_mut() = Some(complaint);
                 false
             }

@@ -263,6 +263,7 @@ impl PlanContext<'_> {
             if edit.compressed_bound < target && edit.compressed_bound < self.before {
                 return Some(edit);
             }
+            // The excerpts turned out longer than their estimate.
             room = room * 3 / 4;
         }
         None
@@ -392,6 +393,7 @@ impl PlanContext<'_> {
         let entry = self.history.entry(item.range.to)?;
         let text: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
         let text = text.join("\n");
+        // A refusal for length shows that the usable room is smaller than assumed.
         let target = if *self.occasion == PlanTrigger::Overflow { self.trigger } else { self.budget.usable };
         let gone = self.typed_alone().map(|choice| choice.gone);
         let note = gone.as_ref().map(|gone| self.cost(self.note(gone))).unwrap_or_default();
@@ -409,6 +411,7 @@ impl PlanContext<'_> {
                 let trigger_tokens = edit.trigger_tokens.max(target);
                 return Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })));
             }
+            // The excerpt turned out longer than its estimate.
             room = room * 3 / 4;
         }
         None

@@ -173,6 +173,7 @@ impl Run {
             return false;
         };
         let (settings, budget) = (&self.settings, self.budget());
+        // The extract was an edit, so every request carries `recall` by now.
         let (fixed, policy) = (settings.fixed.tokens, &settings.policy);
         let edit = plan::swap(&self.history, fixed, &budget, policy, &candidate.draft, stand_in);
         if self.history.stop_flag().is_raised() {

@@ -23,6 +23,7 @@ impl Run {
         if self.stop_at_boundary(out) {
             return;
         }
+        // Another model, or a refusal, leaves no way to get the rest of the paused answer.
         if self.history.is_paused() && !self.can_go_on() {
             return self.finish(RunEnd::Length, None, out);
         }
@@ -194,6 +195,7 @@ impl Run {
             self.look_ahead(out);
         }
         if !self.history.open_calls().is_empty() {
+            // Calls that came whole run even if a limit ended the answer.
             return self.start_tools(out);
         }
         if finish == ModelStopReason::Length && self.stop.is_none() && !self.is_time_up() {
@@ -293,6 +295,7 @@ impl Run {
         let mut events = self.lost(step, partial);
         events.push(step_failed(step, &failure));
         let error = ErrorInfo { code: failure.code, message: failure.message };
+        // The words are repeated if the run ends, because they name the server's own numbers.
         self.step.refusal = Some(error.message.clone());
         self.phase = RunPhase::Storing;
         self.step.overflows += 1;

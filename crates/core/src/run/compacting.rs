@@ -265,6 +265,7 @@ impl Run {
         }
         let (mut draft, occasion) = match std::mem::replace(&mut self.phase, RunPhase::Storing) {
             RunPhase::Summarising { task: asked, draft, occasion } if asked == task => (draft, occasion),
+            // A late answer to a summary that was given up changes nothing.
             other => {
                 self.phase = other;
                 return;

@@ -46,6 +46,7 @@ impl PreCompactInput {
                 let instructions = draft.instructions().map(str::to_owned);
                 (
                     draft.reason(),
+                    // A compaction on request may begin below the trigger. Then the size before is the limit.
                     draft.trigger_tokens().min(draft.original_tokens()),
                     count,
                     handles,

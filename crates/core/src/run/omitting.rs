@@ -145,6 +145,7 @@ impl Run {
     /// Returns the part that an error names.
     fn named(&self, part: &RefusedPart) -> OmissionCandidates {
         match part {
+            // The driver knows the order of pictures in its request and names a blob instead.
             RefusedPart::Media(_) => OmissionCandidates::default(),
             RefusedPart::Blob(hash) => OmissionCandidates::of_places(
                 self.places(|part| media(part).is_some_and(|media| media.blob.hash == *hash)),
@@ -159,6 +160,7 @@ impl Run {
                 let asked = self.shown_entries().filter(|entry| entry.message.role == Role::Assistant);
                 let calls: Vec<_> = asked
                     .flat_map(|entry| entry.message.tool_calls())
+                    // A request carries the provider's id where the wire allows that, else ours.
                     .filter(|call| call.provider_id.as_ref() == Some(id) || call.call_id.as_str() == id)
                     .map(|call| call.call_id.clone())
                     .collect();
@@ -251,6 +253,7 @@ impl Run {
         let results = self.shown_entries().filter(|entry| matches!(entry.kind, LogEntryKind::Result { .. }));
         let result = results.last().map(whole).unwrap_or_default();
         let mut guesses: Vec<OmissionCandidates> = Vec::new();
+        // With one picture and no reasoning both guesses are the same.
         if newest != foreign {
             guesses.push(OmissionCandidates::of_places(newest));
         }

@@ -43,6 +43,7 @@ enum ToolCallPhase {
 impl StepToolCalls {
     pub(super) fn is_asking(&self) -> bool {
         self.calls.iter().any(|state| state.at == ToolCallPhase::Asking)
+            // A session whose tools still run is not waiting for a person.
             && !self.calls.iter().any(|state| state.at == ToolCallPhase::Running)
     }
 

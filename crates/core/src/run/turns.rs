@@ -157,6 +157,7 @@ impl Run {
     /// Begins the recovery step: the model reports its progress without tools.
     pub(super) fn begin_recovery_step(&mut self, out: &mut Vec<RunEffect>) {
         if self.history.open_run().is_none_or(|run| run.recovering) {
+            // The time of the recovery step is over, too.
             return self.finish(RunEnd::Timeout, None, out);
         }
         self.stop = None;
@@ -179,6 +180,7 @@ impl Run {
         let mut events = Vec::new();
         for open in self.history.open_calls() {
             let call_id = open.call.call_id.clone();
+            // A question that stays open would wait for a person for ever.
             if let Some(approval_id) = open.approval.clone() {
                 let reason = Some("the run was stopped".to_owned());
                 events.push(EventBody::ApprovalResolved {
@@ -215,6 +217,7 @@ impl Run {
     /// Returns the session to rest after the end of a run is stored.
     pub(super) fn ended(&mut self, end: RunEnd, out: &mut Vec<RunEffect>) {
         if !self.soon.is_empty() {
+            // The next run may begin at once, and must know these facts.
             return self.record_soon(AppendContinuation::Ended(end), out);
         }
         let cancelled = self.stop.take() == Some(RunStopCause::Cancelled) || end == RunEnd::Cancelled;

@@ -89,6 +89,7 @@ impl Run {
         if retry.patience_ms == Some(0) {
             return self.end_with_failure(step, failure, Vec::new(), out);
         }
+        // The wait is known to outlast the patience, so people hear of it at once.
         if let Some(asked_ms) = failure.retry_after_ms.filter(|asked_ms| is_too_long(*asked_ms)) {
             let message = format!(
                 "{}; the server asks to be asked again in {} (at {}), later than `retry.patience` waits",
@@ -250,6 +251,7 @@ impl Run {
         }
         self.step.patience_is_over = true;
         if let RunPhase::Waiting { step, wait } = &self.phase
+            // Broken answers have a limit of their own.
             && wait.reason != WaitReason::BrokenAnswer
         {
             let (step, wait) = (step.clone(), wait.clone());

@@ -78,6 +78,7 @@ impl SummaryDraft {
     /// # Errors
     /// [`SummaryRejection`] if it is too long, or the view has changed meanwhile.
     pub fn finish(&self, history: &History) -> Result<ViewEdit, SummaryRejection> {
+        // The operations are valid only for the view that the draft was made from.
         if history.view_hash() != self.edit.base_view_hash {
             return Err(SummaryRejection::Stale);
         }
@@ -104,6 +105,7 @@ impl SummaryDraft {
     /// Returns whether this draft became `edit`.
     pub fn became(&self, edit: &ViewEdit) -> bool {
         let ranges = |edit: &ViewEdit| edit.ops.iter().map(ViewOperation::range).collect::<Vec<_>>();
+        // Ids and sizes change when a draft is committed to a later view. Strategy and ranges do not.
         edit.strategy == self.edit.strategy && ranges(edit) == ranges(&self.edit)
     }
 
@@ -292,6 +294,7 @@ impl SummaryDraft {
         let quotes: Vec<Arc<UserText>> =
             self.sections.iter().map(|section| history.user_text_of(&section.handles)).collect();
         let orders: u64 = quotes.iter().map(|quote| quote.order_tokens()).sum();
+        // Quotes come last: a summary without quotes is better than none.
         let mut room = user_room(limit - bound, limit, self.user_text_share, orders);
         while room > 0 && quotes.iter().any(|quote| !quote.is_empty()) {
             let quoted = self.quoted(&quotes, room, history);
