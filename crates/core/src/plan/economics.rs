@@ -5,8 +5,8 @@
 //! edit. A further call saves `D·r`, and the first one pays `B·(w − r)` more. So an edit has paid for itself after
 //! `(B·(w − r) + S) / (D·r)` calls.
 //!
-//! A view that grows by `u` tokens a call is cheapest with an edit every `n = √(2R / (r·u))` calls. `R = w·(rewritten)
-//! + r·(fixed) + o·(output)` is the cost of one edit. The formula is the economic order quantity of stock-keeping.
+//! A view that grows by `u` tokens a call is cheapest with an edit every `n = √(2R / (r·u))` calls. The cost of one
+//! edit is `R = w·(rewritten) + r·(fixed) + o·(output)`. The formula is the economic order quantity of stock-keeping.
 
 use serde::{Deserialize, Serialize};
 

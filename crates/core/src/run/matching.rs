@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::ToolApproval;
 
-/// The characters that a shell reads as more than a part of a word. A pattern for `git status` must not allow `git
-/// status; rm -r .`.
+/// The characters that a shell reads as more than a part of a word. A pattern for `git status` must not allow
+/// `git status; rm -r .`.
 const MEANS_MORE: [char; 15] =
     [';', '&', '|', '<', '>', '`', '$', '(', ')', '{', '}', '\\', '\n', '\r', '\0'];
 

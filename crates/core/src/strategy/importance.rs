@@ -101,7 +101,7 @@ impl ImportanceStrategy {
     fn score<'a>(&self, kind: ViewUnitKind, mut messages: impl Iterator<Item = &'a Message>) -> f64 {
         match kind {
             ViewUnitKind::Typed => self.user_message_score,
-            // A summary or note stands for many messages, so it scores above every single one.
+            // A summary or note stands for many messages, so it scores like a message that newer ones refer to.
             ViewUnitKind::Compacted => self.user_message_score.max(self.tool_use_score) + REFERENCED,
             ViewUnitKind::Note => self.assistant_message_score / 2.0,
             ViewUnitKind::Step => {

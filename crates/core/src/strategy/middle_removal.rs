@@ -60,8 +60,8 @@ impl CompactionStrategy for MiddleRemovalStrategy {
     }
 }
 
-/// Returns the end of the first turn, without the rest that an earlier edit has left of the turn; `None` if the turn
-/// takes more than half.
+/// Returns the end of the first turn, or the place of an earlier edit's note in that turn; `None` if this part takes
+/// more than half.
 fn first_turn(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<usize> {
     let view = scene.history.view();
     let (typed, turn) = (scene.first_typed_end(), scene.first_turn_end());

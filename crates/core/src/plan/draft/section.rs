@@ -24,8 +24,7 @@ impl DraftSection {
     pub(super) fn render(&self, history: &History, orders: &str, user_text: &str) -> String {
         let ledger = self.ledger(history);
         let text = match &self.work {
-            // A line separates the two, because the words of a model must not pass for facts that the program has
-            // found.
+            // A line separates facts and summary, because a model's words must not pass for findings of the program.
             SectionProgress::Written(text) if !ledger.is_empty() && !text.is_empty() => {
                 format!("{WRITTEN}\n{text}")
             }
