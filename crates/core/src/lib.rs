@@ -1,13 +1,13 @@
 //! The pure part of Longhaul.
 //!
-//! No clock, no file, no socket, no randomness: time, ids and counts come in as values, what should happen
-//! goes out as data. Equal inputs give equal outputs, so the whole agent runs in virtual time in its tests.
+//! The crate has no clock, file, socket or randomness. Time, ids and counts come in as values, and effects go out as
+//! data. Equal inputs give equal outputs, so the whole agent runs in virtual time in its tests.
 //!
-//! Read in this order: [`message`] and [`event`] are the vocabulary; [`history`] folds events into what the
-//! model is shown; [`meter`] and [`budget`] say how full it is; [`plan`] decides what to do about it; [`run`]
-//! is the loop.
+//! Read the modules in this order: [`message`] and [`event`] are the vocabulary. [`history`] folds events into the view
+//! that the model is shown. [`meter`] and [`budget`] tell how full the window is. [`plan`] decides how to make room.
+//! [`run`] is the loop.
 //!
-//! A program that keeps its conversations itself needs one function: [`fit()`].
+//! A program that keeps its own conversations needs one function: [`fit()`].
 
 pub mod attempt;
 pub mod budget;

@@ -61,7 +61,7 @@ pub struct CompactionPolicy {
     /// The time that a summary may take, in milliseconds.
     pub summary_timeout_ms: u64,
     /// The share of the free room that quotes of the user may take in a shortened view, 0 to 1. The free room is the
-    /// part that the trigger leaves after everything else in that view.
+    /// part below the trigger that the rest of that view leaves.
     pub user_text_share: f64,
     /// `true` cuts a newest typed message that is longer than the window to its beginning and its end. `false` makes
     /// the plan report an overflow.
@@ -148,7 +148,7 @@ impl Default for PruneOptions {
 /// The reason why a plan is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanTrigger {
-    /// A step comes next: the planner acts only if the trigger is reached.
+    /// A step is due: the planner acts only if the trigger is reached.
     Routine,
     /// An answer was stopped before it reached the end of the window. The planner acts if the answer has too little
     /// room to continue.
@@ -175,7 +175,7 @@ pub enum Plan {
     DoesNotFit(ContextOverflow),
 }
 
-/// What does not fit, in tokens (bounds: with the expected error).
+/// The sizes of a request that does not fit, in tokens. Bounds include the expected error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the request does not fit: system prompt and tools take {fixed_tokens} tokens, with the newest message up to \
@@ -208,7 +208,7 @@ impl From<u64> for PlannedPrefixTokens {
     }
 }
 
-/// Decides what to do before the next request.
+/// Returns the decision for the next request: send the view, edit the view, write a summary, or report an overflow.
 pub fn plan(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -238,10 +238,12 @@ pub fn plan_with(
         PlanTrigger::Pause => pause_target(budget),
         PlanTrigger::Overflow | PlanTrigger::Requested { .. } => 0,
     };
+    // A compaction on request has no threshold, so `enabled: false` does not refuse one.
     if acts_at > 0 && (!policy.enabled || bound < acts_at) {
         return Plan::Fits;
     }
     let no_progress = *occasion == PlanTrigger::Routine && no_progress(history, budget);
+    // Another edit of a view that has hardly grown would save little, and would void the provider's prompt cache again.
     if no_progress && bound <= budget.usable {
         return Plan::Fits;
     }
@@ -249,6 +251,7 @@ pub fn plan_with(
     if *occasion == PlanTrigger::Overflow {
         return scene.after_refusal();
     }
+    // A ready summary goes before pruning. A pruned result changes the items that the draft covers and voids the draft.
     let ready = candidate.and_then(|draft| draft.rebased(&scene).or_else(|| scene.extended(draft)));
     let ready = ready.map(|edit| Plan::Edit(Box::new(edit)));
     if no_progress {
@@ -273,7 +276,7 @@ pub fn swap(
     draft.swapped(stand_in, &PlanContext::new(history, fixed_tokens, *budget, policy, &occasion, now, line))
 }
 
-/// What may be summarised while work goes on, if the view is near the line where the policy acts.
+/// Returns the draft of a background summary, if the view is near the threshold where the policy acts.
 pub fn plan_in_background(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -283,7 +286,7 @@ pub fn plan_in_background(
     ahead_from(history, fixed_tokens, budget, policy, u64::MAX)
 }
 
-/// [`plan_in_background`], and from `from` tokens of the request on even if the line is far.
+/// Returns the draft of a background summary, also far from the threshold once the request has `from` tokens.
 pub fn ahead_from(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -294,6 +297,7 @@ pub fn ahead_from(
     let fixed = fixed_tokens.into();
     let now = meter::read(history, fixed.now);
     let line = line_at(history, fixed.now, budget, policy, now.bound());
+    // A view that grows fast gets a start two calls before the threshold, so that the model has time to write.
     let near = line.tokens.saturating_sub((line.tokens / 16).max(2 * growth(history))).min(from);
     if !policy.enabled
         || policy.writer == SummaryWriterModel::Nobody
@@ -309,12 +313,13 @@ pub fn ahead_from(
         PlanContext::new(history, fixed.after_edit, *budget, policy, &PlanTrigger::Routine, now, line);
     let choice = policy.strategy.ahead(&scene)?;
     match scene.accept(choice)? {
+        // An edit without a model call takes no time, so an early start gains nothing.
         Plan::Summarise(draft) => Some(draft),
         _ => None,
     }
 }
 
-/// Returns the draft of a compaction for which the strategy wants an extract: a hook may have a summary for it.
+/// Returns the draft behind an extract that the strategy wants. A hook may supply a summary for this draft.
 pub(crate) fn extract_draft(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -328,7 +333,7 @@ pub(crate) fn extract_draft(
     PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line).extract_draft()
 }
 
-/// Returns the plan for the case that no summary can be used: truncation, or the error.
+/// Returns the plan for a compaction without any summary: truncation, or the overflow error.
 pub(crate) fn without_summary(
     history: &History,
     fixed_tokens: impl Into<PlannedPrefixTokens>,
@@ -365,6 +370,7 @@ fn line_at(
     if trigger != StrategyTrigger::Planner {
         return TriggerThreshold { tokens: budget.trigger(trigger), why: String::new() };
     }
+    // The strategy compares estimates with the meter's bound, so the estimates are scaled to that bound.
     let counted = fixed_tokens + history.view_tokens();
     let scale = bound as f64 / counted.max(1) as f64;
     let settled = history.edited_tokens().map(|view| ((fixed_tokens + view) as f64 * scale) as u64);
@@ -378,6 +384,7 @@ fn line_at(
         prices,
         cache_is_cold: prices.is_some_and(|prices| history.is_cold(prices.cache_life_ms)),
     };
+    // Strategies of other programs may return any number.
     let line = policy.strategy.line(&outlook);
     TriggerThreshold { tokens: line.tokens.min(budget.usable), ..line }
 }
@@ -388,13 +395,13 @@ fn growth(history: &History) -> u64 {
     grown / u64::from(history.calls_since_edit()).max(1)
 }
 
-/// Returns the most tokens that a request may have which goes on with an answer: a quarter of the window at least is
-/// left for the rest of the answer.
+/// Returns the most tokens of a request that continues an answer. At least a quarter of the window stays free for the
+/// rest of the answer.
 pub fn pause_target(budget: &Budget) -> u64 {
     budget.usable.min(budget.window * 3 / 4)
 }
 
-/// Returns whether the view has grown too little since the last edit. This check is what stops endless compaction.
+/// Returns whether the view has grown too little since the last edit. This check stops endless compaction.
 fn no_progress(history: &History, budget: &Budget) -> bool {
     let settled = history.settled_tokens();
     settled.is_some_and(|settled| history.view_tokens() < settled + budget.progress())
@@ -405,12 +412,12 @@ fn counted(messages: u64) -> String {
     format!("{messages} message{}", if messages == 1 { "" } else { "s" })
 }
 
-/// The targets for a request that the server refused as too long, in percent of its size by our count. The planner
-/// takes the first target that it can reach: servers count differently, and often do not name the excess.
+/// The targets for a request that the server refused as too long, in percent of our own count. The planner takes the
+/// first target that it can reach. Servers count differently, and often do not name the excess.
 const OVERFLOW_SHARES: [u64; 3] = [70, 90, 100];
 
 /// Returns the targets for a request of `bound` tokens that the server refused as too long, the best first. The last
-/// target is anything smaller: only another refusal can tell whether the window is as small as the first one said.
+/// target is any smaller request: only another refusal can confirm a window as small as the first refusal implied.
 fn overflow_targets(bound: u64, budget: &Budget) -> impl Iterator<Item = u64> {
     let usable = budget.usable;
     OVERFLOW_SHARES.into_iter().map(move |share| usable.min(bound * share / 100)).chain([bound])

@@ -4,8 +4,8 @@
 //! requests in flight) is rebuilt by [`Run::new`] and an [`RunLoopInput::Recover`]. The driver performs the effects and
 //! feeds the outcomes back; it decides nothing.
 //!
-//! A step, in the order of the functions below: take the queue, plan, call the model, store its answer, run
-//! its tools, and again.
+//! A step runs in the order of the functions below: take the queue, plan, call the model, store its answer, run its
+//! tools, repeat.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -264,6 +264,7 @@ impl Run {
     pub fn budget(&self) -> Budget {
         let model = &self.settings.model;
         let known = model.window.or(self.history.window());
+        // A refusal corrects even a declared window: every step would be refused first otherwise (decision 0005).
         let window = known.into_iter().chain(self.learned_window()).min().unwrap_or(ASSUMED_WINDOW);
         Budget::new(window, model.max_output)
     }
@@ -302,12 +303,15 @@ impl Run {
         match input {
             RunLoopInput::Wake => self.wake(out),
             RunLoopInput::Resume => {
+                // A run that goes on needs no resume, and the wish must not outlive that run.
                 self.resuming = self.is_idle();
                 self.wake(out);
             }
             RunLoopInput::QueueRead(queued) => self.queue_read(&queued, out),
             RunLoopInput::Appended { id, events } => self.appended(id, &events, out),
             RunLoopInput::QueueChanged { id } => {
+                // A waiting message was edited or removed between reading and storing, so the whole queue is read
+                // again.
                 self.pending.remove(&id);
                 if !self.stop_at_boundary(out) {
                     self.read_queue(out);
@@ -318,6 +322,7 @@ impl Run {
             RunLoopInput::ModelAnswered(answer) => self.answered(answer, out),
             RunLoopInput::ModelFailed { failure, partial } => self.failed(failure, partial, out),
             RunLoopInput::ModelStopped { partial, usage } => {
+                // The call may have ended by itself before the stop reached it.
                 if let RunPhase::Calling { .. } = self.phase {
                     self.stopped(partial, usage, out);
                 }
@@ -336,6 +341,7 @@ impl Run {
             RunLoopInput::Compact { instructions } => {
                 self.compact(PlanTrigger::Requested { instructions }, out)
             }
+            // Such facts may change the view, which an open step relies on.
             RunLoopInput::Record(events) => {
                 if self.is_idle() {
                     self.append(events, AppendContinuation::Recorded, out);
@@ -417,6 +423,7 @@ impl Run {
             AppendContinuation::Recorded if self.is_idle() && self.pending.is_empty() => {
                 self.wake_if_asked(out)
             }
+            // Another append is on its way, and its continuation wakes the loop.
             AppendContinuation::Recorded => {}
             AppendContinuation::OrdersStored => self.orders_stored(out),
         }

@@ -25,7 +25,7 @@ pub use reactive_overflow::ReactiveOverflowStrategy;
 pub use summarization::SummarizationStrategy;
 pub use truncation::TruncationStrategy;
 
-/// A compaction strategy, which chooses the units to drop.
+/// A compaction strategy, which selects the units to drop.
 ///
 /// The planner does the rest: it checks the floor, keeps the newest typed message, keeps calls with their results
 /// (units are whole), and builds the edit.

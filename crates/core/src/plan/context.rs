@@ -1,4 +1,4 @@
-//! One pass of planning: the view in units, what each choice would lead to, and what may be committed.
+//! One pass of planning: the view in units, the effect of each selection, and the check before a commit.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,17 +14,17 @@ use crate::meter::MeterReading;
 use crate::retention::user_text::user_room;
 use crate::strategy::{CompactionSelection, ProtectionLevel, TriggerThreshold, UnitReplacement};
 
-/// One pass of planning: the view in units, and what each choice would lead to.
+/// One pass of planning: the view in units, and the size of the request after each selection.
 pub struct PlanContext<'a> {
     /// The session.
     pub history: &'a History,
-    /// Its view in units.
+    /// The session's view in units.
     pub units: Vec<ViewUnit>,
-    /// The room.
+    /// The room of the model call.
     pub budget: Budget,
-    /// What the request must stay below, in tokens.
+    /// The size that the request must stay below, in tokens.
     pub trigger: u64,
-    /// What the request has now (bound), in tokens.
+    /// The size of the present request with the expected error, in tokens.
     pub before: u64,
     pub(super) now: MeterReading,
     pub(super) line: TriggerThreshold,
@@ -32,13 +32,13 @@ pub struct PlanContext<'a> {
     pub(super) policy: &'a CompactionPolicy,
     pub(super) occasion: &'a PlanTrigger,
     pub(super) newest_typed: Option<usize>,
-    /// What each unit has: every question of what an edit would leave is a sum of these.
+    /// The tokens of each unit. The size of every possible view is a sum of these.
     pub(super) shares: Vec<UnitTokens>,
-    /// The view up to this position is in the anchor's count.
+    /// The position of the log up to which the meter's anchor has counted the view.
     pub(super) anchored: Seq,
-    /// What the strategy's own check said of an edit.
+    /// The objection of the strategy's own check to an edit.
     pub(super) complaint: RefCell<Option<String>>,
-    /// The most of an earlier summary that an edit carries on, in tokens.
+    /// The most tokens of an earlier summary that an edit keeps.
     pub(super) earlier_tokens: Cell<u64>,
 }
 
@@ -58,6 +58,8 @@ impl<'a> PlanContext<'a> {
             PlanTrigger::Pause => pause_target(&budget),
             _ => line.tokens,
         };
+        // An undo pins the restored range against automatic compaction. A user's request or a full window overrides the
+        // pin.
         let forced = *occasion != PlanTrigger::Routine || before > budget.usable;
         let pinned = if forced { Vec::new() } else { history.pinned() };
         let units = units(history.view(), &pinned);
@@ -84,7 +86,7 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    /// Returns what makes a refused request smaller: the first target that can be reached counts.
+    /// Returns the plan that makes a refused request smaller, by the first target that a plan can reach.
     pub(super) fn after_refusal(mut self) -> Plan {
         let mut plan = Plan::Fits;
         for target in overflow_targets(self.before, &self.budget) {
@@ -97,38 +99,39 @@ impl<'a> PlanContext<'a> {
         plan
     }
 
-    /// Returns whether tokens cost something, as far as is known.
+    /// Returns whether the model has known prices above zero.
     pub fn is_priced(&self) -> bool {
         self.policy.prices.as_ref().is_some_and(TokenPrices::are_known)
     }
 
-    /// Returns whether a person asked for it.
+    /// Returns whether a user asked for the compaction.
     pub fn is_requested(&self) -> bool {
         matches!(self.occasion, PlanTrigger::Requested { .. })
     }
 
-    /// System prompt and tools, in tokens.
+    /// Returns the size of system prompt and tools after an edit, in estimated tokens.
     pub fn fixed_tokens(&self) -> u64 {
         self.fixed_tokens
     }
 
-    /// The request as it is by our own count, whatever was reported, in tokens.
+    /// Returns the size of the present request by this crate's own count alone, in tokens. Reports of the provider do
+    /// not enter.
     pub(super) fn counted(&self) -> u64 {
         let all = *self.history.view_groups() + TokensByScript::of(self.fixed_tokens);
         self.history.calibration().ratios().apply(&all)
     }
 
-    /// The unit of the newest message that a person typed: always kept.
+    /// Returns the unit of the newest typed message, which every edit keeps.
     pub fn newest_typed(&self) -> Option<usize> {
         self.newest_typed
     }
 
-    /// The meter as it would read without the `gone` units and with `added` tokens more.
+    /// Returns the meter's reading for a view without the `gone` units and with `added` tokens more.
     pub fn after(&self, gone: &[bool], added: TokensByScript) -> MeterReading {
         self.reading(|unit| !gone[unit], &[], added)
     }
 
-    /// The bound of the request without the `gone` units, with a note in their place.
+    /// Returns the bound of the request with a note in place of the `gone` units, in tokens.
     pub fn without(&self, gone: &[bool]) -> u64 {
         self.after(gone, TokensByScript::of(draft::HEADER_TOKENS + self.earlier(gone).shown_tokens())).bound()
     }
@@ -138,14 +141,14 @@ impl<'a> PlanContext<'a> {
         self.after(gone, TokensByScript::of(added + draft::HEADER_TOKENS)).bound() < self.trigger
     }
 
-    /// The meter as it would read without the `gone` units, with the `cleared` results as placeholders and `added`
-    /// tokens more.
+    /// Returns the meter's reading for a view without the `gone` units. The `cleared` results are placeholders, and
+    /// `added` tokens come on top.
     pub fn after_choice(&self, gone: &[bool], cleared: &[usize], added: u64) -> MeterReading {
         self.cleared(|unit| !gone[unit], cleared, TokensByScript::of(added))
     }
 
-    /// The most that quotes of the user in the `gone` units may take, in tokens, beside `floor_bound` tokens of everything
-    /// else.
+    /// Returns the most tokens that quotes from the user's `gone` messages may take beside `floor_bound` tokens of
+    /// other content.
     pub(super) fn user_text_bound(&self, gone: &[bool], floor_bound: u64) -> u64 {
         let limit = self.trigger.min(self.before);
         let most = user_room(limit.saturating_sub(floor_bound), limit, self.policy.user_text_share, 0);
@@ -153,10 +156,11 @@ impl<'a> PlanContext<'a> {
         let is_gone = |entry: &&LogEntry| handles.iter().any(|LogHandle(range)| range.contains(entry.seq));
         let typed = self.history.entries().iter().filter(|entry| entry.kind == LogEntryKind::Typed);
         let tokens: u64 = typed.filter(is_gone).map(LogEntry::tokens).sum();
+        // The quotes are not chosen yet. They cannot be longer than the messages.
         tokens.min(most)
     }
 
-    /// Asks the strategy, first with its own protection, then with the tight one.
+    /// Returns the plan of the strategy's first acceptable selection, from the widest protection to the narrowest.
     pub(super) fn compact(&self) -> Option<Plan> {
         ProtectionLevel::ALL.into_iter().find_map(|protection| {
             let choice = self.policy.strategy.choose(self, protection)?;
@@ -164,21 +168,22 @@ impl<'a> PlanContext<'a> {
         })
     }
 
-    /// Another edit before the view has grown, because it is full all the same: one that is worth it, so that the next is
-    /// not due at once; if there is none, what there is.
+    /// Returns another edit of a view that has hardly grown and is full all the same. An edit that leaves room for
+    /// growth is preferred, so that the next one is not due at once. Otherwise any edit that fits is taken.
     pub(super) fn again(mut self) -> Plan {
         let line = self.trigger;
         self.trigger = line.min(self.budget.usable - self.budget.progress());
         if let Some(plan) = self.at_once().or_else(|| self.beside_ledger(usize::MAX)) {
             return plan;
         }
+        // No edit leaves that much room, so any edit below the trigger that fired is better than none.
         self.trigger = line;
         let most = self.beside_ledger(1).or_else(|| self.at_once());
         most.unwrap_or_else(|| self.last_resort())
     }
 
-    /// What a strategy leaves out at once, an extract in its place where it wants a summary: it knows better what to
-    /// keep than the last resort does.
+    /// Returns the strategy's plan with an extract in place of any summary. The strategy chooses better than the last
+    /// resort does.
     pub(super) fn at_once(&self) -> Option<Plan> {
         ProtectionLevel::ALL.into_iter().find_map(|protection| {
             let choice = self.policy.strategy.choose(self, protection)?;
@@ -186,8 +191,9 @@ impl<'a> PlanContext<'a> {
         })
     }
 
-    /// The floor check: what cannot get under the trigger is not started.
+    /// Returns the plan for a selection, or `None` if even an empty replacement would stay above the trigger.
     pub(super) fn accept(&self, mut choice: CompactionSelection) -> Option<Plan> {
+        // Strategies are foreign code too, so the guarantees for the newest messages are enforced here.
         self.protect(&mut choice.gone);
         self.spare_unread(&mut choice);
         if !choice.gone.contains(&true) {
@@ -208,7 +214,7 @@ impl<'a> PlanContext<'a> {
         self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)))
     }
 
-    /// The draft behind the extract that the strategy wants.
+    /// Returns the draft behind the extract that the strategy selects.
     pub(super) fn extract_draft(&self) -> Option<SummaryDraft> {
         ProtectionLevel::ALL.into_iter().find_map(|protection| {
             let mut choice = self.policy.strategy.choose(self, protection)?;
@@ -221,12 +227,13 @@ impl<'a> PlanContext<'a> {
         })
     }
 
-    /// Returns whether the model has not seen the newest results, and what it is sent is up to us.
+    /// Returns whether a routine step comes next and the model has not answered the newest messages yet.
     pub(super) fn is_unread(&self) -> bool {
         *self.occasion == PlanTrigger::Routine && !self.history.is_answered()
     }
 
-    /// What a tool has just said is for the model: no strategy takes it away.
+    /// Takes the newest unread results out of a selection: the model must see a result once before any strategy drops
+    /// the result.
     pub(super) fn spare_unread(&self, choice: &mut CompactionSelection) {
         let newest = self.steps_newest_first().next();
         let newest = newest.filter(|step| self.is_unread() && self.can_keep_step(*step));
@@ -237,7 +244,7 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    /// Results that go with their units are not cleared too.
+    /// Removes results from the cleared list if the selection drops their whole unit.
     pub(super) fn drop_redundant_clears(&self, choice: &mut CompactionSelection) {
         let goes = |at: &usize| {
             let unit = self.units.partition_point(|unit| unit.items.end <= *at);
@@ -246,6 +253,7 @@ impl<'a> PlanContext<'a> {
         choice.cleared.retain(|at| !goes(at));
     }
 
+    /// Removes protected units from a selection.
     pub(super) fn protect(&self, gone: &mut [bool]) {
         for (at, gone) in gone.iter_mut().enumerate() {
             *gone &= !self.is_protected(at);
@@ -254,7 +262,7 @@ impl<'a> PlanContext<'a> {
 
     /// Returns whether no strategy may leave a unit out.
     pub(super) fn is_protected(&self, unit: usize) -> bool {
-        // What was said of an answer that goes on.
+        // The next request ends with the paused answer, because the model continues exactly that text.
         let is_paused = unit + 1 == self.units.len() && self.history.is_paused();
         self.units[unit].pinned || Some(unit) == self.newest_typed || is_paused
     }
@@ -267,6 +275,7 @@ impl<'a> PlanContext<'a> {
         match self.policy.strategy.validate(self.history, edit) {
             Ok(()) => true,
             Err(complaint) => {
+                // The edit that is made instead tells people about the objection.
                 *self.complaint.borrow_mut() = Some(complaint);
                 false
             }
@@ -278,21 +287,22 @@ impl<'a> PlanContext<'a> {
         (0..self.units.len()).rev().filter(|at| self.units[*at].kind == ViewUnitKind::Step)
     }
 
-    /// The first unit of the newest `count` turns, at least one.
+    /// Returns the first unit of the newest `count` turns; the newest turn always counts.
     pub fn turn_start(&self, count: usize) -> usize {
         let newest = self.units.last().map_or(0, |unit| unit.turn);
         let oldest_kept = newest.saturating_sub(count.max(1) - 1);
         self.units.iter().position(|unit| unit.turn >= oldest_kept).unwrap_or(0)
     }
 
-    /// The first unit of the newest `count` steps, with what the first of them answers.
+    /// Returns the first unit of the newest `count` steps, together with the messages that the first of these steps
+    /// answers.
     pub fn step_start(&self, count: usize) -> usize {
         let first = self.steps_newest_first().take(count).last().unwrap_or(self.units.len());
         let is_asked = |unit: &&ViewUnit| matches!(unit.kind, ViewUnitKind::Typed | ViewUnitKind::Note);
         first - self.units[..first].iter().rev().take_while(is_asked).count()
     }
 
-    /// The first unit that a protection keeps.
+    /// Returns the first unit that a protection level keeps.
     pub fn protected_from(&self, protection: ProtectionLevel, turns: usize) -> usize {
         match protection {
             ProtectionLevel::Turns => self.turn_start(turns),
@@ -300,10 +310,12 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    /// The first unit that a protection keeps, if the newest turns leave room enough; else the newest two steps.
+    /// Returns the first unit that stays whole: that of the newest turns if these leave enough room, else that of the
+    /// newest two steps.
     pub fn kept_whole_from(&self, protection: ProtectionLevel, turns: usize) -> usize {
         let kept = self.protected_from(protection, turns);
         let alone = self.before_cut(kept);
+        // Turns that take two thirds of the trigger by themselves would make the next edit due soon.
         if protection == ProtectionLevel::Turns
             && self.after(&alone, TokensByScript::default()).bound() * 3 >= self.trigger * 2
         {
@@ -312,7 +324,8 @@ impl<'a> PlanContext<'a> {
         kept
     }
 
-    /// The unit with which the newest messages of at most `tokens` begin, at least the newest step.
+    /// Returns the unit with which the newest messages of at most `tokens` tokens begin. The newest step is always
+    /// included.
     pub fn newest_tokens_from(&self, tokens: u64) -> usize {
         let mut sum = 0;
         let fits = |unit: &&ViewUnit| {
@@ -323,23 +336,23 @@ impl<'a> PlanContext<'a> {
         (self.units.len() - kept).min(self.step_start(1))
     }
 
-    /// The unit with which the newest `count` messages begin.
+    /// Returns the unit with which the newest `count` messages begin.
     pub fn newest_messages_from(&self, count: usize) -> usize {
         let first_item = self.history.view().len().saturating_sub(count);
         self.units.iter().position(|unit| unit.items.end > first_item).unwrap_or(self.units.len())
     }
 
-    /// Where the first turn ends.
+    /// Returns the end of the first turn, as an index of units.
     pub fn first_turn_end(&self) -> usize {
         self.units.iter().position(|unit| unit.turn > 1).unwrap_or(self.units.len())
     }
 
-    /// Where the first typed message ends, with what precedes it.
+    /// Returns the index behind the first typed message, or 0 if no message was typed.
     pub fn first_typed_end(&self) -> usize {
         self.units.iter().position(|unit| unit.kind == ViewUnitKind::Typed).map_or(0, |at| at + 1)
     }
 
-    /// Everything before `cut` goes.
+    /// Returns a selection of all units before `cut`.
     pub fn before_cut(&self, cut: usize) -> Vec<bool> {
         (0..self.units.len()).map(|at| at < cut).collect()
     }

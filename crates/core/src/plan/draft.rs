@@ -35,7 +35,7 @@ pub const ORDER_START: &str = "The conversation is about to be shortened";
 /// The room for the mark, the count and the handles above a summary's text, in tokens.
 pub(super) const HEADER_TOKENS: u64 = 64;
 
-/// The line between the pinned facts and a summary.
+/// The line between the pinned facts and a model's summary.
 pub(super) const WRITTEN: &str = "Summary, written by a model from what was said, not by the program:";
 
 /// The fewest tokens in which a summary can say anything useful.
@@ -70,7 +70,7 @@ pub struct SummaryDraft {
     fixed_tokens: u64,
     /// The units that may be dropped.
     may_go: Vec<bool>,
-    /// `true` if a hook and not a model has supplied the text.
+    /// `true` if a hook, not a model, has supplied the text.
     is_given: bool,
     /// The size of the present request by this crate's own count, in tokens.
     counted_tokens: u64,
@@ -184,18 +184,21 @@ impl SummaryDraft {
         };
         let chapters = chapters(scene, &choice.gone, messages);
         let floor = scene.after_choice(&choice.gone, &choice.cleared, 0);
+        // The writer's answer has no more room than the reserve, whatever the strategy asks for.
         let most = asked.min(scene.budget.usable / 6).min(scene.budget.reserve);
         let limit = summary_limit(scene, choice, chapters.len() as u64, ledger_tokens, most)?;
+        // Quotes of the user go first: an extract fills half of the room that the quotes leave.
         let quoted = scene.user_text_bound(
             &choice.gone,
             floor.bound() + limit * chapters.len() as u64 + ledger_tokens + scene.history.order_tokens(),
         );
         let room = extract_room(scene, floor.bound() + quoted, chapters.len() as u64);
-        // Pinned facts have filled the room already.
+        // An extract below pinned facts stays brief, because the facts have filled the room already.
         let extract_tokens = (ledger_tokens == 0).then(|| limit.max(room));
         let (mut ops, mut sections) = (Vec::new(), Vec::new());
         for units in &chapters {
             let gone = units.as_slice();
+            // One summary covers all runs of the section. It stands in the place of the first run.
             let mut place = Some(ops.len());
             for range in scene.runs(gone) {
                 match place.take() {
@@ -332,7 +335,7 @@ impl SummaryDraft {
         });
     }
 
-    /// Takes an answer to the newest request. [`request`](Self::request) says whether another is needed.
+    /// Takes an answer to the newest request. [`request`](Self::request) returns another request if one is needed.
     ///
     /// An answer that [`check_summary`] refuses is asked for once more. Some summaries consist of several answers. If
     /// the second attempt at one of them is also refused, an extract replaces that part, and the other answers are
@@ -341,6 +344,7 @@ impl SummaryDraft {
     /// # Errors
     /// [`SummaryRejection::Incomplete`] if the only answer is no complete text, or if none of several answers is.
     pub fn take(&mut self, answer: ModelAnswer) -> Result<(), SummaryRejection> {
+        // A refused answer was paid for too.
         if let Some(usage) = answer.usage.clone() {
             self.spend(usage);
         }
@@ -366,6 +370,7 @@ impl SummaryDraft {
             return Ok(text.to_owned());
         };
         let section = &self.sections[at];
+        // The mark looks like an identifier, and the check would count it among the names of the conversation.
         let mark = format!(" {}>", self.mark());
         let (material, earlier) = match &section.work {
             SectionProgress::Reading { pieces, next, so_far, .. } => {
@@ -435,6 +440,7 @@ fn complete_text(answer: &ModelAnswer) -> Result<String, &'static str> {
     }
     let answered: String = answer.parts.iter().filter_map(Part::as_text).collect();
     let text = check::without_thoughts(&answered);
+    // Models imitate the mark of summaries that they were shown.
     let text = text.trim().trim_start_matches(MARK).trim();
     match (text.is_empty(), answered.trim().is_empty()) {
         (true, true) => Err(SummaryDefect::Empty.as_str()),

@@ -1,5 +1,5 @@
-//! The summary that a model wrote earlier: no edit drops it. It stands word for word in what replaces its message, until a newer
-//! summary has merged it.
+//! The summary that a model wrote earlier. No edit drops this text: it stays verbatim in the replacement of its message
+//! until a newer summary has merged it.
 
 use super::PlanContext;
 use super::draft::{MARK, WRITTEN, carries};
@@ -12,26 +12,26 @@ use crate::retention::user_text;
 /// The line above an earlier summary that an extract or a note carries on.
 pub(super) const CARRIED: &str = "Earlier summary, as a model wrote it:";
 
-/// The line below it.
+/// The line below an earlier summary.
 const CARRIED_END: &str = "(end of the earlier summary)";
 
-/// What an edit's reason says where an earlier summary is not whole.
+/// The end of an edit's reason if the edit shows only a part of the earlier summary.
 pub(super) const SHORTENED: &str = "; the earlier summary was shortened to the room that was left";
 
-/// What a model wrote of messages that went before.
+/// The text of summaries that a model wrote of messages that the view does not show any more.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct EarlierSummary {
     text: String,
-    /// Tokens of the text.
+    /// The size of the text, in tokens.
     tokens: u64,
-    /// The most of it that is shown, in tokens.
+    /// The most of the text that is shown, in tokens.
     most_tokens: u64,
-    /// Whether it stays beside another text.
+    /// `true` if the text stays beside a newer summary.
     is_kept: bool,
 }
 
 impl EarlierSummary {
-    /// Returns what models wrote in those of the items that are summaries or notes, in at most `most_tokens`.
+    /// Collects the text that models wrote in those items that are summaries or notes, cut to `most_tokens`.
     pub(super) fn of(history: &History, items: &[&ViewItem], most_tokens: u64) -> Self {
         let texts: Vec<String> = items.iter().filter_map(|item| written_in(history, item)).collect();
         let text = texts.join("\n\n");
@@ -43,17 +43,17 @@ impl EarlierSummary {
         &self.text
     }
 
-    /// Returns how many tokens of it are shown at most.
+    /// Returns the most tokens of the text that are shown.
     pub(super) fn shown_tokens(&self) -> u64 {
         self.most_tokens
     }
 
-    /// Shows no more of it than so many tokens.
+    /// Lowers the most tokens of the text that are shown.
     pub(super) fn limit(&mut self, most_tokens: u64) {
         self.most_tokens = self.most_tokens.min(most_tokens);
     }
 
-    /// The same, to stay beside another text.
+    /// Marks the text as one that stays beside a newer summary.
     pub(super) fn kept(self) -> Self {
         Self { is_kept: true, ..self }
     }
@@ -62,17 +62,17 @@ impl EarlierSummary {
         self.is_kept
     }
 
-    /// Returns whether a newer text carries it on.
+    /// Returns whether a newer text carries on this summary.
     pub(super) fn is_carried_by(&self, newer: &str) -> bool {
         self.text.is_empty() || carries(newer, &self.text)
     }
 
-    /// Returns whether less than all of it is shown.
+    /// Returns whether only a part of the text is shown.
     pub(super) fn is_shortened(&self) -> bool {
         self.most_tokens < self.tokens
     }
 
-    /// Returns the lines that show it; an empty text if there is nothing to show.
+    /// Returns the lines that show the text; an empty string if nothing can be shown.
     pub(super) fn block(&self, counter: &MessageTokenCounter) -> String {
         let shown = shortened(&self.text, self.most_tokens, &|text| counter.text(text));
         match shown.filter(|text| !text.trim().is_empty()) {
@@ -83,21 +83,22 @@ impl EarlierSummary {
 }
 
 impl PlanContext<'_> {
-    /// Returns what models wrote earlier in the units that go, in at most a sixth of the room, as any summary.
+    /// Returns the earlier summary in the `gone` units, in at most a sixth of the usable room, the limit of any
+    /// summary.
     pub(super) fn earlier(&self, gone: &[bool]) -> EarlierSummary {
         let units = self.units.iter().zip(gone).filter(|(_, gone)| **gone);
         let items: Vec<&ViewItem> = units
             .flat_map(|(unit, _)| &self.history.view()[unit.items.clone()])
             .filter(|item| is_stand_in(item))
             .collect();
-        // An answer may exceed its limit by a quarter.
+        // The check of answers accepts a quarter more than the limit, and such a summary must still fit whole.
         let most = (self.budget.usable / 6) * 5 / 4;
         let mut earlier = EarlierSummary::of(self.history, &items, most);
         earlier.limit(self.earlier_tokens.get());
         earlier
     }
 
-    /// Does what `make` does with less and less room for an earlier summary, until it succeeds.
+    /// Calls `make` with less and less room for an earlier summary, until a call succeeds.
     pub(super) fn with_less_earlier<T>(&self, make: impl Fn() -> Option<T>) -> Option<T> {
         let whole = make();
         let all = vec![true; self.units.len()];
@@ -105,6 +106,7 @@ impl PlanContext<'_> {
         if tokens == 0 {
             return whole;
         }
+        // The last try shows nothing of the summary: a request that fits goes before a text that is kept.
         let made = [2, 4, u64::MAX].into_iter().find_map(|share| {
             self.earlier_tokens.set(tokens / share);
             make()
@@ -118,7 +120,7 @@ fn is_stand_in(item: &ViewItem) -> bool {
     matches!(item.kind, ViewItemKind::Summary(_) | ViewItemKind::Removed(_))
 }
 
-/// What a model wrote in an item of the view.
+/// Returns the text that a model wrote in an item of the view.
 pub(super) fn written_in(history: &History, item: &ViewItem) -> Option<String> {
     let id = match &item.kind {
         ViewItemKind::Summary(id) => Some(id),
@@ -126,17 +128,20 @@ pub(super) fn written_in(history: &History, item: &ViewItem) -> Option<String> {
         _ => return None,
     };
     let text = extract::plain_text(&item.message);
+    // Quotes of the user are made anew from the log for every edit, so the old ones are no part of the summary.
     let text = user_text::without_section(&text);
     let is_by_model = id.is_some_and(|id| {
         let edit = history.edits().iter().find(|state| state.edit.id == *id).map(|state| &state.edit);
         edit.is_some_and(|edit| match &edit.summary {
             Some(check) => check.checked,
+            // Edits of older logs have no check. Their usage is set only if a model was called.
             None => edit.usage.is_some(),
         })
     });
     written_of(&text, is_by_model)
 }
 
+/// Returns the text of models in a message: an earlier summary that is carried on, then the message's own summary.
 fn written_of(text: &str, is_by_model: bool) -> Option<String> {
     let carried = text.split_once(&format!("{CARRIED}\n")).map(|(before, rest)| {
         let inner = rest.split_once(CARRIED_END).map_or(rest, |(inner, _)| inner);
@@ -155,7 +160,7 @@ fn written_of(text: &str, is_by_model: bool) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// A text up to a section of the program's own.
+/// Returns the text above the first section that the program itself adds.
 fn up_to_title(text: &str) -> &str {
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -167,7 +172,7 @@ fn up_to_title(text: &str) -> &str {
     text[..end].trim()
 }
 
-/// A foreign text that cannot pose as the place of an earlier summary.
+/// Returns a foreign text without the marks that would make it look like an earlier summary.
 pub(super) fn without_marks(text: &str) -> String {
     if !text.contains(CARRIED) && !text.contains(CARRIED_END) && !text.contains(WRITTEN) {
         return text.to_owned();

@@ -1,49 +1,52 @@
-//! When an edit of the view pays: it makes every later call cheaper, and it breaks the provider's prompt cache once.
+//! The price of an edit of the view: every later call gets cheaper, and the provider's prompt cache is voided once.
 //!
-//! With A tokens before the first changed byte, B after it that stay, D removed, `r` and `w` the prices of reading
-//! from and writing to the cache as shares of the input price, and S what the edit itself costs, a further call saves
-//! `D·r`, and the first one re-bills `B·(w − r)`; so an edit has paid for itself after `(B·(w − r) + S) / (D·r)` calls.
-//! Edits that come every `n` calls, of a view that grows by `u` a call, cost least at `n = √(2R / (r·u))` with
-//! `R = w·(rewritten) + r·(fixed) + o·(output)`, the cost of one edit: the order quantity of stock-keeping.
+//! A view has A tokens before the first changed byte, B tokens after it that stay, and D tokens that are removed. `r`
+//! and `w` are the prices of reading and writing the cache as shares of the input price. S is the cost of making the
+//! edit. A further call saves `D·r`, and the first one pays `B·(w − r)` more. So an edit has paid for itself after
+//! `(B·(w − r) + S) / (D·r)` calls.
+//!
+//! A view that grows by `u` tokens a call is cheapest with an edit every `n = √(2R / (r·u))` calls. The cost of one
+//! edit is `R = w·(rewritten) + r·(fixed) + o·(output)`. The formula is the economic order quantity of stock-keeping.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Millis;
 
-/// What tokens cost, in any one currency for any one number of tokens: only ratios count.
+/// The prices of tokens, in any one currency for any one number of tokens. Only ratios count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenPrices {
-    /// Input outside any cache.
+    /// The price of input outside any cache.
     pub input: f64,
-    /// Input read from the cache.
+    /// The price of input read from the cache.
     pub cache_read: f64,
-    /// Input written to the cache.
+    /// The price of input written to the cache.
     pub cache_write: f64,
-    /// Output.
+    /// The price of output.
     pub output: f64,
-    /// How long a prefix stays in the cache after its last use.
+    /// The time for which a prefix stays in the cache after its last use, in milliseconds.
     pub cache_life_ms: Millis,
 }
 
-/// What one edit does, in tokens.
+/// The effect of one edit, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EditCost {
-    /// B: what stays after the first changed byte, with what the edit puts there.
+    /// B: the tokens after the first changed byte, with the edit's own text.
     pub rewritten: u64,
-    /// D: what the next request has less.
+    /// D: the tokens that the next request has less.
     pub removed: u64,
-    /// S: the cost of making it, in tokens of uncached input.
+    /// S: the cost of making the edit, in tokens of uncached input.
     pub making: f64,
 }
 
 impl TokenPrices {
-    /// Returns whether they say anything: a free model has no economics.
+    /// Returns whether the prices are above zero: a free model has no economics.
     pub fn are_known(&self) -> bool {
         self.input > 0.0
     }
 
     fn read(&self) -> f64 {
+        // The price is a divisor, and cached input may be free.
         (self.cache_read / self.input).max(0.001)
     }
 
@@ -55,19 +58,20 @@ impl TokenPrices {
         self.output / self.input
     }
 
-    /// A summary that rides the live request of `context` tokens, in tokens of uncached input.
+    /// Returns the cost of a summary asked for behind the live request of `context` tokens, in tokens of uncached
+    /// input.
     pub fn riding(&self, context: u64, order: u64, summary: u64, warm: bool) -> f64 {
         let share = if warm { self.read() } else { self.write() };
         share * context as f64 + self.write() * order as f64 + self.output() * summary as f64
     }
 
-    /// A summary by a request of its own, in tokens of uncached input.
+    /// Returns the cost of a summary asked for in a standalone request, in tokens of uncached input.
     pub fn flattened(&self, transcript: u64, summary: u64) -> f64 {
         transcript as f64 + self.output() * summary as f64
     }
 
-    /// After how many further calls an edit has paid for itself. With a cold cache everything is sent anew in any
-    /// case: then it pays at once, but for what making it costs.
+    /// Returns the number of further calls after which an edit has paid for itself. With a cold cache every request is
+    /// sent anew, so only the making of the edit costs.
     pub fn break_even_calls(&self, edit: &EditCost, warm: bool) -> f64 {
         let (rewritten, removed) = (edit.rewritten as f64, (edit.removed as f64).max(1.0));
         if !warm {
@@ -77,14 +81,14 @@ impl TokenPrices {
         (rebilled + edit.making) / (removed * self.read())
     }
 
-    /// How much a view should grow between two edits, in tokens, if it grows by `growth` a call, has `fixed` tokens
-    /// that no edit touches, and an edit rewrites and writes what `edit` says.
+    /// Returns the cheapest growth of a view between two edits, in tokens. The view grows by `growth` tokens a call and
+    /// has `fixed` tokens that no edit touches. `edit` is the effect of one edit.
     pub fn best_growth(&self, edit: &EditCost, fixed: u64, growth: u64) -> u64 {
         let once = self.write() * edit.rewritten as f64 + self.read() * fixed as f64 + edit.making;
         (2.0 * once * growth.max(1) as f64 / self.read()).sqrt() as u64
     }
 
-    /// An edit in words: `saves 41K tokens a call, 12K are sent anew once: pays after 4 calls`.
+    /// Returns the effect of an edit in words: `saves 41K tokens a call, 12K are sent anew once: pays after 4 calls`.
     pub fn in_words(&self, edit: &EditCost, warm: bool) -> String {
         let calls = self.break_even_calls(edit, warm).ceil();
         let (removed, rewritten) = (short(edit.removed), short(edit.rewritten));
@@ -106,7 +110,7 @@ impl TokenPrices {
     }
 }
 
-/// A number of tokens for people: `940`, `41K`, `1.2M`.
+/// Formats a number of tokens for people: `940`, `41K`, `1.2M`.
 pub(crate) fn short(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),

@@ -1,4 +1,4 @@
-//! The edits that a choice comes to, and their reasons in words.
+//! The edits that selections lead to, and their reasons in words.
 
 use super::{EditCost, PlanContext, PlanTrigger, counted, earlier_summary, named};
 use crate::estimate::TokensByScript;
@@ -10,7 +10,7 @@ use crate::retention::user_text::order_list;
 use crate::strategy::{CompactionSelection, UnitReplacement};
 
 impl PlanContext<'_> {
-    /// An edit that only clears results.
+    /// Returns an edit that only clears tool results; `None` if the selection clears none.
     pub(super) fn clearing(&self, choice: &CompactionSelection) -> Option<ViewEdit> {
         if choice.cleared.is_empty() {
             return None;
@@ -24,6 +24,7 @@ impl PlanContext<'_> {
         Some(self.view_edit(ops, EditKind::Prune, name, &after, self.messages(), why))
     }
 
+    /// Returns the operations that replace results by placeholders, for indices into the view.
     pub(super) fn placeholders(&self, cleared: &[usize]) -> Vec<ViewOperation> {
         let view = self.history.view();
         let clear = |at: &usize| {
@@ -33,15 +34,17 @@ impl PlanContext<'_> {
         cleared.iter().map(clear).collect()
     }
 
-    /// An edit that removes the `gone` units and leaves a note with their handles.
+    /// Returns an edit that removes the `gone` units and leaves a note with their handles.
     pub(super) fn removal(&self, gone: &[bool], strategy: &str) -> ViewEdit {
         self.removal_by(&CompactionSelection::new(gone.to_vec(), UnitReplacement::Note), strategy)
     }
 
+    /// Returns an edit that replaces the units of a selection by a note.
     pub(super) fn removal_by(&self, choice: &CompactionSelection, strategy: &str) -> ViewEdit {
         self.removal_with(choice, strategy, self.note(&choice.gone))
     }
 
+    /// Returns an edit that replaces the units of a selection by `parts`.
     pub(super) fn removal_with(
         &self,
         choice: &CompactionSelection,
@@ -71,7 +74,8 @@ impl PlanContext<'_> {
         self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
     }
 
-    /// What stands where the `gone` units were: how many messages went, how to get them, and the standing orders.
+    /// Returns the note in place of the `gone` units: the number of removed messages, their handles, and the standing
+    /// orders.
     pub(super) fn note(&self, gone: &[bool]) -> Vec<Part> {
         let count = self.originals_in(gone);
         let how = match self.history.has_recall() {
@@ -79,6 +83,7 @@ impl PlanContext<'_> {
             false => ".".to_owned(),
         };
         let mut text = format!("[{count} earlier messages were removed here to make room{how}]");
+        // The orders themselves may be in the removed messages, so every replacement lists them whole.
         let orders = order_list(self.history);
         if !orders.is_empty() {
             text.push_str(&format!("\n\n{}", orders.trim_end()));
@@ -91,13 +96,13 @@ impl PlanContext<'_> {
         note
     }
 
-    /// The first item of the view that a choice touches.
+    /// Returns the first item of the view that a selection changes. The provider's cache holds up to this item.
     pub(super) fn first_touched(&self, choice: &CompactionSelection) -> usize {
         let unit = choice.gone.iter().position(|gone| *gone).map(|unit| self.units[unit].items.start);
         unit.into_iter().chain(choice.cleared.first().copied()).min().unwrap_or(self.history.view().len())
     }
 
-    /// What was done, why there, and what it costs and saves where prices are known.
+    /// Returns the reason of an edit in words: the action, the threshold, and the cost where prices are known.
     pub(super) fn reasoned(
         &self,
         what: String,
@@ -107,7 +112,7 @@ impl PlanContext<'_> {
         making: f64,
     ) -> String {
         let mut words = what;
-        // Who asks for it knows why.
+        // A user who asks for a compaction knows why: the threshold was not the cause.
         let line = if self.is_requested() { "" } else { self.line.why.as_str() };
         for more in [line, why] {
             if !more.is_empty() {
@@ -128,6 +133,7 @@ impl PlanContext<'_> {
         words
     }
 
+    /// Creates an edit of the present view with its sizes before and after.
     pub(super) fn view_edit(
         &self,
         ops: Vec<ViewOperation>,
@@ -146,6 +152,7 @@ impl PlanContext<'_> {
             PlanTrigger::Requested { .. } => EditReason::Requested,
         };
         ViewEdit {
+            // Ids come from log positions, because equal inputs must give equal outputs.
             id: format!("e{}", self.history.last_seq() + 1).into(),
             base_view_hash: self.history.view_hash(),
             ops,
@@ -165,12 +172,12 @@ impl PlanContext<'_> {
         }
     }
 
-    /// What a message with these parts costs.
+    /// Returns the size of a user message with these parts.
     pub(super) fn cost(&self, parts: Vec<Part>) -> TokensByScript {
         self.history.counter().message_groups(&Message::user("", parts))
     }
 
-    /// Maximal runs of `gone` units, as ranges of the log.
+    /// Returns maximal runs of `gone` units as ranges of the log.
     pub(super) fn runs(&self, gone: &[bool]) -> Vec<LogRange> {
         let mut runs: Vec<LogRange> = Vec::new();
         let mut open = false;
@@ -185,7 +192,8 @@ impl PlanContext<'_> {
         runs
     }
 
-    /// What leads to everything in the `gone` units, and to what summaries and notes among them lead to.
+    /// Returns the handles of all original messages behind the `gone` units, also of those that summaries and notes
+    /// stand for.
     pub(super) fn handles(&self, gone: &[bool]) -> Vec<LogHandle> {
         let mut ranges = self.runs(gone);
         for (unit, _) in self.units.iter().zip(gone).filter(|(_, gone)| **gone) {
@@ -194,15 +202,18 @@ impl PlanContext<'_> {
         crate::history::merged(self.history.entries(), ranges).into_iter().map(LogHandle).collect()
     }
 
+    /// Returns the number of messages in the view.
     pub(super) fn messages(&self) -> u64 {
         self.history.view().len() as u64
     }
 
+    /// Returns the number of messages of the view in the `gone` units.
     pub(super) fn messages_in(&self, gone: &[bool]) -> u64 {
         self.units.iter().zip(gone).filter(|(_, gone)| **gone).map(|(unit, _)| unit.items.len() as u64).sum()
     }
 
-    /// The same in messages as they were said: a summary or a note counts for all that it stands for.
+    /// Returns the number of original messages behind the `gone` units. A summary or a note counts for every message
+    /// that it stands for.
     fn originals_in(&self, gone: &[bool]) -> u64 {
         let units = self.units.iter().zip(gone).filter(|(_, gone)| **gone);
         let items = units.flat_map(|(unit, _)| &self.history.view()[unit.items.clone()]);

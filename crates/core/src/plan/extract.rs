@@ -1,4 +1,4 @@
-//! A summary without any model: the ledger, and what was said last. Verbatim lines only, as many as fit.
+//! The extract, a summary without any model: the pinned facts and the last words, all lines verbatim, as many as fit.
 
 use super::draft::{MARK, WRITTEN, defused};
 use super::earlier_summary::written_in;
@@ -9,27 +9,30 @@ use crate::ids::LogHandle;
 use crate::message::{Message, Part};
 use crate::retention::user_text;
 
-/// Titles of what an extract has below its ledger.
+/// The title of the assistant's last words, below the pinned facts.
 const STATE: &str = "State (last words of the assistant)";
+/// The title of lines from earlier extracts.
 const EARLIER: &str = "Earlier summary";
 
+/// The title of the newest messages in full.
 const SAID: &str = "What was said last, word for word (… where something is left out)";
 
-/// What stands where nothing fits.
+/// The text of an extract in which nothing fits.
 const NOTHING_SAID: &str = "(older messages; recall them by their handle)";
 
-/// The same for a model without that tool.
+/// The text of an extract in which nothing fits, for a model without the tool `recall`.
 const NOTHING_SAID_ALONE: &str = "(older messages)";
 
-/// The ledger of everything that `handles` lead to, in at most `limit_tokens`.
+/// Returns the pinned facts of the messages that `handles` lead to, in at most `limit_tokens`.
 pub(super) fn ledger(history: &History, handles: &[LogHandle], limit_tokens: u64) -> String {
     let ledger = history.ledger_of(handles.iter().map(|LogHandle(range)| *range));
     ledger.render_with_names(limit_tokens, history.counter())
 }
 
-/// The extract of what `handles` lead to: the ledger, unless one stands above it, then what earlier summaries say besides,
-/// and the last words of the assistant, in at most `limit_tokens`. Where there is room to use (`room_tokens` in all), the
-/// newest messages stand in it word for word instead of those last words.
+/// Returns the extract of the messages that `handles` lead to, in at most `limit_tokens`.
+///
+/// An extract has the pinned facts, unless the text `above` holds them already, lines of earlier extracts, and the
+/// assistant's last words. With `room_tokens` the newest messages stand verbatim in place of those last words.
 pub(super) fn summary(
     history: &History,
     handles: &[LogHandle],
@@ -41,6 +44,7 @@ pub(super) fn summary(
     let goes = |item: &&ViewItem| handles.iter().any(|LogHandle(range)| range.overlaps(&item.range));
     let items: Vec<&ViewItem> = history.view().iter().filter(goes).collect();
     let own = if above.is_empty() { ledger(history, handles, limit_tokens * 2 / 3) } else { String::new() };
+    // Lines of earlier extracts often repeat the facts, which are derived from the log for every edit.
     let said = |line: &String| !above.contains(line.as_str()) && !own.contains(line.as_str());
     let earlier: Vec<String> = earlier(history, &items).into_iter().filter(said).collect();
     let used = counter.text(&own);
@@ -59,17 +63,18 @@ pub(super) fn summary(
     }
 }
 
-/// What earlier summaries say, in half of the room at most, and the newest messages as they are in all that is left.
+/// Returns lines of earlier extracts in at most half of the room, and the newest messages in the rest.
 fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &MessageTokenCounter) -> String {
     let before = fill(&[(EARLIER, earlier)], room / 2, counter);
     let left = room.saturating_sub(counter.text(&before));
     before + &said(items, left, counter)
 }
 
-/// The newest of some messages word for word below their title, in at most `room` tokens; an empty text if none fits.
+/// Returns the newest of some messages verbatim below their title, in at most `room` tokens; an empty text if none
+/// fits.
 pub(super) fn said(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter) -> String {
     let left = room.saturating_sub(counter.text(SAID) + 3);
-    // The user is quoted above, but for the middles of pastes.
+    // Quotes of the user stand in their own section. Only pastes are shortened there, so their text is shown here too.
     let is_quoted =
         |item: &ViewItem| item.kind == ViewItemKind::Typed && item.tokens <= user_text::PASTE_TOKENS;
     let others: Vec<&ViewItem> = items.iter().copied().filter(|item| !is_quoted(item)).collect();
@@ -80,7 +85,7 @@ pub(super) fn said(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter
     }
 }
 
-/// Gives each section its share of the room, unused room going to the next.
+/// Returns sections of equal shares of the room. Unused room goes to the next section.
 fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &MessageTokenCounter) -> String {
     let mut text = String::new();
     let mut room = limit_tokens;
@@ -104,7 +109,8 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &MessageTo
     text
 }
 
-/// Lines of earlier extracts; what a model wrote is [carried on](super::earlier_summary) as it is.
+/// Returns lines of earlier extracts. Text of a model is [carried on](super::earlier_summary) unchanged and is not
+/// among them.
 fn earlier(history: &History, items: &[&ViewItem]) -> Vec<String> {
     let is_extract = |item: &&&ViewItem| {
         matches!(item.kind, ViewItemKind::Summary(_)) && written_in(history, item).is_none()
@@ -125,8 +131,8 @@ fn earlier(history: &History, items: &[&ViewItem]) -> Vec<String> {
     lines
 }
 
-/// What a summary says besides its ledger, which is made anew from the messages themselves. What an extract took from
-/// earlier ones stands in it without their headings.
+/// Returns the words of a summary without its pinned facts, which every edit derives from the messages anew. Headings
+/// of nested extracts are dropped.
 fn words_of(summary: &str) -> String {
     if let Some((_, written)) = summary.split_once(WRITTEN) {
         return written.to_owned();
@@ -150,12 +156,13 @@ pub(super) fn is_section_title(line: &str) -> bool {
     title.is_some_and(|title| [STATE, EARLIER, SAID].contains(&title))
 }
 
+/// Returns the two newest texts of the assistant, each on one line.
 fn last_words(items: &[&ViewItem]) -> Vec<String> {
     let words = items.iter().rev().filter(|item| item.kind == ViewItemKind::Assistant);
     words.map(|item| clip(&item.message.text(), 500)).filter(|line| !line.is_empty()).take(2).collect()
 }
 
-/// One line of at most `limit` characters.
+/// Returns a text on one line of at most `limit` characters.
 fn clip(text: &str, limit: usize) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
     let line = line.join(" ");
@@ -165,7 +172,7 @@ fn clip(text: &str, limit: usize) -> String {
     }
 }
 
-/// A message as text, for summarisers that get the conversation as data.
+/// Returns a message as text, for summarisers that get the conversation as data.
 pub(crate) fn plain_text(message: &Message) -> String {
     let mut text = String::new();
     for part in &message.parts {
@@ -178,6 +185,7 @@ pub(crate) fn plain_text(message: &Message) -> String {
             Part::Image(media) | Part::File(media) => {
                 text.push_str(&format!("[{} {}]", media.media_type, media.blob))
             }
+            // A provider's own items go back to nobody but their maker.
             Part::Reasoning(_) | Part::Opaque(_) => {}
         }
     }

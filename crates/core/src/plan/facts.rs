@@ -1,8 +1,8 @@
-//! The lines of a tool result that stay visible when the result is cleared: the few that look like nothing else in it.
+//! The lines of a tool result that stay visible when the result is cleared, because their shape is rare in that result.
 //!
-//! A result is mostly lines of one kind: log lines, code, rows, prose. The value, the error or the ticket that it was
-//! read for stands in a line of another kind. So a line counts by how rare its shape is among the lines of the same
-//! result, and by what it has: figures, identifiers, whole sentences. No list of words decides.
+//! A result is mostly lines of one kind: log lines, code, rows, prose. The value, error or ticket that the result was
+//! read for stands in a line of another kind. So a line is scored by the rarity of its shape in the result and by its
+//! content: numbers, identifiers, whole sentences. No list of words decides.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,26 @@ use crate::estimate::TextCounter;
 /// The most that the lines of one result may have, in tokens.
 const MAX_TOKENS: u64 = 72;
 
-/// Lines may have one part in so many of the result.
+/// The kept lines take at most one part in so many of the result.
 const RESULT_SHARE: u64 = 12;
 
-/// Fewer tokens hold no line.
+/// The least room in which lines are chosen, in tokens: less holds no line.
 const MIN_TOKENS: u64 = 16;
 
-/// Lines of other lengths are not read, in characters: shorter ones say nothing, longer ones do not fit.
+/// The length of lines that are scored, in characters: shorter lines carry no fact, longer ones do not fit.
 const LINE_CHARS: std::ops::RangeInclusive<usize> = 12..=240;
 
-/// More of a result is not read, in bytes.
+/// The part of a result that is read, in bytes from its beginning. This bounds the time of a plan.
 const MAX_BYTES: usize = 1 << 18;
 
-/// A shape is rare if no more than one line in so many has it.
+/// A shape is rare if at most one line in so many has it.
 const RARE_SHARE: usize = 40;
 
 /// The least score of a line that is shown.
 const MIN_SCORE: u32 = 3;
 
-/// Returns the lines of a result of `tokens` tokens that stay when it is cleared, in their order; empty if none stands out.
+/// Returns the lines that stay of a result of `tokens` tokens when it is cleared, in their order; empty if none stands
+/// out.
 pub(super) fn outstanding_lines(text: &str, tokens: u64, counter: &dyn TextCounter) -> String {
     let limit = MAX_TOKENS.min(tokens / RESULT_SHARE);
     if limit < MIN_TOKENS {
@@ -49,7 +50,7 @@ pub(super) fn outstanding_lines(text: &str, tokens: u64, counter: &dyn TextCount
         (score >= MIN_SCORE).then_some((score, at))
     });
     let mut scored: Vec<(u32, usize)> = scored.collect();
-    // The best first, of equals the later: results end with what they came to.
+    // Of equal scores the later line wins, because results end with their conclusion.
     scored.sort_unstable_by(|one, other| other.cmp(one));
     let (mut chosen, mut used) = (Vec::new(), 0);
     for (_, at) in scored {
@@ -63,7 +64,7 @@ pub(super) fn outstanding_lines(text: &str, tokens: u64, counter: &dyn TextCount
     chosen.into_iter().map(|at| lines[at].0).collect::<Vec<_>>().join("\n")
 }
 
-/// The kinds of characters of a line: words, figures and signs, equal neighbours once.
+/// Returns the shape of a line: its sequence of words, numbers and signs, equal neighbours merged.
 fn shape_of(line: &str) -> String {
     let mut shape = String::new();
     let mut last = ' ';
@@ -82,7 +83,7 @@ fn shape_of(line: &str) -> String {
     shape
 }
 
-/// What a line has that is worth keeping: a figure, an identifier, a sentence, an end of it.
+/// Returns the score of a line: two points for a sentence, one for a number, one for an identifier.
 fn score(line: &str) -> u32 {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_word = |word: &&&str| {
@@ -97,7 +98,7 @@ fn score(line: &str) -> u32 {
     2 * u32::from(is_sentence) + u32::from(has_figure) + u32::from(has_identifier)
 }
 
-/// Letters and figures in one word: `OPS-4711`, `E0712`, `v2.3`, `8F3K`.
+/// Returns whether a word has both letters and digits: `OPS-4711`, `E0712`, `v2.3`, `8F3K`.
 fn is_identifier(word: &str) -> bool {
     let has_digits = word.chars().any(|char| char.is_ascii_digit());
     let has_letters = word.chars().any(char::is_alphabetic);

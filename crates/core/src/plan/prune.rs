@@ -1,4 +1,4 @@
-//! Pruning by mark: old tool results become placeholders with a handle.
+//! Pruning: old tool results become placeholders with a handle, without a model call.
 
 use super::{CompactionPolicy, Plan, PlanContext, PlanTrigger, is_clearable, line_at};
 use crate::budget::Budget;
@@ -8,7 +8,7 @@ use crate::history::{History, ViewItemKind};
 use crate::meter::{self, MeterReading};
 use crate::strategy::ProtectionLevel;
 
-/// Turns in which nothing is cleared.
+/// The number of newest turns in which no result is cleared.
 const PROTECTED_TURNS: usize = 2;
 
 /// A client's own rule for clearing old tool results, as in Anthropic's `context_management`.
@@ -64,7 +64,7 @@ impl PlanContext<'_> {
         self.view_edit(self.placeholders(marked), EditKind::Prune, "prune", &after, self.messages(), why)
     }
 
-    /// Clears old tool results, if that alone gets under the trigger.
+    /// Returns an edit that clears old tool results, if that alone gets under the trigger.
     pub(super) fn prune(&self) -> Option<Plan> {
         if self.before < self.trigger || !self.policy.strategy.prunes_first() {
             return None;
@@ -74,16 +74,18 @@ impl PlanContext<'_> {
         self.prune_within(protection)
     }
 
-    /// Returns whether the protected turns alone reach the trigger: one long turn of many steps.
+    /// Returns whether the protected turns alone reach the trigger, such as one long turn of many steps.
     fn turns_are_too_much(&self) -> bool {
         let older = self.before_cut(self.protected_from(ProtectionLevel::Turns, PROTECTED_TURNS));
         self.after(&older, TokensByScript::default()).bound() >= self.trigger
     }
 
+    /// Returns the edit that clears old results outside the protected part; `None` if too little would be saved.
     fn prune_within(&self, protection: ProtectionLevel) -> Option<Plan> {
         let marked = self.clearable(self.protected_from(protection, PROTECTED_TURNS));
         let usable = self.budget.usable;
         let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
+        // Every edit voids the provider's prompt cache behind its first change, so a small saving does not pay.
         if marked.is_empty() || saved <= self.policy.prune.minimum_tokens.min(usable / 10) {
             return None;
         }
@@ -94,13 +96,14 @@ impl PlanContext<'_> {
         Some(Plan::Edit(Box::new(self.clear_marked(&marked))))
     }
 
-    /// The results before unit `end` that lie beyond the protected amount of tool output, oldest first, as indices into
-    /// the view.
+    /// Returns the results before unit `end` that lie beyond the protected amount of tool output. They are indices into
+    /// the view, oldest first.
     pub fn clearable(&self, end: usize) -> Vec<usize> {
         self.clearable_beyond(end, self.policy.prune.protect_tokens)
     }
 
-    /// The same where the newest `protect_tokens` of tool output stay, at most a quarter of the usable room.
+    /// Returns the results before unit `end` beyond the newest `protect_tokens` of tool output, oldest first. At most a
+    /// quarter of the usable room is protected.
     pub fn clearable_beyond(&self, end: usize, protect_tokens: u64) -> Vec<usize> {
         let protect = protect_tokens.min(self.budget.usable / 4);
         let view = self.history.view();
@@ -124,7 +127,8 @@ impl PlanContext<'_> {
         reversed(marked)
     }
 
-    /// The meter for a view in which the `marked` items are placeholders, with `added` tokens more.
+    /// Returns the meter's reading for a view of the `shown` units, in which the `marked` results are placeholders and
+    /// which has `added` tokens more.
     pub(super) fn cleared(
         &self,
         shown: impl Fn(usize) -> bool,
@@ -134,7 +138,7 @@ impl PlanContext<'_> {
         self.reading(shown, marked, added)
     }
 
-    /// What clearing the result at `at` in the view saves, in estimated tokens, net of its placeholder.
+    /// Returns the estimated tokens that clearing the result at `at` in the view saves, net of the placeholder.
     pub(super) fn worth_clearing(&self, at: usize) -> u64 {
         let item = &self.history.view()[at];
         item.tokens.saturating_sub(self.placeholder_groups(at).total())

@@ -1,6 +1,7 @@
-//! The pruning agent: a model is given old messages as JSON and answers with what stays, what stays shorter, and a
-//! summary of the rest. What it says is checked by program; unchanged messages come back as `{"keep": index}`, never
-//! as text.
+//! The pruning agent: a model reads old messages as JSON and answers which of them stay, which become shorter, and what
+//! a summary says of the rest.
+//!
+//! A program checks the answer. Unchanged messages come back as `{"keep": index}`, never as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,13 +14,13 @@ use crate::event::ViewOperation;
 use crate::history::{ViewItem, ViewItemKind, ViewUnit};
 use crate::meter::TokenIncrement;
 
-/// What is wrong with an answer in prose.
+/// The defect of an answer in prose.
 pub(super) const NO_JSON: &str = "it is no JSON";
 
-/// What is wrong with an answer in JSON of its own making.
+/// The defect of an answer in another JSON than the requested one.
 pub(super) const OTHER_JSON: &str = "it is not the JSON that was asked for";
 
-/// How the instruction begins.
+/// The beginning of the request to the agent.
 const ORDER: &str = "You prune the history of an agent's conversation so that it goes on with fewer tokens. The JSON \
     below holds its older messages; the newest stay as they are and are not shown. Aim at 40 to 60 % fewer tokens. \
     Keep what the work still needs: goal, rules of the user, decisions, paths, identifiers, errors that are not \
@@ -30,24 +31,24 @@ const ORDER: &str = "You prune the history of an agent's conversation so that it
     messages in your shorter words; what is named neither way goes. A result stays only with its call. summary says \
     in a few lines what went.";
 
-/// A conversation on its way through the agent.
+/// The progress of one conversation through the agent, in pieces.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PruningProgress {
-    /// Requests, and the index after the last message in each.
+    /// The requests, each with the index after its last message.
     pieces: Vec<(String, usize)>,
     next: usize,
     kept: Vec<PrunedEntry>,
     summaries: Vec<String>,
 }
 
-/// What the agent says of one place, in order.
+/// One decision of the agent, in the order of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PrunedEntry {
     /// The item at this index of the view stays.
     Item(usize),
-    /// These words stand here.
+    /// The agent's own words replace messages here.
     Text(String),
-    /// Of this piece nothing usable was said.
+    /// The piece at this index got no usable answer.
     Missing(usize),
 }
 
@@ -60,7 +61,8 @@ struct PruningAnswer {
 }
 
 impl PruningProgress {
-    /// Of the items of the view before `end`, in pieces of at most `room` tokens; `None` if a message alone is more.
+    /// Splits the items of the view before `end` into pieces of at most `room` tokens. Returns `None` if one message
+    /// alone is larger, or if there are more than `most` pieces.
     pub(super) fn new(
         view: &[ViewItem],
         end: usize,
@@ -73,7 +75,7 @@ impl PruningProgress {
         for (index, item) in view[..end].iter().enumerate() {
             let content = extract::plain_text(&item.message);
             let message = json!({ "index": index, "role": role_name(item.message.role), "content": content });
-            // As it is written: marks and line ends have a backslash each.
+            // Counted as JSON, because every quotation mark and line end takes a backslash there.
             let tokens = increment.text(&message.to_string()) + 4;
             if tokens > room {
                 return None;
@@ -101,11 +103,12 @@ impl PruningProgress {
         })
     }
 
-    /// The next request's text, with more to the order; `None` if all is answered.
+    /// Returns the text of the next request with `more` behind the order; `None` if every piece is answered.
     pub(super) fn request(&self, more: &str) -> Option<String> {
         self.pieces.get(self.next).map(|(piece, _)| format!("{ORDER}{more}\n\n{piece}"))
     }
 
+    /// Returns whether every piece is answered or given up.
     pub(super) fn is_done(&self) -> bool {
         self.next == self.pieces.len()
     }
@@ -113,10 +116,11 @@ impl PruningProgress {
     /// Takes the answer to the newest request.
     ///
     /// # Errors
-    /// Why it cannot be used.
+    /// The defect that makes the answer unusable.
     pub(super) fn take(&mut self, text: &str) -> Result<(), &'static str> {
         let from = self.next.checked_sub(1).map_or(0, |before| self.pieces[before].1);
         let Some((_, end)) = self.pieces.get(self.next) else { return Err("nobody asked") };
+        // Models wrap the object in a fence or in prose.
         let json = text.find('{').zip(text.rfind('}')).filter(|(start, end)| start < end);
         let Some((start, stop)) = json else { return Err(NO_JSON) };
         let answer: PruningAnswer = serde_json::from_str(&text[start..=stop]).map_err(|_| OTHER_JSON)?;
@@ -128,31 +132,31 @@ impl PruningProgress {
         Ok(())
     }
 
-    /// Goes on without an answer to the newest request: what it was asked about goes, and an extract stands there.
+    /// Gives up the newest piece: its messages are dropped, and an extract replaces them.
     pub(super) fn give_up(&mut self) {
         self.kept.push(PrunedEntry::Missing(self.next));
         self.next += 1;
     }
 
-    /// Asks no more: extracts stand for all that was not asked about.
+    /// Gives up all pieces that were not asked about. Extracts replace them.
     pub(super) fn give_up_rest(&mut self) {
         while !self.is_done() {
             self.give_up();
         }
     }
 
-    /// Of how many pieces nothing usable was said, and of how many something was.
+    /// Returns the number of pieces without a usable answer, and the number of pieces with one.
     pub(super) fn outcomes(&self) -> (usize, usize) {
         let missing = self.missing().count();
         (missing, self.next - missing)
     }
 
-    /// How many requests it takes.
+    /// Returns the number of requests for the conversation.
     pub(super) fn pieces(&self) -> usize {
         self.pieces.len()
     }
 
-    /// For each piece of which nothing usable was said its items, as indices into the view.
+    /// Returns the items of each piece without a usable answer, as indices into the view.
     pub(super) fn missing(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.kept.iter().filter_map(|kept| match kept {
             PrunedEntry::Missing(at) => {
@@ -163,22 +167,24 @@ impl PruningProgress {
         })
     }
 
-    /// Returns whether nothing usable was said of anything.
+    /// Returns whether all pieces are done and none got a usable answer.
     pub(super) fn is_given_up(&self) -> bool {
         self.is_done() && self.missing().count() == self.pieces.len()
     }
 
-    /// Returns whether nothing is said, neither by it nor by an extract.
+    /// Returns whether the replacement has no words, neither of the agent nor of an extract.
     pub(super) fn is_silent(&self) -> bool {
         self.summaries.is_empty() && !self.kept.iter().any(|kept| !matches!(kept, PrunedEntry::Item(_)))
     }
 
+    /// Returns the agent's summaries of all pieces, one below the other.
     pub(super) fn summary(&self) -> String {
         self.summaries.join("\n")
     }
 
-    /// What changes, for units before `end`: `replace` makes the message that stands for a run of units, with the
-    /// agent's words for it, if there are any. `extracts` are for the pieces that are [`missing`](Self::missing).
+    /// Returns the operations for units before `end`. `replace` makes the message in place of a run of units, with the
+    /// agent's words for the run, if there are any. `extracts` stand for the pieces that are
+    /// [`missing`](Self::missing).
     pub(super) fn ops(
         &self,
         (view, units): (&[ViewItem], &[ViewUnit]),
@@ -195,7 +201,7 @@ impl PruningProgress {
             })
             .collect();
         let mut words = self.words(extracts);
-        // What was said of the place where a run begins, or of one before it from which on nothing was kept.
+        // The words of a run may stand before it, if every message in between was dropped too.
         let mut take = |from: usize| {
             let place = words.range(..=from).next_back().map(|(place, _)| *place)?;
             let is_here = stays.range(place..from).next().is_none();
@@ -213,7 +219,7 @@ impl PruningProgress {
                 let words = take(units[run[0]].items.start);
                 ops.push(replace(&std::mem::take(&mut run), words));
             }
-            // The step stays; results that were not named are cleared, with the agent's words for them.
+            // A call must keep its result, so results of a kept step that the agent did not name become placeholders.
             for item in unit.items.clone().skip(1).filter(|item| may_go[at] && !stays.contains(item)) {
                 if matches!(view[item].kind, ViewItemKind::Result { cleared: None, .. }) {
                     let excerpt = take(item).unwrap_or_default();
@@ -230,7 +236,8 @@ impl PruningProgress {
         ops
     }
 
-    /// The agent's words by the index at which they stand: after the message that was kept before them.
+    /// Returns the agent's words by the index of the view where they stand: behind the message that was kept before
+    /// them.
     fn words(&self, extracts: &[String]) -> BTreeMap<usize, String> {
         let mut words: BTreeMap<usize, String> = BTreeMap::new();
         let mut place = 0;
@@ -254,7 +261,8 @@ impl PruningProgress {
     }
 }
 
-/// Checks the agent's own words: by [`check_summary`](super::check_summary)'s rules of content, if nothing stays beside them.
+/// Checks the agent's own words by the content rules of [`check_summary`](super::check_summary), if no message stays
+/// beside them.
 fn check_words(piece: &str, kept: &[PrunedEntry], summary: &str) -> Result<(), &'static str> {
     let texts = kept.iter().filter_map(|kept| match kept {
         PrunedEntry::Text(text) => Some(text.as_str()),
@@ -262,14 +270,16 @@ fn check_words(piece: &str, kept: &[PrunedEntry], summary: &str) -> Result<(), &
     });
     let words = texts.chain([summary.trim()]).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
     let stays = kept.iter().any(|kept| matches!(kept, PrunedEntry::Item(_)));
-    // What stays speaks for itself, and so does a message that says nothing: what says nothing at all is refused later.
+    // Kept messages speak for themselves. A piece without any words is no defect yet: the words of all pieces together
+    // are checked when the edit is made.
     if stays || words.is_empty() {
         return Ok(());
     }
     super::draft::check_words(&words, piece).map_err(super::SummaryDefect::as_str)
 }
 
-/// Indices in order, within the piece, each once; texts that say something.
+/// Returns the checked entries of an answer: indices in order, each once and within the piece, and texts that are not
+/// blank.
 fn checked(entries: &[Value], from: usize, end: usize) -> Result<Vec<PrunedEntry>, &'static str> {
     let mut least = from;
     let mut kept = Vec::with_capacity(entries.len());

@@ -1,37 +1,37 @@
-//! Room that a choice leaves unused: what it left out comes back as far as it fits.
+//! The return of dropped content into the room that a selection leaves unused.
 
 use super::unit_tokens::UnitTokens;
 use super::{PlanContext, is_clearable};
 use crate::estimate::TokensByScript;
 use crate::strategy::CompactionSelection;
 
-/// What a further handle adds to a note, in tokens.
+/// The most that one more handle adds to a note, in tokens.
 const HANDLE_TOKENS: u64 = 16;
 
-/// What other numbers may add to a note, in tokens.
+/// The most that other numbers add to a note, in tokens.
 const NUMBER_TOKENS: u64 = 4;
 
-/// A choice as it is refilled.
+/// A selection whose dropped content comes back piece by piece.
 struct SelectionRestorer<'a> {
     scene: &'a PlanContext<'a>,
     choice: &'a mut CompactionSelection,
-    /// What the request would have.
+    /// The tokens of the request after the selection.
     sum: UnitTokens,
-    /// The request has so many tokens then, without the expected error: enough.
+    /// The size, without the expected error, from which on nothing more has to come back, in tokens.
     least: u64,
-    /// It stays below.
+    /// The size that the request stays below, in tokens.
     most: u64,
 }
 
 impl PlanContext<'_> {
-    /// Takes back what `choice` clears or leaves out until the request has `least` tokens, or as much as fits below
-    /// `most`: results, newest first; then units from the newest end, then from the oldest, then whatever fits. A step
-    /// that does not fit comes back without its largest results.
+    /// Takes dropped and cleared content back into the view until the request has `least` tokens, or as much as fits
+    /// below `most`. Results come back first, newest first. Then come units from the newest end, units from the oldest
+    /// end, and any other unit that fits. A step that does not fit comes back without its largest results.
     pub(crate) fn restore_until_budget(&self, choice: &mut CompactionSelection, least: u64, most: u64) {
         let mut left = usize::MAX;
         loop {
             let gone: Vec<usize> = (0..choice.gone.len()).filter(|unit| choice.gone[*unit]).collect();
-            // What comes back makes the note shorter: then there may be room for more.
+            // Every unit that comes back shortens the note, which may make room for one more.
             if gone.len() >= left {
                 return;
             }
@@ -42,6 +42,7 @@ impl PlanContext<'_> {
             }
             let mut refill = SelectionRestorer { scene: self, choice, sum, least, most };
             refill.restore();
+            // Units at either end of a gap add no handle to the note; a unit in the middle splits a range and adds one.
             let from_end = gone.iter().rev().take_while(|unit| !refill.is_enough() && refill.take(**unit, 0));
             let gone = &gone[..gone.len() - from_end.count()];
             let from_start = gone.iter().take_while(|unit| !refill.is_used() && refill.take(**unit, 0));
@@ -55,7 +56,7 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Takes back what `choice` leaves out, newest first, whatever fits below `most` tokens.
+    /// Takes dropped units back, newest first, as many as fit below `most` tokens.
     pub(super) fn refill_newest(&self, choice: &mut CompactionSelection, most: u64) {
         let mut sum = self.sum_of(|unit| !choice.gone[unit], &choice.cleared);
         sum.new += self.cost(self.note(&choice.gone));
@@ -68,7 +69,7 @@ impl PlanContext<'_> {
         choice.cleared.sort_unstable();
     }
 
-    /// Returns whether clearing `marked` saves more than the least that is worth it.
+    /// Returns whether clearing the `marked` results saves more than the policy's minimum.
     pub(crate) fn is_worth_clearing(&self, marked: &[usize]) -> bool {
         let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
         saved > self.policy.prune.minimum_tokens.min(self.budget.usable / 10)
@@ -76,20 +77,23 @@ impl PlanContext<'_> {
 }
 
 impl SelectionRestorer<'_> {
+    /// Returns whether a request of this sum stays below the limit.
     fn fits(&self, sum: &UnitTokens) -> bool {
         self.scene.meter_of(sum).bound() + NUMBER_TOKENS < self.most
     }
 
+    /// Returns whether the request has reached its least size by the meter's total.
     fn is_enough(&self) -> bool {
         self.scene.meter_of(&self.sum).total >= self.least
     }
 
-    /// The same with the expected error: then nothing is taken back out of its place.
+    /// Returns whether the request has reached its least size by the meter's bound. Then no unit comes back out of
+    /// order.
     fn is_used(&self) -> bool {
         self.scene.meter_of(&self.sum).bound() >= self.least
     }
 
-    /// Takes back what is cleared.
+    /// Restores cleared results, newest first, until the request has its least size.
     fn restore(&mut self) {
         for at in (0..self.choice.cleared.len()).rev() {
             if self.is_enough() {
@@ -106,7 +110,7 @@ impl SelectionRestorer<'_> {
         }
     }
 
-    /// Takes one unit back; `false` if it does not fit.
+    /// Takes one unit back, without its largest results if need be. Returns `false` if the unit does not fit.
     fn take(&mut self, unit: usize, note: u64) -> bool {
         let mut sum = self.sum;
         sum.add(&self.scene.shares[unit]);

@@ -4,10 +4,10 @@ use super::{extract, role_name};
 use crate::history::{ViewItem, ViewItemKind};
 use crate::meter::TokenIncrement;
 
-/// A tool result of more characters is shortened in its middle when the whole is too much.
+/// The length to which a tool result is shortened in its middle when the whole transcript is too long, in characters.
 const CLIPPED_CHARS: usize = 2_000;
 
-/// Messages as text, with their tokens.
+/// Messages as text, each with its size in tokens.
 pub(super) struct SummaryTranscript<'a> {
     lines: Vec<TranscriptLine>,
     increment: &'a TokenIncrement,
@@ -20,7 +20,8 @@ struct TranscriptLine {
 }
 
 impl<'a> SummaryTranscript<'a> {
-    /// Each message begins with a line that has `mark`, which nobody who wrote one of them could know.
+    /// Creates the transcript of some items. Each message begins with a line that has `mark`. No author of a message
+    /// could know the mark, so no message can imitate such a line.
     pub(super) fn of<'v>(
         items: impl Iterator<Item = &'v ViewItem>,
         mark: &str,
@@ -40,10 +41,11 @@ impl<'a> SummaryTranscript<'a> {
     }
 }
 
-/// The transcript in at most `most` pieces of at most `room` tokens each, and whether older messages were left out
-/// for that. Long tool results are shortened before anything is left out.
+/// Returns the transcript in at most `most` pieces of at most `room` tokens each, and whether older messages were
+/// skipped for that. Long tool results are shortened before any message is skipped.
 pub(super) fn pieces(transcript: &SummaryTranscript<'_>, room: u64, most: usize) -> (Vec<String>, bool) {
     let increment = transcript.increment;
+    // Up to four requests may read results whole. Beyond that, shortened results save model calls.
     let is_much = transcript.tokens() > room.saturating_mul(most.min(4) as u64);
     let mut pieces: Vec<(String, u64)> = Vec::new();
     for line in &transcript.lines {
@@ -61,11 +63,12 @@ pub(super) fn pieces(transcript: &SummaryTranscript<'_>, room: u64, most: usize)
             None => pieces.extend(split(text, room, increment).into_iter().map(|part| (part, room))),
         }
     }
+    // The oldest messages are skipped, because their handle still leads to them.
     let skipped = pieces.len().saturating_sub(most);
     (pieces.into_iter().skip(skipped).map(|(piece, _)| piece).collect(), skipped > 0)
 }
 
-/// Beginning and end of a long text.
+/// Returns the beginning and the end of a long text; `None` if the text is short enough.
 fn clip(text: &str) -> Option<String> {
     let chars = text.chars().count();
     if chars <= CLIPPED_CHARS {
@@ -77,7 +80,7 @@ fn clip(text: &str) -> Option<String> {
     Some(format!("{}\n[… {} characters …]\n{}", &text[..head], chars - CLIPPED_CHARS, &text[tail..]))
 }
 
-/// A text in parts of at most `room` tokens each.
+/// Splits a text into parts of at most `room` tokens each.
 fn split(text: &str, room: u64, increment: &TokenIncrement) -> Vec<String> {
     let tokens = increment.text(text).max(1);
     let chars = text.chars().count();

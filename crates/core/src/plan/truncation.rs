@@ -1,7 +1,12 @@
-//! The last resort without any model: the newest typed message and as many of the newest steps as fit; then the newest
-//! step and what else fits of what is older; then that step with its large results cut, and what fits beside it; then
-//! the newest typed message alone, cut if no request holds it; then an error that says what does not fit. A ledger of what goes stands in its place
-//! where there is room for one.
+//! The last resort, which needs no model. These edits are tried in order:
+//!
+//! 1. the newest typed message and as many of the newest steps as fit;
+//! 2. the newest step and other messages that fit;
+//! 3. the newest step with its large results cut, and messages that fit beside it;
+//! 4. the newest typed message alone, cut if no request holds it.
+//!
+//! If none fits, the plan is an error with the sizes. Pinned facts of the dropped messages stand in their place where
+//! there is room.
 
 use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable};
 use crate::estimate::TokensByScript;
@@ -12,22 +17,24 @@ use crate::meter;
 use crate::strategy::{CompactionSelection, UnitReplacement};
 use crate::truncate::{TextLimit, TruncatedText, TruncationMode, grouped, shortened, truncate};
 
-/// A ledger of fewer tokens says nothing.
+/// The least room for pinned facts, in tokens: fewer say nothing.
 const LEAST_LEDGER_TOKENS: u64 = 40;
 
-/// Less than this of a result is little more than its marker: then the answer's reserve makes way for more, in tokens.
+/// The least excerpt of a cut result, in tokens. A shorter one is little more than its marker, so the answer's reserve
+/// makes way for more.
 const LEAST_EXCERPT_TOKENS: u64 = 128;
 
-/// How often the room of results is made smaller until the edit fits.
+/// The most attempts to fit an edit with less room for each excerpt.
 const MOST_CUTS: u32 = 6;
 
-/// What of the window is left for the answer at least, where the reserve cannot be: this share.
+/// The share of the window that stays for the answer where the reserve cannot: one part in so many.
 const BRIM_SHARE: u64 = 20;
 
-/// The name under which the last resort appears in events.
+/// The name of the last resort in events.
 const NAME: &str = "truncation";
 
 impl PlanContext<'_> {
+    /// Returns the plan of the last resort: an edit, the view as it is, or the overflow error.
     pub(super) fn last_resort(&self) -> Plan {
         if self.before < self.trigger {
             return Plan::Fits;
@@ -36,7 +43,7 @@ impl PlanContext<'_> {
         let fits = self.before <= usable && !matches!(self.occasion, PlanTrigger::Overflow);
         let whole = self.ladder_to(self.trigger, true);
         let below_usable = || if fits { Some(Plan::Fits) } else { self.ladder_to(usable, true) };
-        // What a tool has just said is not taken away unread as long as the window has room for it, and then it is cut.
+        // Unread results stay as long as the window has room for them, and are cut before they are dropped.
         let kept = match self.is_unread() {
             true => whole.or_else(below_usable).or_else(|| self.newest_step_cut()),
             false => whole,
@@ -49,12 +56,13 @@ impl PlanContext<'_> {
         }
         let made = self.ladder_to(usable, false).or_else(|| self.to_the_brim());
         made.unwrap_or_else(|| match self.may_be_miscounted() {
+            // Only another call can tell, and the server answers a request that is too long with its own numbers.
             true => Plan::Fits,
             false => self.typed_cut().unwrap_or_else(|| Plan::DoesNotFit(self.misfit())),
         })
     }
 
-    /// A short answer is better than none: what does not leave the reserve may still leave a little.
+    /// Returns an edit that leaves less than the reserve for the answer, because a short answer is better than none.
     fn to_the_brim(&self) -> Option<Plan> {
         let brim = self.brim();
         if !matches!(self.occasion, PlanTrigger::Routine | PlanTrigger::Pause) || brim <= self.budget.usable {
@@ -63,30 +71,31 @@ impl PlanContext<'_> {
         if self.before < brim { Some(Plan::Fits) } else { self.ladder_to(brim, false) }
     }
 
-    /// What a request may have where the answer gets less than its reserve, in tokens.
+    /// Returns the most tokens of a request whose answer gets less than its reserve.
     fn brim(&self) -> u64 {
         self.budget.window - self.budget.window / BRIM_SHARE
     }
 
-    /// By our own count alone it fits: then the provider's last count may be wrong, and only another call can
-    /// tell. A refusal then says so with its own numbers.
+    /// Returns whether the view fits by our own count alone, so that the provider's last count may be wrong.
     fn may_be_miscounted(&self) -> bool {
         let counted = self.fixed_tokens.saturating_add(self.history.view_tokens());
         *self.occasion == PlanTrigger::Routine && counted.saturating_add(counted / 10) < self.budget.usable
     }
 
+    /// Returns the first edit of the last resort below `target` tokens. With `keeps_newest` the newest step stays
+    /// whole.
     fn ladder_to(&self, target: u64, keeps_newest: bool) -> Option<Plan> {
-        // The newest step first, then the earlier summary; that is shortened after everything else.
+        // The newest step counts more than the earlier summary, so that is shortened only where the step may go.
         let edit = match keeps_newest {
             true => self.ladder(target, keeps_newest)?,
             false => self.with_less_earlier(|| self.ladder(target, keeps_newest))?,
         };
-        // Beyond the line it is the window that fired.
+        // Above the threshold the window itself was the trigger, and the event says so.
         let trigger_tokens = edit.trigger_tokens.max(target);
         Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
     }
 
-    /// `keeps_newest`: the newest step stays as it is.
+    /// Returns the first edit in order that stays below `target`. With `keeps_newest` the newest step stays as it is.
     fn ladder(&self, target: u64, keeps_newest: bool) -> Option<ViewEdit> {
         let fits = |edit: &ViewEdit| edit.compressed_bound < target && edit.compressed_bound < self.before;
         let whole = self.steps_beside_ledger(target, usize::MAX).or_else(|| {
@@ -103,7 +112,7 @@ impl PlanContext<'_> {
             .or_else(|| self.typed_alone().map(|choice| self.with_ledger(&choice, target)).filter(fits))
     }
 
-    /// The newest steps, at most so many, and the ledger of what goes in all its room.
+    /// Returns the plan that keeps at most `steps` newest steps beside the pinned facts of the dropped messages.
     pub(super) fn beside_ledger(&self, steps: usize) -> Option<Plan> {
         let target = self.trigger;
         let choice = self.steps_beside_ledger(target, steps)?;
@@ -112,42 +121,44 @@ impl PlanContext<'_> {
         fits.then(|| Plan::Edit(Box::new(edit)))
     }
 
-    /// The most that a ledger may have, in tokens.
+    /// Returns the most tokens of pinned facts.
     fn most_of_ledger(&self) -> u64 {
         self.budget.usable / 8
     }
 
-    /// What has to be free below `target` for the longest ledger, in tokens: as [`with_ledger`](Self::with_ledger) takes
-    /// it.
+    /// Returns the tokens that must be free below `target` for the longest pinned facts, as
+    /// [`with_ledger`](Self::with_ledger) takes them.
     fn room_of_ledger(&self, target: u64) -> u64 {
         (self.most_of_ledger() + super::draft::HEADER_TOKENS / 2) * 9 / 8 + target / 32
     }
 
-    /// What a choice comes to, with a ledger below its note if there is room for one.
+    /// Returns the edit of a selection, with pinned facts below its note if there is room.
     fn with_ledger(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
         let bare = self.removal_by(choice, NAME);
         let fits = |told: &ViewEdit| told.compressed_bound < below_brim(target);
         if let Some(told) = self.told(choice, self.most_told()).filter(fits) {
             return told;
         }
-        // The expected error of what is new is an eighth at most.
+        // New text may have up to an eighth more tokens than its estimate.
         let room = below_brim(target).saturating_sub(bare.compressed_bound) * 8 / 9;
         let told = self.told(choice, room.min(self.most_told()));
         told.filter(|told| told.compressed_bound < target).unwrap_or(bare)
     }
 
-    /// The most that quotes of the user and the ledger may have together, in tokens.
+    /// Returns the most tokens of quotes and pinned facts together.
     fn most_told(&self) -> u64 {
         2 * self.most_of_ledger()
     }
 
-    /// What a choice comes to with quotes of the user and a ledger in at most so many tokens; `None` if they say nothing.
+    /// Returns the edit of a selection with quotes of the user and pinned facts in at most `most` tokens; `None` if
+    /// there is nothing to say.
     fn told(&self, choice: &CompactionSelection, most: u64) -> Option<ViewEdit> {
         if most < LEAST_LEDGER_TOKENS {
             return None;
         }
         let handles = self.handles(&choice.gone);
         let quotes = self.history.user_text_of(&handles);
+        // Standing orders must not be lost, so they may take more than half.
         let user_text = quotes.fit((most / 2).max(quotes.order_tokens()).min(most));
         let quoted = self.history.counter().text(&user_text);
         let ledger = extract::ledger(self.history, &handles, (most - quoted).min(self.most_of_ledger()));
@@ -161,30 +172,30 @@ impl PlanContext<'_> {
         Some(self.removal_with(choice, NAME, note))
     }
 
-    /// The newest steps, at most so many, that stay beside the whole ledger of what goes, not in its place.
+    /// Returns the selection of as many newest steps as fit beside the whole pinned facts, at most `most`.
     fn steps_beside_ledger(&self, target: u64, most: usize) -> Option<CompactionSelection> {
         let fits = |edit: &ViewEdit| edit.compressed_bound < below_brim(target);
         self.newest_steps(most, |choice| {
-            // A ledger is read from everything that goes: not where it would be too long without one.
+            // Pinned facts are costly to read, so a selection that is too long without them is refused first.
             let bare = self.removal_by(choice, NAME);
             fits(&bare) && self.told(choice, self.most_told()).as_ref().is_none_or(fits)
         })
     }
 
-    /// The newest step, and of the others whatever fits below `target`, newest first.
+    /// Returns a selection that keeps the newest step and other units that fit below `target`, newest first.
     fn what_fits(&self, target: u64) -> Option<CompactionSelection> {
         let mut gone = vec![true; self.units.len()];
         self.protect(&mut gone);
         let mut choice = CompactionSelection::new(gone, UnitReplacement::Note);
         self.refill_newest(&mut choice, target);
         let newest = self.steps_newest_first().next();
-        // What it says is shown as far as there is room, before anything older is.
+        // The newest results come first: no older message may take their room.
         let is_cleared = |step: usize| self.units[step].items.clone().any(|at| choice.cleared.contains(&at));
         let keeps_newest = newest.is_none_or(|step| !choice.gone[step] && !is_cleared(step));
         (keeps_newest && choice.gone.contains(&true)).then_some(choice)
     }
 
-    /// The largest number of newest steps, from one to `most`, that fits.
+    /// Returns the selection of the largest number of newest steps, from one to `most`, that fits.
     fn newest_steps(
         &self,
         most: usize,
@@ -208,15 +219,15 @@ impl PlanContext<'_> {
         best
     }
 
-    /// Everything goes but the newest typed message and what follows the first of `steps` newest steps.
+    /// Returns a selection that drops all units before the newest `steps` steps, except protected ones.
     fn all_but(&self, steps: usize) -> Option<Vec<bool>> {
         let mut gone = self.before_cut(self.step_start(steps));
         self.protect(&mut gone);
         gone.contains(&true).then_some(gone)
     }
 
-    /// The newest step stays, its results cut to what fits below what a request may have; where that is next to
-    /// nothing, below what the window holds.
+    /// Returns the plan that cuts the results of the newest step to the usable room. If that leaves too little of them,
+    /// the reserve of the answer is used too.
     fn newest_step_cut(&self) -> Option<Plan> {
         let usable = self.budget.usable;
         let cut = |target: u64, least: u64| self.results_cut(target, least).map(|edit| (target, edit));
@@ -228,9 +239,9 @@ impl PlanContext<'_> {
         Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
     }
 
-    /// The newest step stays with its results cut so that the request stays below `target`: all that is older goes
-    /// first, but for what fits beside results that no window would hold whole. `None` if they would have fewer than
-    /// `least` tokens each.
+    /// Returns the edit that cuts the results of the newest step so that the request stays below `target`. All older
+    /// messages are dropped first, except those that fit beside results too large for any window. `None` if each result
+    /// would have fewer than `least` tokens.
     fn results_cut(&self, target: u64, least: u64) -> Option<ViewEdit> {
         let step = self.steps_newest_first().next()?;
         let view = self.history.view();
@@ -244,6 +255,7 @@ impl PlanContext<'_> {
             if marked.is_empty() || cap < least {
                 return None;
             }
+            // The excerpts are added afterwards, with an eighth for the error of their estimate.
             let beside = target.saturating_sub(cap * marked.len() as u64 * 9 / 8);
             let edit =
                 self.beside_cleared(&marked, beside).or_else(|| self.beside_cleared(&marked, target))?;
@@ -251,6 +263,7 @@ impl PlanContext<'_> {
             if edit.compressed_bound < target && edit.compressed_bound < self.before {
                 return Some(edit);
             }
+            // The excerpts turned out longer than their estimate.
             room = room * 3 / 4;
         }
         None
@@ -266,9 +279,9 @@ impl PlanContext<'_> {
         self.cleared(|unit| !gone[unit], &results, note).bound() < self.budget.usable
     }
 
-    /// What the results of the newest step may have together where they cannot be shown whole, in tokens: three
-    /// quarters of what is left beside the least request, and where that is more than a quarter of all room, no more
-    /// than half of it: a result that no window holds is not worth everything else.
+    /// Returns the room of all results of the newest step where they cannot be shown whole, in tokens. The room is
+    /// three quarters of the free part beside the smallest request. If that exceeds a quarter of all room, the results
+    /// get no more than half of the free part: a result that no window holds is not worth all other messages.
     fn room_of_results(&self, results: &[usize], target: u64) -> Option<u64> {
         let gone = self.all_but(1).unwrap_or_else(|| vec![false; self.units.len()]);
         let note = self.cost(self.note(&gone));
@@ -276,14 +289,14 @@ impl PlanContext<'_> {
         if results.is_empty() || least >= target {
             return None;
         }
-        // The expected error of what is new is an eighth at most.
+        // New text may have up to an eighth more tokens than its estimate.
         let free = below_brim(target).saturating_sub(least) * 8 / 9;
         let room = free - free / 4;
         Some(room.min((self.budget.usable / 4).max(free / 2)))
     }
 
-    /// The most that each of the results may have so that all have `room` tokens at most: what small ones leave goes to
-    /// the large ones.
+    /// Returns the most tokens of each result so that all have at most `room` together. Room that small results leave
+    /// goes to the large ones.
     fn fair_share(&self, results: &[usize], room: u64) -> u64 {
         let mut sizes: Vec<u64> = results.iter().map(|at| self.worth_clearing(*at)).collect();
         sizes.sort_unstable();
@@ -298,7 +311,8 @@ impl PlanContext<'_> {
         share
     }
 
-    /// Everything that is older, or as many of the newest steps as fit below `target` beside the cleared results.
+    /// Returns the edit that clears the `marked` results and keeps all older messages, or as many of the newest steps
+    /// as fit below `target`.
     fn beside_cleared(&self, marked: &[usize], target: u64) -> Option<ViewEdit> {
         let why = format!("the newest step alone was too large: {} of its results cut", marked.len());
         let after = self.cleared(|_| true, marked, TokensByScript::default());
@@ -317,7 +331,7 @@ impl PlanContext<'_> {
         Some(ViewEdit { why, ..edit })
     }
 
-    /// The same edit with how the cleared results begin and end, in at most so many tokens each.
+    /// Fills the cleared results of an edit with their beginnings and ends, in at most `each` tokens each.
     fn with_excerpts(&self, mut edit: ViewEdit, each: u64) -> ViewEdit {
         for op in &mut edit.ops {
             if let ViewOperation::Placeholder { seq, excerpt, cut } = op {
@@ -327,15 +341,16 @@ impl PlanContext<'_> {
         self.measured(edit)
     }
 
-    /// The edit with what the request has once it is committed.
+    /// Returns the edit with the sizes that the request has after the commit.
     fn measured(&self, mut edit: ViewEdit) -> ViewEdit {
+        // Excerpts and markers change the counts in ways that sums do not show, so the edited view is folded.
         let after = self.history.with(EventBody::ViewEdited(Box::new(edit.clone())));
         let after = meter::read(&after, self.fixed_tokens);
         (edit.compressed_tokens, edit.compressed_bound) = (after.total, after.bound());
         edit
     }
 
-    /// How a result begins and ends, in about so many tokens.
+    /// Returns the beginning and the end of a result, in about `most` tokens.
     fn excerpt(&self, seq: Seq, most: u64) -> String {
         let items = self.history.view().iter().filter(|item| item.range.from == seq);
         let results = items.flat_map(|item| &item.message.parts).filter_map(|part| match part {
@@ -355,13 +370,14 @@ impl PlanContext<'_> {
         }
     }
 
-    /// Without what it answers.
+    /// Returns the edit that keeps the newest step without the message that the step answers.
     fn newest_step_alone(&self) -> Option<ViewEdit> {
         let mut gone = self.before_cut(self.steps_newest_first().next()?);
         self.protect(&mut gone);
         gone.contains(&true).then(|| self.removal(&gone, NAME))
     }
 
+    /// Returns the selection that keeps only protected units, such as the newest typed message.
     fn typed_alone(&self) -> Option<CompactionSelection> {
         let mut gone = vec![true; self.units.len()];
         self.protect(&mut gone);
@@ -369,18 +385,20 @@ impl PlanContext<'_> {
         anything.then(|| CompactionSelection::new(gone, UnitReplacement::Note))
     }
 
-    /// The newest typed message by its beginning and its end, and nothing older: no request holds it whole.
+    /// Returns the plan that shows the beginning and the end of the newest typed message, and nothing older, because no
+    /// request holds the message whole.
     fn typed_cut(&self) -> Option<Plan> {
         let unit = self.newest_typed().filter(|_| self.policy.cuts_user_messages)?;
         let item = &self.history.view()[self.units[unit].items.start];
         let entry = self.history.entry(item.range.to)?;
         let text: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
         let text = text.join("\n");
+        // A refusal for length shows that the usable room is smaller than assumed.
         let target = if *self.occasion == PlanTrigger::Overflow { self.trigger } else { self.budget.usable };
         let gone = self.typed_alone().map(|choice| choice.gone);
         let note = gone.as_ref().map(|gone| self.cost(self.note(gone))).unwrap_or_default();
         let others = self.reading(|_| false, &[], note).bound();
-        // Half of the room is for what the model reads and says next.
+        // The other half of the room is for the model: for the parts that `recall` brings, and for its answer.
         let mut room = below_brim(target).checked_sub(others)? / 2;
         for _ in 0..MOST_CUTS {
             let limit = TextLimit { max_chars: u64::MAX, max_tokens: room };
@@ -393,12 +411,13 @@ impl PlanContext<'_> {
                 let trigger_tokens = edit.trigger_tokens.max(target);
                 return Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })));
             }
+            // The excerpt turned out longer than its estimate.
             room = room * 3 / 4;
         }
         None
     }
 
-    /// The edit that leaves out the `gone` units and shows the typed message at `seq` as it was cut.
+    /// Returns the edit that drops the `gone` units and shows the typed message at `seq` as it was cut.
     fn with_typed_cut(&self, gone: Option<&[bool]>, seq: Seq, cut: &TruncatedText) -> ViewEdit {
         let excerpt = shortened(cut, seq, self.history.has_recall());
         let op = ViewOperation::Placeholder { seq, excerpt, cut: true };
@@ -418,6 +437,7 @@ impl PlanContext<'_> {
         self.measured(edit)
     }
 
+    /// Returns the sizes for the overflow error.
     fn misfit(&self) -> ContextOverflow {
         let others: Vec<bool> = (0..self.units.len()).map(|at| Some(at) != self.newest_typed()).collect();
         ContextOverflow {
@@ -429,7 +449,8 @@ impl PlanContext<'_> {
     }
 }
 
-/// What a request may have beside a ledger: one that is full to the brim helps nobody.
+/// Returns the most tokens of a request with pinned facts, a little below `target`: a request that is full to the brim
+/// has no use for them.
 fn below_brim(target: u64) -> u64 {
     target - target / 32
 }

@@ -1,4 +1,4 @@
-//! Sums over the view: what the request would have without some units, and with some results as placeholders.
+//! Sums of tokens over the view: the request without some units, and with some results as placeholders.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter::{self, MeterReading};
 
-/// Tokens of a part of the view: what the anchor's call has counted, and what came after.
+/// The tokens of a part of the view: those that the anchor's call has counted, and those that came later.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UnitTokens {
     kept: TokensByScript,
@@ -18,6 +18,7 @@ pub(super) struct UnitTokens {
 }
 
 impl UnitTokens {
+    /// Creates the sum of some items; `anchored` is the position up to which the anchor has counted.
     pub(super) fn of(items: &[ViewItem], anchored: Seq) -> Self {
         let mut sum = Self::default();
         for item in items {
@@ -39,29 +40,31 @@ impl UnitTokens {
         Self { kept: self.kept.without(&less.kept), new: self.new.without(&less.new) }
     }
 
-    /// A placeholder becomes the result again.
+    /// Turns a placeholder of the part back into its result.
     pub(super) fn restore(&mut self, item: &ViewItem, placeholder: &TokensByScript, anchored: Seq) {
         self.new = self.new.without(placeholder);
         *self.of_age(item, anchored) += item.groups;
     }
 
-    /// A result among it becomes a placeholder.
+    /// Turns a result of the part into a placeholder.
     pub(super) fn clear(&mut self, item: &ViewItem, placeholder: &TokensByScript, anchored: Seq) {
         let there = self.of_age(item, anchored);
         *there = there.without(&item.groups);
+        // No request has had the placeholder yet, whatever the age of the result.
         self.new += *placeholder;
     }
 }
 
-/// What a note in the place of older messages may have, in tokens.
+/// The assumed size of a note in place of older messages, in tokens.
 const NOTE_TOKENS: u64 = 64;
 
-/// Returns the bound of the least request that a plan can come to, in tokens: system prompt and tools, the newest typed
-/// message, the newest step as far as it is, and a note in the place of everything else.
+/// Returns the bound of the smallest request that a plan can lead to, in tokens. Such a request has system prompt,
+/// tools, the newest typed message, the newest step so far, and a note in place of all else.
 pub(crate) fn least_bound(history: &History, fixed_tokens: u64) -> u64 {
     let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
     let view = history.view();
     let step = view.iter().rposition(|item| item.kind == ViewItemKind::Assistant).unwrap_or(view.len());
+    // A message behind the step is in the sum of the step already.
     let typed = history.newest_typed().filter(|at| *at < step);
     let mut least = UnitTokens::of(&view[step..], anchored);
     if let Some(at) = typed {
@@ -91,7 +94,8 @@ fn cleared_form(history: &History, item: &ViewItem) -> ResultPlaceholder {
 }
 
 impl PlanContext<'_> {
-    /// The meter as it would read with some units shown, and of these the `marked` results (ascending) as placeholders.
+    /// Returns the meter's reading for a view of the `shown` units, in which the `marked` results (ascending) are
+    /// placeholders.
     pub(super) fn reading(
         &self,
         shown: impl Fn(usize) -> bool,
@@ -103,6 +107,7 @@ impl PlanContext<'_> {
         self.meter_of(&sum)
     }
 
+    /// Returns the tokens of the `shown` units, in which the `marked` results (ascending) are placeholders.
     pub(super) fn sum_of(&self, shown: impl Fn(usize) -> bool, marked: &[usize]) -> UnitTokens {
         let mut sum = UnitTokens::default();
         for (unit, share) in self.shares.iter().enumerate() {
@@ -122,7 +127,7 @@ impl PlanContext<'_> {
         sum
     }
 
-    /// Tokens of the placeholder for the result at `at` in the view, with the lines of it that stay.
+    /// Returns the tokens of the placeholder for the result at `at` in the view, with the lines that stay.
     pub(super) fn placeholder_groups(&self, at: usize) -> TokensByScript {
         self.cleared_form(at).groups
     }
@@ -132,10 +137,10 @@ impl PlanContext<'_> {
         static NOTHING: LazyLock<ResultPlaceholder> = LazyLock::new(ResultPlaceholder::default);
         let item = &self.history.view()[at];
         match &item.cleared_form {
-            // The plan will be dropped: what it weighs need not be right.
+            // The loop drops a plan that was made under a raised flag, so a wrong size does no harm.
             Some(form) if self.history.stop_flag().is_raised() => form.known().map_or(&NOTHING, |form| form),
             Some(form) => form.get(|| Box::new(cleared_form(self.history, item))),
-            // Only results are cleared.
+            // Only tool results have a placeholder.
             None => &NOTHING,
         }
     }
@@ -144,8 +149,8 @@ impl PlanContext<'_> {
         meter::of_parts(self.history, self.fixed_tokens, &shown.kept, &shown.new)
     }
 
-    /// The smallest run of units from `head` on without which the request, with a note, stays below `target` tokens.
-    /// What always stays does not go with them.
+    /// Returns the smallest run of units from `head` on without which the request, with a note, stays below `target`
+    /// tokens. Protected units within the run stay.
     pub fn smallest_gap(&self, head: usize, target: u64) -> Option<Vec<bool>> {
         let goes = |at: usize| at >= head && !self.is_protected(at);
         let mut left = UnitTokens { new: TokensByScript::of(draft::HEADER_TOKENS), ..UnitTokens::default() };

@@ -1,4 +1,4 @@
-//! Messages word for word, as many as fit: what was said before what tools put out, the newest first.
+//! Messages verbatim, as many as fit: text of user and assistant before output of tools, the newest first.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,14 +9,14 @@ use crate::history::{ViewItem, ViewItemKind};
 use crate::message::{Message, Part};
 use crate::text_table::{TextSet, TextTable};
 
-/// A message in fewer tokens says nothing.
+/// The least room in which a message says anything, in tokens.
 const LEAST_TOKENS: u64 = 24;
 
-/// No message has more than one part in so many of the room, as long as others want it.
+/// The least number of parts into which the room is divided, as long as so many messages want a part.
 const SHARES: usize = 4;
 
-/// The newest of `items` in at most `room` tokens, oldest first. Long ones are shortened in their middle. Of messages
-/// that say the same only the newest is there, and short ones that were said several times are not.
+/// Returns the newest of `items` in at most `room` tokens, oldest first. Long messages are shortened in their middle.
+/// Of equal messages only the newest is there, and short messages that occur several times are left out.
 pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter) -> String {
     let mut said = NewestLines::of(items, false);
     let mut put_out = NewestLines::of(items, true);
@@ -25,7 +25,7 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCount
     let shares = (told as u64).min(room / LEAST_TOKENS).max(1);
     let most = room / shares;
     let mut left = room;
-    // With the tokens of each, and whether it is all of the message.
+    // Each line has its tokens, and whether the line is the whole message.
     let mut taken: BTreeMap<usize, (String, u64, bool)> = BTreeMap::new();
     let mut lines: BTreeMap<usize, String> = BTreeMap::new();
     for lines_of_kind in [&mut said, &mut put_out] {
@@ -44,7 +44,7 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCount
             taken.insert(at, (line, tokens, is_whole));
         }
     }
-    // What others have left is for those that were shortened.
+    // Room that whole messages left unused goes to the shortened ones.
     for (at, (text, tokens, _)) in taken.iter_mut().rev().filter(|(_, (_, _, is_whole))| !is_whole) {
         let longer = shortened(&lines[at], *tokens + left, &|text| counter.text(text));
         if let Some(longer) = longer.filter(|longer| longer.len() > text.len()) {
@@ -56,7 +56,7 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCount
     taken.into_values().map(|(text, ..)| text).collect()
 }
 
-/// Longer lines are not looked up in the table of repeated lines. In bytes.
+/// The longest line that the table of repeated lines holds, in bytes. Longer lines are compared in place.
 const MAX_REPEATED_BYTES: usize = 4_096;
 
 /// The lines of messages of one kind, the newest first. A long session has many more than there is room for, so each
@@ -99,7 +99,7 @@ impl<'a> NewestLines<'a> {
             self.left = left;
             let at = self.all[left];
             let line = line(self.items[at]);
-            // Agents acknowledge each step in the same words: that would take the room of what was said.
+            // Agents acknowledge each step in the same words, which would take the room of the actual content.
             let is_new = self.seen.insert(line.as_str().into());
             if !is_new || self.is_repeated(&line) && counter.text(&line) < LEAST_TOKENS {
                 continue;
@@ -110,9 +110,10 @@ impl<'a> NewestLines<'a> {
         false
     }
 
-    /// Returns whether an older message, too, has a line that no newer one has.
+    /// Returns whether an older message has the same line, for a line that no newer message has.
     fn is_repeated(&mut self, line: &str) -> bool {
         let (items, all) = (self.items, &self.all);
+        // A long line is compared with the messages in place, because its copy is not in the table.
         if line.len() > MAX_REPEATED_BYTES {
             return all[..self.left].iter().any(|at| is_line_of(line, items[*at]));
         }
@@ -129,14 +130,14 @@ impl<'a> NewestLines<'a> {
     }
 }
 
-/// Returns whether that is the line of a message, without making it.
+/// Returns whether `line` is the line of a message, without a copy of the message.
 fn is_line_of(line: &str, item: &ViewItem) -> bool {
     let start = [role_name(item.message.role), ": "].concat();
     let text = line.strip_prefix(start.as_str()).and_then(|rest| rest.strip_suffix('\n'));
     text.is_some_and(|text| text == said(&item.message).trim())
 }
 
-/// The text of a message; of the usual forms without a copy.
+/// Returns the text of a message. Messages of the usual forms are not copied.
 fn said(message: &Message) -> Cow<'_, str> {
     match message.parts.as_slice() {
         [Part::Text(text)] => Cow::Borrowed(&text.text),
@@ -148,7 +149,8 @@ fn said(message: &Message) -> Cow<'_, str> {
     }
 }
 
-/// Summaries and notes on what was removed are not what was said; nor is a result that is there no more.
+/// Returns whether items of a kind are original messages with their content. Summaries, notes of removals and cleared
+/// results are not.
 fn is_told(kind: &ViewItemKind) -> bool {
     !matches!(
         kind,
@@ -156,6 +158,7 @@ fn is_told(kind: &ViewItemKind) -> bool {
     )
 }
 
+/// Returns whether items of a kind are tool output.
 fn is_output(kind: &ViewItemKind) -> bool {
     matches!(kind, ViewItemKind::Result { .. })
 }
@@ -164,7 +167,8 @@ fn line(item: &ViewItem) -> String {
     format!("{}: {}\n", role_name(item.message.role), said(&item.message).trim())
 }
 
-/// A text in at most `most` tokens, as `count` has them: whole, or its beginning and its end; `None` if that says nothing.
+/// Returns a text in at most `most` tokens by `count`: whole, or its beginning and its end. `None` if the room is too
+/// small to say anything.
 pub(crate) fn shortened(text: &str, most: u64, count: &dyn Fn(&str) -> u64) -> Option<String> {
     let tokens = count(text);
     if tokens <= most {
@@ -183,6 +187,7 @@ pub(crate) fn shortened(text: &str, most: u64, count: &dyn Fn(&str) -> u64) -> O
         if count(&cut) <= most {
             return Some(cut);
         }
+        // The share of characters is an average, and the ends may be denser than the middle.
         kept = kept * 7 / 8;
     }
     None

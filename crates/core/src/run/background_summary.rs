@@ -1,4 +1,4 @@
-//! A summary that is written ahead, while work goes on, and committed between two steps when its time has come.
+//! The background summary, which a model writes while work goes on and which is committed between two steps.
 
 use super::{AppendContinuation, ModelCallFailure, Run, RunEffect, RunPhase, RunTimer};
 use crate::error::ErrorCode;
@@ -9,20 +9,20 @@ use crate::message::{ModelAnswer, Role};
 use crate::plan::{self, Plan, SummaryDraft};
 use crate::usage::Usage;
 
-/// A compaction that may come.
+/// A compaction in preparation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PrecomputedSummary {
     pub(super) task: u64,
     pub(super) draft: Box<SummaryDraft>,
     pub(super) stage: PrecomputeStage,
-    /// What kept it from being written.
+    /// The failure that prevented the summary.
     pub(super) problem: Option<ErrorInfo>,
-    /// The edit whose extract stands in its place until it is written.
+    /// The edit whose extract stands in place of the unfinished summary.
     pub(super) stand_in: Option<EditId>,
 }
 
 impl PrecomputedSummary {
-    /// Returns whether it can still be committed to that view.
+    /// Returns whether the summary still fits that view.
     fn is_about(&self, view: &[ViewItem]) -> bool {
         match &self.stand_in {
             Some(edit) => self.stage != PrecomputeStage::Void && self.draft.is_stood_in_by(edit, view),
@@ -31,22 +31,23 @@ impl PrecomputedSummary {
     }
 }
 
-/// How far it is.
+/// The progress of a background summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PrecomputeStage {
-    /// A hook is asked whether it may be.
+    /// A hook decides whether the compaction may happen.
     Asking,
-    /// A model writes it.
+    /// A model writes the summary.
     Writing,
-    /// It can be committed.
+    /// The summary can be committed.
     Ready,
-    /// It failed or was forbidden. Kept until its subject has changed, so that it is not tried at every step.
+    /// The summary failed or was forbidden. The value is kept until its messages change, so that not every step tries
+    /// again.
     Void,
 }
 
 impl Run {
-    /// Begins a summary ahead if the view is near the line. Asked when a model has answered: until the tools are done
-    /// or a person types, its server has nothing else to do.
+    /// Begins a background summary if the view is near the threshold. The loop calls this after an answer, because the
+    /// model's server is idle until the tools end or a user types.
     pub(super) fn look_ahead(&mut self, out: &mut Vec<RunEffect>) {
         let view = self.history.view();
         let is_void = |candidate: &PrecomputedSummary| !candidate.is_about(view);
@@ -63,7 +64,7 @@ impl Run {
             return;
         };
         if self.history.stop_flag().is_raised() {
-            // The draft may lack something.
+            // The draft may be incomplete, because the computation ended early.
             return;
         }
         let task = self.new_task();
@@ -75,6 +76,7 @@ impl Run {
         }
     }
 
+    /// Asks the PreCompact hook about the background summary.
     fn ask_ahead(&mut self, task: u64, deadline_ms: u64, out: &mut Vec<RunEffect>) {
         let Some(candidate) = &self.candidate else { return };
         let ask = self.pre_compact_of(&Plan::Summarise(candidate.draft.clone()), false, deadline_ms);
@@ -82,11 +84,11 @@ impl Run {
         out.push(RunEffect::StartTimer { timer: RunTimer::Ahead, after_ms: deadline_ms });
     }
 
-    /// The next request for it, or what is ready.
+    /// Sends the next request for the summary, or marks the summary as ready.
     pub(super) fn write_ahead(&mut self, out: &mut Vec<RunEffect>) {
         let budget = self.budget();
         let shown = self.history.view();
-        // The newest step has no results yet: the request ends before it.
+        // The newest step has no results yet, and a call without a result makes a request invalid.
         let open = !self.history.open_calls().is_empty();
         let newest = shown.iter().rposition(|item| item.message.role == Role::Assistant);
         let end = newest.filter(|_| open).unwrap_or(shown.len());
@@ -105,13 +107,14 @@ impl Run {
                     if candidate.draft.is_written() { PrecomputeStage::Ready } else { PrecomputeStage::Void };
                 out.push(RunEffect::StopTimer { timer: RunTimer::Ahead });
                 if self.history.stop_flag().is_raised() {
-                    // Its ledgers may lack something.
+                    // The pinned facts may be incomplete, because the computation ended early.
                     self.drop_candidate(out);
                 }
             }
         }
     }
 
+    /// Handles the answer to a request for the background summary.
     pub(super) fn summarised_ahead(
         &mut self,
         answer: Result<ModelAnswer, ModelCallFailure>,
@@ -124,6 +127,7 @@ impl Run {
         };
         candidate.problem = match answer {
             Ok(answer) => match candidate.draft.take(answer) {
+                // The text to summarise is not in the view any more, so a refused answer cannot be asked for again.
                 Ok(()) if candidate.stand_in.is_some() && candidate.draft.needs_view() => Some(ErrorInfo {
                     code: ErrorCode::ThirdParty,
                     message: "the answer was no usable summary, and an extract stands in its place by now"
@@ -135,6 +139,7 @@ impl Run {
                 }
             },
             Err(failure) => {
+                // A failed call was paid for too.
                 if let Some(usage) = failure.usage {
                     candidate.draft.spend(usage);
                 }
@@ -147,7 +152,7 @@ impl Run {
         self.void_candidate(out);
     }
 
-    /// The extract stays. That no summary came is stored as soon as no step is going on.
+    /// Keeps the extract. The failure is stored as soon as no step is open.
     fn fail_swap(&mut self, out: &mut Vec<RunEffect>) {
         self.void_candidate(out);
         let Some(mut candidate) = self.candidate.take() else { return };
@@ -159,7 +164,7 @@ impl Run {
         }
     }
 
-    /// Puts a summary that came late in the place of its extract; `false` if there is none.
+    /// Replaces an extract by its finished summary. Returns `false` if there is none to replace.
     pub(super) fn swap_extract(&mut self, out: &mut Vec<RunEffect>) -> bool {
         let Some(candidate) = &self.candidate else { return false };
         let Some(stand_in) =
@@ -168,10 +173,11 @@ impl Run {
             return false;
         };
         let (settings, budget) = (&self.settings, self.budget());
+        // The extract was an edit, so every request carries `recall` by now.
         let (fixed, policy) = (settings.fixed.tokens, &settings.policy);
         let edit = plan::swap(&self.history, fixed, &budget, policy, &candidate.draft, stand_in);
         if self.history.stop_flag().is_raised() {
-            // The edit may lack something. The plan that follows ends the run.
+            // The edit may be incomplete. The plan that follows sees the flag and ends the run.
             return false;
         }
         let Some(mut edit) = edit else {
@@ -188,19 +194,20 @@ impl Run {
         true
     }
 
-    /// The candidate whose extract may be committed now: it is ready, or on its way.
+    /// Returns the draft that may be committed now, if the summary is ready or being written.
     pub(super) fn coming(&self) -> Option<&SummaryDraft> {
         let candidate = self.candidate.as_ref().filter(|candidate| candidate.stand_in.is_none())?;
         matches!(candidate.stage, PrecomputeStage::Ready | PrecomputeStage::Writing)
             .then_some(&*candidate.draft)
     }
 
-    /// Returns whether an edit is what became of the candidate; if that is on its way, the edit stands in for it.
+    /// Returns whether an edit came from the background summary. If the summary is still being written, the edit holds
+    /// its extract.
     pub(super) fn became(&self, edit: &ViewEdit) -> bool {
         self.coming().is_some_and(|draft| draft.became(edit))
     }
 
-    /// Why the summary that was to be written ahead is not there: told once.
+    /// Returns the reason why the background summary is missing, once.
     pub(super) fn failed_ahead(&mut self) -> Option<ErrorInfo> {
         let candidate = self.candidate.as_mut()?;
         let late = || ErrorInfo {
@@ -213,7 +220,7 @@ impl Run {
         Some(problem)
     }
 
-    /// It will not come, and is not tried again as long as nothing has changed.
+    /// Gives up the background summary. It is not tried again as long as its messages are unchanged.
     pub(super) fn void_candidate(&mut self, out: &mut Vec<RunEffect>) {
         if let Some(candidate) = &mut self.candidate {
             if candidate.stage == PrecomputeStage::Writing {
@@ -224,7 +231,7 @@ impl Run {
         }
     }
 
-    /// It takes too long.
+    /// Gives up a background summary that takes too long.
     pub(super) fn void_unfinished(&mut self, out: &mut Vec<RunEffect>) {
         let message = self.late_summary();
         if let Some(candidate) =
@@ -238,7 +245,7 @@ impl Run {
         }
     }
 
-    /// The view is another now, or the compaction is done.
+    /// Drops the background summary, because the view has changed or the compaction is done. Its usage is kept.
     pub(super) fn drop_candidate(&mut self, out: &mut Vec<RunEffect>) {
         self.void_candidate(out);
         if let Some(candidate) = self.candidate.take() {
@@ -246,7 +253,7 @@ impl Run {
         }
     }
 
-    /// What summaries used that nobody stored yet: it goes with the next compaction.
+    /// Returns the usage of summaries that no event holds yet. The next event about a compaction stores this usage.
     pub(super) fn take_unstored(&mut self) -> Option<Usage> {
         self.unstored.drain(..).reduce(|mut sum, usage| {
             sum.add(&usage);
@@ -254,13 +261,13 @@ impl Run {
         })
     }
 
-    /// The candidate, if it can be committed.
+    /// Returns the draft of the background summary if it is ready.
     pub(super) fn committable_summary(&self) -> Option<&SummaryDraft> {
         let candidate = self.candidate.as_ref().filter(|candidate| candidate.stand_in.is_none())?;
         (candidate.stage == PrecomputeStage::Ready).then_some(&*candidate.draft)
     }
 
-    /// Returns whether a summary is on its way and there is room to go on without it.
+    /// Returns whether a summary is being written and the room suffices without it.
     pub(super) fn can_go_on_without(&self) -> bool {
         let on_its_way = self.candidate.as_ref().is_some_and(|candidate| {
             candidate.stand_in.is_none()
@@ -269,6 +276,7 @@ impl Run {
         on_its_way && self.meter().bound() <= self.budget().usable
     }
 
+    /// Returns the name of a new task.
     pub(super) fn new_task(&mut self) -> u64 {
         self.next_task += 1;
         self.next_task

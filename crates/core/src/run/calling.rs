@@ -14,14 +14,16 @@ use crate::message::{Message, ModelAnswer, ModelStopReason, Part, Role, ToolCall
 use crate::plan::PlanTrigger;
 use crate::usage::Usage;
 
-/// Providers let a model ask for some dozens; an answer with more is broken.
+/// The most tool calls of one answer. Providers allow some dozens, so an answer with more is broken.
 const MAX_CALLS: usize = 256;
 
 impl Run {
+    /// Stores the start of a step, unless the run ends here or the server counts first.
     pub(super) fn start_step(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop_at_boundary(out) {
             return;
         }
+        // Another model, or a refusal, leaves no way to get the rest of the paused answer.
         if self.history.is_paused() && !self.can_go_on() {
             return self.finish(RunEnd::Length, None, out);
         }
@@ -61,8 +63,10 @@ impl Run {
         self.history.open_run().is_some_and(|run| run.time_is_up)
     }
 
+    /// Calls the model for a step whose start is durable.
     pub(super) fn call_model(&mut self, step: StepId, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
+            // The cancel came while the start of the step was being stored.
             return self.stopped(Vec::new(), None, out);
         }
         let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
@@ -74,6 +78,7 @@ impl Run {
         out.push(RunEffect::CallModel { step, tools, max_output_tokens, pause_at_tokens });
     }
 
+    /// Handles a complete answer: stores the answer, or treats an unusable one as a failure.
     pub(super) fn answered(&mut self, answer: ModelAnswer, out: &mut Vec<RunEffect>) {
         let RunPhase::Calling { step, .. } = &self.phase else { return };
         let step = step.clone();
@@ -86,7 +91,7 @@ impl Run {
         }
         let parts = self.without_repetition(answer.parts);
         let parts = self.named_calls(&step, parts, answer.finish);
-        // Nothing more to an answer that was paused: it was whole.
+        // An empty rest shows that the paused answer was complete.
         let is_whole = self.history.is_paused() && answer.finish != ModelStopReason::ContentFilter;
         if !says_something(&parts) && answer.finish != ModelStopReason::Length && !is_whole {
             let failure = match answer.finish {
@@ -124,11 +129,13 @@ impl Run {
         );
     }
 
+    /// Returns the estimated input of the open call, in tokens.
     pub(super) fn estimated_input(&self) -> u64 {
         let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
         calling.map_or(0, |start| start.estimated_input)
     }
 
+    /// Creates the event that adds an answer to the view.
     pub(super) fn assistant(
         &self,
         step: &StepId,
@@ -145,8 +152,8 @@ impl Run {
         EventBody::AssistantAdded { step_id: step.clone(), message, finish, cut }
     }
 
-    /// Gives every call a name of ours. A call that the output limit cut in two never existed; in the recovery
-    /// step there are no tools to call.
+    /// Gives every call a name of this program. A call that the output limit cut in two is dropped, and so are all
+    /// calls of the recovery step, which has no tools.
     pub(super) fn named_calls(&self, step: &StepId, parts: Vec<Part>, finish: ModelStopReason) -> Vec<Part> {
         let last_call = parts.iter().rposition(|part| matches!(part, Part::ToolCall(_)));
         let recovering = self.is_time_up();
@@ -181,12 +188,14 @@ impl Run {
         named
     }
 
+    /// Continues after an answer is stored: with its tools, with the next step, or with the end of the run.
     pub(super) fn after_answer(&mut self, finish: ModelStopReason, out: &mut Vec<RunEffect>) {
         self.step = StepGuards::default();
         if self.stop.is_none() {
             self.look_ahead(out);
         }
         if !self.history.open_calls().is_empty() {
+            // Calls that came whole run even if a limit ended the answer.
             return self.start_tools(out);
         }
         if finish == ModelStopReason::Length && self.stop.is_none() && !self.is_time_up() {
@@ -200,16 +209,18 @@ impl Run {
         self.reach_step_boundary(out);
     }
 
+    /// Handles a failed call: makes room, leaves a part out, waits, or ends the run.
     pub(super) fn failed(&mut self, failure: ModelCallFailure, partial: Vec<Part>, out: &mut Vec<RunEffect>) {
         let RunPhase::Calling { step, began } = &self.phase else { return };
         let (step, began) = (step.clone(), *began);
         if self.stop.is_some() {
+            // A call that is being stopped often fails. The stop is the cause.
             return self.stopped(partial, failure.usage, out);
         }
         if failure.code == ErrorCode::ContextOverflow {
             return self.overflowed(&step, failure, partial, out);
         }
-        // A server that does not go on with an answer that broke off is asked in words.
+        // A server that refuses to continue a broken answer is asked in words, by a note in the next request.
         let refuses_rest = failure.code == ErrorCode::InvalidRequest && self.history.is_broken_off();
         if refuses_rest || failure.refuses_tools && self.goes_on_without_tools() {
             let mut events = self.lost(&step, partial);
@@ -235,7 +246,7 @@ impl Run {
         !self.settings.model.tools && calling.is_some_and(|start| !start.tools_hash.is_empty())
     }
 
-    /// Ends the run with the failure of its step; what came of the answer is kept for people.
+    /// Ends the run with the failure of its step. The part of the answer that arrived is kept for people.
     pub(super) fn end_with_failure(
         &mut self,
         step: &StepId,
@@ -243,7 +254,7 @@ impl Run {
         partial: Vec<Part>,
         out: &mut Vec<RunEffect>,
     ) {
-        // A server that does not go on with an answer: what was said of it is an answer that was cut short.
+        // The server refuses the rest of a paused answer, so the stored piece is an answer that was cut short.
         let is_cut_short = self.history.is_paused() && !failure.retryable && is_servers_no(failure.code);
         let end = if is_cut_short { RunEnd::Length } else { RunEnd::Error };
         let mut events = self.lost(step, partial);
@@ -264,7 +275,8 @@ impl Run {
         );
     }
 
-    /// An answer that does not count, kept without its calls.
+    /// Returns the event that keeps an unusable answer for people, without its calls: a call without a result would
+    /// make later requests invalid.
     pub(super) fn lost(&self, step: &StepId, partial: Vec<Part>) -> Vec<EventBody> {
         let said: Vec<Part> = partial.into_iter().filter(|part| !matches!(part, Part::ToolCall(_))).collect();
         let kept = shows_something(&said)
@@ -272,7 +284,7 @@ impl Run {
         kept.into_iter().collect()
     }
 
-    /// What came of an answer before it was found out is shown to people only.
+    /// Handles a refusal for length. A partial answer to the cut request is kept for people only.
     pub(super) fn overflowed(
         &mut self,
         step: &StepId,
@@ -283,6 +295,7 @@ impl Run {
         let mut events = self.lost(step, partial);
         events.push(step_failed(step, &failure));
         let error = ErrorInfo { code: failure.code, message: failure.message };
+        // The words are repeated if the run ends, because they name the server's own numbers.
         self.step.refusal = Some(error.message.clone());
         self.phase = RunPhase::Storing;
         self.step.overflows += 1;
@@ -304,6 +317,7 @@ impl Run {
         self.append_with(events, Vec::new(), vec![step.clone()], AppendContinuation::AfterOverflow, out);
     }
 
+    /// Plans a smaller request after a refusal for length.
     pub(super) fn after_overflow(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop_at_boundary(out) {
             return;
@@ -312,11 +326,12 @@ impl Run {
         self.act_on(plan, PlanTrigger::Overflow, out);
     }
 
-    /// The model call was stopped by us: what was seen stays.
+    /// Handles the end of a call that this program stopped. The part of the answer that arrived stays in the view.
     pub(super) fn stopped(&mut self, partial: Vec<Part>, usage: Option<Usage>, out: &mut Vec<RunEffect>) {
         let calling = self.history.open_run().and_then(|run| run.calling.as_ref());
         let Some(step) = calling.map(|start| start.step_id.clone()) else { return };
         let mut events = Vec::new();
+        // The stop may have cut the last call in two, as an output limit does.
         let partial = self.named_calls(&step, partial, ModelStopReason::Length);
         if shows_something(&partial) {
             events.push(self.assistant(
@@ -342,6 +357,7 @@ impl Run {
         self.append_with(events, Vec::new(), vec![step], AppendContinuation::Boundary, out);
     }
 
+    /// Handles a timer that has run down.
     pub(super) fn timer_fired(&mut self, timer: RunTimer, out: &mut Vec<RunEffect>) {
         match (timer, &self.phase) {
             (RunTimer::Retry, _) => self.try_again(out),
@@ -358,18 +374,20 @@ impl Run {
         }
     }
 
-    /// Somebody cancels, or the time is over.
+    /// Stops the present work because of a cancel or a time-out.
     pub(super) fn interrupt(&mut self, stop: RunStopCause, out: &mut Vec<RunEffect>) {
         let compacting = matches!(self.phase, RunPhase::Summarising { .. } | RunPhase::Asking { .. });
+        // A cancel may arrive before the start of the run is durable, while no run is open yet.
         let beginning = matches!(self.phase, RunPhase::ReadingQueue | RunPhase::Storing)
             && stop == RunStopCause::Cancelled;
         if self.history.open_run().is_none() && !compacting && !beginning {
             return;
         }
         if stop == RunStopCause::Cancelled {
-            // What waits now goes on waiting; a message that comes later is the next one.
+            // Messages that wait now stay in the queue. A message that comes later starts the next run.
             self.woken = false;
         }
+        // A time-out must not turn a cancel into a recovery step.
         if self.stop == Some(RunStopCause::Cancelled) {
             return;
         }
@@ -390,11 +408,12 @@ impl Run {
     }
 }
 
-/// Returns whether the server was reached and will not answer, and neither waiting nor a person can change that.
+/// Returns whether the error is a refusal of the server that neither time nor a user can change.
 fn is_servers_no(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::InvalidRequest | ErrorCode::ThirdParty | ErrorCode::NotFound)
 }
 
+/// Creates the event of a failed step.
 pub(super) fn step_failed(step: &StepId, failure: &ModelCallFailure) -> EventBody {
     EventBody::StepFailed {
         step_id: step.clone(),
@@ -406,14 +425,15 @@ pub(super) fn step_failed(step: &StepId, failure: &ModelCallFailure) -> EventBod
     }
 }
 
-/// Returns whether parts of an answer that was cut off have anything for a person to read: readable reasoning too, which
-/// no request has.
+/// Returns whether parts of a cut answer have anything to read. Readable reasoning counts too, although no request
+/// carries it.
 fn shows_something(parts: &[Part]) -> bool {
     let is_readable =
         |part: &Part| matches!(part, Part::Reasoning(reasoning) if !reasoning.text.trim().is_empty());
     says_something(parts) || parts.iter().any(is_readable)
 }
 
+/// Returns whether parts of an answer have content that a later request carries.
 pub(super) fn says_something(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Text(text) => !text.text.trim().is_empty(),

@@ -1,4 +1,4 @@
-//! Planning before a step, and the compactions that follow from it.
+//! The plan before a step, and the compactions that follow from it.
 
 use super::{
     AppendContinuation, CompactionOutcome, CountContinuation, ModelCallFailure, Run, RunEffect, RunNotice,
@@ -12,19 +12,21 @@ use crate::message::ModelAnswer;
 use crate::plan::{self, CompactionPolicy, ContextOverflow, Plan, PlanTrigger, SummaryDraft};
 
 impl Run {
+    /// Returns the plan for the next request.
     pub(super) fn plan(&self, occasion: &PlanTrigger) -> Plan {
         let settings = &self.settings;
         let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
-        // Who asks for a compaction may have said what it should mind: that is not in what was written ahead.
+        // A user's instructions are not in the background summary, so a compaction on request does not use it.
         let ready = self.coming().filter(|_| matches!(occasion, PlanTrigger::Routine | PlanTrigger::Pause));
         if *occasion == PlanTrigger::Routine && self.may_ask_again() {
-            // The refusal that named the window may have been wrong: a message is tried whole before it is cut.
+            // The refusal that named the window may have been wrong, so a message is tried whole before it is cut.
             let policy = CompactionPolicy { cuts_user_messages: false, ..settings.policy.clone() };
             return plan::plan_with(&self.history, fixed, &budget, &policy, occasion, ready);
         }
         plan::plan_with(&self.history, fixed, &budget, &settings.policy, occasion, ready)
     }
 
+    /// Makes the view ready for the next step: notes, the server's count, a finished summary, then the plan.
     pub(super) fn prepare(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop_at_boundary(out) {
             return;
@@ -32,6 +34,7 @@ impl Run {
         if self.note_broken_answer(out) || self.note_orders(out) {
             return;
         }
+        // One compaction a step: only a call can show how large the edited view is.
         if self.step.compacted {
             return self.start_step(out);
         }
@@ -56,7 +59,8 @@ impl Run {
         }
     }
 
-    /// Ends what goes on if a cancel is on its way: what was computed meanwhile may lack something and must not be used.
+    /// Ends the present work if a cancel is on its way. Results that were computed meanwhile may be incomplete and are
+    /// dropped.
     fn stop_if_flagged(&mut self, out: &mut Vec<RunEffect>) -> bool {
         let is_flagged = self.history.stop_flag().is_raised();
         if is_flagged {
@@ -69,6 +73,7 @@ impl Run {
         is_flagged
     }
 
+    /// Asks the hook about a plan, and carries out the plan if no answer is needed.
     pub(super) fn act_on(&mut self, plan: Plan, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
         if self.stop_if_flagged(out) {
             return;
@@ -78,6 +83,7 @@ impl Run {
         }
     }
 
+    /// Carries out a plan that no hook has to decide any more.
     pub(super) fn carry_out(&mut self, plan: Plan, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
         if self.stop_if_flagged(out) {
             return;
@@ -109,6 +115,7 @@ impl Run {
         waits || matches!(occasion, PlanTrigger::Requested { .. })
     }
 
+    /// Handles a plan that changes nothing.
     pub(super) fn nothing_to_do(&mut self, occasion: &PlanTrigger, out: &mut Vec<RunEffect>) {
         match occasion {
             PlanTrigger::Requested { .. } => {
@@ -123,6 +130,7 @@ impl Run {
         }
     }
 
+    /// Handles a plan that found no way to make the request fit.
     pub(super) fn does_not_fit(
         &mut self,
         misfit: ContextOverflow,
@@ -133,7 +141,7 @@ impl Run {
             out.push(RunEffect::CompactionDone(CompactionOutcome::Refused(misfit.to_string())));
             return self.idle(out);
         }
-        // The rest of an answer may be short.
+        // The rest of a paused answer may be short enough for the window as it is.
         let may_go_on = *occasion == PlanTrigger::Pause && self.fits_the_window();
         if may_go_on || *occasion == PlanTrigger::Routine && self.may_ask_again() {
             return self.start_step(out);
@@ -152,23 +160,26 @@ impl Run {
         self.fail(ErrorCode::ContextOverflow, message, out);
     }
 
+    /// Returns the refusal of the newest request, in words.
     fn refusal(&self) -> String {
         let said = self.step.refusal.as_deref().unwrap_or("the request is too long");
         format!("the provider refused the request: {}", said.trim_end_matches('.'))
     }
 
-    /// Returns whether only a window that a refusal named stands in the way, and this run has not asked yet: a
-    /// refusal may have been wrong, and a session must not end with it.
+    /// Returns whether the known window is larger than one that a refusal named, and this run has made no step yet. A
+    /// refusal may have been wrong, and must not end a session.
     fn may_ask_again(&self) -> bool {
         let known = self.settings.model.window.or(self.history.window()).unwrap_or(ASSUMED_WINDOW);
         let asked = self.history.open_run().is_some_and(|run| run.steps > 0);
         !asked && self.budget().window < known
     }
 
+    /// Stores an edit of the view.
     pub(super) fn commit(&mut self, edit: ViewEdit, occasion: &PlanTrigger, out: &mut Vec<RunEffect>) {
         self.commit_with(Vec::new(), edit, occasion, out);
     }
 
+    /// Stores an edit of the view behind other events.
     pub(super) fn commit_with(
         &mut self,
         mut events: Vec<EventBody>,
@@ -179,7 +190,7 @@ impl Run {
         if self.stop_if_flagged(out) {
             return;
         }
-        // What was written ahead is in the edit, or is void now.
+        // The background summary is in the edit, or does not fit the view any more.
         let is_ready = self.committable_summary().is_some();
         let is_requested = matches!(occasion, PlanTrigger::Requested { .. });
         match (self.became(&edit), &mut self.candidate) {
@@ -198,10 +209,10 @@ impl Run {
             PlanTrigger::Requested { .. } => AppendContinuation::Compacted(Box::new(edit.clone())),
             _ => AppendContinuation::StartStep,
         };
-        // A session at rest has nothing to be answered: nothing is said to it.
+        // Nothing follows a compaction of a session at rest, so no note recalls anything for it.
         let note = match occasion {
             PlanTrigger::Requested { .. } => None,
-            // Nor does anything come between two pieces of one answer.
+            // A note must not stand between two pieces of one answer.
             _ if self.history.is_paused() => None,
             _ if events.is_empty() => self.recalled(&edit),
             _ => None,
@@ -211,6 +222,7 @@ impl Run {
         self.append(events, then, out);
     }
 
+    /// Tells watchers about a compaction, and asks for its summary.
     pub(super) fn ask_for_summary(
         &mut self,
         draft: Box<SummaryDraft>,
@@ -225,11 +237,11 @@ impl Run {
         self.ask_on(draft, occasion, out);
     }
 
-    /// Asks for the next piece of the summary, or goes on if there is none.
+    /// Sends the request for the next piece of the summary, or continues if no piece is left.
     fn ask_on(&mut self, mut draft: Box<SummaryDraft>, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
         let budget = self.budget();
         let shown = self.history.view();
-        // An answer that goes on stays as it is: the request ends before it.
+        // A paused answer is no part of the summary, so the request ends in front of it.
         let end = shown.len() - usize::from(self.history.is_paused());
         let Some(request) = draft.request(&shown[..end], &budget) else {
             return self.finish_summary(draft, &occasion, out);
@@ -241,6 +253,7 @@ impl Run {
         out.push(RunEffect::StartTimer { timer: RunTimer::Summary, after_ms });
     }
 
+    /// Handles an answer to a request for a summary.
     pub(super) fn summarised(
         &mut self,
         task: u64,
@@ -252,6 +265,7 @@ impl Run {
         }
         let (mut draft, occasion) = match std::mem::replace(&mut self.phase, RunPhase::Storing) {
             RunPhase::Summarising { task: asked, draft, occasion } if asked == task => (draft, occasion),
+            // A late answer to a summary that was given up changes nothing.
             other => {
                 self.phase = other;
                 return;
@@ -276,7 +290,7 @@ impl Run {
         self.commit_extract(&draft, &occasion, Some(problem), out);
     }
 
-    /// The summary did not come in time.
+    /// Gives up a summary that takes too long.
     pub(super) fn summary_is_late(&mut self, out: &mut Vec<RunEffect>) {
         let RunPhase::Summarising { task, .. } = self.phase else { return };
         out.push(RunEffect::StopModel);
@@ -284,12 +298,13 @@ impl Run {
         self.summarised(task, Err(ModelCallFailure::new(ErrorCode::Timeout, message, false)), out);
     }
 
+    /// Returns the failure of a late summary, in words.
     pub(super) fn late_summary(&self) -> String {
         let after = self.settings.policy.summary_timeout_ms / 1_000;
         format!("the summary did not come within {after} s")
     }
 
-    /// Everything is written that will be.
+    /// Commits the edit of a draft whose texts are complete.
     pub(super) fn finish_summary(
         &mut self,
         draft: Box<SummaryDraft>,
@@ -308,7 +323,7 @@ impl Run {
         }
     }
 
-    /// No usable summary: the extract; then truncation; then the error.
+    /// Commits an extract in place of a missing summary; else a truncation, or the overflow error.
     pub(super) fn commit_extract(
         &mut self,
         draft: &SummaryDraft,
@@ -317,6 +332,7 @@ impl Run {
         out: &mut Vec<RunEffect>,
     ) {
         let plan = match draft.finish_extractive(&self.history) {
+            // The usage goes into one event, either the failure or the edit.
             Ok(edit) => Plan::Edit(Box::new(ViewEdit { usage: None, ..edit })),
             Err(_) => self.plan_without_summary(occasion),
         };
@@ -333,7 +349,7 @@ impl Run {
         }
     }
 
-    /// A summary that was not to be had, as it is stored.
+    /// Creates the event of a failed summary.
     pub(super) fn failure(&mut self, strategy: &str, problem: ErrorInfo) -> EventBody {
         let failures = self.history.failed_summaries() + 1;
         let rest = match failures >= SUMMARY_FAILURES {
@@ -348,12 +364,14 @@ impl Run {
         }
     }
 
+    /// Returns the plan for the case that no summary can be had.
     pub(super) fn plan_without_summary(&self, occasion: &PlanTrigger) -> Plan {
         let settings = &self.settings;
         let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
         plan::without_summary(&self.history, fixed, &budget, &settings.policy, occasion)
     }
 
+    /// Handles a request for a compaction. Only a session at rest accepts one.
     pub(super) fn compact(&mut self, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
         if !self.is_idle() || !self.pending.is_empty() {
             out.push(RunEffect::CompactionDone(CompactionOutcome::Refused("the session is busy".to_owned())));
@@ -370,11 +388,12 @@ impl Run {
         self.act_on(plan, occasion, out);
     }
 
-    /// Instructions stand in the request for the summary, beside what is to be summarised.
+    /// Checks that a user's instructions leave room in the request for the summary, which carries both.
     pub(super) fn check_instructions(&self, text: &str) -> Result<(), String> {
         hook::check_instructions(text, &self.history, &self.budget())
     }
 
+    /// Ends a compaction: at the boundary of the open run, or at rest.
     pub(super) fn boundary_or_idle(&mut self, out: &mut Vec<RunEffect>) {
         if self.history.open_run().is_some() {
             return self.reach_step_boundary(out);

@@ -1,12 +1,14 @@
-//! The server's own count of the next request, where it offers one: an anchor before the call.
+//! The server's own count of the next request, which anchors the meter before the call.
 
 use super::{AppendContinuation, CountContinuation, Run, RunEffect, RunPhase, ServerCountPolicy};
 use crate::event::EventBody;
 
 impl Run {
-    /// Asks the server for a count if that is wanted and this view has none; `next` follows then.
+    /// Asks the server for a count, if the settings want one and this view has none. `next` is the continuation.
+    /// Returns whether the server is asked.
     pub(super) fn count_first(&mut self, next: CountContinuation, out: &mut Vec<RunEffect>) -> bool {
         let view = self.history.view_changed_at();
+        // One question for each view: a server that cannot count would be asked again and again.
         if !self.wants_count() || self.step.counted.replace(view) == Some(view) {
             return false;
         }
@@ -16,6 +18,7 @@ impl Run {
         true
     }
 
+    /// Returns whether the settings want a count of the present view.
     fn wants_count(&self) -> bool {
         match self.settings.counting {
             ServerCountPolicy::Never => false,
@@ -27,6 +30,7 @@ impl Run {
         }
     }
 
+    /// Handles the server's count; `None` if the server gave none.
     pub(super) fn counted(&mut self, tokens: Option<u64>, out: &mut Vec<RunEffect>) {
         let RunPhase::Counting(next) = self.phase else { return };
         self.phase = RunPhase::Storing;
@@ -40,6 +44,7 @@ impl Run {
         }
     }
 
+    /// Continues with the work that waited for the count.
     pub(super) fn after_count(&mut self, next: CountContinuation, out: &mut Vec<RunEffect>) {
         match next {
             CountContinuation::Plan => self.prepare(out),

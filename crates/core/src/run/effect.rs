@@ -12,7 +12,7 @@ use crate::truncate::TextLimit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppendId(pub u64);
 
-/// One effect to perform. Several may be in flight.
+/// One effect to perform. Several effects may be in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEffect {
     /// Append these events durably, in one transaction with the queue entries that they take. Then answer `Appended`,
@@ -111,7 +111,7 @@ pub enum RunEffect {
     Rested,
 }
 
-/// A clock that the loop waits for.
+/// A timer of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RunTimer {
     /// The run's time.

@@ -46,6 +46,7 @@ impl PreCompactInput {
                 let instructions = draft.instructions().map(str::to_owned);
                 (
                     draft.reason(),
+                    // A compaction on request may begin below the trigger. Then the size before is the limit.
                     draft.trigger_tokens().min(draft.original_tokens()),
                     count,
                     handles,
@@ -142,7 +143,7 @@ pub(super) fn check_instructions(text: &str, history: &History, budget: &Budget)
 }
 
 impl Run {
-    /// Asks the hook about a compaction, if there is one. Returns `None` once the hook is asked.
+    /// Asks the hook about a compaction, if there is a hook. Returns `None` once the hook is asked.
     pub(super) fn ask_hook(
         &mut self,
         plan: Plan,
@@ -168,6 +169,7 @@ impl Run {
         None
     }
 
+    /// Returns the input of the hook for a plan.
     pub(super) fn pre_compact_of(&self, plan: &Plan, manual: bool, deadline_ms: u64) -> PreCompactInput {
         let message_count = self.history.view().len() as u64;
         PreCompactInput::new(plan, manual, self.meter().total, message_count, deadline_ms)
@@ -180,6 +182,7 @@ impl Run {
         answer: Option<PreCompactOutput>,
         out: &mut Vec<RunEffect>,
     ) {
+        // A hook that fails must not keep a session from going on.
         let answer = answer.unwrap_or_default();
         let is_ahead = |run: &Self| {
             run.candidate
@@ -198,6 +201,7 @@ impl Run {
         }
     }
 
+    /// Handles the hook's answer about a background summary.
     fn hook_answered_ahead(&mut self, answer: PreCompactOutput, out: &mut Vec<RunEffect>) {
         if answer.cancel {
             return self.void_candidate(out);
@@ -209,6 +213,7 @@ impl Run {
         self.write_ahead(out);
     }
 
+    /// Continues a compaction after the hook's answer.
     fn after_hook(
         &mut self,
         plan: Plan,
@@ -235,7 +240,7 @@ impl Run {
         self.carry_out(Plan::Summarise(draft), occasion, out);
     }
 
-    /// Returns an edit whose extract is replaced by a hook's summary. No model would have been asked for this edit.
+    /// Replaces the extract of an edit by a hook's summary. No model would have been asked for this edit.
     fn summary_for(
         &mut self,
         mut edit: ViewEdit,
@@ -280,6 +285,7 @@ impl Run {
         self.after_failure(failed, plan, occasion, out);
     }
 
+    /// Handles a hook that takes too long. `ahead` tells whether the hook was asked about a background summary.
     pub(super) fn hook_is_late(&mut self, ahead: bool, out: &mut Vec<RunEffect>) {
         let task = match (&self.phase, &self.candidate) {
             (_, Some(candidate)) if ahead && candidate.stage == PrecomputeStage::Asking => candidate.task,
@@ -300,6 +306,7 @@ impl Run {
         self.phase = RunPhase::Storing;
         match plan {
             Plan::Edit(edit) => {
+                // The failure takes the next position of the log, and the edit's name is made of its own position.
                 let id = format!("e{}", self.next_seq() + 1).into();
                 let edit = crate::event::ViewEdit { id, ..*edit };
                 self.commit_with(vec![failed], edit, occasion, out);

@@ -6,34 +6,36 @@ use serde_json::Value;
 
 use super::ToolApproval;
 
-/// What a shell reads as more than a word. A pattern for `git status` must not let `git status; rm -r .` pass.
+/// The characters that a shell reads as more than a part of a word. A pattern for `git status` must not allow
+/// `git status; rm -r .`.
 const MEANS_MORE: [char; 15] =
     [';', '&', '|', '<', '>', '`', '$', '(', ')', '{', '}', '\\', '\n', '\r', '\0'];
 
-/// Rules over arguments, in order: the first that fits decides.
+/// Rules over arguments, in order. The first rule that fits decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArgumentRules {
     /// The rules.
     pub rules: Vec<ArgumentRule>,
-    /// What holds where none fits; `None` is the tool's default, and a person is asked where that is not known.
+    /// The permission if no rule fits. `None` means the tool's default, or a question to a person if that is unknown.
     pub otherwise: Option<Box<ToolApproval>>,
-    /// Rules of a second source, in order. Where rules of both sources fit, the stricter decision holds.
+    /// Rules of a second source, in order. If rules of both sources fit, the stricter decision holds.
     pub closures: Vec<ArgumentRule>,
 }
 
-/// What holds for calls with such arguments.
+/// The permission of calls with certain arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentRule {
-    /// A pattern for each argument that is looked at: `*` is any text, `?` one character, all else itself. All must
-    /// fit, from the first character to the last. What is no text is matched as JSON.
+    /// One pattern for each checked argument: `*` is any text, `?` one character, all other characters stand for
+    /// themselves. Every pattern must fit its whole argument. An argument that is no text is matched as JSON.
     pub patterns: BTreeMap<String, String>,
-    /// What holds.
+    /// The permission.
     pub approval: ToolApproval,
 }
 
 impl ArgumentRules {
-    /// What holds for a call with these arguments, as the model wrote them.
+    /// Returns the permission of a call with these arguments, as the model wrote them.
     pub fn decide(&self, arguments: &str) -> ToolApproval {
+        // Broken arguments fit no pattern, so they are never allowed by a rule that looks at them.
         let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
         let first_fitting = |rules: &[ArgumentRule]| {
             rules.iter().find(|rule| rule.fits(&arguments)).map(ArgumentRule::decision)
@@ -46,7 +48,7 @@ impl ArgumentRules {
     }
 }
 
-/// Returns the approval, or [`ToolApproval::Ask`] for one that depends on arguments once more.
+/// Returns the permission, or [`ToolApproval::Ask`] for one that depends on arguments once more.
 fn unnested(approval: &ToolApproval) -> ToolApproval {
     match approval {
         ToolApproval::Matching(_) => ToolApproval::Ask,
@@ -77,24 +79,26 @@ impl ArgumentRule {
                 Some(other) => other.to_string(),
                 None => return false,
             };
+            // Only permissions are narrowed: a denial must hold whatever else a command says.
             fits(pattern, &value) && !(allows && says_more(&value, pattern))
         })
     }
 }
 
-/// Returns whether a value can do more than a pattern that allows it shows: a shell's signs, or a way up in a path,
-/// that are not in the pattern.
+/// Returns whether a value can do more than the pattern that allows it shows. Signs of a shell and `..` in a path count
+/// if the pattern has none.
 fn says_more(value: &str, pattern: &str) -> bool {
     let goes_up = |text: &str| text.split('/').any(|part| part == "..");
     value.contains(|c| MEANS_MORE.contains(&c) && !pattern.contains(c))
         || (goes_up(value) && !goes_up(pattern))
 }
 
-/// Returns whether a text fits a pattern. Its time is that of both lengths multiplied, at worst.
+/// Returns whether a text fits a pattern. The time is at worst the product of both lengths.
 fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // Where the last `*` stands, and how far it reaches.
+    // The place of the last `*`, and the length of text that it takes. Only this one is retried, which keeps the time
+    // bounded.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

@@ -1,8 +1,7 @@
-//! Requests that a server refuses because of one of their parts: the part is left out of the view, and the step is made
-//! again.
+//! Requests that a server refuses because of one of their parts: the part leaves the view, and the step is made again.
 //!
-//! A part that the error names, or whose kind it names, stays left out. Where the error says nothing, the likeliest
-//! parts are tried one after another, and what was left out in vain comes back.
+//! A part that the error names, or whose kind it names, stays left out. If the error names nothing, the likeliest parts
+//! are tried in turn, and a part that was left out in vain comes back.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +14,18 @@ use crate::ids::{EditId, Seq, StepId};
 use crate::message::{MediaPart, Message, Part, Role};
 use crate::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 
-/// The beginning of the names of tools of MCP servers: the only schemas that others have written.
+/// The beginning of the names of MCP tools. Only their schemas come from other programs.
 const FOREIGN_TOOLS: &str = "mcp__";
 
-/// A part of the view, by the position of its message and its number there.
+/// One part of the view: the position of its message, and its number in that message.
 type Place = (Seq, usize);
 
-/// What is to be left out.
+/// The parts and tools to leave out.
 #[derive(Debug, Default)]
 struct OmissionCandidates {
     places: Vec<Place>,
     tools: Vec<String>,
-    /// Whether a person's own message is among them as a whole: then there is nothing to answer any more.
+    /// `true` if a user's whole message is among the parts, so that nothing is left to answer.
     is_question: bool,
 }
 
@@ -45,8 +44,8 @@ impl OmissionCandidates {
 }
 
 impl Run {
-    /// Handles a request that would be refused again: leaves out the part that is to blame, and makes the step again.
-    /// Returns whether there was something to leave out.
+    /// Handles a request that would be refused again: leaves out the part to blame, and makes the step again. Returns
+    /// whether such a part was found.
     pub(super) fn leave_out(
         &mut self,
         step: &StepId,
@@ -56,6 +55,8 @@ impl Run {
     ) -> bool {
         let Some(refusal) = failure.refusal.as_deref() else { return false };
         let is_mere_guess = !refusal.is_specific() && !refusal.is_remedied;
+        // A server that has begun to answer has taken the parts. An unnamed refusal of a paused answer more likely
+        // means that the server does not continue answers.
         if self.step.omissions >= MAX_OMISSIONS
             || says_something(partial)
             || is_mere_guess && self.history.is_paused()
@@ -95,18 +96,19 @@ impl Run {
         true
     }
 
-    /// Puts back what was left out on a guess that has not helped.
+    /// Returns the event that puts back a part that was left out on a wrong guess.
     pub(super) fn take_back_guess(&mut self) -> Option<EventBody> {
         self.step.guess.take().map(|edit_id| EventBody::ViewRestored { edit_id })
     }
 
+    /// Returns the omitted parts with their notes.
     fn omitted_parts(&self, suspects: &OmissionCandidates, failure: &ModelCallFailure) -> Vec<OmittedPart> {
         let mut noted = BTreeSet::new();
         let mut parts = Vec::new();
         for (seq, part) in &suspects.places {
             let Some(entry) = self.history.entry(*seq) else { continue };
             let what = described(entry, *part);
-            // One note for a message that is left out as a whole.
+            // A message that is left out as a whole gets one note.
             let is_told = media_of(entry, *part).is_none() && !noted.insert(*seq);
             let note = match is_told {
                 true => String::new(),
@@ -118,6 +120,7 @@ impl Run {
         parts
     }
 
+    /// Returns the parts to leave out for a refusal. `attempt` counts earlier omissions of the step, from 0.
     fn suspects(&self, refusal: &PartRefusal, attempt: u32) -> OmissionCandidates {
         let named = refusal.part.as_ref().map(|part| self.named(part)).unwrap_or_default();
         if !named.is_empty() {
@@ -139,9 +142,10 @@ impl Run {
         }
     }
 
-    /// The part that an error names.
+    /// Returns the part that an error names.
     fn named(&self, part: &RefusedPart) -> OmissionCandidates {
         match part {
+            // The driver knows the order of pictures in its request and names a blob instead.
             RefusedPart::Media(_) => OmissionCandidates::default(),
             RefusedPart::Blob(hash) => OmissionCandidates::of_places(
                 self.places(|part| media(part).is_some_and(|media| media.blob.hash == *hash)),
@@ -156,6 +160,7 @@ impl Run {
                 let asked = self.shown_entries().filter(|entry| entry.message.role == Role::Assistant);
                 let calls: Vec<_> = asked
                     .flat_map(|entry| entry.message.tool_calls())
+                    // A request carries the provider's id where the wire allows that, else ours.
                     .filter(|call| call.provider_id.as_ref() == Some(id) || call.call_id.as_str() == id)
                     .map(|call| call.call_id.clone())
                     .collect();
@@ -171,6 +176,7 @@ impl Run {
                 let is_in = |part: &Part| {
                     part.as_text().is_some_and(|own| !own.trim().is_empty() && text.contains(own))
                 };
+                // The error repeats a text in which several short messages may occur, so the longest match is meant.
                 let longest = self.shown_entries().filter(|entry| entry.message.role != Role::Assistant);
                 let longest = longest.filter_map(|entry| {
                     let length =
@@ -185,20 +191,22 @@ impl Run {
         }
     }
 
-    /// A whole message: as a question if it is the one that is being answered.
+    /// Returns a whole message as the part to leave out. The newest typed message is a question that nobody will
+    /// answer.
     fn message(&self, entry: &LogEntry) -> OmissionCandidates {
         let newest = self.shown_entries().last().map(|newest| newest.seq);
         let is_question = entry.kind == LogEntryKind::Typed && newest == Some(entry.seq);
         OmissionCandidates { places: whole(entry), is_question, ..OmissionCandidates::default() }
     }
 
-    /// Pictures or files: all that are too many, or else the newest one, and then all.
+    /// Returns pictures or files to leave out: those that are too many, or the newest one and later all.
     fn suspected_media(&self, images: bool, refusal: &PartRefusal, attempt: u32) -> Vec<Place> {
         let found = self.places(|part| media(part).is_some_and(|media| is_image(part, media) == images));
         choose_refused_media(refusal, attempt, found, |_| images)
     }
 
-    /// Reasoning of other models, or else all of it.
+    /// Returns reasoning to leave out: first that of other models, then all. Signatures are valid only for the model
+    /// that made them.
     fn suspected_reasoning(&self, attempt: u32) -> Vec<Place> {
         let model = &self.settings.model.origin;
         let all =
@@ -210,7 +218,8 @@ impl Run {
         if attempt == 0 && !foreign.is_empty() { foreign } else { all }
     }
 
-    /// What has come since the model's newest answer: a result, then all of them, or the message of a person.
+    /// Returns the content since the model's newest answer: the newest result, then all results, or else the typed
+    /// message.
     fn suspected_content(&self, attempt: u32) -> OmissionCandidates {
         let shown: Vec<&LogEntry> = self.shown_entries().collect();
         let since =
@@ -227,14 +236,15 @@ impl Run {
         newest.map(|entry| self.message(entry)).unwrap_or_default()
     }
 
+    /// Returns the tools whose schemas come from other programs.
     fn foreign_tools(&self) -> OmissionCandidates {
         OmissionCandidates::of_tools(
             self.offered_tools().filter(|name| name.starts_with(FOREIGN_TOOLS)).map(str::to_owned),
         )
     }
 
-    /// The likeliest parts where an error says nothing: the newest picture or file; all of them and all reasoning; the
-    /// newest tool result; the schemas that others have written.
+    /// Returns the likeliest parts where an error names nothing. These are the newest picture or file, then all of them
+    /// with all reasoning, then the newest tool result, then foreign schemas.
     fn guessed(&self, attempt: u32) -> OmissionCandidates {
         let media_places = self.places(|part| media(part).is_some());
         let newest = media_places.last().copied().into_iter().collect::<Vec<_>>();
@@ -243,6 +253,7 @@ impl Run {
         let results = self.shown_entries().filter(|entry| matches!(entry.kind, LogEntryKind::Result { .. }));
         let result = results.last().map(whole).unwrap_or_default();
         let mut guesses: Vec<OmissionCandidates> = Vec::new();
+        // With one picture and no reasoning both guesses are the same.
         if newest != foreign {
             guesses.push(OmissionCandidates::of_places(newest));
         }
@@ -255,12 +266,13 @@ impl Run {
         guesses.into_iter().nth(attempt as usize).unwrap_or_default()
     }
 
+    /// Returns the names of the tools that the request offers.
     fn offered_tools(&self) -> impl Iterator<Item = &str> {
         let offered = self.settings.tools.keys().map(String::as_str);
         offered.filter(|name| self.settings.model.tools && !self.history.omits_tool(name))
     }
 
-    /// The messages that the model is shown as they are, in the order of the log.
+    /// Returns the messages that the view shows unchanged, in the order of the log.
     fn shown_entries(&self) -> impl Iterator<Item = &LogEntry> {
         let mut seqs = BTreeSet::new();
         for item in self.history.view() {
@@ -269,6 +281,7 @@ impl Run {
                     seqs.insert(item.range.to);
                 }
                 ViewItemKind::Assistant => {
+                    // A paused answer is one item of the view and several entries of the log.
                     let pieces =
                         self.history.entries().iter().filter(|entry| entry.begins == item.range.from);
                     seqs.extend(pieces.map(|piece| piece.seq));
@@ -279,7 +292,8 @@ impl Run {
         seqs.into_iter().filter_map(|seq| self.history.entry(seq))
     }
 
-    /// The parts of those messages that pass a test and are not left out already, except on a guess that is taken back.
+    /// Returns the parts of the shown messages that pass a test and are not left out yet. Parts left out on the present
+    /// guess count as shown, because the guess is taken back.
     fn places(&self, is_it: impl Fn(&Part) -> bool) -> Vec<Place> {
         let mut found = Vec::new();
         for entry in self.shown_entries() {
@@ -293,7 +307,7 @@ impl Run {
     }
 }
 
-/// The parts of a message, or of the content of a tool result.
+/// Returns the parts of a message, or of the content of a tool result.
 fn contents(message: &Message) -> &[Part] {
     match message.parts.as_slice() {
         [Part::ToolResult(result)] => &result.content,
@@ -301,6 +315,7 @@ fn contents(message: &Message) -> &[Part] {
     }
 }
 
+/// Returns the places of all parts of a message.
 fn whole(entry: &LogEntry) -> Vec<Place> {
     (0..contents(&entry.message).len()).map(|part| (entry.seq, part)).collect()
 }
@@ -320,7 +335,7 @@ fn is_image(part: &Part, media: &MediaPart) -> bool {
     matches!(part, Part::Image(_)) || media.kind().starts_with("image/")
 }
 
-/// The provider's item of a part, empty if it has none.
+/// Returns the provider's own item of a part; an empty text if the part has none.
 fn native_of(part: &Part) -> &str {
     match part {
         Part::Reasoning(reasoning) => reasoning.native.as_ref().map_or("", |native| native.as_str()),
@@ -328,7 +343,7 @@ fn native_of(part: &Part) -> &str {
     }
 }
 
-/// What a note calls a part.
+/// Returns a part in the words of a note.
 fn described(entry: &LogEntry, part: usize) -> String {
     if let Some(media) = media_of(entry, part) {
         let kind = one_line(&media.kind());

@@ -1,4 +1,4 @@
-//! Standing orders in the loop: the model's own calls of `pin`, and the note that tells it of what people changed.
+//! Standing orders in the loop: the model's own calls of `pin`, and the note about changes that users made.
 
 use super::{AppendContinuation, Run, RunEffect, RunPhase};
 use crate::event::{EventBody, NoteReason};
@@ -8,10 +8,11 @@ use crate::orders::tool::PinArguments;
 use crate::orders::{OrderSource, StandingOrderError, WINDOW_SHARE};
 
 impl Run {
-    /// The events that pin an order for a person; none if an active order says the same and replaces nothing.
+    /// Returns the events that pin an order for a user; none if an active order says the same and replaces nothing.
     ///
     /// # Errors
-    /// [`StandingOrderError`].
+    /// [`StandingOrderError`] if the text or the replaced order is not valid, or if the orders take too much of the
+    /// window.
     pub fn pin_order(
         &self,
         text: &str,
@@ -28,10 +29,10 @@ impl Run {
         self.fitting(EventBody::OrderPinned { order_id, text, source, from, replaces })
     }
 
-    /// The events that give an order another text; none if it has that text.
+    /// Returns the events that change an order's text; none if the text is the same.
     ///
     /// # Errors
-    /// [`StandingOrderError`].
+    /// [`StandingOrderError`] if the order or its text is not valid, or if the orders take too much of the window.
     pub fn edit_order(&self, order_id: &OrderId, text: &str) -> Result<Vec<EventBody>, StandingOrderError> {
         let order = self.history.all_orders().check_edit(order_id, text)?;
         if order.text == text {
@@ -40,28 +41,29 @@ impl Run {
         self.fitting(EventBody::OrderEdited { order_id: order_id.clone(), text: text.to_owned() })
     }
 
-    /// The event that removes an order.
+    /// Returns the event that removes an order.
     ///
     /// # Errors
-    /// [`StandingOrderError::NotFound`], [`StandingOrderError::NotActive`].
+    /// [`StandingOrderError::NotFound`] or [`StandingOrderError::NotActive`] if there is no such active order.
     pub fn remove_order(&self, order_id: &OrderId) -> Result<Vec<EventBody>, StandingOrderError> {
         self.history.all_orders().check_active(order_id)?;
         Ok(vec![EventBody::OrderRemoved { order_id: order_id.clone() }])
     }
 
-    /// The event, if all active orders together fit their share of the window with it.
+    /// Returns the event if all active orders together fit their share of the window after it.
     fn fitting(&self, change: EventBody) -> Result<Vec<EventBody>, StandingOrderError> {
         let most = self.budget().usable / WINDOW_SHARE;
         let before = self.history.order_tokens();
         let tokens = self.history.with(change.clone()).order_tokens();
-        // A change for the better is allowed in a window that has become too small.
+        // A change that shortens the orders is allowed, even in a window that has become too small for them.
         if tokens > most && tokens > before {
             return Err(StandingOrderError::TooLarge { tokens, most });
         }
         Ok(vec![change])
     }
 
-    /// A call of `pin` has passed its hooks: the order is stored with the call's result, or the result says why not.
+    /// Handles a call of `pin` that has passed its hooks. The order is stored with the call's result, or the result
+    /// says why not.
     pub(super) fn pin_ended(
         &mut self,
         mut result: ToolResult,
@@ -80,7 +82,7 @@ impl Run {
                 (Vec::new(), format!("Not pinned: {error}."))
             }
         };
-        // What a hook has to say of the call follows.
+        // Only the first part is the answer. Remarks of hooks follow it.
         match result.content.first_mut() {
             Some(first) => *first = Part::text(answer),
             None => result.content.push(Part::text(answer)),
@@ -88,6 +90,7 @@ impl Run {
         self.tool_ended_with(events, result, out);
     }
 
+    /// Adds the message that says the order to the event, so that people see its origin.
     fn with_source_message(&self, event: EventBody) -> EventBody {
         match event {
             EventBody::OrderPinned { order_id, text, source, replaces, .. } => {
@@ -98,21 +101,23 @@ impl Run {
         }
     }
 
-    /// Stores changes of orders at once: they leave the view as it is, so a step that goes on does not matter.
+    /// Stores changes of orders at once. The changes leave the view as it is, so an open step is no obstacle.
     pub(super) fn record_orders(&mut self, events: Vec<EventBody>, out: &mut Vec<RunEffect>) {
         self.append(events, AppendContinuation::OrdersStored, out);
     }
 
+    /// Continues after changes of orders are durable.
     pub(super) fn orders_stored(&mut self, out: &mut Vec<RunEffect>) {
         if self.is_idle() && self.pending.is_empty() {
             self.wake_if_asked(out);
         } else if self.stop.is_some() {
-            // A stop waits for the appends that are under way.
+            // A stop waits until no append is in flight.
             self.stop_when_quiet(out);
         }
     }
 
-    /// The note on what changed since the model was last told of its orders. `place`: events that are stored before it.
+    /// Returns the note about changes that the model was not told of. `place` is the number of events that are stored
+    /// before the note.
     pub(super) fn order_note(&self, place: usize) -> Option<EventBody> {
         let text = self.history.all_orders().news()?;
         let id = format!("m{}", self.next_seq() + place as u64);
@@ -120,7 +125,8 @@ impl Run {
         Some(EventBody::NoteAdded { message, why: NoteReason::Orders })
     }
 
-    /// Stores that note if there is one to store before the next call. An answer that goes on is not interrupted.
+    /// Stores the note about changed orders before the next call. Returns whether there was one. A paused answer is not
+    /// interrupted.
     pub(super) fn note_orders(&mut self, out: &mut Vec<RunEffect>) -> bool {
         let note = self.order_note(0).filter(|_| !self.history.is_paused());
         let Some(note) = note else { return false };

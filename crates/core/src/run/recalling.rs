@@ -1,4 +1,5 @@
-//! What was left out and is spoken of now comes back at the tail, where it changes nothing before it.
+//! The recall after a compaction: passages that the newest messages mention come back at the tail, where the cached
+//! prefix stays unchanged.
 
 use super::Run;
 use crate::event::{EditKind, EventBody, NoteReason, ViewEdit, ViewOperation};
@@ -9,20 +10,21 @@ use crate::meter::{self, TokenIncrement};
 use crate::plan::plain_text;
 use crate::recall::{SearchIndex, SearchLimits, search};
 
-/// Spans that come back at most.
+/// The most passages that come back.
 const SPANS: usize = 3;
 
-/// Tokens of all of them at most; and no more than half of what a view must grow by before it is edited again.
+/// The most tokens of all passages, and at most half of the growth that a view needs before its next edit.
 const MOST_TOKENS: u64 = 1_500;
 
-/// How the note begins.
+/// The beginning of the note.
 const HEAD: &str = "[Of what was left out just now, this seems to be spoken of.";
 
-/// Characters of what was said last that are searched for.
+/// The number of characters of each newest message that are searched for.
 const QUERY_CHARS: usize = 400;
 
 impl Run {
-    /// The note that follows a compaction, if that is wanted and something is found. It stays under the trigger.
+    /// Returns the note that follows a compaction, if the policy wants one and the search finds passages. The view
+    /// stays under the trigger with the note.
     pub(super) fn recalled(&self, edit: &ViewEdit) -> Option<EventBody> {
         if !self.settings.policy.auto_recall || edit.kind != EditKind::Compaction {
             return None;
@@ -33,7 +35,7 @@ impl Run {
             .filter(|op| !matches!(op, ViewOperation::Placeholder { .. }))
             .map(ViewOperation::range)
             .collect();
-        // What came back before, or was looked up, would only bring itself back.
+        // Passages that were recalled before match the query best, and would only bring themselves back.
         let is_own = |entry: &LogEntry| match &entry.kind {
             LogEntryKind::Note => entry.message.text().starts_with(HEAD),
             LogEntryKind::Result { tool } => tool == "recall",
@@ -82,7 +84,7 @@ impl Run {
         fits.then_some(EventBody::NoteAdded { message, why: NoteReason::Recalled })
     }
 
-    /// What a person typed last, and what the model said last.
+    /// Returns the query: the beginnings of the newest typed message and of the newest answer.
     fn spoken_of(&self) -> String {
         let view = self.history.view();
         let last = |kind: ViewItemKind| {

@@ -1,4 +1,4 @@
-//! After a crash: what was found is stored, what may have happened is never done again in silence.
+//! The recovery after a crash: findings are stored, and a call that may have taken effect is never repeated in silence.
 
 use super::{AppendContinuation, Run, RunEffect, RunPhase, RunRecovery};
 use crate::error::ErrorCode;
@@ -7,10 +7,11 @@ use crate::history::closing_result;
 use crate::message::{ModelStopReason, Part, ToolStatus};
 use crate::run::ModelCallFailure;
 
-/// Recoveries without a completed step before the session waits for a person.
+/// The most recoveries without a completed step before the session waits for a user.
 const MAX_RECOVERIES: u32 = 3;
 
 impl Run {
+    /// Closes the work that a crash interrupted, and continues the run if the settings say so.
     pub(super) fn recover(&mut self, partial: Option<String>, out: &mut Vec<RunEffect>) {
         let Some(run) = self.history.open_run() else {
             out.push(RunEffect::Rested);
@@ -26,6 +27,7 @@ impl Run {
                     &step,
                     vec![Part::text(text)],
                     ModelStopReason::Other,
+                    // The persisted text may end anywhere, so people see it and the model does not.
                     Some(PartialAnswerReason::Lost),
                 ));
             }
@@ -34,6 +36,7 @@ impl Run {
             events.push(super::calling::step_failed(&step, &failure));
             settles.push(step);
         }
+        // A session whose step kills the process would otherwise start it again without end.
         let continues = self.settings.recovery == RunRecovery::Continue && attempts <= MAX_RECOVERIES;
         events.extend(self.interrupted_calls(continues));
         if !continues {
@@ -43,6 +46,7 @@ impl Run {
         self.append_with(events, Vec::new(), settles, AppendContinuation::Recovered, out);
     }
 
+    /// Returns the interrupted work in words.
     fn what_was_open(&self) -> String {
         let calling = self.history.open_run().is_some_and(|run| run.calling.is_some());
         let started = self.history.open_calls().iter().filter(|open| open.started).count();
@@ -54,7 +58,8 @@ impl Run {
         }
     }
 
-    /// A call that had begun is never run again; one that had not may be, if the run goes on.
+    /// Returns results for interrupted calls. A call that had begun is never run again. One that had not begun may run
+    /// if the run continues.
     fn interrupted_calls(&self, continues: bool) -> Vec<EventBody> {
         let open = self.history.open_calls().iter().filter(|open| open.started || !continues);
         let results = open.map(|open| {
@@ -69,6 +74,7 @@ impl Run {
         results.collect()
     }
 
+    /// Returns the events that close a run after a crash.
     fn closing_of_run(&self, attempts: u32) -> Vec<EventBody> {
         let Some(run) = self.history.open_run() else { return Vec::new() };
         let error = ErrorInfo {
@@ -86,6 +92,7 @@ impl Run {
         vec![finished]
     }
 
+    /// Continues after the recovery is stored.
     pub(super) fn after_recovery(&mut self, out: &mut Vec<RunEffect>) {
         if self.history.open_run().is_none() {
             out.push(RunEffect::RunEnded(RunEnd::Error));

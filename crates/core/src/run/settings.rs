@@ -11,7 +11,7 @@ use crate::plan::{CompactionPolicy, PlannedPrefixTokens};
 
 use super::ArgumentRules;
 
-/// Everything a run depends on besides its history.
+/// The facts that a run depends on besides its history.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     /// The most steps of a run.
@@ -113,6 +113,7 @@ impl RequestPrefix {
     pub fn tools_hash_of(&self, history: &History) -> String {
         let mut hash =
             self.before_recall(history).map_or(&self.tools_hash, |before| &before.tools_hash).clone();
+        // A tool that is left out changes the bytes of the prefix, and with them the provider's cache.
         for name in history.omitted_tools() {
             hash.push_str(" without ");
             hash.push_str(name);
@@ -131,6 +132,7 @@ impl RequestPrefix {
         history.omitted_tools().filter_map(|name| self.tool_tokens.get(name)).sum()
     }
 
+    /// Returns the prefix without `recall`, if `recall` is not offered yet.
     fn before_recall(&self, history: &History) -> Option<&PrefixBeforeRecall> {
         self.before_recall.as_ref().filter(|_| !history.offers_recall())
     }

@@ -1,4 +1,4 @@
-//! The tools of a step: what may run when, and the record of each before and after.
+//! The tools of a step: their order, and the record of each call before and after it runs.
 
 use super::{AppendContinuation, Run, RunEffect, RunEnd, RunPhase, RunStopCause, RunTimer};
 use crate::event::{EventBody, NoteReason};
@@ -9,13 +9,13 @@ use crate::plan;
 use crate::run::{ToolApproval, ToolRule};
 use crate::truncate::TextLimit;
 
-/// How often the same call may give the same result among the newest ten.
+/// The most times that a call may give the same result among the newest ten calls.
 const REPEATS_ALLOWED: usize = 3;
 
-/// Default limit of a tool's output, in characters.
+/// The default limit of a tool's output, in characters.
 const MAX_OUTPUT_CHARS: u64 = 120_000;
 
-/// How much larger a new text may be than its estimate: the expected p99 error of the structured estimator.
+/// The factor by which a new text may exceed its estimate: the expected p99 error of the structured estimator.
 const NEW_TEXT_ERROR: f64 = 1.1;
 
 /// The calls of one step.
@@ -43,6 +43,7 @@ enum ToolCallPhase {
 impl StepToolCalls {
     pub(super) fn is_asking(&self) -> bool {
         self.calls.iter().any(|state| state.at == ToolCallPhase::Asking)
+            // A session whose tools still run is not waiting for a person.
             && !self.calls.iter().any(|state| state.at == ToolCallPhase::Running)
     }
 
@@ -62,6 +63,7 @@ impl StepToolCalls {
 }
 
 impl Run {
+    /// Starts the tools that the newest answer calls.
     pub(super) fn start_tools(&mut self, out: &mut Vec<RunEffect>) {
         let calls: Vec<ToolCallState> = self
             .history
@@ -73,22 +75,25 @@ impl Run {
         self.advance_tools(out);
     }
 
-    /// Returns what the result of a call that starts now may add to the view, in tokens: the room beside what no plan
-    /// can leave out, divided over the calls of the step that have no result yet. Older messages make way for it before
-    /// the next request, so what they take is not subtracted. What earlier results of the step took is.
+    /// Returns the most tokens that the result of a call that starts now may add to the view.
+    ///
+    /// The room beside the smallest possible request is divided over the calls of the step that have no result yet.
+    /// Older messages make way before the next request, so their size is not subtracted. Earlier results of the step
+    /// are.
     fn room_per_call(&self, open_calls: u64) -> u64 {
         let usable = self.budget().usable;
         // A result that is cut to its room brings `recall` with it.
         let fixed_tokens = self.settings.fixed.tokens;
         let room = usable.saturating_sub(plan::least_bound(&self.history, fixed_tokens));
-        // The estimate of new text may be low by its expected error, and by what the model's vocabulary spends more.
+        // The estimate of new text may be too low by its expected error, and by the model's dearest kind of script.
         let dearest = self.history.calibration().ratios().largest().max(1.0);
         let room = (room as f64 / (dearest * NEW_TEXT_ERROR)) as u64;
         (room / open_calls.max(1)).max(64)
     }
 
+    /// Returns the facts about a tool.
     fn rule(&self, tool: &str) -> ToolRule {
-        // A tool nobody knows is "run" too: its result says so to the model.
+        // An unknown tool is run too, because only its result tells the model that the tool does not exist.
         self.settings.tools.get(tool).cloned().unwrap_or(ToolRule {
             read_only: true,
             poll: false,
@@ -97,7 +102,7 @@ impl Run {
         })
     }
 
-    /// Starts every call whose turn has come.
+    /// Starts every call that may start now.
     pub(super) fn advance_tools(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
             return self.stop_when_quiet(out);
@@ -115,7 +120,8 @@ impl Run {
         }
     }
 
-    /// Read-only calls wait for earlier calls that change something; those wait for every earlier call.
+    /// Returns whether a call may start. Read-only calls wait for earlier calls that change something. Other calls wait
+    /// for every earlier call.
     fn may_start(&self, calls: &[ToolCallState], at: usize) -> bool {
         let is_read_only = |state: &ToolCallState| self.rule(&state.call.name).read_only;
         let mut earlier = calls[..at].iter().filter(|state| state.at != ToolCallPhase::Done);
@@ -127,7 +133,9 @@ impl Run {
         }
     }
 
+    /// Starts a call, asks a person about it, or refuses it.
     fn start_call(&mut self, call: ToolCall, out: &mut Vec<RunEffect>) {
+        // A stored decision holds after a crash too, and the person is not asked again.
         let answer = self.history.open_calls().iter().find(|open| open.call.call_id == call.call_id);
         let approval = match answer.and_then(|open| open.allowed.clone()) {
             Some((true, _)) => ToolApproval::Allow,
@@ -163,6 +171,7 @@ impl Run {
         }
     }
 
+    /// Sets the phase of a call.
     fn mark(&mut self, id: &CallId, at: ToolCallPhase) {
         if let RunPhase::Tools(tools) = &mut self.phase
             && let Some(state) = tools.state_mut(id)
@@ -171,7 +180,7 @@ impl Run {
         }
     }
 
-    /// The start is durable: now the side effect may happen.
+    /// Runs a tool whose start is durable, so that a crash cannot hide a side effect.
     pub(super) fn run_tool(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
             let text = "[Cancelled before it ran.]";
@@ -188,12 +197,13 @@ impl Run {
         out.push(RunEffect::RunTool { call, limit: TextLimit { max_chars, max_tokens } });
     }
 
+    /// Asks a person about a call.
     pub(super) fn ask(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
             return self.stop_when_quiet(out);
         }
         if self.settings.timeout_ms.is_some() {
-            // A person's time is not the run's.
+            // The time that a person takes is not part of the run's time.
             out.push(RunEffect::StopTimer { timer: RunTimer::Run });
         }
         let RunPhase::Tools(tools) = &mut self.phase else { return };
@@ -201,6 +211,7 @@ impl Run {
         out.push(RunEffect::AskApproval { approval_id: approval_id(id), call: state.call.clone() });
     }
 
+    /// Stores a person's decision about a call. Decisions about closed or decided calls are ignored.
     pub(super) fn handle_approval_decision(
         &mut self,
         approval_id: &ApprovalId,
@@ -214,26 +225,29 @@ impl Run {
         let Some(state) = tools.state_mut(&call_id).filter(|state| state.at == ToolCallPhase::Asking) else {
             return;
         };
-        // Until the answer is durable nothing may start the call, or ask again.
+        // Nothing may start the call or ask again until the decision is durable.
         state.at = ToolCallPhase::Storing;
         let approval_id = approval_id.clone();
         let resolved = EventBody::ApprovalResolved { approval_id, call_id: call_id.clone(), allowed, reason };
         self.append(vec![resolved], AppendContinuation::Decided(call_id), out);
     }
 
+    /// Continues with a call after its decision is stored.
     pub(super) fn decision_stored(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
         self.mark(id, ToolCallPhase::Waiting);
+        // The run's time goes on only once no other question is open.
         if self.history.open_run().is_some_and(|run| run.waiting_since.is_none()) {
             self.start_run_timer(out);
         }
         self.advance_tools(out);
     }
 
+    /// Handles the end of a tool.
     pub(super) fn tool_ended(&mut self, result: ToolResult, out: &mut Vec<RunEffect>) {
         self.tool_ended_with(Vec::new(), result, out);
     }
 
-    /// A tool has ended, and `events` are stored with its result or not at all.
+    /// Handles the end of a tool. `events` are stored in one append with the result, or not at all.
     pub(super) fn tool_ended_with(
         &mut self,
         events: Vec<EventBody>,
@@ -248,6 +262,7 @@ impl Run {
         }
     }
 
+    /// Stores the result of a call.
     fn store_result(&mut self, result: ToolResult, out: &mut Vec<RunEffect>) {
         self.store_result_with(Vec::new(), result, out);
     }
@@ -264,16 +279,19 @@ impl Run {
         self.append(events, AppendContinuation::ToolStored(id), out);
     }
 
+    /// Continues after a result is stored.
     pub(super) fn tool_stored(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
         self.mark(id, ToolCallPhase::Done);
         self.advance_tools(out);
     }
 
+    /// Continues after all results are stored, and warns the model of a loop.
     fn after_tools(&mut self, out: &mut Vec<RunEffect>) {
         self.phase = RunPhase::Storing;
         if !self.is_looping() {
             return self.reach_step_boundary(out);
         }
+        // The model repeats itself in spite of a warning.
         if self.history.open_run().is_some_and(|run| run.warned_of_loop) {
             return self.finish(RunEnd::LoopDetected, None, out);
         }
@@ -287,6 +305,7 @@ impl Run {
         );
     }
 
+    /// Returns whether a call has given the same result too often. Calls of polling tools do not count.
     fn is_looping(&self) -> bool {
         let recent: Vec<_> = self.history.recent_calls().filter(|call| !self.rule(&call.tool).poll).collect();
         recent.iter().any(|call| {
@@ -294,6 +313,7 @@ impl Run {
         })
     }
 
+    /// Stops running tools and starts no others.
     pub(super) fn stop_tools(&mut self, out: &mut Vec<RunEffect>) {
         let RunPhase::Tools(tools) = &self.phase else { return };
         if tools.calls.iter().any(|state| state.at == ToolCallPhase::Running) {
@@ -302,6 +322,7 @@ impl Run {
         self.stop_when_quiet(out);
     }
 
+    /// Ends the run or begins the recovery step, once no tool runs and no append is in flight.
     pub(super) fn stop_when_quiet(&mut self, out: &mut Vec<RunEffect>) {
         let RunPhase::Tools(tools) = &self.phase else { return };
         if !tools.is_quiet() || !self.pending.is_empty() {
@@ -314,6 +335,7 @@ impl Run {
     }
 }
 
+/// Returns the name of the question about a call.
 fn approval_id(call: &CallId) -> ApprovalId {
     ApprovalId::new(format!("a-{call}"))
 }

@@ -1,4 +1,4 @@
-//! Beginning a run, taking the queue, the boundary between two steps, the end.
+//! The beginning of a run, the queue, the boundary between two steps, and the end.
 
 use super::{
     AppendContinuation, RECOVERY_STEP_MS, Run, RunEffect, RunEnd, RunPhase, RunRecovery, RunStopCause,
@@ -11,6 +11,7 @@ use crate::message::{Message, Part, ToolStatus};
 use crate::queue::{QueuedMessage, coalesce};
 
 impl Run {
+    /// Reads the queue now if the session is at rest, else after the present work.
     pub(super) fn wake(&mut self, out: &mut Vec<RunEffect>) {
         if self.is_idle() && self.pending.is_empty() {
             self.read_queue(out);
@@ -19,12 +20,14 @@ impl Run {
         }
     }
 
+    /// Reads the queue.
     pub(super) fn read_queue(&mut self, out: &mut Vec<RunEffect>) {
         self.phase = RunPhase::ReadingQueue;
         self.woken = false;
         out.push(RunEffect::ReadQueue);
     }
 
+    /// Begins, continues or ends a run with the messages that wait.
     pub(super) fn queue_read(&mut self, queued: &[QueuedMessage], out: &mut Vec<RunEffect>) {
         if self.phase != RunPhase::ReadingQueue {
             return;
@@ -37,6 +40,7 @@ impl Run {
         match self.history.open_run().map(|run| run.steps) {
             None if waiting || (self.resuming && unanswered) => self.begin(queued, out),
             None => self.rest(out),
+            // A waiting message does not extend a run at its limit. It gets a run of its own.
             Some(steps) if steps >= self.settings.max_steps && (waiting || unanswered) => {
                 self.finish(RunEnd::MaxSteps, None, out);
             }
@@ -46,7 +50,7 @@ impl Run {
         }
     }
 
-    /// There is nothing to do, unless a message came after the queue was read.
+    /// Returns the session to rest, unless a message came after the queue was read.
     pub(super) fn rest(&mut self, out: &mut Vec<RunEffect>) {
         self.phase = RunPhase::Idle;
         self.resuming = false;
@@ -54,6 +58,7 @@ impl Run {
         self.wake_if_asked(out);
     }
 
+    /// Stores the start of a run, with the messages that wait.
     pub(super) fn begin(&mut self, queued: &[QueuedMessage], out: &mut Vec<RunEffect>) {
         self.resuming = false;
         self.stop = None;
@@ -67,7 +72,7 @@ impl Run {
         }
     }
 
-    /// What is left of the run's time: a recovered run does not get it anew.
+    /// Starts the timer for the rest of the run's time. A recovered run does not get its time anew.
     pub(super) fn start_run_timer(&self, out: &mut Vec<RunEffect>) {
         if let (Some(timeout_ms), Some(run)) = (self.settings.timeout_ms, self.history.open_run()) {
             let spent_ms = self.now.saturating_sub(run.started_at).saturating_sub(run.waited_ms);
@@ -76,6 +81,7 @@ impl Run {
         }
     }
 
+    /// Stores the waiting messages as one message of the user.
     pub(super) fn take(
         &mut self,
         queued: &[QueuedMessage],
@@ -84,7 +90,7 @@ impl Run {
         out: &mut Vec<RunEffect>,
     ) {
         let (parts, coalesced) = coalesce(queued);
-        // What came before the message is told before it.
+        // Changes of orders came before the message, so the model hears of them first.
         events.extend(self.order_note(events.len()));
         let taken: Vec<_> = queued.iter().map(|entry| entry.id.clone()).collect();
         let id = match taken.as_slice() {
@@ -101,7 +107,7 @@ impl Run {
         self.append_with(events, taken, Vec::new(), then, out);
     }
 
-    /// Between two steps: the place where a run may end.
+    /// Handles the boundary between two steps, where a run may end.
     pub(super) fn reach_step_boundary(&mut self, out: &mut Vec<RunEffect>) {
         if self.stop_at_boundary(out) {
             return;
@@ -120,11 +126,13 @@ impl Run {
         self.read_queue(out);
     }
 
+    /// Stores the events that wait for a boundary.
     fn record_soon(&mut self, then: AppendContinuation, out: &mut Vec<RunEffect>) {
         let soon = std::mem::take(&mut self.soon);
         self.append(soon, then, out);
     }
 
+    /// Ends the run, or begins the recovery step, if a stop is pending. Returns whether one was.
     pub(super) fn stop_at_boundary(&mut self, out: &mut Vec<RunEffect>) -> bool {
         if self.history.open_run().is_none() {
             let cancelled = self.stop.take() == Some(RunStopCause::Cancelled);
@@ -146,9 +154,10 @@ impl Run {
         }
     }
 
-    /// Gives the model one step without tools to say where it stands.
+    /// Begins the recovery step: the model reports its progress without tools.
     pub(super) fn begin_recovery_step(&mut self, out: &mut Vec<RunEffect>) {
         if self.history.open_run().is_none_or(|run| run.recovering) {
+            // The time of the recovery step is over, too.
             return self.finish(RunEnd::Timeout, None, out);
         }
         self.stop = None;
@@ -166,11 +175,12 @@ impl Run {
         self.append(events, AppendContinuation::Prepare, out);
     }
 
-    /// Results for every call without one, so that no later request is invalid.
+    /// Returns results for every open call, because a call without a result makes later requests invalid.
     pub(super) fn closing_events(&self, text: &str) -> Vec<EventBody> {
         let mut events = Vec::new();
         for open in self.history.open_calls() {
             let call_id = open.call.call_id.clone();
+            // A question that stays open would wait for a person for ever.
             if let Some(approval_id) = open.approval.clone() {
                 let reason = Some("the run was stopped".to_owned());
                 events.push(EventBody::ApprovalResolved {
@@ -187,6 +197,7 @@ impl Run {
         events
     }
 
+    /// Stores the end of the run.
     pub(super) fn finish(&mut self, end: RunEnd, error: Option<ErrorInfo>, out: &mut Vec<RunEffect>) {
         let Some(run) = self.history.open_run() else { return self.idle(out) };
         let run_id = run.id.clone();
@@ -203,16 +214,18 @@ impl Run {
         self.append(events, AppendContinuation::Ended(end), out);
     }
 
+    /// Returns the session to rest after the end of a run is stored.
     pub(super) fn ended(&mut self, end: RunEnd, out: &mut Vec<RunEffect>) {
         if !self.soon.is_empty() {
+            // The next run may begin at once, and must know these facts.
             return self.record_soon(AppendContinuation::Ended(end), out);
         }
         let cancelled = self.stop.take() == Some(RunStopCause::Cancelled) || end == RunEnd::Cancelled;
         self.phase = RunPhase::Idle;
         self.step = StepGuards::default();
         out.push(RunEffect::RunEnded(end));
-        // Waiting messages start the next run, but for those that had come before a cancel. A run that ends by
-        // itself has just found the queue empty.
+        // Messages that wait start the next run, except those from before a cancel. A run that ends by itself has just
+        // found the queue empty.
         let waits = cancelled && self.settings.recovery == RunRecovery::Rest;
         if waits || end == RunEnd::Stop {
             self.wake_if_asked(out);
@@ -221,20 +234,21 @@ impl Run {
         }
     }
 
-    /// Idle again, after something that was no run.
+    /// Returns the session to rest after work that was no run.
     pub(super) fn idle(&mut self, out: &mut Vec<RunEffect>) {
         self.phase = RunPhase::Idle;
         self.stop = None;
         self.wake_if_asked(out);
     }
 
-    /// Stores what waits for a place between two steps at once, if no step is going on.
+    /// Stores events that wait for a boundary at once, if the session is at rest.
     pub(super) fn record_if_idle(&mut self, out: &mut Vec<RunEffect>) {
         if self.is_idle() && self.pending.is_empty() {
             self.wake_if_asked(out);
         }
     }
 
+    /// Stores events that wait for a boundary, or reads the queue if a message came meanwhile.
     pub(super) fn wake_if_asked(&mut self, out: &mut Vec<RunEffect>) {
         if !self.soon.is_empty() {
             self.record_soon(AppendContinuation::Recorded, out);
@@ -243,6 +257,7 @@ impl Run {
         }
     }
 
+    /// Ends the run with an error.
     pub(super) fn fail(&mut self, code: ErrorCode, message: impl Into<String>, out: &mut Vec<RunEffect>) {
         let error = ErrorInfo { code, message: message.into() };
         self.finish(RunEnd::Error, Some(error), out);

@@ -1,8 +1,8 @@
-//! Model calls that fail and are made again: outages of the server, and answers that break off.
+//! Repetition of failed model calls: outages of the server, and answers that break off.
 //!
-//! An outage (no connection, 429, 5xx) leaves the step open. It is waited out until [`RetryPolicy::patience_ms`] ends. An
-//! answer that breaks off ends its step: the next attempt goes on with the text that came, if the model can, or asks
-//! again. At most [`RetryPolicy::stream_attempts`] answers of one step may break off.
+//! An outage (no connection, 429, 5xx) leaves the step open. The loop waits until [`RetryPolicy::patience_ms`] ends. An
+//! answer that breaks off ends its step: the next attempt continues the text, if the model can, or asks again. At most
+//! [`RetryPolicy::stream_attempts`] answers of one step may break off.
 //!
 //! [`RetryPolicy::patience_ms`]: crate::attempt::RetryPolicy::patience_ms
 //! [`RetryPolicy::stream_attempts`]: crate::attempt::RetryPolicy::stream_attempts
@@ -31,12 +31,12 @@ pub struct ServerWait {
     pub after_ms: u64,
 }
 
-/// Why a model call is made again.
+/// The reason why a model call is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitReason {
     /// The server cannot be reached, or answers with an error of its own.
     Outage,
-    /// The server asks to be asked less often.
+    /// The server wants fewer requests.
     RateLimit,
     /// The answer broke off, or was empty.
     BrokenAnswer,
@@ -62,13 +62,14 @@ impl Run {
         }
     }
 
-    /// The server answers: an outage is over.
+    /// Handles the first event of an answer, which ends an outage.
     pub(super) fn model_began(&mut self, out: &mut Vec<RunEffect>) {
         let RunPhase::Calling { began, .. } = &mut self.phase else { return };
         *began = true;
         self.end_outage(out);
     }
 
+    /// Forgets the attempts of an outage.
     fn end_outage(&mut self, out: &mut Vec<RunEffect>) {
         self.step.patience_is_over = false;
         if std::mem::take(&mut self.step.outage_attempts) > 0 {
@@ -76,7 +77,7 @@ impl Run {
         }
     }
 
-    /// Handles a call that failed before its answer began, and may succeed later.
+    /// Handles a call that failed before its answer began and may succeed later.
     pub(super) fn server_failed(
         &mut self,
         step: &StepId,
@@ -88,6 +89,7 @@ impl Run {
         if retry.patience_ms == Some(0) {
             return self.end_with_failure(step, failure, Vec::new(), out);
         }
+        // The wait is known to outlast the patience, so people hear of it at once.
         if let Some(asked_ms) = failure.retry_after_ms.filter(|asked_ms| is_too_long(*asked_ms)) {
             let message = format!(
                 "{}; the server asks to be asked again in {} (at {}), later than `retry.patience` waits",
@@ -106,6 +108,7 @@ impl Run {
                 out,
             );
         }
+        // The patience counts from the first failure, not from each attempt.
         if let Some(after_ms) = retry.patience_ms.filter(|_| self.step.outage_attempts == 0) {
             out.push(RunEffect::StartTimer { timer: RunTimer::Patience, after_ms });
         }
@@ -124,8 +127,8 @@ impl Run {
         self.begin_wait(Some(step.clone()), wait, out);
     }
 
-    /// Handles an answer that began and broke off, or that was empty. What came of it stays visible. A model that can
-    /// go on with its own text goes on; for any other the text leaves the view.
+    /// Handles an answer that broke off, or that was empty. People still see the part that arrived. A model that can
+    /// continue its own text does so; otherwise the text leaves the view.
     pub(super) fn answer_broke(
         &mut self,
         step: &StepId,
@@ -140,7 +143,7 @@ impl Run {
             broke_before: self.step.broken_answers,
             ends_in_text: ends_in_text(&partial) && says_something(&partial),
             can_continue: self.can_go_on(),
-            // Of a step that is made again the log keeps what came, for people only.
+            // The log keeps the part that arrived for people, so the view can do without it.
             can_take_back: true,
         };
         let after = broken.next(retry.stream_attempts);
@@ -172,8 +175,8 @@ impl Run {
         self.append_with(events, Vec::new(), vec![step.clone()], AppendContinuation::Wait(wait), out);
     }
 
-    /// Tells a model that its answer broke off, where it cannot simply continue the text: another model has taken over,
-    /// or the server refuses a request that ends with an answer. Returns whether there was something to tell.
+    /// Tells a model that its answer broke off, if it cannot continue the text: another model has taken over, or the
+    /// server refuses to. Returns whether there was something to tell.
     pub(super) fn note_broken_answer(&mut self, out: &mut Vec<RunEffect>) -> bool {
         if !self.history.is_broken_off() || self.can_go_on() {
             return false;
@@ -191,7 +194,7 @@ impl Run {
         true
     }
 
-    /// Waits before an attempt: of `step` once more, or of a new step.
+    /// Waits before an attempt: a repetition of `step`, or a new step.
     pub(super) fn begin_wait(&mut self, step: Option<StepId>, wait: ServerWait, out: &mut Vec<RunEffect>) {
         if self.stop.is_some() {
             return self.reach_step_boundary(out);
@@ -199,12 +202,13 @@ impl Run {
         out.push(RunEffect::Notice(RunNotice::Waiting(wait.clone())));
         out.push(RunEffect::StartTimer { timer: RunTimer::Retry, after_ms: wait.after_ms });
         self.phase = RunPhase::Waiting { step, wait };
+        // Another model may have been chosen meanwhile, and the next attempt must use that model.
         if !self.soon.is_empty() {
             self.leave_wait(out);
         }
     }
 
-    /// Makes the attempt that was waited for.
+    /// Makes the attempt after its wait.
     pub(super) fn try_again(&mut self, out: &mut Vec<RunEffect>) {
         let RunPhase::Waiting { step, .. } = &self.phase else { return };
         match step.clone() {
@@ -213,7 +217,7 @@ impl Run {
         }
     }
 
-    /// Makes the attempt at once that is waited for, if one is.
+    /// Makes the attempt at once, if the loop waits for one.
     pub(super) fn retry_now(&mut self, out: &mut Vec<RunEffect>) {
         if self.waiting().is_some() {
             out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
@@ -221,7 +225,7 @@ impl Run {
         }
     }
 
-    /// Ends a wait because something was decided that the next attempt must know, such as another model.
+    /// Ends a wait because of a decision that the next attempt must know, such as another model.
     pub(super) fn leave_wait(&mut self, out: &mut Vec<RunEffect>) {
         if self.waiting().is_some() {
             self.stop_waiting(out);
@@ -240,13 +244,14 @@ impl Run {
         }
     }
 
-    /// The time for which an outage is waited out is over. An attempt that is on its way is the last one.
+    /// Handles the end of the patience with an outage. An attempt in flight is the last one.
     pub(super) fn patience_ended(&mut self, out: &mut Vec<RunEffect>) {
         if self.step.outage_attempts == 0 {
             return;
         }
         self.step.patience_is_over = true;
         if let RunPhase::Waiting { step, wait } = &self.phase
+            // Broken answers have a limit of their own.
             && wait.reason != WaitReason::BrokenAnswer
         {
             let (step, wait) = (step.clone(), wait.clone());
@@ -255,6 +260,7 @@ impl Run {
         }
     }
 
+    /// Ends the run because the server did not answer in time.
     fn give_up_waiting(
         &mut self,
         step: Option<StepId>,
@@ -280,7 +286,7 @@ impl Run {
     }
 }
 
-/// A length of time for people, rounded down to its largest unit.
+/// Formats a length of time for people, rounded down in its largest unit.
 fn in_words(ms: u64) -> String {
     match ms / 1_000 {
         seconds @ 0..=119 => format!("{seconds} s"),
@@ -289,7 +295,7 @@ fn in_words(ms: u64) -> String {
     }
 }
 
-/// The time of day of a moment, in UTC.
+/// Formats the time of day of a moment, in UTC.
 fn time_of_day(at: Millis) -> String {
     let minutes = at / 60_000;
     format!("{:02}:{:02} UTC", minutes / 60 % 24, minutes % 60)

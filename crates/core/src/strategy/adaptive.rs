@@ -1,5 +1,7 @@
-//! `adaptive`: the oldest part makes way for a ledger and a short summary when that pays, down to a low target, so that
-//! the next time is far off. Where clearing old tool results is enough for the target, nothing else goes.
+//! `adaptive`: the oldest part is replaced by pinned facts and a short summary when that pays.
+//!
+//! An edit goes down to a low target, so that the next one is far off. Where clearing old tool results is enough for
+//! the target, no message is dropped.
 
 use super::{
     CompactionSelection, CompactionStrategy, ProtectionLevel, ThresholdInput, TriggerThreshold,
@@ -8,39 +10,41 @@ use super::{
 use crate::budget::StrategyTrigger;
 use crate::plan::{EditCost, PlanContext, TokenPrices};
 
-/// A summary is no longer than one part in so many of what it stands for.
+/// The most of a summary's length: one part in so many of the replaced text.
 const RATIO: u64 = 8;
 
-/// No summary says anything in fewer tokens.
+/// The least room of a summary, in tokens.
 const LEAST_TOKENS: u64 = 100;
 
-/// What has fewer tokens is not worth a model call: there the ledger stands alone, with the last words of what went.
+/// The size from which on a dropped part is worth a model call, in tokens. Below it the pinned facts stand with the
+/// last words.
 const LEAST_WORTH_TOKENS: u64 = 4_000;
 
-/// About what the order to write a summary has, in tokens.
+/// The approximate size of the order to write a summary, in tokens.
 const ORDER_TOKENS: u64 = 200;
 
-/// Our own way.
+/// The default strategy, which edits the view where an edit pays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveStrategy {
-    /// What an edit brings the request down to, as a share of the usable room, at most.
+    /// The share of the usable room to which an edit brings the request at most.
     pub low_target: f64,
-    /// The newest part that stays in a large window where prices are known, in tokens: more would be read again and
-    /// again for little.
+    /// The newest part that stays in a large window where prices are known, in tokens. A larger part would be read
+    /// again and again for little.
     pub tail_tokens: u64,
-    /// The most that the ledger may have, in tokens; at most an eighth of the usable room.
+    /// The most tokens of pinned facts, and at most an eighth of the usable room.
     pub ledger_tokens: u64,
-    /// Turns in which nothing is cleared and of which nothing goes.
+    /// The number of newest turns that stay whole.
     pub preserve_last_n_turns: usize,
-    /// The most that a summary may have, in tokens; at most a sixth of the usable room and the output reserve.
+    /// The most tokens of a summary, and at most a sixth of the usable room and the output reserve.
     pub max_summary_tokens: u64,
-    /// Whether a summary is written ahead, while work goes on.
+    /// `true` if summaries are written in the background.
     pub background: bool,
 }
 
 impl Default for AdaptiveStrategy {
     fn default() -> Self {
         Self {
+            // Chosen by replays of recorded sessions (decision 0019).
             low_target: 0.4,
             tail_tokens: 6_000,
             ledger_tokens: 8_000,
@@ -64,8 +68,8 @@ impl CompactionStrategy for AdaptiveStrategy {
         false
     }
 
-    /// Where the next edit pays: where the view has grown, since the last, by what costs least in the long run; where
-    /// the cache is cold, earlier. Without prices only the room counts.
+    /// Returns the size at which the next edit pays: since the last edit the view has grown by the cheapest amount in
+    /// the long run. With a cold cache an edit pays earlier. Without prices only the room counts.
     fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
         let usable = outlook.usable_tokens;
         let Some(prices) = outlook.prices else {
@@ -76,6 +80,8 @@ impl CompactionStrategy for AdaptiveStrategy {
         let edit = self.next_edit(outlook, settled, prices);
         let growth = prices.best_growth(&edit, outlook.fixed_tokens, outlook.growth_tokens);
         let pays = settled.saturating_add(growth).max(target + usable / 10);
+        // A cold cache is rewritten in any case, so an edit costs nothing extra. Below this size it would save too
+        // little.
         let cold = target + usable / 8;
         match (outlook.cache_is_cold, pays) {
             (true, pays) if cold < pays.min(usable) => {
@@ -100,7 +106,7 @@ impl CompactionStrategy for AdaptiveStrategy {
         if !self.background {
             return None;
         }
-        // It is committed at the line, when the view has grown so far.
+        // The background summary is committed at the threshold, when the view has grown that far.
         let growth = scene.trigger.saturating_sub(scene.before);
         let choice = self.below(self.target_in(scene), growth, scene, ProtectionLevel::Turns)?;
         choice.gone.contains(&true).then_some(choice)
@@ -108,8 +114,8 @@ impl CompactionStrategy for AdaptiveStrategy {
 }
 
 impl AdaptiveStrategy {
-    /// Chooses what goes so that the view, once it has grown by `growth` tokens, has less than `target` tokens, or so that
-    /// clearing alone puts the next edit far off.
+    /// Selects units so that the view has less than `target` tokens after a growth of `growth` tokens. Clearing alone
+    /// is preferred if it puts the next edit far off.
     fn below(
         &self,
         target: u64,
@@ -132,8 +138,8 @@ impl AdaptiveStrategy {
         self.shortened(scene, clearable, end, target.saturating_sub(growth))
     }
 
-    /// What the next edit will cost: while clearing results is enough, the newest results are sent anew and nobody
-    /// writes; later a summary is written, and all that stays is sent anew.
+    /// Returns the cost of the next edit. While clearing is enough, only the newest results are sent anew. Later a
+    /// summary is written, and all that stays is sent anew.
     fn next_edit(&self, outlook: &ThresholdInput<'_>, settled: u64, prices: &TokenPrices) -> EditCost {
         let shown = settled.saturating_sub(outlook.fixed_tokens);
         if settled < cleared_target(outlook.fixed_tokens, outlook.usable_tokens) {
@@ -144,7 +150,8 @@ impl AdaptiveStrategy {
         EditCost { rewritten: shown, making, ..EditCost::default() }
     }
 
-    /// Where an edit ends: at the low share of the room; where tokens cost money, earlier in a large one.
+    /// Returns the size at which an edit ends, in tokens: the low share of the room. Where tokens have a price, a large
+    /// room ends lower.
     fn target(&self, fixed: u64, usable: u64, priced: bool) -> u64 {
         let low = (usable as f64 * self.low_target) as u64;
         let share = if priced { 8 } else { 6 };
@@ -154,8 +161,8 @@ impl AdaptiveStrategy {
         low.max(least)
     }
 
-    /// The low target, or what is clearly below a trigger that is lower than usual. Who asks for a compaction gets one
-    /// of all that may go.
+    /// Returns the low target, or less under a trigger that is lower than usual. A compaction on request drops all that
+    /// may go.
     fn target_in(&self, scene: &PlanContext<'_>) -> u64 {
         if scene.is_requested() {
             return 0;
@@ -164,8 +171,8 @@ impl AdaptiveStrategy {
         self.target(scene.fixed_tokens(), scene.budget.usable, scene.is_priced()).min(clearly_below)
     }
 
-    /// All old results at once, if the request is under the target without them: each time that some are cleared the
-    /// newest ones are sent anew, so fewer at a time cost more.
+    /// Returns a selection that clears all old results, if the request is under the target without them. Every clearing
+    /// sends the newest results anew, so several small ones cost more.
     fn cleared_only(
         &self,
         scene: &PlanContext<'_>,
@@ -181,8 +188,8 @@ impl AdaptiveStrategy {
         (!clearable.is_empty() && is_enough).then_some(choice)
     }
 
-    /// All of the old results, and the fewest of the oldest units without which the request is under the target, or
-    /// as many as may go.
+    /// Returns a selection that clears all old results and drops the fewest of the oldest units that bring the request
+    /// under the target, or all that may go.
     fn shortened(
         &self,
         scene: &PlanContext<'_>,
@@ -208,12 +215,13 @@ impl AdaptiveStrategy {
     }
 }
 
-/// Clearing results is enough if it leaves half of the room that can be had, in tokens of the request.
+/// Returns the size below which clearing results is enough: half of the room beside the prefix stays free. In tokens of
+/// the request.
 fn cleared_target(fixed_tokens: u64, usable_tokens: u64) -> u64 {
     fixed_tokens + usable_tokens.saturating_sub(fixed_tokens) / 2
 }
 
-/// The smallest of `1..=most` for which a condition holds that holds for all larger ones.
+/// Returns the smallest of `1..=most` for which a condition holds that holds for all larger ones.
 fn smallest(most: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
     if most == 0 || !holds(most) {
         return None;

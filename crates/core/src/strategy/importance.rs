@@ -1,4 +1,4 @@
-//! `importance`: the newest messages stay, of the others the least important go first; no model call.
+//! `importance`: the newest messages stay, and the least important others are dropped first; no model call.
 
 use std::collections::BTreeSet;
 
@@ -8,27 +8,27 @@ use crate::history::{ViewUnit, ViewUnitKind};
 use crate::message::{Message, Part};
 use crate::plan::PlanContext;
 
-/// An answer of fewer characters that asks for no tool is an acknowledgement.
+/// The length below which an answer without tool calls counts as an acknowledgement, in characters.
 const SHORT_CHARS: usize = 80;
 
-/// An answer of more characters says something.
+/// The length from which on an answer counts as rich in content, in characters.
 const LONG_CHARS: usize = 1_000;
 
-/// What a message that newer ones refer to gains.
+/// The extra score of a message to which newer messages refer.
 const REFERENCED: f64 = 0.3;
 
-/// Scores and drops.
+/// The strategy that scores messages and drops those with the lowest scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ImportanceStrategy {
-    /// The newest messages that stay as they are; a step is kept whole, so that a few more may.
+    /// The number of newest messages that stay as they are. Steps stay whole, so the number may be larger.
     pub keep_recent: usize,
-    /// Score of a typed message.
+    /// The score of a typed message.
     pub user_message_score: f64,
-    /// Score of an answer without tool calls.
+    /// The score of an answer without tool calls.
     pub assistant_message_score: f64,
-    /// Score of a step with tool calls.
+    /// The score of a step with tool calls.
     pub tool_use_score: f64,
-    /// What scores less goes at once.
+    /// The score below which messages are dropped first, all of them at once.
     pub min_score_threshold: f64,
 }
 
@@ -57,7 +57,7 @@ impl CompactionStrategy for ImportanceStrategy {
         let kept_from = match protection {
             ProtectionLevel::Turns => scene.newest_messages_from(self.keep_recent),
             ProtectionLevel::Steps => scene.step_start(2),
-            // The last resort keeps whatever fits beside it.
+            // The planner's last resort keeps the newest step and any other messages that fit.
             ProtectionLevel::Step => return None,
         };
         let order = self.lowest_first(scene, kept_from);
@@ -67,6 +67,7 @@ impl CompactionStrategy for ImportanceStrategy {
             order[..count].iter().for_each(|(_, at)| gone[*at] = true);
             gone
         };
+        // A fifth of the trigger stays free for growth, so that the next edit is not due at once.
         let target = scene.trigger * 4 / 5;
         let fits = |count: usize| scene.without(&gone(count)) < target;
         if order.is_empty() || !fits(order.len()) {
@@ -82,7 +83,7 @@ impl CompactionStrategy for ImportanceStrategy {
 }
 
 impl ImportanceStrategy {
-    /// The units before `end` with their scores, the least important first, older ones first among equals.
+    /// Returns the units before `end` with their scores, the least important first. Of equal units the older is first.
     fn lowest_first(&self, scene: &PlanContext<'_>, end: usize) -> Vec<(f64, usize)> {
         let view = scene.history.view();
         let messages = |unit: &ViewUnit| view[unit.items.clone()].iter().map(|item| &*item.message);
@@ -100,7 +101,7 @@ impl ImportanceStrategy {
     fn score<'a>(&self, kind: ViewUnitKind, mut messages: impl Iterator<Item = &'a Message>) -> f64 {
         match kind {
             ViewUnitKind::Typed => self.user_message_score,
-            // What stands for more than itself.
+            // A summary or note stands for many messages, so it scores like a message that newer ones refer to.
             ViewUnitKind::Compacted => self.user_message_score.max(self.tool_use_score) + REFERENCED,
             ViewUnitKind::Note => self.assistant_message_score / 2.0,
             ViewUnitKind::Step => {
@@ -118,7 +119,7 @@ impl ImportanceStrategy {
     }
 }
 
-/// Words of a message that name something: paths and identifiers.
+/// Returns the words of a message that name something: paths and identifiers.
 fn names(message: &Message) -> impl Iterator<Item = &str> {
     let texts = message.parts.iter().flat_map(|part| match part {
         Part::Text(text) => vec![text.text.as_str()],

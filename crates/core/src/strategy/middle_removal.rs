@@ -5,24 +5,25 @@ use crate::budget::StrategyTrigger;
 use crate::history::ViewItemKind;
 use crate::plan::PlanContext;
 
-/// Turns in which nothing is cleared.
+/// The number of newest turns in which no result is cleared.
 const PROTECTED_TURNS: usize = 2;
 
-/// Keeps both ends, and uses nine tenths of the room at least where no single message is larger than a tenth.
+/// The strategy that keeps both ends of the conversation. At least nine tenths of the room stay in use where no message
+/// is larger than a tenth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MiddleRemovalStrategy {
-    /// What is kept, in tokens of the whole request; by default the trigger.
+    /// The size of the request after an edit, in tokens; by default the trigger.
     pub keep_tokens: Option<u64>,
 }
 
-/// What is kept, in tokens of the whole request.
+/// The sizes between which an edit ends, in tokens of the whole request.
 #[derive(Clone, Copy, Debug)]
 struct MiddleRemovalBounds {
-    /// Below this.
+    /// The size that the request stays below.
     most: u64,
-    /// Where an edit ends that leaves room for a growth step, so that the next is not due at once.
+    /// The size that leaves room for growth, so that the next edit is not due at once.
     roomy: u64,
-    /// With less, room is wasted: rather no growth step.
+    /// The size below which room is wasted. Room for growth counts less than this.
     least: u64,
 }
 
@@ -35,7 +36,7 @@ impl CompactionStrategy for MiddleRemovalStrategy {
         StrategyTrigger::Share(0.8)
     }
 
-    /// It clears by itself, and no more than it must.
+    /// Returns `false`: the strategy clears results by itself, and no more than necessary.
     fn prunes_first(&self) -> bool {
         false
     }
@@ -59,7 +60,8 @@ impl CompactionStrategy for MiddleRemovalStrategy {
     }
 }
 
-/// The end of the first turn, but for what an earlier edit has left of it; `None` if it takes more than half.
+/// Returns the end of the first turn, or the place of an earlier edit's note in that turn; `None` if this part takes
+/// more than half.
 fn first_turn(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<usize> {
     let view = scene.history.view();
     let (typed, turn) = (scene.first_typed_end(), scene.first_turn_end());
@@ -69,7 +71,7 @@ fn first_turn(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<usiz
     (scene.without(&others) <= keep.most / 2).then_some(head)
 }
 
-/// The fewest of the oldest tool results become placeholders, if that is enough.
+/// Returns a selection that clears the fewest of the oldest tool results, if that is enough.
 fn cleared(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<CompactionSelection> {
     let marked = scene.clearable(scene.kept_whole_from(ProtectionLevel::Turns, PROTECTED_TURNS));
     if scene.before < scene.trigger || !scene.is_worth_clearing(&marked) {
@@ -93,8 +95,9 @@ fn cleared(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<Compact
     Some(choice)
 }
 
-/// What lies behind `head` goes, oldest first, until the rest fits.
+/// Returns a selection that drops units behind `head`, oldest first, until the rest fits.
 fn removed(scene: &PlanContext<'_>, keep: MiddleRemovalBounds, head: usize) -> Option<CompactionSelection> {
+    // Room for growth is only a wish: a view that just fits is better than no edit.
     let gap = scene.smallest_gap(head, keep.roomy).or_else(|| scene.smallest_gap(head, keep.most))?;
     let mut choice = CompactionSelection::new(gap, UnitReplacement::Note);
     if scene.before >= keep.most {

@@ -1,13 +1,13 @@
-//! `proactive-threshold`: at half the window everything but the newest part becomes a summary.
+//! `proactive-threshold`: at half the window all but the newest part becomes a summary.
 
 use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
 use crate::budget::StrategyTrigger;
 use crate::plan::PlanContext;
 
-/// Summarises early and keeps a share.
+/// The strategy that summarises early and keeps a share of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProactiveThresholdStrategy {
-    /// The newest share of the conversation that stays, in tokens, 0 to 1.
+    /// The newest share of the conversation that stays, 0 to 1 of its tokens.
     pub preserve_ratio: f64,
     /// The most that a summary may have, in tokens.
     pub max_summary_tokens: u64,

@@ -1,16 +1,16 @@
-//! `pruning-agent`: a model is given the conversation as JSON and says what stays.
+//! `pruning-agent`: a model reads the conversation as JSON and decides which messages stay.
 
 use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
 use crate::budget::StrategyTrigger;
 use crate::plan::PlanContext;
 
-/// Messages that stay as they are in any case, and where there is room.
+/// The numbers of newest messages that stay as they are: the first where there is room, the second in any case.
 const INTACT: [usize; 2] = [5, 3];
 
-/// Messages that stay where the agent's answer is no good.
+/// The number of newest messages that stay if the agent's answer is unusable.
 const KEPT_WITHOUT_AGENT: usize = 5;
 
-/// Has an agent prune.
+/// The strategy that lets a model prune.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruningAgentStrategy {
     /// The most that the agent's summary may have, in tokens.
@@ -36,13 +36,14 @@ impl CompactionStrategy for PruningAgentStrategy {
         false
     }
 
-    /// The newest five messages stay intact if the rest could make enough room, else the newest three.
+    /// Selects all but the newest five messages if the rest makes enough room, else all but the newest three.
     fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let cuts = match protection {
             ProtectionLevel::Turns => INTACT.map(|count| scene.newest_messages_from(count)),
             ProtectionLevel::Steps => [scene.newest_messages_from(KEPT_WITHOUT_AGENT), scene.step_start(1)],
             ProtectionLevel::Step => return None,
         };
+        // The agent decides how much stays, so only a quarter of the summary's limit must fit beforehand.
         let fits =
             |cut: &usize| *cut > 0 && scene.would_fit(&scene.before_cut(*cut), self.max_summary_tokens / 4);
         let cut = cuts.into_iter().find(fits)?;

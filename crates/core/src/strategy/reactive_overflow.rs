@@ -1,13 +1,13 @@
-//! `reactive-overflow`: when the room is full, everything but the newest turns becomes a summary.
+//! `reactive-overflow`: when the room is full, all but the newest turns become a summary.
 
 use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
 use crate::budget::StrategyTrigger;
 use crate::plan::PlanContext;
 
-/// The default strategy.
+/// The strategy that summarises once, when the window is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReactiveOverflowStrategy {
-    /// Turns kept verbatim.
+    /// The number of newest turns that stay verbatim.
     pub preserve_last_n_turns: usize,
     /// The most that a summary may have, in tokens.
     pub max_summary_tokens: u64,

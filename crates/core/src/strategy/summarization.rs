@@ -1,16 +1,16 @@
-//! `summarization`: old messages become short summaries, so many messages at a time.
+//! `summarization`: old messages become short summaries, each of a fixed number of messages.
 
 use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
 use crate::budget::StrategyTrigger;
 use crate::history::ViewUnitKind;
 use crate::plan::PlanContext;
 
-/// Summarises chapter by chapter.
+/// The strategy that summarises chapter by chapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummarizationStrategy {
-    /// The newest messages that stay as they are; a step is kept whole, so that a few more may.
+    /// The number of newest messages that stay as they are. Steps stay whole, so the number may be larger.
     pub keep_recent: usize,
-    /// Messages in a chapter.
+    /// The number of messages in a chapter.
     pub summarize_chunk_size: usize,
     /// The most that each summary may have, in tokens.
     pub max_summary_tokens: u64,
@@ -31,8 +31,8 @@ impl CompactionStrategy for SummarizationStrategy {
         StrategyTrigger::Share(0.85)
     }
 
-    /// Chapters that were summarised before stay, and with them the beginning of every request; when the summaries
-    /// themselves are too much, everything old becomes one.
+    /// Selects messages outside earlier summaries, so that the beginning of every request stays the same. When the
+    /// summaries themselves take too much room, all old messages become one summary.
     fn choose(&self, scene: &PlanContext<'_>, protection: ProtectionLevel) -> Option<CompactionSelection> {
         let (cut, instead) = match protection {
             ProtectionLevel::Turns => {

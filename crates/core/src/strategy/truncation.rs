@@ -1,13 +1,13 @@
-//! `truncation`: the newest messages stay, everything older goes; no model call.
+//! `truncation`: the newest messages stay, and all older ones are dropped; no model call.
 
 use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
 use crate::budget::StrategyTrigger;
 use crate::plan::PlanContext;
 
-/// Keeps the newest messages.
+/// The strategy that keeps the newest messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TruncationStrategy {
-    /// How many messages stay; a step is kept whole, so that a few more may.
+    /// The number of newest messages that stay. Steps stay whole, so the number may be larger.
     pub keep_recent: usize,
 }
 
@@ -30,7 +30,7 @@ impl CompactionStrategy for TruncationStrategy {
         let cut = match protection {
             ProtectionLevel::Turns => scene.newest_messages_from(self.keep_recent),
             ProtectionLevel::Steps => scene.step_start(2),
-            // The last resort keeps whatever fits beside it.
+            // The planner's last resort keeps the newest step and any other messages that fit.
             ProtectionLevel::Step => return None,
         };
         (cut > 0).then(|| CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Note))

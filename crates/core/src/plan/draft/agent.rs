@@ -12,10 +12,11 @@ use crate::message::Part;
 use crate::retention::user_text::{order_list, user_room};
 
 impl SummaryDraft {
-    /// What a pruning agent may be given and may write at a time: both have to fit its window, the answer its output
-    /// limit.
+    /// Returns the most tokens that a pruning agent may be given, and may write, in one call. Both have to fit its
+    /// window, and the answer its output limit.
     pub(super) fn room_of_agent(&self, budget: &Budget) -> u64 {
         match self.writer {
+            // Two fifths each for piece and answer leave a fifth for the order and the error of the count.
             SummaryWriterModel::Session | SummaryWriterModel::Nobody => {
                 (budget.window * 2 / 5).min(budget.reserve.max(budget.window / 8))
             }
@@ -25,12 +26,14 @@ impl SummaryDraft {
         }
     }
 
+    /// Returns the progress of a pruning agent at its start; `None` if no model writes, or if the conversation does not
+    /// fit its window.
     pub(super) fn prune(&self, view: &[ViewItem], budget: &Budget) -> Option<PruningProgress> {
         if self.writer == SummaryWriterModel::Nobody {
             return None;
         }
         let answer = self.room_of_agent(budget);
-        // Order, piece and answer together are in the window, whatever the count is off by.
+        // Order, piece and answer together must fit the window, even if the count is off by its margin.
         let window = self.window_of_writer(budget)?;
         let fits = (window.saturating_sub(answer) as f64 / (1.0 + self.increment.margin())) as u64;
         let room = answer.min(fits).saturating_sub(400);
@@ -42,7 +45,7 @@ impl SummaryDraft {
         PruningProgress::new(view, end, limits, room, MAX_CALLS, &self.increment)
     }
 
-    /// The edit that a pruning agent has made, with extracts of the parts of which it said nothing usable.
+    /// Returns the edit of a pruning agent, with extracts of the pieces without a usable answer.
     pub(super) fn pruned(
         &self,
         pruning: &PruningProgress,
@@ -53,7 +56,7 @@ impl SummaryDraft {
             return self.pruned_with(pruning, &[], history);
         }
         let room: u64 = self.sections.iter().filter_map(|section| section.extract_tokens).sum();
-        // Beside what the agent has written; less where that is much.
+        // The agent's own words take the first half of the room. Extracts get less where that is not enough.
         let with = |most: u64| self.pruned_with(pruning, &self.extracts(pruning, most, history), history);
         let mut made = with(room / 2 / missing);
         for most in [room / pruning.pieces() as u64, 0] {
@@ -65,6 +68,7 @@ impl SummaryDraft {
         made
     }
 
+    /// Returns the pruned edit with as many quotes of the user as fit.
     fn pruned_with(
         &self,
         pruning: &PruningProgress,
@@ -89,7 +93,7 @@ impl SummaryDraft {
         Ok(bare)
     }
 
-    /// The pruned edit with quotes of the user in at most `user_room` tokens.
+    /// Returns the pruned edit with quotes of the user in at most `user_room` tokens.
     fn pruned_beside(
         &self,
         pruning: &PruningProgress,
@@ -118,6 +122,7 @@ impl SummaryDraft {
         if says_nothing && pruning.is_silent() {
             return Err(SummaryRejection::Incomplete("it says nothing of what goes"));
         }
+        // A set usage marks the edit as a model's work, even if the server reported none.
         let usage = Some(self.usage.clone().unwrap_or_default());
         let mut edit = ViewEdit { ops, usage, ..self.edit.clone() };
         let after = history.with(EventBody::ViewEdited(Box::new(edit.clone())));
@@ -138,20 +143,19 @@ impl SummaryDraft {
         Ok(edit)
     }
 
-    /// What stands in the place of the parts of which the agent said nothing usable, each in at most `most` tokens.
+    /// Returns the extracts of the pieces without a usable answer, each in at most `most` tokens.
     fn extracts(&self, pruning: &PruningProgress, most: u64, history: &History) -> Vec<String> {
         let of = |items: std::ops::Range<usize>| {
             let handles: Vec<LogHandle> =
                 history.view()[items].iter().map(|item| LogHandle(item.range)).collect();
-            // With room for words of its own beside the ledger.
+            // Pinned facts take at most a third, so that words of the conversation fit below them.
             extract::summary(history, &handles, most / 3, Some(most), "")
         };
         pruning.missing().map(of).collect()
     }
 
-    /// Returns the message that stands for a run of units, with the list of standing orders and the agent's words.
-    /// `quoted_share` is the share of the user's text in it that is
-    /// quoted at most, 0 to 1 or more.
+    /// Returns the message in place of a run of units, with the list of standing orders and the agent's words.
+    /// `quoted_share` is the most of the user's text in the run that is quoted, as a share; 1 or more quotes all of it.
     fn stand_in(
         &self,
         history: &History,
@@ -165,7 +169,7 @@ impl SummaryDraft {
         let items = &history.view()[first.items.start..last.items.end];
         let mut covered = vec![range];
         covered.extend(items.iter().flat_map(|item| item.covers.iter().copied()));
-        // The agent's words may carry on what a model wrote of earlier parts; else that stays as it is.
+        // An earlier summary that the agent's words do not carry on stays as it is.
         let items: Vec<&ViewItem> = items.iter().collect();
         let earlier = EarlierSummary::of(history, &items, u64::MAX);
         let earlier = match words.is_empty() || !earlier.is_carried_by(&words) {

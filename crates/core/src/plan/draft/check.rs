@@ -1,7 +1,7 @@
-//! The check of a summary: what a model has answered is compared, by its form, with what it is to replace.
+//! The check of a summary: a model's answer is compared, by its form, with the text that it replaces.
 //!
-//! No model judges another here, and no list of sentences does. The check combines signals that any language has: length,
-//! headings, names that occur in the replaced text, the share of its words that occur there, and the mood of sentences.
+//! The check asks no model and has no list of sentences. Its signals exist in any language: length, headings, names
+//! that occur in the replaced text, the share of its words that occur there, and the mood of sentences.
 
 use std::collections::BTreeSet;
 
@@ -15,62 +15,63 @@ mod tool_text;
 pub(super) use headings::REQUESTED_HEADINGS;
 pub(super) use thoughts::without_thoughts;
 
-/// An answer of fewer characters than this is refused if it is also far shorter than what it replaces.
+/// The length below which an answer is refused if it is also far shorter than the replaced text, in characters.
 const SHORT_CHARS: usize = 200;
 
-/// How many times shorter than the replaced text that is.
+/// The factor by which such an answer is shorter than the replaced text.
 const SHORT_SHARE: usize = 200;
 
-/// Characters that a summary without headings has at least, counted as [`weighed_chars`].
+/// The least length of a summary without headings, in characters as [`weighed_chars`] counts them.
 const LEAST_PLAIN_CHARS: usize = 80;
 
-/// With fewer names of files, identifiers and measures than this in the replaced text, a summary need not have one.
+/// The number of names in the replaced text from which on a summary must have one. Names are files, identifiers and
+/// measures.
 const LEAST_NAMES: usize = 3;
 
-/// A text whose parts are to be covered has at least so many characters.
+/// The length from which on a summary must cover more than one part of a text, in characters.
 const LONG_CHARS: usize = 4_000;
 
-/// Words in a row that are compared when a text is looked for in another.
+/// The number of consecutive words that are compared when a text is looked for in another.
 const ROW_WORDS: usize = 6;
 
-/// Why an answer is no summary.
+/// The reason why an answer is no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SummaryDefect {
-    /// It has no text.
+    /// The answer has no text.
     Empty,
-    /// It was cut off.
+    /// The answer was cut off.
     CutOff,
-    /// It is thinking only.
+    /// The answer has thoughts only.
     OnlyThoughts,
-    /// It requests tools.
+    /// The answer calls tools.
     ToolCall,
-    /// It repeats the order to write the summary.
+    /// The answer repeats the order to write the summary.
     OrderRepeated,
-    /// It exceeds its limit by more than a quarter.
+    /// The answer exceeds its limit by more than a quarter.
     TooLong,
-    /// It is far too short for what it replaces.
+    /// The answer is far too short for the replaced text.
     TooShort,
-    /// It has headings and nothing below them.
+    /// The answer has headings and nothing below them.
     OnlyHeadings,
-    /// It says the same again and again.
+    /// The answer repeats itself.
     Repetitive,
-    /// It is a refusal.
+    /// The answer is a refusal.
     Refusal,
-    /// It asks the user something.
+    /// The answer is a question to the user.
     Question,
-    /// It repeats the conversation instead of summarising it.
+    /// The answer repeats the conversation instead of summarising it.
     Copy,
-    /// It has none of the requested headings, and is no plain summary either.
+    /// The answer has none of the requested headings, and is no plain summary either.
     NoHeadings,
-    /// It names no file, identifier or measure of what it replaces.
+    /// The answer names no file, identifier or measure of the replaced text.
     NoNames,
-    /// It leaves out all that the earlier summary names.
+    /// The answer names nothing that the earlier summary names.
     EarlierDropped,
 }
 
 impl SummaryDefect {
-    /// The defect in words that the model and people are told.
+    /// Returns the defect in words, for the model and for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Empty => "it is empty",
@@ -98,27 +99,27 @@ impl std::fmt::Display for SummaryDefect {
     }
 }
 
-/// What an answer is checked against.
+/// The texts and limits against which an answer is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryCheckInput<'a> {
-    /// The text that the summary is to replace.
+    /// The replaced text.
     pub material: &'a str,
-    /// The summary that a model wrote earlier and that is to be merged; empty for none.
+    /// The earlier summary of a model that the new one has to merge; empty for none.
     pub earlier: &'a str,
-    /// The order that the model was given.
+    /// The order that the model got.
     pub order: &'a str,
     /// The summary's limit, in tokens.
     pub limit_tokens: u64,
-    /// Whether headings were asked for.
+    /// `true` if the order asks for headings.
     pub wants_headings: bool,
 }
 
-/// Returns the summary in an answer: without thoughts, if it is one.
+/// Returns the summary in an answer, without thoughts and wrapping marks.
 ///
 /// `count` returns the tokens of a text.
 ///
 /// # Errors
-/// [`SummaryDefect`] that says why the answer is no summary.
+/// [`SummaryDefect`] if the answer is no summary.
 pub fn check_summary(
     answer: &str,
     replaced: &SummaryCheckInput<'_>,
@@ -133,6 +134,7 @@ pub fn check_summary(
     if tool_text::is_tool_call(text) {
         return Err(SummaryDefect::ToolCall);
     }
+    // Weak models echo the request. Headings alone share few rows of words with it.
     if share_in(text, replaced.order) > 0.3 {
         return Err(SummaryDefect::OrderRepeated);
     }
@@ -144,7 +146,7 @@ pub fn check_summary(
     Ok(text.to_owned())
 }
 
-/// Checks words that stand for a text without headings and without an order of their own.
+/// Checks a text without headings and without an order of its own, such as the words of a pruning agent.
 pub(in crate::plan) fn check_words(words: &str, material: &str) -> Result<(), SummaryDefect> {
     check_length(words, material)?;
     let replaced =
@@ -160,7 +162,7 @@ fn check_length(text: &str, material: &str) -> Result<(), SummaryDefect> {
     }
 }
 
-/// Checks what a text says, whatever its length.
+/// Checks the content of a text, whatever its length.
 fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), SummaryDefect> {
     let outline = headings::HeadingOutline::of(text);
     let words = outline.body.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric));
@@ -191,6 +193,7 @@ fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), Sum
             return Err(SummaryDefect::NoHeadings);
         }
     }
+    // Where the replaced text has few names, shared words are enough.
     if named == 0
         && (names.strong.len() >= LEAST_NAMES || !names.strong.is_empty() && !is_related(text, replaced))
     {
@@ -202,14 +205,14 @@ fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), Sum
     Ok(())
 }
 
-/// Returns whether a text carries on an earlier summary: it names something of what that names. One that names next
-/// to nothing is carried on by any text.
+/// Returns whether a text carries on an earlier summary, which means that it repeats one of its names. A summary with
+/// hardly any names is carried on by every text.
 pub(in crate::plan) fn carries(text: &str, earlier: &str) -> bool {
     let names = TextNames::of(earlier);
     names.strong.len() < LEAST_NAMES || names.named_in(text) > 0
 }
 
-/// The names that a text has.
+/// The names in a text.
 struct TextNames {
     /// Paths, identifiers and measures.
     strong: BTreeSet<String>,
@@ -224,7 +227,7 @@ impl TextNames {
         Self { strong, weak }
     }
 
-    /// How many of the strong names a text has; a path counts by its last part too.
+    /// Returns the number of strong names that a text has. A path also counts by its last part.
     fn named_in(&self, text: &str) -> usize {
         let words = words_with_parts(text);
         let is_named = |name: &&String| {
@@ -254,9 +257,10 @@ fn is_code(word: &str) -> bool {
     digits >= 3 || digits > 0 && has_letter && word.len() >= 4
 }
 
-/// The words of a text as they stand, and the last parts of its paths.
+/// Returns the strong names of a text and the last parts of its paths.
 fn words_with_parts(text: &str) -> BTreeSet<String> {
     let mut words = strong_names(text);
+    // Summaries shorten a path to the name of its file.
     let parts: Vec<String> = words.iter().filter_map(|word| last_part(word)).map(str::to_owned).collect();
     words.extend(parts);
     words
@@ -281,6 +285,7 @@ fn proper_names(text: &str) -> BTreeSet<String> {
             let is_name = chars.next().is_some_and(char::is_uppercase)
                 && chars.next().is_some_and(char::is_lowercase)
                 && bare.chars().all(char::is_alphanumeric);
+            // The first word of a sentence has a capital letter in any case.
             if is_name && !is_start {
                 names.insert(bare.to_owned());
             }
@@ -290,8 +295,8 @@ fn proper_names(text: &str) -> BTreeSet<String> {
     names
 }
 
-/// Returns whether a text without headings is a summary all the same: it says something, says it of what it
-/// replaces, and not of its end only.
+/// Returns whether a text without headings is a summary all the same: long enough, with names or words of the replaced
+/// text, and not of one part only.
 fn is_plain_summary(text: &str, material: &str, names: &TextNames, named: usize) -> bool {
     let is_long = weighed_chars(text) >= LEAST_PLAIN_CHARS;
     let is_named = match names.strong.len() {
@@ -302,7 +307,7 @@ fn is_plain_summary(text: &str, material: &str, names: &TextNames, named: usize)
     is_long && is_named && !is_mostly_code(text) && covers(text, material)
 }
 
-/// Characters with those of scripts that write a word in one or two counted for what they say.
+/// Returns the letters and digits of a text. Characters of scripts that write a word in one or two count threefold.
 fn weighed_chars(text: &str) -> usize {
     let weight = |char: char| match char {
         _ if facts::is_unspaced(char) => 3,
@@ -312,17 +317,17 @@ fn weighed_chars(text: &str) -> usize {
     text.chars().map(weight).sum()
 }
 
-/// Characters, those of scripts that write a word in one or two counted threefold.
+/// Returns the characters of a text. Those of scripts that write a word in one or two count threefold.
 fn length_of(text: &str) -> usize {
     text.chars().map(|char| if facts::is_unspaced(char) { 3 } else { 1 }).sum()
 }
 
-/// Returns whether a text shares words or names with what it replaces; a text in other letters need not.
+/// Returns whether a text shares words with the replaced text.
 fn is_related(text: &str, replaced: &SummaryCheckInput<'_>) -> bool {
     overlap(text, replaced.material) >= 0.3
 }
 
-/// The share of a text's content words that occur in another, from 0 to 1.
+/// Returns the share of a text's content words that occur in another, 0 to 1.
 fn overlap(text: &str, material: &str) -> f64 {
     let (own, theirs) = (content_words(text), content_words(material));
     match own.len() {
@@ -331,8 +336,8 @@ fn overlap(text: &str, material: &str) -> f64 {
     }
 }
 
-/// Beginnings of words of four letters or more: endings differ from form to form. Scripts without blanks count by pairs of
-/// characters.
+/// Returns the beginnings of words of four letters or more, because endings differ from form to form. Scripts without
+/// blanks count by pairs of characters.
 fn content_words(text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     for word in spoken_words(text) {
@@ -346,8 +351,8 @@ fn content_words(text: &str) -> BTreeSet<String> {
     words
 }
 
-/// Returns whether a text speaks of more than one part of a long text: of words that occur in one part only it has
-/// some of two.
+/// Returns whether a text covers more than one third of a long text. A third is covered by a word that occurs in no
+/// other third.
 fn covers(text: &str, material: &str) -> bool {
     if material.chars().count() < LONG_CHARS {
         return true;
@@ -370,7 +375,7 @@ fn covers(text: &str, material: &str) -> bool {
         let shared: BTreeSet<&String> = others.flat_map(|other| &parts[other]).collect();
         parts[*at].iter().any(|word| !shared.contains(word))
     });
-    // Where the parts have no words of their own, nothing can be told.
+    // Parts without words of their own cannot be told apart, so fewer of them have to be covered.
     is_monotone >= distinct.count().min(2)
 }
 
@@ -379,12 +384,12 @@ fn is_mostly_code(text: &str) -> bool {
     fenced * 2 > text.len()
 }
 
-/// Returns whether a text stands in another almost as it is.
+/// Returns whether a text is almost verbatim in another.
 fn is_copy(text: &str, material: &str) -> bool {
     spoken_words(text).count() >= 2 * ROW_WORDS && share_in(text, material) > 0.8
 }
 
-/// The share of a text's rows of words that occur in another, from 0 to 1.
+/// Returns the share of a text's rows of words that occur in another, 0 to 1.
 fn share_in(text: &str, other: &str) -> f64 {
     let rows = rows_of(text);
     if rows.is_empty() || other.is_empty() {
@@ -399,7 +404,7 @@ fn rows_of(text: &str) -> Vec<String> {
     words.windows(ROW_WORDS).map(|row| row.join(" ")).collect()
 }
 
-/// Returns whether a text goes round in circles.
+/// Returns whether a text repeats few lines or few words again and again.
 fn is_repetitive(text: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let distinct = lines.iter().collect::<BTreeSet<_>>().len();

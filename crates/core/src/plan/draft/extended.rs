@@ -1,4 +1,4 @@
-//! A summary that was written ahead, where more has to go by now than what it is about.
+//! The use of a background summary when more messages have to go by now than it covers.
 
 use super::super::{PlanContext, extract};
 use super::{SectionProgress, SummaryDraft};
@@ -7,8 +7,8 @@ use crate::history::ViewItem;
 use crate::strategy::ProtectionLevel;
 
 impl PlanContext<'_> {
-    /// The edit that the strategy wants now, with a summary that was written of a part of what goes; what goes besides stands
-    /// below it word for word, as far as there is room.
+    /// Returns the edit that the strategy selects now, with a background summary of a part of the dropped messages. The
+    /// other dropped messages stand below the summary verbatim, as far as there is room.
     pub(in crate::plan) fn extended(&self, written: &SummaryDraft) -> Option<ViewEdit> {
         let [section] = written.sections.as_slice() else { return None };
         let SectionProgress::Written(text) = &section.work else { return None };
@@ -39,9 +39,10 @@ impl PlanContext<'_> {
                 said if said.is_empty() => text.clone(),
                 said => format!("{text}\n\n{said}"),
             };
-            // What it cost is stored with the edit by who drops the other draft.
+            // The usage of the old draft is stored with the edit by the caller that drops the draft.
             draft.refused.clone_from(&written.refused);
             draft.say("written ahead of a part of it");
+            // The summary is paid for, so it is used even without any of the newer messages.
             [room, room / 4, 0].into_iter().find_map(|room| {
                 draft.sections[0].work = SectionProgress::Written(with(room));
                 let edit = draft.finish(self.history).ok()?;

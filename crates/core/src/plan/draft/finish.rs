@@ -1,4 +1,4 @@
-//! How a draft becomes the edit that is committed.
+//! The edit that a draft becomes.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::meter::MeterReading;
 use crate::retention::user_text::{UserText, order_list, user_room};
 use crate::usage::Usage;
 
-/// What is tried where extracts are too long beside an earlier summary, in quarters: the ledger is shortened first, that
-/// summary last.
+/// The sizes that are tried where extracts are too long beside an earlier summary: shares of the pinned facts and of
+/// that summary, in quarters. The pinned facts are shortened first, the summary last.
 const SHORTER: [(u64, u64); 5] = [(2, 4), (0, 4), (0, 2), (0, 1), (0, 0)];
 
 impl SummaryDraft {
-    /// The same, written by somebody else.
+    /// Returns the draft with a summary that a hook or a strategy supplies.
     ///
     /// # Errors
     /// [`SummaryRejection`] if the text says nothing or is too long.
@@ -30,7 +30,7 @@ impl SummaryDraft {
             return Err(SummaryRejection::Incomplete("it is empty"));
         }
         let mut given = Self { agent: PruningAgentState::None, is_given: true, ..self.clone() };
-        // One text says it all: what stands for later parts has their handles only.
+        // The text covers all sections. Later sections have only their handles.
         let mut text = Some(defused(text));
         for section in &mut given.sections {
             let text = text.take().unwrap_or_default();
@@ -43,7 +43,7 @@ impl SummaryDraft {
         Ok(given)
     }
 
-    /// The edit with nothing in the place of the summaries: what is certain before anybody has written them.
+    /// Returns the edit with empty summaries: the part that is certain before any summary is written.
     ///
     /// # Errors
     /// [`SummaryRejection`] as [`finish`](Self::finish).
@@ -53,19 +53,19 @@ impl SummaryDraft {
         bare.finish(history)
     }
 
-    /// Something more to be said of why and how it is made.
+    /// Adds to the edit's reason.
     pub fn say(&mut self, more: &str) {
         self.edit.why.push_str(&format!("; {more}"));
     }
 
-    /// Makes now what needs no model: so that nothing is left to do when its time comes.
+    /// Renders the pinned facts in advance, so that no work is left when the draft is committed.
     pub fn make_ledgers(&mut self, history: &History) {
         for section in &mut self.sections {
             section.ledger = Some(section.ledger(history));
         }
     }
 
-    /// Returns whether nothing is left to be written.
+    /// Returns whether every summary of the draft is written.
     pub fn is_written(&self) -> bool {
         if let PruningAgentState::Asked(pruning) = &self.agent {
             return pruning.is_done();
@@ -73,11 +73,12 @@ impl SummaryDraft {
         self.sections.iter().all(DraftSection::is_done)
     }
 
-    /// The edit with its summaries; extracts where no model wrote one.
+    /// Returns the edit with its summaries, and with extracts where no model wrote one.
     ///
     /// # Errors
     /// [`SummaryRejection`] if it is too long, or the view has changed meanwhile.
     pub fn finish(&self, history: &History) -> Result<ViewEdit, SummaryRejection> {
+        // The operations are valid only for the view that the draft was made from.
         if history.view_hash() != self.edit.base_view_hash {
             return Err(SummaryRejection::Stale);
         }
@@ -87,7 +88,7 @@ impl SummaryDraft {
         }
     }
 
-    /// The edit with extracts only.
+    /// Returns the edit with extracts only.
     ///
     /// # Errors
     /// [`SummaryRejection`] if even that is too long, or the view has changed meanwhile.
@@ -101,19 +102,20 @@ impl SummaryDraft {
         bare.fitted(&self.edit, &self.floor, history)
     }
 
-    /// Returns whether `edit` is what became of it.
+    /// Returns whether this draft became `edit`.
     pub fn became(&self, edit: &ViewEdit) -> bool {
         let ranges = |edit: &ViewEdit| edit.ops.iter().map(ViewOperation::range).collect::<Vec<_>>();
+        // Ids and sizes change when a draft is committed to a later view. Strategy and ranges do not.
         edit.strategy == self.edit.strategy && ranges(edit) == ranges(&self.edit)
     }
 
-    /// Returns whether what it is about is still shown as it was.
+    /// Returns whether the view still shows the messages of the draft unchanged.
     pub fn is_about(&self, view: &[ViewItem]) -> bool {
         subject(view, &self.edit.ops) == self.subject
     }
 
-    /// The edit for the view as it is now, if what it is about has not changed and nothing else stands in the way. What is
-    /// not written yet has an extract in its place, to be [swapped](Self::swapped) later.
+    /// Returns the edit for the present view, if the messages of the draft are unchanged and none of them is protected
+    /// now. Summaries that are not written yet have an extract in their place, which is [swapped](Self::swapped) later.
     pub(in crate::plan) fn rebased(&self, scene: &PlanContext<'_>) -> Option<ViewEdit> {
         let view = scene.history.view();
         if !self.is_about(view) {
@@ -131,6 +133,7 @@ impl SummaryDraft {
         let gone: Vec<bool> = scene.units.iter().map(|unit| goes(&unit.range)).collect();
         let mut kept = gone.clone();
         scene.protect(&mut kept);
+        // A part that an undo has pinned since, or the newest typed message, must stay.
         if kept != gone {
             return None;
         }
@@ -156,7 +159,7 @@ impl SummaryDraft {
         scene.may_commit(&edit).then_some(edit)
     }
 
-    /// The draft with extracts only.
+    /// Returns the draft with extracts only, and without usage or refusals.
     pub fn unwritten(&self) -> Self {
         let mut bare = Self {
             agent: PruningAgentState::None,
@@ -169,12 +172,13 @@ impl SummaryDraft {
         bare
     }
 
-    /// Returns whether another request would have to show what goes: it cannot once an extract stands there.
+    /// Returns whether the next request would have to show the dropped messages. That is impossible once an extract
+    /// stands in their place.
     pub fn needs_view(&self) -> bool {
         self.sections.iter().any(|section| section.work == SectionProgress::Fresh)
     }
 
-    /// Returns whether the extracts of `edit`, which stood in for the summaries, are still shown.
+    /// Returns whether the view still shows the extracts of `edit`, which stood in for the summaries.
     pub fn is_stood_in_by(&self, edit: &EditId, view: &[ViewItem]) -> bool {
         let is_shown = |section: &DraftSection| {
             let range = self.edit.ops.get(section.op).map(ViewOperation::range);
@@ -184,8 +188,8 @@ impl SummaryDraft {
         self.sections.iter().all(is_shown)
     }
 
-    /// The edit that puts the summaries in the place of the extracts of `stand_in`; `None` if the view has changed there, or
-    /// the summaries do not fit.
+    /// Returns the edit that replaces the extracts of `stand_in` by the summaries; `None` if the view has changed
+    /// there, or if the summaries do not fit.
     pub(in crate::plan) fn swapped(&self, stand_in: &EditId, scene: &PlanContext<'_>) -> Option<ViewEdit> {
         let is_extract = self.sections.iter().all(|section| section.work == SectionProgress::Extracted);
         if !self.is_written() || is_extract || !self.is_stood_in_by(stand_in, scene.history.view()) {
@@ -204,11 +208,12 @@ impl SummaryDraft {
         let name = &self.edit.strategy;
         let edit = scene.view_edit(ops, EditKind::Compaction, name, &floor, scene.messages(), why);
         let edit =
+            // A summary may be longer than its extract, so the present size is no limit here.
             draft.filled_below(edit, &floor, scene.history, scene.line.tokens.min(scene.budget.usable));
         edit.ok()
     }
 
-    /// The edit with its texts; extracts are made shorter where they are too long.
+    /// Returns the edit with its texts. Extracts that are too long are made shorter.
     fn fitted(
         &self,
         edit: &ViewEdit,
@@ -240,8 +245,8 @@ impl SummaryDraft {
         filled
     }
 
-    /// The draft with so many quarters of its ledgers and of the earlier summaries that it carries on, and extracts no longer
-    /// than summaries.
+    /// Returns the draft with shorter texts: so many quarters of its pinned facts and of the earlier summaries.
+    /// Extracts are no longer than summaries.
     fn with_shares(&self, ledger_share: u64, earlier_share: u64) -> Self {
         let mut shorter = self.clone();
         for section in &mut shorter.sections {
@@ -259,6 +264,7 @@ impl SummaryDraft {
         shorter
     }
 
+    /// Returns the edit with its texts, below the trigger and the size before.
     pub(super) fn filled(
         &self,
         edit: ViewEdit,
@@ -269,6 +275,7 @@ impl SummaryDraft {
         self.filled_below(edit, floor, history, limit)
     }
 
+    /// Returns the edit with its texts and with as many quotes of the user as fit below `limit` tokens.
     fn filled_below(
         &self,
         mut edit: ViewEdit,
@@ -283,10 +290,11 @@ impl SummaryDraft {
             return Err(SummaryRejection::TooLong { tokens: bound, limit });
         }
         let mut texts = bare;
-        // Quotes of the user take a share of what is left; less where the count of a share is off.
+        // Quotes of the user take a share of the rest, and less where the estimate of a share is too low.
         let quotes: Vec<Arc<UserText>> =
             self.sections.iter().map(|section| history.user_text_of(&section.handles)).collect();
         let orders: u64 = quotes.iter().map(|quote| quote.order_tokens()).sum();
+        // Quotes come last: a summary without quotes is better than none.
         let mut room = user_room(limit - bound, limit, self.user_text_share, orders);
         while room > 0 && quotes.iter().any(|quote| !quote.is_empty()) {
             let quoted = self.quoted(&quotes, room, history);
@@ -307,12 +315,14 @@ impl SummaryDraft {
         edit.compressed_tokens = tokens;
         edit.compressed_bound = bound;
         edit.why = format!("{}{}", self.what_was_done(), edit.why);
+        // A set usage marks the edit as a model's work, even if the server reported none.
         edit.usage = self.usage.clone().or_else(|| self.is_by_model().then(Usage::default));
         edit.summary = self.check_outcome();
         Ok(edit)
     }
 
-    /// The sections with quotes of the user in at most `room` tokens together, each with its share.
+    /// Returns the text of each section with quotes of the user, in at most `room` tokens together. Each section gets
+    /// its share.
     fn quoted(&self, quotes: &[Arc<UserText>], room: u64, history: &History) -> Vec<String> {
         let whole: Vec<u64> = quotes.iter().map(|quote| quote.whole_tokens()).collect();
         let all = whole.iter().sum::<u64>().max(1);
@@ -322,7 +332,7 @@ impl SummaryDraft {
         self.rendered(&texts, history)
     }
 
-    /// The sections with those quotes of the user; the last of them lists the standing orders.
+    /// Returns the text of each section with its quotes of the user. The last section lists the standing orders.
     fn rendered(&self, quotes: &[String], history: &History) -> Vec<String> {
         let orders = order_list(history);
         let last = self.sections.len().saturating_sub(1);
@@ -334,18 +344,18 @@ impl SummaryDraft {
         texts.collect()
     }
 
-    /// What the texts add to the request.
+    /// Returns the tokens that the texts add to the request.
     fn added(&self, texts: &[String]) -> TokensByScript {
         let messages = texts.iter().map(|text| Message::user("", vec![Part::text(text.as_str())]));
         messages.map(|message| self.increment.groups(&message)).sum()
     }
 
-    /// The bound of the request with everything that stays and `added` more.
+    /// Returns the bound of the request with `added` tokens beside all messages that stay.
     fn bound_of(&self, floor: &MeterReading, added: &TokensByScript) -> u64 {
         floor.bound() + self.increment.bound(added) + self.sections.len() as u64
     }
 
-    /// How the check of the model's answers ended; `None` if none was given.
+    /// Returns the outcome of the check of the model's answers; `None` if the model gave no answer.
     pub(super) fn check_outcome(&self) -> Option<SummaryCheck> {
         let is_pruned = matches!(&self.agent, PruningAgentState::Asked(pruning) if pruning.is_done());
         let checked = self.is_by_model() || is_pruned;
@@ -353,12 +363,13 @@ impl SummaryDraft {
         (checked || !self.refused.is_empty()).then_some(SummaryCheck { checked, reasons })
     }
 
-    /// Returns whether a model has written any of it.
+    /// Returns whether a model has written any part of the draft.
     pub(super) fn is_by_model(&self) -> bool {
         !self.is_given
             && self.sections.iter().any(|section| matches!(section.work, SectionProgress::Written(_)))
     }
 
+    /// Returns the action in words: the number of messages, and their replacement.
     pub(super) fn what_was_done(&self) -> String {
         let (count, _) = self.what_goes();
         let written = self

@@ -1,29 +1,29 @@
-//! Refused answers: the request is made once more, then an extract stands for its part.
+//! Refused answers: the request is repeated once, then an extract replaces that part.
 
 use super::super::verbatim::shortened;
 use super::{DraftSection, PruningAgentState, SectionProgress, SummaryDraft, SummaryRejection};
 
-/// What stands above parts of the conversation of which the model made nothing usable.
+/// The line above parts for which the model wrote no usable summary.
 const IN_PARTS: &str = "Parts of which no summary was made, their beginnings and ends word for word:";
 
-/// A model that made nothing usable of the first so many parts is not asked for the others.
+/// The number of first parts without a usable answer after which the model is not asked for others.
 const MOST_AT_FIRST: usize = 2;
 
-/// Nor one that made nothing usable of so many among others.
+/// The number of parts without a usable answer, among usable ones, after which the model is not asked for others.
 const MOST_IN_ALL: usize = 4;
 
-/// Returns whether the model has shown that it cannot, by what it made of so many parts: nothing, and something
-/// usable.
+/// Returns whether the model has shown that it cannot write these summaries, by its numbers of refused and usable
+/// answers.
 fn is_enough(refused: usize, usable: usize) -> bool {
     refused >= MOST_IN_ALL || usable == 0 && refused >= MOST_AT_FIRST
 }
 
 impl SummaryDraft {
-    /// The newest answer is no good: it is asked for once more, or its part is given up.
+    /// Refuses the newest answer: the same request follows once more, or the part is given up.
     pub(super) fn refuse(&mut self, why: &'static str) -> Result<(), SummaryRejection> {
         let is_one = self.is_one_answer();
         self.refused.push(why);
-        // Who answers in prose where JSON is asked for is no pruning agent: asked again, it would answer so again.
+        // A model that answers in prose where JSON is required does so again, so a repetition would only cost a call.
         let is_hopeless = is_one
             && self.agent != PruningAgentState::None
             && SummaryRejection::Incomplete(why).is_other_form();
@@ -63,7 +63,7 @@ impl SummaryDraft {
         }
     }
 
-    /// Goes on without a summary of the newest piece.
+    /// Gives up the newest piece.
     fn give_up(&mut self) {
         let Some(at) = self.sections.iter().position(|section| !section.is_done()) else { return };
         let work = match std::mem::replace(&mut self.sections[at].work, SectionProgress::Extracted) {
@@ -96,7 +96,7 @@ impl SummaryDraft {
         }
     }
 
-    /// A section's summary with an extract of the pieces that are not in it.
+    /// Returns a section's summary with extracts of the pieces that the summary lacks.
     pub(super) fn with_pieces(
         &self,
         at: usize,
@@ -105,7 +105,7 @@ impl SummaryDraft {
         given_up: &[usize],
     ) -> String {
         let DraftSection { limit_tokens, extract_tokens, .. } = &self.sections[at];
-        // Beside the summary of the others.
+        // The summary of the other pieces takes its limit first.
         let room = extract_tokens.unwrap_or(0).saturating_sub(*limit_tokens).max(*limit_tokens);
         let most = room / pieces.len().max(1) as u64;
         let mark = format!(" {}>", self.mark());

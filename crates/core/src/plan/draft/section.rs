@@ -1,14 +1,16 @@
-//! What stands in the place of one part of the conversation.
+//! The message in place of one part of the conversation.
 
 use super::super::{extract, named};
 use super::{DraftSection, MARK, SectionProgress, WRITTEN};
 use crate::history::History;
 
 impl DraftSection {
+    /// Returns whether the section's text is final.
     pub(super) fn is_done(&self) -> bool {
         matches!(self.work, SectionProgress::Written(_) | SectionProgress::Extracted)
     }
 
+    /// Returns the section's pinned facts; an empty string if the section has none.
     pub(super) fn ledger(&self, history: &History) -> String {
         match (&self.ledger, self.ledger_tokens) {
             (Some(ledger), _) => ledger.clone(),
@@ -17,12 +19,12 @@ impl DraftSection {
         }
     }
 
-    /// Returns the message that stands in the place of the section: below its first line the list of standing `orders`
-    /// and `user_text`, the quotes of the user.
+    /// Returns the text in place of the section. Below the first line stand the list of standing `orders` and
+    /// `user_text`, the quotes of the user.
     pub(super) fn render(&self, history: &History, orders: &str, user_text: &str) -> String {
         let ledger = self.ledger(history);
         let text = match &self.work {
-            // What a model writes is not taken for what the program knows.
+            // A line separates facts and summary, because a model's words must not pass for findings of the program.
             SectionProgress::Written(text) if !ledger.is_empty() && !text.is_empty() => {
                 format!("{WRITTEN}\n{text}")
             }

@@ -4,7 +4,7 @@
 pub(in crate::plan::draft) const REQUESTED_HEADINGS: [&str; 8] =
     ["Goal", "Instructions and constraints", "Done", "Decisions", "State", "Files", "Errors", "Next steps"];
 
-/// Beginnings of words that stand in these headings and their translations. A heading is short: one such word is enough.
+/// The beginnings of words in these headings and their translations. A heading is short, so one such word is enough.
 const WORDS: [&[&str]; 9] = [
     // English.
     &[
@@ -179,17 +179,17 @@ const WORDS: [&[&str]; 9] = [
     ],
 ];
 
-/// A heading has at most so many words.
+/// The most words of a heading.
 const MOST_WORDS: usize = 6;
 
-/// A heading in a script without blanks has at most so many characters.
+/// The most bytes of a heading. A heading in a script without blanks is one word, whatever its length.
 const MOST_CHARS: usize = 48;
 
-/// A text taken apart.
+/// A text divided into headings and the rest.
 pub(super) struct HeadingOutline {
-    /// How many of the requested headings it has, or others of their meaning.
+    /// The number of requested headings, or of others with their meaning.
     pub(super) headings: usize,
-    /// What it says below and beside its headings.
+    /// The text below and beside the headings.
     pub(super) body: String,
 }
 
@@ -200,7 +200,7 @@ impl HeadingOutline {
             match heading(line) {
                 Some((title, rest)) => {
                     outline.headings += usize::from(is_requested(title));
-                    // A label of its own making says something.
+                    // A label that was not asked for is content.
                     outline.body.push_str(if is_requested(title) { rest } else { line });
                 }
                 None => outline.body.push_str(line),
@@ -211,7 +211,7 @@ impl HeadingOutline {
     }
 }
 
-/// The pieces of a line that may each begin with a heading: `Goal: a; Done: b` has two.
+/// Returns the pieces of a line that may each begin with a heading: `Goal: a; Done: b` has two.
 fn segments(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -228,23 +228,24 @@ fn segments(line: &str) -> Vec<&str> {
     found
 }
 
-/// The title of a line that has one, and what follows it there.
+/// Returns the title of a line and the text behind the title; `None` if the line has no title.
 fn heading(line: &str) -> Option<(&str, &str)> {
     if let Some(found) = label(line) {
         return Some(found);
     }
     let bare = undecorated(line);
     let is_marked = line.trim_start().starts_with(['#', '*', '_', '【', '[', '<', '=', '■', '◆', '●']);
-    // Alone in its line and without a full stop.
+    // A short line is a title if it carries a mark or does not end like a sentence.
     let is_title = is_marked || !line.trim_end().ends_with(['.', '!', '?', '。', ',', ';']);
     (is_title && is_short(bare)).then_some((bare, ""))
 }
 
-/// What stands before a colon or a like mark.
+/// Returns the short text before a colon or a similar mark, and the text behind the mark.
 fn label(line: &str) -> Option<(&str, &str)> {
     let cut = |mark: &str| line.split_once(mark);
     let marks = [":", "：", "】", " - ", " – ", " — ", "|"];
     let (title, rest) = marks.iter().filter_map(|mark| cut(mark)).min_by_key(|(title, _)| {
+        // A mark at the beginning of a line is a bullet and not the end of a title.
         let is_blank = undecorated(title).is_empty();
         if is_blank { usize::MAX } else { title.len() }
     })?;
@@ -256,7 +257,7 @@ fn is_short(title: &str) -> bool {
     !title.is_empty() && title.split_whitespace().count() <= MOST_WORDS && title.len() <= MOST_CHARS
 }
 
-/// A title without marks, numbers and brackets around it.
+/// Returns a title without marks, numbers and brackets around it.
 fn undecorated(title: &str) -> &str {
     title.trim_matches(|char: char| !char.is_alphabetic())
 }
@@ -277,7 +278,7 @@ fn is_requested(title: &str) -> bool {
     is_short(&title) && WORDS.iter().flat_map(|words| words.iter()).any(is_word)
 }
 
-/// Letters as they are typed on keyboards that have no accents.
+/// Returns a text as keyboards without accents write it.
 fn without_accents(text: &str) -> String {
     let plain = |char: char| match char {
         'á' | 'à' | 'â' | 'ã' | 'ä' => 'a',

@@ -1,7 +1,6 @@
-//! The mood of sentences: whether a text states, asks, or declines.
+//! The mood of sentences: a statement, a question, or a refusal.
 
-/// The words by which speakers say that they cannot, may not or will not, or ask for pardon: a closed class in each
-/// language.
+/// Phrases of refusal and apology in each language. The class is closed.
 const DENIALS: &[&[&str]] = &[
     &[
         "i can't",
@@ -51,18 +50,18 @@ const DENIALS: &[&[&str]] = &[
     &["क्षमा करें", "माफ़ कीजिए", "मैं नहीं"],
 ];
 
-/// What a text does, sentence by sentence.
+/// The number of sentences of each mood in a text.
 pub(super) struct SentenceMoodCounts {
     sentences: usize,
     questions: usize,
     denials: usize,
     ends_asking: bool,
     begins_denying: bool,
-    /// Characters in all.
+    /// The number of characters of the text.
     chars: usize,
 }
 
-/// A text of more characters that only begins or ends in another mood says something of its own.
+/// The length from which on a text has content of its own, even if it begins or ends in another mood. In characters.
 const LONG_CHARS: usize = 600;
 
 impl SentenceMoodCounts {
@@ -79,15 +78,15 @@ impl SentenceMoodCounts {
         }
     }
 
-    /// Returns whether the text says that it does not do what was asked, and little else.
+    /// Returns whether the text is mainly a refusal.
     pub(super) fn is_refusal(&self, has_headings: bool) -> bool {
         let mostly = self.denials * 2 >= self.sentences.max(1);
         let plainly = !has_headings && self.begins_denying;
-        // What could not be done is part of a summary: below headings only a text of nothing else is a refusal.
+        // A summary reports failures too, so below headings only a short text of nothing but denials is a refusal.
         mostly && self.denials > 0 && (!has_headings || self.sentences <= 3) || plainly
     }
 
-    /// Returns whether the text asks, and says little else.
+    /// Returns whether the text is mainly a question.
     pub(super) fn is_question(&self, has_headings: bool) -> bool {
         let mostly = self.questions * 2 >= self.sentences.max(1);
         let all = self.questions == self.sentences && self.sentences > 0;
@@ -115,6 +114,7 @@ fn denies(sentence: &str) -> bool {
         let mut places = plain.match_indices(phrase);
         places.any(|(at, _)| {
             plain[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric())
+                // Some of these scripts write no blanks, so that no boundary marks the beginning of a phrase.
                 || !phrase.is_ascii()
         })
     };

@@ -1,6 +1,6 @@
-//! What models write beside an answer: their thoughts, and what they wrap the answer in.
+//! The parts of an answer that are not its content: thoughts, and a fence or tag around the whole.
 
-/// How thoughts begin and end, as the families of models mark them. The beginning may be missing: some chat templates put
+/// The marks around thoughts in the families of models. The first mark may be missing, because some chat templates put
 /// it into the prompt.
 const MARKS: [(&str, &str); 11] = [
     ("<think>", "</think>"),
@@ -16,9 +16,11 @@ const MARKS: [(&str, &str); 11] = [
     ("<|channel>thought", "<channel|>"),
 ];
 
-/// How a text names the channel that follows, and how a channel's text begins and ends (the Harmony format of gpt-oss).
+/// The mark before the name of a channel, in the Harmony format of gpt-oss.
 const CHANNEL: &str = "<|channel|>";
+/// The mark at the beginning of a channel's text.
 const MESSAGE: &str = "<|message|>";
+/// The marks at the end of a channel's text.
 const CHANNEL_ENDS: [&str; 4] = ["<|end|>", "<|return|>", "<|start|>", "<|channel|>"];
 
 /// Returns the answer without thoughts and without a wrapping fence or tag.
@@ -34,7 +36,8 @@ pub(in crate::plan::draft) fn without_thoughts(answer: &str) -> String {
     unwrapped(text.trim()).trim().to_owned()
 }
 
-/// The text of the last final channel; an empty one where all channels hold thoughts; `None` where there are no channels.
+/// Returns the text of the last final channel; an empty one if all channels hold thoughts, and `None` if there are no
+/// channels.
 fn final_channel(answer: &str) -> Option<&str> {
     let lower = answer.to_ascii_lowercase();
     if lower.contains(CHANNEL) {
@@ -49,15 +52,16 @@ fn final_channel(answer: &str) -> Option<&str> {
         let ends = CHANNEL_ENDS.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
         return answer.get(begins..begins + ends);
     }
-    // The same when a server has taken the special tokens away.
+    // Some servers remove the special tokens, so that the names of the channels run into the text.
     let at = lower.trim_start().starts_with("analysis").then(|| lower.find("assistantfinal")).flatten()?;
     answer.get(at + "assistantfinal".len()..)
 }
 
+/// Returns a text without the parts between two marks.
 fn without_marked(text: String, open: &str, close: &str) -> String {
     let mut text = text;
     loop {
-        // Both have the same length in bytes.
+        // Lower-casing ASCII keeps the length in bytes, so positions hold for both texts.
         let lower = text.to_ascii_lowercase();
         let Some(start) = lower.match_indices(open).map(|(at, _)| at).find(|at| begins_line(&lower, *at))
         else {
@@ -66,6 +70,7 @@ fn without_marked(text: String, open: &str, close: &str) -> String {
         let after = start + open.len();
         match lower[after..].find(close) {
             Some(end) => text.replace_range(start..after + end + close.len(), ""),
+            // The answer was cut off within the thought.
             None => text.truncate(start),
         }
     }
@@ -83,13 +88,13 @@ fn begins_line(text: &str, at: usize) -> bool {
     before.is_empty() || before.ends_with('\n') || before.ends_with('>')
 }
 
-/// Returns whether a mark ends its line, or begins it: else a sentence speaks of it.
+/// Returns whether a mark ends or begins its line. A mark amid a line is mentioned in a sentence.
 fn stands_alone(text: &str, at: usize, len: usize) -> bool {
     let after = text[at + len..].trim_start_matches([' ', '\t', '\r']);
     after.is_empty() || after.starts_with('\n') || begins_line(text, at)
 }
 
-/// The text within a fence or a tag around all of it.
+/// Returns the text within a fence or a tag around the whole.
 fn unwrapped(text: &str) -> &str {
     let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     if let Some((language, inner)) = fenced.and_then(|inner| inner.split_once('\n')) {

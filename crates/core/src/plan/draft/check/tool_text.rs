@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// How a text begins that is a tool call in the form of a family of models.
+/// The beginnings of tool calls that families of models write as text.
 const BEGINNINGS: [&str; 13] = [
     "<tool_call",
     "<|tool_call",
@@ -25,10 +25,11 @@ pub(super) fn is_tool_call(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let begins = BEGINNINGS.iter().any(|beginning| lower.starts_with(beginning));
     let has_more = || {
-        // Prose below it: the check of the content decides.
+        // A call with prose below may still be a summary: the check of the content decides.
         let rest = lower.rsplit_once(['>', '}', ']', ')']).map_or(lower.as_str(), |(_, rest)| rest);
         rest.split_whitespace().count() > 12 && !lower.starts_with("action:")
     };
+    // `Action:` alone may be a heading. A call in the ReAct format has an input, too.
     if begins && (!lower.starts_with("action:") || lower.contains("action input:")) {
         return !has_more();
     }
@@ -51,7 +52,7 @@ fn is_json_call(text: &str) -> bool {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(items)) => !items.is_empty() && items.iter().all(is_call),
         Ok(value) => is_call(&value),
-        // Several after each other, one a line.
+        // Models that call several tools write one object a line.
         Err(_) => {
             let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
             let is_line = |line: &str| serde_json::from_str(line.trim()).is_ok_and(|value| is_call(&value));
@@ -60,7 +61,8 @@ fn is_json_call(text: &str) -> bool {
     }
 }
 
-/// `read_file("a.rs")`, `[read_file(path="a.rs")]`: one line, a name, and arguments in brackets.
+/// Returns whether a text is a call in code: `read_file("a.rs")` or `[read_file(path="a.rs")]`, with a name and
+/// arguments in brackets.
 fn is_code_call(text: &str) -> bool {
     let text = text.trim_start_matches("print(").trim_matches(['[', ']', ';']);
     let Some((name, rest)) = text.split_once('(') else { return false };
