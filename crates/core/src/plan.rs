@@ -122,6 +122,7 @@ impl std::fmt::Debug for CompactionPolicy {
             .field("writer", &self.writer)
             .field("prices", &self.prices)
             .field("auto_recall", &self.auto_recall)
+            .field("summary_timeout_ms", &self.summary_timeout_ms)
             .field("user_text_share", &self.user_text_share)
             .field("cuts_user_messages", &self.cuts_user_messages)
             .finish()

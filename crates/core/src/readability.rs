@@ -121,9 +121,10 @@ impl<'a> LineBlock<'a> {
             return;
         }
         // Another unreadable line proves that the short lines in between were binary content too.
+        let added = self.after.iter().chain([&line]);
+        self.chars += added.map(|line| line.chars().count()).sum::<usize>();
         self.lines.append(&mut self.after);
         self.lines.push(line);
-        self.chars += line.chars().count();
     }
 
     /// Writes the lines, or the note in their place. Returns whether content was left out.

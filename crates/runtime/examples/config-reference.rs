@@ -18,7 +18,7 @@ acts, also with `manual`. An option that belongs to other strategies is an error
 | `importance` | 85 % | `keepRecent` (10), `userMessageScore` (1.0), `assistantMessageScore` (0.6), `toolUseScore` (1.0), `minScoreThreshold` (0.3) | Every older message gets a score, the lowest go first. No model call. For conversations with much small talk between what counts. |
 | `summarization` | 85 % | `keepRecent` (10), `summarizeChunkSize` (20), `maxSummaryTokens` (500, of each), `summarizeWith`, `summaryTimeout` | A short summary for every so many old messages; those that are there stay. For long talks on one subject after another, and for small models that write short summaries well and long ones badly. |
 | `pruning-agent` | 80 % | `maxSummaryTokens` (2000), `summaryTimeout`, and `context.pruningAgent` beside `compression` | A model reads the old messages and says which stay as they are, which become shorter, and which go. The dearest and the most selective. |
-| `adaptive` | when it pays | `lowTarget` (0.4), `tailTokens` (6000), `preserveLastNTurns` (2), `maxSummaryTokens` (1500), `background` (true), `summarizeWith`, `summaryTimeout` | The default. The oldest part becomes a ledger (rules, open todos, files, errors, names), made by program, and a short summary that was written ahead; where clearing old tool results is enough, nothing else goes. What has fewer than 4,000 tokens is not worth a model call: the last words of it stand below the ledger instead. |
+| `adaptive` | when it pays | `lowTarget` (0.4), `tailTokens` (6000), `preserveLastNTurns` (2), `maxSummaryTokens` (1500), `background` (true), `summarizeWith`, `summaryTimeout` | The default. What the user typed stays in the user's own words. The oldest rest becomes a ledger and a short summary that was written ahead. A program makes the ledger: open todos, files, facts, errors, names. Where clearing old tool results is enough, nothing else goes. A part of fewer than 4,000 tokens is not worth a model call: an extract stands below the ledger instead. |
 
 Before all but `pruning-agent` and `adaptive` act, old tool results are cleared by mark if that alone is enough: \
 `pruneProtectTokens`, `pruneMinimumTokens` and `protectedTools` say which. `adaptive` clears by itself and minds the first \
@@ -26,8 +26,8 @@ and the last of them. Cleared or left out, everything stays in the log, and `rec
 
 `truncation` is also the last resort of every other strategy: where what that would do is not enough, the newest messages that \
 fit stay, and the row says `truncation`. A trigger beyond what is usable (the window without the room for the answer) acts \
-there; `longhaul context` says so. In windows of less than 4,000 tokens there is hardly room for a ledger: do not count on \
-it there to keep rules that were said early.
+there; `longhaul context` says so. In windows of less than 4,000 tokens there is hardly room for a ledger or for \
+all that the user typed: pin the rules that must stay.
 
 When `adaptive` acts depends on prices, if `models.NAME.prices` declares them for the model or it is one whose list prices \
 are known (`longhaul models` shows them): an edit makes every later call cheaper and has the provider read the conversation \

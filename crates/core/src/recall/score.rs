@@ -63,7 +63,7 @@ impl SearchIndex {
             right.score.total_cmp(&left.score).then(right.at.cmp(&left.at))
         };
         // A long session has thousands of candidates: selection is linear, and only the few best are sorted.
-        if found.len() > most && most > 0 {
+        if found.len() > most {
             found.select_nth_unstable_by(most, better);
             found.truncate(most);
         }

@@ -63,7 +63,8 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
 pub(crate) fn is_question(sentence: &str) -> bool {
     // Chinese, Japanese and Korean mark a question by a last particle, often without a question mark.
     let end = sentence.trim_end().trim_end_matches(['"', '\'', '”', '»', ')', ' ']);
-    end.ends_with(['?', '؟', ';']) && !end.ends_with(';')
+    // The marks are the Latin, the full-width, the Arabic and the Greek one, which only looks like a semicolon.
+    end.ends_with(['?', '\u{ff1f}', '\u{61f}', '\u{37e}'])
         || UNSPACED_QUESTIONS.split(' ').any(|mark| end.trim_end_matches(['。', '.']).ends_with(mark))
 }
 

@@ -182,8 +182,8 @@ const WORDS: [&[&str]; 9] = [
 /// The most words of a heading.
 const MOST_WORDS: usize = 6;
 
-/// The most bytes of a heading. A heading in a script without blanks is one word, whatever its length.
-const MOST_CHARS: usize = 48;
+/// The most bytes of a heading. In bytes, because a heading in a script without blanks is one word of few characters.
+const MOST_BYTES: usize = 48;
 
 /// A text divided into headings and the rest.
 pub(super) struct HeadingOutline {
@@ -254,7 +254,7 @@ fn label(line: &str) -> Option<(&str, &str)> {
 }
 
 fn is_short(title: &str) -> bool {
-    !title.is_empty() && title.split_whitespace().count() <= MOST_WORDS && title.len() <= MOST_CHARS
+    !title.is_empty() && title.split_whitespace().count() <= MOST_WORDS && title.len() <= MOST_BYTES
 }
 
 /// Returns a title without marks, numbers and brackets around it.
