@@ -24,6 +24,7 @@ use crate::window::KnownWindow;
 use longhaul_wire::edit::deferral::ToolDeferral;
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, RequestEdit, RequestEnvelope, WireCodec};
 
+mod additional_tools;
 mod answer_tail;
 mod attempts;
 mod background_summary;
@@ -329,7 +330,7 @@ impl Exchange {
         let exchange = Arc::new(self);
         let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
         let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_target)?;
-        let exchange = exchange.with_tools_deferred(&target).await;
+        let exchange = exchange.with_input_tools_listed(&target)?.with_tools_deferred(&target).await;
         let mut route = UpstreamAttempt::find(exchange, target).await;
         let (tokens, is_shortened) = route.count().await?;
         let mut headers = HeaderMap::new();
@@ -348,6 +349,7 @@ impl Exchange {
         let exchange = Arc::new(self);
         let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
         let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_target)?;
+        let exchange = exchange.with_input_tools_listed(&target)?;
         Ok(reply(UpstreamAttempt::find(exchange, target).await.compact().await?))
     }
 
@@ -391,7 +393,7 @@ impl Exchange {
         target: &Arc<UpstreamTarget>,
         totals: &Arc<UsageTotals>,
     ) -> Result<UpstreamDisposition, GatewayError> {
-        let exchange = self.with_tools_deferred(target).await;
+        let exchange = Arc::clone(self).with_input_tools_listed(target)?.with_tools_deferred(target).await;
         let find = || UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target));
         let with_totals = |route: UpstreamAttempt| UpstreamAttempt { totals: Arc::clone(totals), ..route };
         let route = with_totals(find().await);

@@ -200,13 +200,18 @@ impl Exchange {
     /// Returns the client's wishes if the gateway must carry them out, because the upstream is not the server that
     /// knows them.
     pub(super) fn context_management_at(&self, target: &UpstreamTarget) -> Option<&ContextManagement> {
+        self.context_management.as_ref().filter(|_| !self.is_providers_own(target))
+    }
+
+    /// Returns whether the upstream is of the provider whose API the client speaks, and so knows that API's own tools
+    /// and fields.
+    pub(super) fn is_providers_own(&self, target: &UpstreamTarget) -> bool {
         let kind = target.server.upstream.kind;
-        let is_providers_own = match self.wire.dialect() {
+        match self.wire.dialect() {
             Dialect::Messages => kind == Kind::Anthropic,
             Dialect::Responses => kind == Kind::OpenAi,
             Dialect::Chat => false,
-        };
-        self.context_management.as_ref().filter(|_| !is_providers_own)
+        }
     }
 }
 

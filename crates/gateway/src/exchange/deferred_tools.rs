@@ -37,13 +37,14 @@ impl DeferralCache {
         tools: &str,
         forced: Option<&str>,
         window: u64,
+        has_search: bool,
     ) -> Option<Arc<ToolDeferral>> {
-        let key = key(dialect, tools, forced, window);
+        let key = key(dialect, tools, forced, window, has_search);
         let known = |lists: &HashMap<ToolListKey, _>| lists.get(&key).cloned();
         if let Some(decided) = known(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
             return decided;
         }
-        let decided = ToolDeferral::decide(dialect, tools, forced, window).map(Arc::new);
+        let decided = ToolDeferral::decide(dialect, tools, forced, window, has_search).map(Arc::new);
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lists.len() >= MAX_LISTS {
             lists.clear();
@@ -53,8 +54,9 @@ impl DeferralCache {
     }
 }
 
-fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64) -> ToolListKey {
+fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64, has_search: bool) -> ToolListKey {
     let mut hasher = blake3::Hasher::new();
+    hasher.update(&[u8::from(has_search)]);
     hasher.update(dialect.as_str().as_bytes());
     hasher.update(&window.to_le_bytes());
     hasher.update(forced.unwrap_or_default().as_bytes());
@@ -85,7 +87,8 @@ impl Exchange {
             let (dialect, tools) = (self.wire.dialect(), self.envelope.text(&tools_at));
             // The decision ignores the conversation: a tool list that changed with it would break the upstream's
             // prompt cache.
-            let deferral = self.inner.deferrals.decide(dialect, tools, forced, window)?;
+            let has_search = self.is_providers_own(target);
+            let deferral = self.inner.deferrals.decide(dialect, tools, forced, window, has_search)?;
             let shorter = deferral.shorten_request(&self.envelope);
             let envelope = self.inner.parse_cache.read(self.wire, &self.caller, shorter).ok()?;
             Some((deferral, envelope))

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on has failed")]
 
 mod across;
+mod additional_tools;
 mod ahead;
 mod best_effort;
 mod broken;

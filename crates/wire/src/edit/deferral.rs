@@ -56,12 +56,24 @@ struct ClientToolName {
 
 impl ToolDeferral {
     /// Decides which of a client's tools are deferred in a window of so many tokens; `None` if none are. `forced`
-    /// is the tool that the request forces.
-    pub fn decide(dialect: Dialect, tools: &str, forced: Option<&str>, window_tokens: u64) -> Option<Self> {
-        let tools = list::read(dialect, tools)?;
+    /// is the tool that the request forces. `has_search`: the upstream has the tool search of the client's API. Where
+    /// it has not, tools with `defer_loading` are deferred here.
+    pub fn decide(
+        dialect: Dialect,
+        tools: &str,
+        forced: Option<&str>,
+        window_tokens: u64,
+        has_search: bool,
+    ) -> Option<Self> {
+        let mut tools = list::read(dialect, tools)?;
         let is_taken = |name: &str| name == SEARCH || name == CALL;
-        let finds_by_itself = tools.iter().any(|tool| tool.is_deferred_by_client);
-        if finds_by_itself || tools.iter().flat_map(|tool| &tool.specs).any(|spec| is_taken(&spec.name)) {
+        let finds_by_itself = tools.iter().any(|tool| tool.is_deferred_by_client || tool.is_provider_search);
+        if !has_search {
+            tools.retain(|tool| !tool.is_provider_search);
+        }
+        if finds_by_itself && has_search
+            || tools.iter().flat_map(|tool| &tool.specs).any(|spec| is_taken(&spec.name))
+        {
             return None;
         }
         let all_tokens: u64 = tools.iter().map(|tool| tool.tokens).sum();
@@ -156,7 +168,7 @@ fn kept_tools(tools: &[ListedTool], forced: Option<&str>, room_tokens: u64) -> B
     let mut used: u64 = kept.iter().map(|at| tools[*at].tokens).sum();
     let mut others: Vec<usize> = (0..tools.len()).filter(|at| !tools[*at].specs.is_empty()).collect();
     others.sort_by_key(|at| (tools[*at].is_foreign, *at));
-    for at in others {
+    for at in others.into_iter().filter(|at| !tools[*at].is_deferred_by_client) {
         // The forced tool must not take room from the others, or forcing one would change the list.
         if used + tools[at].tokens <= room_tokens {
             used += tools[at].tokens;

@@ -30,8 +30,10 @@ pub(super) struct ListedTool {
     pub(super) is_foreign: bool,
     /// The cache mark of the element, as JSON.
     pub(super) cache_mark: Option<String>,
-    /// `true` if the client uses the provider's own tool search for this tool.
+    /// `true` if the client has the provider defer this tool.
     pub(super) is_deferred_by_client: bool,
+    /// `true` if the tool is the provider's own search among deferred tools.
+    pub(super) is_provider_search: bool,
 }
 
 /// Returns the tools of a list; `None` if it is no list.
@@ -42,12 +44,11 @@ pub(super) fn read(dialect: Dialect, list: &str) -> Option<Vec<ListedTool>> {
 fn tool(dialect: Dialect, raw: &str) -> Option<ListedTool> {
     let said = fields(raw)?;
     let kind = field(&said, "type").and_then(string).unwrap_or_default();
-    let is_deferred_by_client =
-        field(&said, "defer_loading").is_some_and(|value| value == "true") || kind.starts_with("tool_search");
     let listed = ListedTool {
         raw: raw.to_owned(),
         cache_mark: field(&said, "cache_control").filter(|mark| *mark != "null").map(str::to_owned),
-        is_deferred_by_client,
+        is_deferred_by_client: field(&said, "defer_loading").is_some_and(|value| value == "true"),
+        is_provider_search: kind.starts_with("tool_search"),
         tokens: text_tokens(raw),
         ..ListedTool::default()
     };

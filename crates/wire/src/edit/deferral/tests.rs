@@ -49,7 +49,7 @@ fn tools(dialect: Dialect) -> Vec<Value> {
 
 fn deferral(dialect: Dialect) -> Arc<ToolDeferral> {
     let list = Value::from(tools(dialect)).to_string();
-    Arc::new(ToolDeferral::decide(dialect, &list, None, WINDOW).unwrap())
+    Arc::new(ToolDeferral::decide(dialect, &list, None, WINDOW, true).unwrap())
 }
 
 fn wire(dialect: Dialect) -> &'static dyn WireCodec {
@@ -173,7 +173,7 @@ fn the_list_depends_on_tools_and_window_alone() {
 fn a_client_with_a_search_of_its_own_is_left_alone() {
     let with = |tool: Value| {
         let list: Vec<Value> = tools(Dialect::Messages).into_iter().chain([tool]).collect();
-        ToolDeferral::decide(Dialect::Messages, &Value::from(list).to_string(), None, WINDOW)
+        ToolDeferral::decide(Dialect::Messages, &Value::from(list).to_string(), None, WINDOW, true)
     };
     let empty = json!({ "type": "object" });
     assert!(with(tool(Dialect::Messages, "other", "", &empty)).is_some());
@@ -189,7 +189,7 @@ fn the_mark_of_the_cache_moves_to_what_ends_the_list_now() {
     let mut list = tools(Dialect::Messages);
     list[100]["cache_control"] = json!({ "type": "ephemeral" });
     let deferral =
-        ToolDeferral::decide(Dialect::Messages, &Value::from(list).to_string(), None, WINDOW).unwrap();
+        ToolDeferral::decide(Dialect::Messages, &Value::from(list).to_string(), None, WINDOW, true).unwrap();
     let sent: Value = serde_json::from_str(&deferral.list).unwrap();
     let last = sent.as_array().unwrap().last().unwrap();
     assert_eq!((&last["name"], &last["cache_control"]["type"]), (&json!(CALL), &json!("ephemeral")));
@@ -427,7 +427,7 @@ fn tools_of_a_namespace_are_called_by_their_own_names() {
         json!({ "type": "namespace", "name": "mcp__archive__", "description": "Records.", "tools": members });
     let list = json!([tool(Dialect::Responses, "shell", "Runs.", &json!({ "type": "object" })), namespace])
         .to_string();
-    let deferral = ToolDeferral::decide(Dialect::Responses, &list, None, WINDOW).unwrap();
+    let deferral = ToolDeferral::decide(Dialect::Responses, &list, None, WINDOW, true).unwrap();
     assert_eq!((deferral.deferred().len(), deferral.total()), (118, 119));
     let own = json!({ "type": "function_call", "call_id": "c", "name": "record_7", "arguments": r#"{"field_7_1":"x"}"#, "namespace": "mcp__archive__" });
     let body =
