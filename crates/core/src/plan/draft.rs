@@ -84,6 +84,8 @@ pub struct SummaryDraft {
     refused: Vec<&'static str>,
     /// The text that a summary replaces if the summary is asked for at the end of the live request.
     material: Arc<str>,
+    /// `true` if a request behind the live one ends where the dropped part ends.
+    ends_at_cut: bool,
 }
 
 /// The progress of a pruning agent.
@@ -170,6 +172,12 @@ impl SummaryDraft {
         self.edit.ops.iter().map(|op| op.range().to).max()
     }
 
+    /// Makes a request behind the live one end where the dropped part ends. A view that has outgrown the window can be
+    /// summarised in this way, too, as far as the server has read it before.
+    pub fn end_requests_at_cut(&mut self) {
+        self.ends_at_cut = true;
+    }
+
     /// Creates a draft; `None` if the rest of the view, with summaries of a useful size, would not be under
     /// the trigger.
     pub(super) fn new(scene: &PlanContext<'_>, choice: &CompactionSelection) -> Option<Self> {
@@ -254,11 +262,19 @@ impl SummaryDraft {
             complaint: None,
             refused: Vec::new(),
             material: Arc::default(),
+            ends_at_cut: false,
             edit,
             sections,
             floor,
             instructions,
         })
+    }
+
+    /// Returns the number of tokens by which the view gets shorter if the summaries are as long as they may be.
+    pub fn savings_tokens(&self) -> u64 {
+        let written: u64 =
+            self.sections.iter().map(|section| section.limit_tokens + section.ledger_tokens).sum();
+        self.edit.original_tokens.saturating_sub(self.floor.total + written)
     }
 
     /// Returns the name of the strategy that made the draft.

@@ -26,6 +26,12 @@ const MOST_TASKS: usize = 64;
 /// The share of the window from which on a summary is written ahead of need, in percent.
 const AHEAD_PERCENT: u64 = 65;
 
+/// The share of the trigger, in percent, from which on a summary ahead of need is begun even if it saves little.
+const URGENT_PERCENT: u64 = 90;
+
+/// The least share of the usable window (one in so many) that a summary ahead of need saves.
+const LEAST_SAVED_SHARE: u64 = 4;
+
 /// The gateway's background tasks, which end with the gateway.
 #[derive(Default)]
 pub(crate) struct GatewayTasks(Mutex<JoinSet<()>>);
@@ -184,7 +190,7 @@ impl UpstreamAttempt {
             return;
         }
         let Some(permit) = self.conversation.as_ref().and_then(SummaryPermit::of) else { return };
-        let draft = self.work(|| self.draft_ahead(&state.log, fixed)).await;
+        let draft = self.work(|| self.draft_ahead(&state.log, fixed, now)).await;
         let Some(draft) = draft else { return };
         let now = (self.exchange.inner.parts.now)();
         if !self.exchange.inner.begun.begin(self.beginning(), edits, now) {
@@ -194,9 +200,15 @@ impl UpstreamAttempt {
         self.begin_trial(permit, SummaryAssignment { standing, whole, draft, ahead_of: Some(fixed) });
     }
 
-    fn draft_ahead(&self, log: &ConversationLog, fixed: u64) -> Option<SummaryDraft> {
+    /// Returns the draft of a summary ahead of need; `None` if the summary is not worth a call yet. One that is begun too
+    /// early saves little, and the view is full again after a few steps.
+    fn draft_ahead(&self, log: &ConversationLog, fixed: u64, now: &MeterReading) -> Option<SummaryDraft> {
         let from = self.window.tokens / 100 * AHEAD_PERCENT;
-        plan::ahead_from(&log.history, fixed, &self.summary_budget(), &self.policy, from).map(|draft| *draft)
+        let budget = self.summary_budget();
+        let draft = plan::ahead_from(&log.history, fixed, &budget, &self.policy, from)?;
+        let line = plan::line(&log.history, fixed, &budget, &self.policy).tokens;
+        let is_urgent = now.bound() >= line / 100 * URGENT_PERCENT;
+        (is_urgent || draft.savings_tokens() >= budget.usable / LEAST_SAVED_SHARE).then_some(*draft)
     }
 
     /// Returns the log without the extracts, and the draft of the summary; `None` if there is nothing to summarise any

@@ -95,6 +95,8 @@ pub(super) async fn write(
     mut draft: SummaryDraft,
 ) -> Result<ViewEdit, SummaryFailure> {
     let history = &log.history;
+    // The upstream has read the client's items up to there before, whatever came since.
+    draft.end_requests_at_cut();
     let limit = Duration::from_millis(route.policy.summary_timeout_ms);
     let answered = match tokio::time::timeout(limit, answer(route, log, &mut draft)).await {
         Ok(answered) => answered,

@@ -52,8 +52,9 @@ impl SummaryDraft {
         }
         let at = self.sections.iter().position(|section| !section.is_done())?;
         if self.sections[at].work == SectionProgress::Fresh {
-            if self.may_ride(budget) {
-                return Some(self.riding(view));
+            let shown = self.shown_when_riding(view);
+            if self.may_ride(view, shown, budget) {
+                return Some(self.riding(shown));
             }
             self.sections[at].work = self.read(at, view, budget);
         }
@@ -105,13 +106,22 @@ impl SummaryDraft {
         }
     }
 
+    /// Returns the part of the view that a request behind the live one shows.
+    fn shown_when_riding<'v>(&self, view: &'v [ViewItem]) -> &'v [ViewItem] {
+        let Some(last) = self.last_position().filter(|_| self.ends_at_cut) else { return view };
+        let end = view.iter().rposition(|item| item.range.from <= last).map_or(0, |at| at + 1);
+        &view[..end]
+    }
+
     /// Returns whether the summary can be asked for behind the live request, and whether that is the cheaper form.
-    pub(super) fn may_ride(&self, budget: &Budget) -> bool {
+    /// `shown` is the part of the view that the request would show.
+    fn may_ride(&self, view: &[ViewItem], shown: &[ViewItem], budget: &Budget) -> bool {
         let [section] = self.sections.as_slice() else { return false };
         // 64 tokens are for the sentence that a repeated request adds.
         let order = self.increment.text(&self.order(0)) + 64;
         // A report may be too small, because some servers do not count the cached part.
-        let live = self.edit.original_bound.max(self.counted_tokens);
+        let hidden: u64 = view[shown.len()..].iter().map(|item| item.tokens).sum();
+        let live = self.edit.original_bound.max(self.counted_tokens).saturating_sub(hidden);
         let fits = live + order + section.limit_tokens <= budget.window;
         // Only the session's model has the prefix in its cache, and a refused request is too long to carry an order.
         if self.writer != SummaryWriterModel::Session
@@ -122,8 +132,12 @@ impl SummaryDraft {
         }
         let Some(prices) = self.prices else { return self.cache_is_warm };
         let goes = self.edit.original_tokens.saturating_sub(self.floor.total);
-        let riding =
-            prices.riding(self.edit.original_tokens, order, section.limit_tokens, self.cache_is_warm);
+        let riding = prices.riding(
+            self.edit.original_tokens.saturating_sub(hidden),
+            order,
+            section.limit_tokens,
+            self.cache_is_warm,
+        );
         riding <= prices.flattened(goes + order, section.limit_tokens)
     }
 

@@ -193,9 +193,14 @@ fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), Sum
             return Err(SummaryDefect::NoHeadings);
         }
     }
-    // Where the replaced text has few names, shared words are enough.
+    // Where the replaced text has few names, shared words are enough. The strong names of small talk are its dates and
+    // years; a summary that names its people and places and covers all of it has its substance.
+    let has_substance = names.weakly_named_in(text) >= LEAST_NAMES
+        && is_related(text, replaced)
+        && covers(text, replaced.material);
     if named == 0
-        && (names.strong.len() >= LEAST_NAMES || !names.strong.is_empty() && !is_related(text, replaced))
+        && (names.strong.len() >= LEAST_NAMES && !has_substance
+            || !names.strong.is_empty() && !is_related(text, replaced))
     {
         return Err(SummaryDefect::NoNames);
     }
