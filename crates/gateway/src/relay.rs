@@ -53,8 +53,8 @@ pub(crate) async fn relay_to_upstream(
         let message = format!("the request has {has} bytes; {most} are the most that is read");
         return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
     }
-    let text = std::str::from_utf8(&body).map_err(|_| ParseError::new("the request is no UTF-8"))?;
-    let all = fields(text).ok_or_else(|| ParseError::new("the request is no JSON object"))?;
+    let text = std::str::from_utf8(&body).map_err(|_| ParseError::new("the request is not UTF-8"))?;
+    let all = fields(text).ok_or_else(|| ParseError::new("the request is not a JSON object"))?;
     headers::RequestOverrides::read(call_headers)
         .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
     let named = field(&all, "model");

@@ -121,6 +121,9 @@ fn announces_change(text: &str, words: &[String]) -> bool {
     has_phrase(&CHANGE_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
 }
 
+/// The longest label in capitals, in bytes.
+const MOST_LABEL_BYTES: usize = 24;
+
 /// Reduces a statement to its words and values.
 fn subject(message: usize, text: &str) -> ComparableStatement {
     static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
@@ -129,7 +132,9 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
     });
     let all = plain_words(text);
     let announces_change = announces_change(text, &all);
-    let plain = all.iter().map(String::as_str);
+    let all = plain_words(without_kind(text));
+    // "on-call owner" and "the owner on call" have one subject.
+    let plain = all.iter().flat_map(|word| word.split('-')).filter(|word| !word.is_empty());
     let (values, words): (Vec<&str>, Vec<&str>) =
         plain.partition(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
     // "Update: …" announces a change, but does not name the subject.
@@ -140,6 +145,19 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
         words: words.flat_map(terms).collect(),
         values: values.into_iter().map(str::to_owned).collect(),
         announces_change,
+    }
+}
+
+/// Returns a statement without a label in capitals, such as `FACT:`. The label says the kind of the statement, which is
+/// no part of its subject.
+fn without_kind(text: &str) -> &str {
+    let is_label = |label: &str| {
+        let mut letters = label.chars().filter(|char| char.is_alphabetic()).peekable();
+        label.len() <= MOST_LABEL_BYTES && letters.peek().is_some() && letters.all(char::is_uppercase)
+    };
+    match text.split_once(':') {
+        Some((label, body)) if is_label(label) => body,
+        _ => text,
     }
 }
 

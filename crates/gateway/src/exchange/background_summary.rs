@@ -27,10 +27,10 @@ const MOST_TASKS: usize = 64;
 const AHEAD_PERCENT: u64 = 65;
 
 /// The share of the trigger, in percent, from which on a summary ahead of need is begun even if it saves little.
-const URGENT_PERCENT: u64 = 90;
+const URGENT_PERCENT: u64 = 85;
 
 /// The least share of the usable window (one in so many) that a summary ahead of need saves.
-const LEAST_SAVED_SHARE: u64 = 4;
+const LEAST_SAVED_SHARE: u64 = 2;
 
 /// The gateway's background tasks, which end with the gateway.
 #[derive(Default)]

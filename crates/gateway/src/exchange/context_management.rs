@@ -29,6 +29,12 @@ const CLEARING_TOKENS: u64 = 100_000;
 const KEPT_TOOL_USES: u64 = 3;
 const COMPACTION_TOKENS: u64 = 150_000;
 
+/// The shapes of the edits, for errors.
+const CLEAR_TOOL_USES_SHAPE: &str = "`trigger`, `keep` and `clear_at_least` are objects with a `type` and a `value` of 0 or more, \
+                                     `exclude_tools` is a list of names";
+const COMPACT_SHAPE: &str = "`trigger` is an object with a `type` and a `value` of 0 or more, `pause_after_compaction` is a \
+                             boolean, `instructions` a string";
+
 /// The wishes of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ContextManagement {
@@ -82,14 +88,17 @@ impl ContextManagement {
     /// [`ParseError`] if the field has not the shape that its provider documents.
     pub(super) fn read(dialect: Dialect, envelope: &RequestEnvelope) -> Result<Option<Self>, ParseError> {
         let Some(raw) = envelope.other(FIELD).filter(|raw| *raw != "null") else { return Ok(None) };
-        let bad = |why: String| ParseError::field(FIELD, format!("`{FIELD}` cannot be read: {why}"));
-        let value: Value = serde_json::from_str(raw).map_err(|error| bad(error.to_string()))?;
+        let bad = |what: &str| ParseError::field(FIELD, what);
+        let value: Value = serde_json::from_str(raw).map_err(|_| bad("not JSON"))?;
         let (edits, path) = match dialect {
+            Dialect::Messages if !value.is_object() => {
+                return Err(bad("must be an object with a list `edits`"));
+            }
             Dialect::Messages => (value.get("edits").cloned().unwrap_or_else(|| json!([])), "edits"),
             Dialect::Responses => (value, ""),
             Dialect::Chat => return Ok(None),
         };
-        let edits = edits.as_array().ok_or_else(|| bad("it must have a list of edits".to_owned()))?;
+        let edits = edits.as_array().ok_or_else(|| bad("must be a list of edits"))?;
         let mut wishes = Self::default();
         for (index, edit) in edits.iter().enumerate() {
             let place = match path {
@@ -102,10 +111,10 @@ impl ContextManagement {
     }
 
     fn add(&mut self, place: &str, edit: &Value) -> Result<(), String> {
-        let kind = edit.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind = edit.get("type").and_then(Value::as_str).ok_or("must be an object with a `type`")?;
         match kind {
             CLEAR_TOOL_USES => {
-                let asked = ClearToolUses::deserialize(edit).map_err(|error| error.to_string())?;
+                let asked = ClearToolUses::deserialize(edit).map_err(|_| shape_of(CLEAR_TOOL_USES_SHAPE))?;
                 if asked.clear_tool_inputs.as_ref().is_some_and(|asked| *asked != Value::Bool(false)) {
                     // A call whose arguments are gone would be another call, and undo could not restore it.
                     self.ignored.push(format!("{place}.clear_tool_inputs"));
@@ -113,7 +122,7 @@ impl ContextManagement {
                 self.clearing = Some(ToolUseClearing::from_request(asked)?);
             }
             "compact_20260112" => {
-                let asked = Compact::deserialize(edit).map_err(|error| error.to_string())?;
+                let asked = Compact::deserialize(edit).map_err(|_| shape_of(COMPACT_SHAPE))?;
                 let tokens = tokens_in(asked.trigger, "trigger")?.unwrap_or(COMPACTION_TOKENS);
                 self.compaction_tokens = Some(tokens);
                 if asked.pause_after_compaction == Some(true) {
@@ -131,10 +140,7 @@ impl ContextManagement {
                 self.compaction_tokens = tokens.transpose()?.or(self.compaction_tokens);
             }
             // Which reasoning another model's server takes is decided by that server's rules.
-            _ => self.ignored.push(match kind {
-                "" => place.to_owned(),
-                kind => format!("{place} ({kind})"),
-            }),
+            kind => self.ignored.push(format!("{place} ({kind})")),
         }
         Ok(())
     }
@@ -184,6 +190,11 @@ impl ToolUseClearing {
             }
         }
     }
+}
+
+/// Returns the error of an edit without the documented shape.
+fn shape_of(shape: &str) -> String {
+    format!("has not the documented shape: {shape}")
 }
 
 /// Returns the value of a threshold in tokens.

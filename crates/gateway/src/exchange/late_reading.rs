@@ -20,8 +20,8 @@ use super::upstream_response::UpstreamResponse;
 use super::{Exchange, PreparationReport, UpstreamAttempt};
 use crate::upstream::UpstreamTarget;
 
-/// The smallest request that is worth it, in bytes. Reading a smaller one takes a fraction of a millisecond.
-const MIN_BYTES: usize = 16 << 10;
+/// The smallest request that is worth it, in bytes. Reading a smaller one takes a small fraction of a millisecond.
+const MIN_BYTES: usize = 4 << 10;
 
 /// The least number of bytes per token in a request of text and JSON, on average over a whole request. It only decides
 /// whether the request is far below the trigger; that the request fits is shown by its bytes alone.

@@ -201,6 +201,7 @@ async fn wishes_that_cannot_be_read_are_refused_and_those_not_carried_out_are_na
     let gateway = server.gateway(100_000);
     for (edits, param) in [
         (json!("all"), "context_management"),
+        (json!([{ "type": "clear_tool_uses_20250919", "trigger": 5 }]), "context_management.edits[0]"),
         (
             json!([{ "type": "clear_tool_uses_20250919", "trigger": { "type": "words", "value": 1 } }]),
             "context_management.edits[0]",
@@ -214,6 +215,12 @@ async fn wishes_that_cannot_be_read_are_refused_and_those_not_carried_out_are_na
         assert_eq!(reply.status, StatusCode::BAD_REQUEST);
         let refusal = body_json(reply).await;
         assert!(refusal["error"]["message"].as_str().unwrap().contains(param), "{refusal}");
+        assert!(!refusal.to_string().contains("struct"), "{refusal}");
+    }
+    for odd in [json!("x"), json!(5), json!([]), json!({ "edits": [{}] }), json!({ "edits": [5] })] {
+        let mut body = steps(1, None, false);
+        body["context_management"] = odd;
+        assert_eq!(gateway.answer(messages_call(&body)).await.status, StatusCode::BAD_REQUEST, "{body}");
     }
     assert!(server.sent().is_empty());
     let edits = json!([

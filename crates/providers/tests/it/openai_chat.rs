@@ -284,7 +284,8 @@ async fn the_key_shows_nowhere() {
     assert_eq!(error.code, ErrorCode::Auth);
     assert_eq!(error.message, "wrong key [redacted] (HTTP 401); a key was sent, as `authorization`");
     let odd = OpenAiChatConfig::new("http://me:very-secret@localhost/v1?key=very-secret", "m");
-    let shown = r#"ModelEndpoint { provider: "openai-compatible", server: "http://localhost", model: "m", .. }"#;
+    let shown =
+        r#"ModelEndpoint { provider: "openai-compatible", server: "http://localhost", model: "m", .. }"#;
     assert_eq!(format!("{:?}", odd.endpoint), shown);
     assert!(!format!("{odd:?}").contains("very-secret"), "{odd:?}");
     for shown in [format!("{error:?}"), format!("{error}"), format!("{config:?}"), format!("{provider:?}")] {

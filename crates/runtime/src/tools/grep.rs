@@ -84,8 +84,14 @@ impl GrepQuery {
     fn parse(arguments: serde_json::Value) -> Result<(Self, String), ToolError> {
         let mut arguments = ToolArguments::new("grep", arguments)?;
         let pattern = arguments.text("pattern")?;
-        let path = arguments.optional_text("path")?.unwrap_or_else(|| ".".to_owned());
-        let files = arguments.optional_text("glob")?.map(|glob| matcher("glob", &glob)).transpose()?;
+        let (path, glob) = (arguments.optional_text("path")?, arguments.optional_text("glob")?);
+        // Small models put a pattern for file names into `path`.
+        let (path, glob) = match (path, glob) {
+            (Some(path), None) if path.contains(['*', '?', '[']) => (None, Some(path)),
+            other => other,
+        };
+        let path = path.unwrap_or_else(|| ".".to_owned());
+        let files = glob.map(|glob| matcher("glob", &glob)).transpose()?;
         let ignore_case = arguments.flag("ignoreCase")?;
         let context = arguments.optional_number("context", 0..=20)?.unwrap_or(0);
         arguments.finish()?;

@@ -51,7 +51,8 @@ fn read(
 ) -> Result<ToolOutput, ToolError> {
     let mut arguments = ToolArguments::new("read", arguments)?;
     let path = arguments.text("path")?;
-    let offset = arguments.optional_number("offset", 1..=u64::MAX)?.unwrap_or(1);
+    // Models that count from 0 mean the beginning.
+    let offset = arguments.optional_number("offset", 0..=u64::MAX)?.unwrap_or(1).max(1);
     let limit = arguments.optional_number("limit", 1..=u64::MAX)?;
     arguments.finish()?;
     let resolved = context.workspace.resolve(&path, PathAccess::Read)?;

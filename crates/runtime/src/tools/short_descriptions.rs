@@ -14,8 +14,9 @@ struct ShortToolSpec {
 const BRIEFS: [ShortToolSpec; 7] = [
     ShortToolSpec {
         name: "read",
-        description: "Read a file: `limit` lines from line `offset`, or all.",
-        parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["path"],"additionalProperties":false}"#,
+        // Small models fill in every argument that they see, such as `limit: 1`.
+        description: "Read a file. Of a long file, the rest from line `offset` on.",
+        parameters: r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer"}},"required":["path"],"additionalProperties":false}"#,
     },
     ShortToolSpec {
         name: "bash",
@@ -35,7 +36,7 @@ const BRIEFS: [ShortToolSpec; 7] = [
     ShortToolSpec {
         name: "grep",
         description: "Search files for a regular expression.",
-        parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"}},"required":["pattern"],"additionalProperties":false}"#,
+        parameters: r#"{"type":"object","properties":{"pattern":{"type":"string"},"glob":{"type":"string"}},"required":["pattern"],"additionalProperties":false}"#,
     },
     ShortToolSpec {
         name: "glob",

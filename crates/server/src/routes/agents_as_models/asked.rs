@@ -46,7 +46,7 @@ pub(super) struct HistoryMessage {
 /// [`GatewayError`] naming the field that an agent cannot honour.
 pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, GatewayError> {
     let body: Map<String, Value> = serde_json::from_slice(body).map_err(|error| {
-        GatewayError::new(GatewayErrorKind::Invalid, format!("the request is no JSON object: {error}"))
+        GatewayError::new(GatewayErrorKind::Invalid, format!("the request is not a JSON object: {error}"))
     })?;
     refuse(&body)?;
     let stream = match body.get("stream") {
