@@ -22,7 +22,7 @@ use crate::{
 
 use self::log::MemorySession;
 
-/// Keeps everything in memory, with all the promises of [`Store`] but durability.
+/// A store in memory, with all the promises of [`Store`] but durability.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<MemoryStoreState>,
@@ -212,6 +212,7 @@ impl Store for MemoryStore {
     async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
         let mut state = self.open()?;
         let newest = state.find(id)?.last_seq();
+        // The state is still locked, so no append can come between the position and the watch.
         Ok(self.watchers.watch(id).from(newest))
     }
 
