@@ -64,6 +64,7 @@ impl NetworkVariables {
         }
         let value = |names| self.first(names).map_or("", |(_, value)| value.as_str());
         let own = if url.scheme() == "https" { HTTPS } else { HTTP };
+        // A failed request does not say which proxy it took, so the rules of the HTTP library are applied again.
         let matcher =
             Matcher::builder().http(value(HTTP)).https(value(HTTPS)).all(value(ANY)).no(value(NONE));
         let proxy = matcher.build().intercept(&url.as_str().parse().ok()?)?;
