@@ -73,6 +73,7 @@ fn whole() -> OpenApi {
     // The events have a list of their own, because each also needs its name and its persistence.
     document.merge(Events::openapi());
     complete_events(&mut document);
+    // Events without fields of their own have fields only now, and objects without fields are not closed.
     close_objects(&mut document);
     absent::never_null(&mut document);
     document

@@ -116,6 +116,7 @@ async fn once(
         None => 0,
     };
     counters.expired(sessions);
+    // Read after the sessions were deleted, so that their blobs count as unnamed in the same run.
     let named = keeping.upkeep.named_blobs().await?;
     let blobs = app.runtime().blobs().sweep_unnamed(&named, now).await?;
     counters.swept(&blobs);

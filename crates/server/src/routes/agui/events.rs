@@ -25,6 +25,8 @@ impl AgUiEventWriter {
 
     fn meter(&mut self, meter: Value) -> Value {
         let ours = json!({ "context": meter });
+        // A snapshot would replace the client's own state, so it is sent only if there is none. From then on the state
+        // is an object that can be patched.
         match self.takes_state.replace(self.takes_state.unwrap_or(true)) {
             None => json!({ "type": "STATE_SNAPSHOT", "snapshot": { "longhaul": ours } }),
             Some(true) => {
