@@ -103,6 +103,7 @@ fn own_file(place: &CliEnvironment) -> Outcome<Option<UserConfigFile>> {
 /// Returns the agent files in use: the one that is found or named, and those that it names for its agents.
 pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
     let Ok(Some(main)) = find(place) else { return Vec::new() };
+    // Faults are reported where the file is loaded. Here only the paths matter.
     let text = text_of(&main).unwrap_or_default();
     let config = AgentConfig::parse(&text, &main.display().to_string()).unwrap_or_default();
     let folder = main.parent().unwrap_or(Path::new("."));
