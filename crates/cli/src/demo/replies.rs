@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::facts::content;
 use crate::term::human::{count, grouped};
 
-/// Characters of a sentence that is quoted; a longer one is not.
+/// The maximum characters of a quoted sentence.
 const QUOTED_CHARS: usize = 150;
 
-/// Lines in which a file says what it is about.
+/// The number of lines at the top of a file in which its subject is looked for.
 const OPENING_LINES: usize = 12;
 
 /// The mark that tools put in place of omitted text.
