@@ -12,13 +12,13 @@ use super::ui_event::{ToolCallInfo, ToolResultInfo};
 /// The column of outcomes, if the text before them allows.
 const OUTCOME_COLUMN: usize = 36;
 
-/// Lines of a failed call that are shown.
+/// The maximum number of a failed call's lines that are shown.
 const SHOWN_LINES: usize = 4;
 
 /// The placeholder for a reason that a person did not give.
 const NO_REASON: &str = "a person said no";
 
-/// Columns of the reason of a denial.
+/// The maximum columns of the reason of a denial.
 const REASON_COLUMNS: usize = 40;
 
 /// The hint in the reason of a denial when nobody could be asked.
@@ -160,6 +160,7 @@ fn lines_read(note: &str) -> Option<String> {
 fn command(ended_how: &str, text: &str) -> String {
     match ended_how.strip_prefix("exit code ") {
         Some("0") if text.starts_with("(no output)") => "done".to_owned(),
+        // The last line is the note about the exit code.
         Some("0") => count(text.trim_end().lines().count().saturating_sub(1) as u64, "line"),
         Some(code) => format!("exit {code}"),
         None if ended_how.starts_with("time limit") => "time limit reached".to_owned(),

@@ -1,4 +1,4 @@
-//! Words that arrive in pieces, set into lines of a given width with a hanging indent; and lines that are too wide.
+//! Word wrap with a hanging indent for text that arrives in pieces, and breaks for lines that are too wide.
 
 use super::style::TextStyle;
 use super::text::{char_width, visible, width};
