@@ -32,7 +32,7 @@ pub struct ScoreRow {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreReport {
-    /// The command line that made it.
+    /// The command line that made the report.
     pub command: String,
     /// The version of the program.
     pub version: String,
@@ -333,7 +333,7 @@ fn named(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Measures two cases at a time; the scores come in the order of the cases.
+/// Measures two cases at a time. The scores come in the order of the cases.
 pub fn in_parallel<C: Sync, S: Send>(cases: &[C], measure: impl Fn(&C) -> Option<S> + Sync) -> Vec<S> {
     let half = cases.len().div_ceil(2);
     let (first, second) = cases.split_at(half);

@@ -9,7 +9,7 @@ use crate::report::{PolicyRole, ReplayReport, ReportHeader};
 
 use super::{paragraph, window_of};
 
-/// Rows of single outcomes up to which all price tables are shown.
+/// The maximum number of outcome rows with which all price tables are shown.
 const MOST_ROWS: usize = 4_000;
 
 /// Appends a table whose first `words` columns are text.
