@@ -77,6 +77,7 @@ pub(crate) async fn keep_up(app: &AppState) {
             Ok(Some(kept)) => log_report(&kept, keeping),
             Err(error) => tracing::warn!(%error, "what nobody needs any more stays for now"),
         }
+        // On a large store a run takes long, and the pause grows with it.
         tokio::time::sleep(begun.elapsed().saturating_mul(REST)).await;
         wait = EVERY.mul_f64(jitter());
     }

@@ -108,6 +108,7 @@ impl Store for MemoryStore {
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
         let mut state = self.open()?;
+        // A session in use is not deleted: its loop would append to nothing.
         if state.find(id)?.lease.is_some() {
             return Err(StoreError::Busy(id.clone()));
         }
@@ -118,6 +119,7 @@ impl Store for MemoryStore {
 
     async fn claim(&self, id: &SessionId, _owner: &str) -> Result<Lease, StoreError> {
         let mut state = self.open()?;
+        // The counter moves only if the session exists.
         let epoch = state.claims + 1;
         state.find(id)?.lease = Some(epoch);
         state.claims = epoch;

@@ -167,6 +167,7 @@ pub async fn import_verified_copy(
 ) -> Result<blake3::Hash, StoreError> {
     let id = &copy.id;
     to.import(copy).await?;
+    // Read back and not merely acknowledged: a migration or restore may be followed by the end of the source.
     let (expected, found) = (copy.digest(), to.export(id).await?.digest());
     if found == expected {
         Ok(expected)

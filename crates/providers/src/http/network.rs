@@ -68,6 +68,7 @@ impl NetworkVariables {
         let matcher =
             Matcher::builder().http(value(HTTP)).https(value(HTTPS)).all(value(ANY)).no(value(NONE));
         let proxy = matcher.build().intercept(&url.as_str().parse().ok()?)?;
+        // An empty variable of the scheme means no proxy of its own, and the general one applies.
         let set = self.first(own).filter(|(_, value)| !value.is_empty()).or_else(|| self.first(ANY))?;
         // A proxy's address may hold a user and a password, in the URI's authority: neither may show.
         let uri = proxy.uri();

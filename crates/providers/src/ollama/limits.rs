@@ -94,6 +94,7 @@ impl OllamaModelInfo {
         // wish.
         let window = self.loaded.or(self.remote).or(before).or(self.written);
         let reasoning =
+            // An old server does not list capabilities, and then the model may think.
             if can("thinking") == Some(false) { ReasoningScope::Never } else { ReasoningScope::Turn };
         Limits {
             tools: can("tools").into(),

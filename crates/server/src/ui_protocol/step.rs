@@ -160,6 +160,7 @@ impl UiStep {
     ) {
         let call = self.call(index);
         if !self.inputs.iter().any(|input| input.call == call) {
+            // Only the first delta has the tool's name. A call cannot begin without it.
             let Some(tool) = tool.filter(|tool| !tool.is_empty()) else { return };
             self.begin_call(&call, tool, acts);
         }

@@ -100,6 +100,7 @@ impl UiProtocol for AgUiEventWriter {
             }
             UiStreamEvent::CallReady { call, .. } => json!({ "type": "TOOL_CALL_END", "toolCallId": call }),
             UiStreamEvent::CallDropped { call, .. } => {
+                // AG-UI has no event for an unfinished call, so its result says that it was dropped.
                 data(&json!({ "type": "TOOL_CALL_END", "toolCallId": call }), out);
                 result(&call, "[The call was never finished.]")
             }
