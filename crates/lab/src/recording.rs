@@ -114,6 +114,7 @@ impl SessionRecording {
 
     /// Returns the largest request if nothing is ever left out, in tokens.
     pub fn peak_tokens(&self) -> u64 {
+        // Messages behind the last answer were never part of a request.
         let last = self.answers().last().unwrap_or(0);
         self.overhead_tokens() + self.entries[..last].iter().map(|entry| entry.tokens).sum::<u64>()
     }
@@ -161,6 +162,7 @@ fn entries(history: &History, events: &[Event]) -> Vec<RecordedMessage> {
         let at = events.get(entry.seq as usize - 1).map(|event| event.at);
         RecordedMessage {
             seq: entry.seq,
+            // Formats without times give 0.
             at: at.filter(|at| *at > 0),
             message: entry.message.clone(),
             kind: entry.kind.clone(),

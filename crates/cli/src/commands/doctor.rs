@@ -39,6 +39,7 @@ pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     ];
     let server = ServerDiagnosis::of(place, &loaded).await;
     facts.extend(server.named(&config.model, style).map(|server| ("server", server)));
+    // A person who named a server need not hear that no local one answers.
     if !matches!(server, ServerDiagnosis::Named(_)) || !found.is_empty() {
         facts.extend(servers(&found, style).into_iter().map(|server| ("server", server)));
     }

@@ -78,6 +78,7 @@ fn of_file(path: &str, text: &str) -> String {
         Some(words) => format!("“{words}” That is `{path}`."),
         None => format!("I have read `{path}`."),
     };
+    // The note that `read` puts behind a file that it shows whole.
     let whole = text.rsplit_once("[All ").and_then(|(_, rest)| rest.strip_suffix(" lines.]"));
     let (kind, names) = named(path, &lines);
     let within = match names.as_slice() {

@@ -75,6 +75,7 @@ impl DemoPrinter {
         loop {
             tokio::select! {
                 biased;
+                // Events come first, so that they are printed before the work counts as done.
                 Ok(announcement) = self.watch.recv() => self.show(session, &announcement).await?,
                 done = &mut work => {
                     while let Ok(announcement) = self.watch.try_recv() {

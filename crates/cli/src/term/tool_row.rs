@@ -111,6 +111,7 @@ fn outcome(call: &ToolCallInfo, ended: &ToolResultInfo) -> String {
     match (call.tool.as_str(), bracketed) {
         ("bash", ended_how) => command(ended_how, &ended.text),
         (_, "") => plain(ended),
+        // A longer note is written for the model and does not fit beside the call.
         (_, note) if note.len() <= 48 => note.trim_end_matches('.').to_owned(),
         _ => plain(ended),
     }

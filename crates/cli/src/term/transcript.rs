@@ -242,6 +242,7 @@ impl TranscriptRenderer {
 
     fn stream(&mut self, delta: &str) {
         let delta = visible(delta);
+        // A blank beginning would leave the label alone on its line.
         let text = if self.wrap.is_some() { delta.as_str() } else { delta.trim_start_matches(['\n', ' ']) };
         if text.is_empty() {
             return;
@@ -251,6 +252,7 @@ impl TranscriptRenderer {
             self.out.push_str("  ");
             self.begun = true;
             self.wrap = Some(WordWrapper::new(INDENT, INDENT, self.columns));
+            // Without colours the marks of Markdown stay: they are the only emphasis then.
             self.markdown = self.style.has_colour().then(MarkdownFormatter::default);
         }
         self.moved = true;
@@ -309,6 +311,7 @@ impl TranscriptRenderer {
     fn ended(&mut self, ended: &ToolResultInfo, now: Millis) {
         self.end_text();
         self.begun = true;
+        // The event that announced the call may have been missed.
         let (call, started) = self.calls.remove(&ended.id).unwrap_or_default();
         let took = started.map_or(Duration::ZERO, |at| Duration::from_millis(now.saturating_sub(at)));
         let row = tool_row::row(&call, ended, took, self.columns, self.style);

@@ -25,6 +25,7 @@ pub(crate) struct WordWrapper {
 impl WordWrapper {
     /// Creates a wrapper for text behind a label of `column` columns. Later lines begin at `indent`.
     pub(crate) fn new(column: usize, indent: usize, width: usize) -> Self {
+        // Room for at least a short word, however narrow the terminal is.
         let width = width.max(indent + 8);
         Self {
             indent,

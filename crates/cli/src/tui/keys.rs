@@ -114,6 +114,7 @@ fn of_control(c: char) -> Option<KeyAction> {
         'd' => KeyAction::DeleteOrLeave,
         'e' => KeyAction::End,
         'f' => KeyAction::Right,
+        // Some terminals send Ctrl-H for the backspace key.
         'h' => KeyAction::DeleteBack,
         'j' => KeyAction::NewLine,
         'k' => KeyAction::DeleteToEnd,

@@ -139,6 +139,7 @@ impl UiState {
     /// Returns the rows that were finished since the last call.
     pub(crate) fn finished(&mut self) -> String {
         self.tail.push_str(&self.transcript.output());
+        // Rows in the scrollback cannot change any more, so an unfinished line stays live.
         let Some(end) = self.tail.rfind('\n') else { return String::new() };
         let rest = self.tail.split_off(end + 1);
         let lines = std::mem::replace(&mut self.tail, rest);
@@ -302,6 +303,7 @@ impl UiState {
         if self.completion.offers(self.typed()).len() > 1 {
             return self.completion.step(self.editor.folded(), false);
         }
+        // Only into an empty input, or the draft would be lost.
         let is_at_rest = self.editor.is_empty() && self.asked.is_none();
         if let Some(last) = self.queue.last().filter(|last| is_at_rest && last.is_text) {
             self.changing = Some(last.id.clone());

@@ -70,6 +70,7 @@ impl UiState {
         let above = lines.len();
         lines.extend(input);
         lines.extend(help);
+        // More rows than the terminal has would scroll, and could not be redrawn.
         lines.truncate(self.rows);
         let row = u16::try_from(above + cursor.1).unwrap_or(u16::MAX);
         LiveRows { lines, cursor: Position::new(u16::try_from(cursor.0).unwrap_or(u16::MAX), row) }

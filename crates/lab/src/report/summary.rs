@@ -103,6 +103,7 @@ impl<'a> ComparisonCell<'a> {
 /// Returns the cells of the outcomes: price tables in the order of the header, recordings of agents before
 /// those made by a program, then groups and recordings as they come, then windows by size.
 pub fn cells<'a>(header: &ReportHeader, outcomes: &'a [ReplayOutcome]) -> Vec<ComparisonCell<'a>> {
+    // The order of the fields is the order of the cells.
     type Place<'a> = (usize, bool, usize, usize, u64, WindowChoice);
     let mut groups = Vec::new();
     let mut recordings = Vec::new();

@@ -114,6 +114,7 @@ fn kept_user_messages(items: &[RivalViewItem], recording: &SessionRecording) -> 
     let mut kept = Vec::new();
     for item in items.iter().rev().filter(|item| item.is_user()) {
         let tokens = bytes_by_four(item.text());
+        // The message that crosses the line is cut, and all older ones go.
         if tokens > room {
             let chars = room as usize * 4;
             let mark = |omitted: usize| format!("…{} tokens truncated…", omitted.div_ceil(4));

@@ -259,6 +259,7 @@ fn estimate(text: &str) -> u64 {
         return chars / 4;
     }
     let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+    // A quarter of a token for an ASCII character, one and a half for any other.
     (ascii + (chars - ascii) * 6) / 4
 }
 

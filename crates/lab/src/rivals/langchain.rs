@@ -154,6 +154,7 @@ impl ContextPolicy for LangChainToolClearing {
 /// Estimates tokens as langchain does: for each message with its role's name a quarter of the characters, rounded
 /// up, and three.
 fn approximate(items: &[RivalViewItem]) -> u64 {
+    // The lengths of `assistant`, and of `user` and `tool`.
     let role = |item: &RivalViewItem| if item.role == Role::Assistant { 9 } else { 4 };
     items.iter().map(|item| (item.chars() + role(item)).div_ceil(4) + MESSAGE_TOKENS).sum()
 }

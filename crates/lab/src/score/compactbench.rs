@@ -227,6 +227,7 @@ impl CaseTemplate {
 fn rendered(template: &str, values: &BTreeMap<&str, &'static str>) -> String {
     values
         .iter()
+        // The templates write a variable as `{{name}}`.
         .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), value))
 }
 

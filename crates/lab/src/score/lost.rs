@@ -86,6 +86,7 @@ pub fn measure(
         view_tokens: chat.view_tokens(),
         ..LostInCompactionScore::default()
     };
+    // A fact that only an earlier summary stated was never in this chat.
     for fact in lost.facts.iter().filter(|fact| !fact.compacted) {
         score.facts += 1;
         score.in_view += usize::from(view.iter().any(|text| fact.is_answered_in(text)));

@@ -104,6 +104,7 @@ fn is_followed(view: &str, at: usize, new: &str) -> bool {
         let bare = line.trim().trim_matches('*');
         bare.ends_with(':') || bare.starts_with('#')
     };
+    // The nearest title above a line is that of its section.
     let above: Vec<&str> = view.lines().take(at).collect();
     let title = above.iter().rfind(|line| is_title(line)).copied().unwrap_or_default();
     ORDER_TITLES.iter().any(|words| title.contains(words)) && lines_with(view, new).any(|line| line > at)

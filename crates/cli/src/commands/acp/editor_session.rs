@@ -138,6 +138,7 @@ impl EditorSession {
         let title = title(&given);
         let parts =
             stored(given, &self.room.runtime, self.session.id()).await.map_err(|failure| failed(&failure))?;
+        // Set before the session is renamed, so that two prompts do not both set a title.
         if !self.is_titled.swap(true, Ordering::Relaxed) {
             self.set_session_title(to, title).await;
         }
@@ -145,6 +146,7 @@ impl EditorSession {
         if ticket.0.is_cancelled() {
             return Ok(StopReason::Cancelled);
         }
+        // A busy session keeps its model until its run ends. The prompt is taken all the same.
         match self.session.adopt_model().await {
             Ok(_) | Err(SessionError::Busy) => {}
             Err(error) => return Err(self.refused(&error)),

@@ -226,6 +226,7 @@ const SHAPES: [&[(f64, f64)]; 8] = [
 fn shape(out: &mut MarkupWriter, class: &str, point: &ScatterPoint, (x, y): (f64, f64), radius: f64) {
     let class = format!("{class} {}", point.role.as_str());
     let corners = match point.role {
+        // The circle belongs to the policy under test alone.
         PolicyRole::Subject => SHAPES[0],
         _ => SHAPES[1 + point.index % (SHAPES.len() - 1)],
     };

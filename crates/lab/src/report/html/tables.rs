@@ -51,6 +51,7 @@ fn word(out: &mut MarkupWriter, text: &str) {
 /// Appends a figure that sorts by its value.
 fn figure(out: &mut MarkupWriter, value: Option<f64>, show: impl Fn(f64) -> String) {
     match value {
+        // The page's script sorts by this value, because the shown text is rounded.
         Some(value) => out.leaf("td", &[("data-v", &format!("{value}"))], &show(value)),
         None => out.leaf("td", &[], NONE),
     }

@@ -175,6 +175,7 @@ impl<'a> ReadingAgent<'a> {
         self.outcome.cost += 5.0 * output as f64;
         let finish = if self.newest.is_empty() { ModelStopReason::Stop } else { ModelStopReason::ToolCalls };
         let usage = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };
+        // The loop expects the beginning of a stream before its end.
         self.feed(RunLoopInput::ModelBegan);
         self.feed(RunLoopInput::ModelAnswered(ModelAnswer {
             parts,
@@ -182,6 +183,7 @@ impl<'a> ReadingAgent<'a> {
             usage: Some(usage),
             envelope: None,
         }));
+        // Background summaries take some requests' time, as with a real model.
         let done = |entry: &(u64, ModelAnswer, usize)| entry.2 <= self.outcome.requests;
         let (done, beside) = self.beside.drain(..).partition(done);
         self.beside = beside;
