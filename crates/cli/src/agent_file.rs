@@ -52,6 +52,7 @@ pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
         held = narrowed.held.into_iter().collect();
         tracing::info!(keys = %held.join(", "), "the user's own agent file holds over the folder's");
     }
+    // The command line comes last: it has the words of the person at the keyboard, which no file restricts.
     let overrides = &place.overrides;
     let says_model = config.model != AgentConfig::default().model;
     let names_a_server = says_model || overrides.base_url.is_some() || overrides.provider.is_some();
@@ -103,6 +104,7 @@ fn own_file(place: &CliEnvironment) -> Outcome<Option<UserConfigFile>> {
 /// Returns the agent files in use: the one that is found or named, and those that it names for its agents.
 pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
     let Ok(Some(main)) = find(place) else { return Vec::new() };
+    // Faults are reported where the file is loaded. Here only the paths matter.
     let text = text_of(&main).unwrap_or_default();
     let config = AgentConfig::parse(&text, &main.display().to_string()).unwrap_or_default();
     let folder = main.parent().unwrap_or(Path::new("."));
@@ -127,6 +129,7 @@ fn with_agents(
         match agent {
             AgentSource::File(file) => {
                 let its_own = folder.join(&*file);
+                // Tried here first, because only the main file has the line that names this one.
                 if let Err(error) = text_of(&its_own) {
                     let text = text_of(path).unwrap_or_default();
                     let line =
@@ -220,6 +223,7 @@ fn text_of(path: &Path) -> io::Result<String> {
         return Err(io::Error::other("it is no regular file"));
     }
     let mut text = String::new();
+    // One byte more than allowed, so that a larger file is noticed.
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     match text.len() as u64 > MAX_BYTES {
         true => Err(io::Error::other("it is larger than 1 MiB")),

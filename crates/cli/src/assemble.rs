@@ -119,6 +119,7 @@ pub(crate) fn sandbox(place: &CliEnvironment, config: &AgentConfig) -> Outcome<S
     policy.home.clone_from(&place.home);
     policy.environment.clone_from(&place.environment);
     (policy.network, policy.limits) = (config.sandbox.network, config.sandbox.limits);
+    // A command of one agent must not see the key of any other agent or upstream either.
     let usual_keys = Kind::all_key_variables().map(str::to_owned);
     let beside = config.agents.values().filter_map(|agent| match agent {
         AgentSource::Here(agent) => agent.model.api_key_env.clone(),
@@ -164,7 +165,7 @@ fn tool_limits(config: &AgentConfig) -> ToolLimits {
         read_max_line_chars: config.tools.read_max_line_length,
         grep_max_matches: config.tools.grep_max_matches,
         bash_timeout: config.tools.bash_timeout,
-        // The outcome's own lines come on top.
+        // A captured output is stored as a blob together with the lines that the tool adds about its end.
         capture_bytes: usize::try_from(config.blobs.max_bytes)
             .unwrap_or(usize::MAX)
             .saturating_sub(64 * 1024)
@@ -280,6 +281,7 @@ pub(crate) fn check_key(place: &CliEnvironment, model: &ModelConfig) -> Outcome<
     let Some(kind) = model.provider.kind() else { return Ok(()) };
     let usual = kind.key_variables(&model.base_url);
     let carries = |name: &str| model.headers.keys().any(|header| header.eq_ignore_ascii_case(name));
+    // `key_headers` has all headers of an authorised request. The version among them is no key.
     let is_key = |name: &str| name != "anthropic-version" && carries(name);
     let by_header = || carries("authorization") || kind.key_headers("").iter().any(|(name, _)| is_key(name));
     if usual.is_empty() || key_variable(place, model).is_some() || by_header() {

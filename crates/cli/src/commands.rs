@@ -67,6 +67,7 @@ pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let command = resolve_command(args.command, args.bare)?;
         place.command_name = name_of(&command);
+        // The future holds the state of every command, so it lives on the heap and not on the main thread's stack.
         let done = runtime.block_on(Box::pin(dispatch(command, &place)));
         runtime.shutdown_timeout(LEAVE_AFTER);
         done
@@ -142,7 +143,7 @@ fn log_to_stderr(place: &CliEnvironment) {
         .with_ansi(place.terminal.colour_messages())
         .with_target(false)
         .without_time()
-        // They would go to standard error, which may be closed: that is no reason to fail.
+        // Errors of the log would go to standard error, which may be closed. A closed log is no reason to fail.
         .log_internal_errors(false);
     // Set once; a second time would change nothing.
     let _ = subscriber.try_init();

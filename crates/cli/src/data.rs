@@ -21,7 +21,7 @@ use crate::signals::ENDS_WITHIN;
 use crate::term::out;
 
 /// The time that runs have to finish after the server's end was requested. The rest of [`ENDS_WITHIN`] is for
-/// tools that are cancelled then, which have 5 s, and for connections and the store.
+/// cancelled tools, which have 5 s, and for connections and the store.
 pub(crate) const DRAINING: Duration = Duration::from_secs(20);
 
 /// Time beyond [`DRAINING`] until the process has ended.
@@ -36,7 +36,7 @@ pub(crate) struct DataStores {
     pub(crate) store: SharedStore,
     /// The gateway's memory of conversations that belong to no session.
     pub(crate) memo: Arc<dyn PrefixCache>,
-    /// Their images, files and long outputs.
+    /// The images, files and long outputs of the sessions.
     pub(crate) blobs: BlobStore,
     /// The other processes on the store, if it is a shared one.
     pub(crate) nodes: Option<SharedNodes>,
@@ -44,7 +44,7 @@ pub(crate) struct DataStores {
     pub(crate) upkeep: Option<SharedUpkeep>,
 }
 
-/// Opens the data folder. It is this process's until the store is closed.
+/// Opens the data folder. This process has the folder to itself until the store is closed.
 ///
 /// # Errors
 /// The folder cannot be used, or another process has it.
@@ -68,8 +68,7 @@ async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outco
     Ok(DataStores { upkeep: Some(Arc::clone(&store) as _), store, memo, blobs, nodes: None })
 }
 
-/// Opens the data folder, or on a disk that is full or cannot be written opens it for reading only: the sessions can be
-/// read then, and nothing else.
+/// Opens the data folder. If the disk is full or read-only, the folder is opened for reading only.
 ///
 /// # Errors
 /// The errors of [`open`], if the existing data cannot be read either.
@@ -102,7 +101,7 @@ pub(crate) async fn hold(place: &CliEnvironment) -> Outcome<DataFolderGuard> {
     once_free(place, async || SqliteStore::lock_folder(&place.data_dir).await).await
 }
 
-/// Takes the data folder. A server that is ending is waited for, as long as its runs may take to finish.
+/// Claims the data folder. Waits for a server that is ending, as long as its runs may take to finish.
 async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, StoreError>) -> Outcome<T> {
     let folder = &place.data_dir;
     let mut waited_since = None;
@@ -158,8 +157,7 @@ fn command_with_own_data_dir(place: &CliEnvironment) -> String {
     format!("longhaul --data-dir DIR {}", place.command_name).trim_end().to_owned()
 }
 
-/// Returns the error that a server has the folder. A second server would be of no use: the conversations are
-/// behind the page of the first.
+/// Returns the error that a server has the folder. It names the server's page, which has the conversations.
 fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &ServerRecord) -> CommandError {
     let other = match place.command_name {
         "" => {
@@ -198,6 +196,7 @@ fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
         CommandError::new(format!("the data folder {} cannot be used: {error}", folder.display()))
     };
     if !folder.exists() {
+        // Closed from the start: a later change of the mode would leave a moment in which others can look in.
         return std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot);
     }
     let known = std::fs::metadata(folder).map_err(cannot)?;
@@ -212,6 +211,7 @@ fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
     if mode & 0o077 == 0 {
         return Ok(());
     }
+    // To close a folder with other files, such as a shared one, would shut out its users.
     let is_empty = std::fs::read_dir(folder).map_err(cannot)?.next().is_none();
     if !is_empty && !SqliteStore::is_at(folder) {
         return Err(CommandError::usage(format!(

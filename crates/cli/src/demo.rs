@@ -41,7 +41,7 @@ use scripted_model::ScriptedDemoModel;
 
 pub(crate) use served::model as served_model;
 
-/// The window, unless asked otherwise, in tokens.
+/// The default window, in tokens.
 pub(crate) const WINDOW: u64 = 16_000;
 
 /// The smallest window the demo fits in, in tokens.
@@ -56,7 +56,7 @@ const SECOND: &str = "Good. Go on with the rest of the files, and see with the s
 
 const THIRD: &str = "Look at the last two files again.";
 
-/// The options of the demo.
+/// The settings of one performance of the demo.
 #[derive(Clone)]
 pub(crate) struct DemoOptions {
     /// The files' folder.
@@ -96,7 +96,7 @@ pub(crate) struct DemoOutcome {
 }
 
 impl DemoOutcome {
-    /// Returns whether it shows what it promises.
+    /// Returns whether the demo has shown edits, correct recalls and no invalid request.
     pub(crate) fn is_success(&self) -> bool {
         self.edits >= 3 && self.asked > 0 && self.right == self.asked && self.invalid == 0
     }
@@ -105,7 +105,7 @@ impl DemoOutcome {
 /// The reason that the demo could not be played.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
-    /// Too little to read in the folder that was named.
+    /// The named folder has too few readable files.
     #[error(
         "the demo needs at least {needed} text files of 1.5 KB or more in {folder}; it found {found}. Give another folder, or none: then it reads files of its own"
     )]
@@ -151,6 +151,7 @@ pub(crate) async fn play(
         Some(own) => DemoOptions { folder: own.path().to_owned(), ..stage.clone() },
         None => stage.clone(),
     };
+    // One piece of text for each frame of a usual screen.
     let pace = if stage.fast { Duration::ZERO } else { Duration::from_millis(16) };
     let model = Arc::new(ScriptedDemoModel::new(&files, pace).into_model(stage.window));
     let agent = agent(stage, Arc::clone(&model)).await?;
@@ -185,7 +186,7 @@ async fn perform(session: &Session, screen: &mut DemoPrinter) -> Result<DemoOutc
         if outcome.asked == facts::QUESTIONS {
             break;
         }
-        // An earlier answer may have brought it back.
+        // An earlier answer may have brought the line back into the view.
         let sought = fact.clone();
         if session.inspect_run(move |run| facts::is_in_view(run, &sought)).await? {
             continue;
@@ -234,6 +235,7 @@ async fn agent(stage: &DemoOptions, model: Arc<ScriptedProvider>) -> Result<Agen
     sandbox.protected.clone_from(&stage.protected);
     let mut rules = AgentRules::new(stage.policy.clone());
     act_early(&mut rules.policy);
+    // The only command in the script is `wc`, which changes nothing.
     rules.approvals = BTreeMap::from([("bash".to_owned(), ToolApproval::Allow)]);
     rules.default_approval = ToolApproval::Deny("the demo changes nothing".to_owned());
     Ok(Agent {
@@ -258,6 +260,7 @@ impl ScriptedDemoModel {
         ScriptedProvider::new(ModelScript::closure(move |request, _| self.answer(request)))
             .model("demo")
             .window(window)
+            // The demo's model recognises requests for summaries by itself.
             .recognise_summaries(|_| false)
     }
 }

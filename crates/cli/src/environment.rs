@@ -36,7 +36,7 @@ pub(crate) struct CliEnvironment {
     pub(crate) scratch: PathBuf,
     /// The environment, as it was at the start.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// The command that was called, where another one of it could be called beside it; else empty.
+    /// The name of the called command, if it could also be called with another data folder. Else empty.
     pub(crate) command_name: &'static str,
     /// The settings of the command line that override the agent file.
     pub(crate) overrides: CommandLineOverrides,
@@ -58,11 +58,11 @@ pub(crate) struct CommandLineOverrides {
 /// The kinds of the three standard streams: a terminal, or something else.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StandardStreams {
-    /// A person types.
+    /// `true` if standard input is a terminal.
     pub(crate) input: bool,
-    /// A person reads standard output.
+    /// `true` if standard output is a terminal.
     pub(crate) output: bool,
-    /// A person reads standard error.
+    /// `true` if standard error is a terminal.
     pub(crate) messages: bool,
     /// `true` if colours are welcome, where a person reads.
     pub(crate) colour: bool,
@@ -71,7 +71,7 @@ pub(crate) struct StandardStreams {
 }
 
 impl CliEnvironment {
-    /// Looks around.
+    /// Reads the environment of this process.
     ///
     /// # Errors
     /// Usage, if a folder named on the command line does not exist or no home folder is found.

@@ -54,12 +54,14 @@ impl CommandError {
     }
 }
 
-/// Any error of the library becomes its own words. (`CommandError` is no `Error` itself: that is what allows this.)
+/// Converts any error into a failure with the error's message. `CommandError` does not implement [`Error`], or this
+/// would overlap with the conversion of a type into itself.
 impl<E: Error + 'static> From<E> for CommandError {
     fn from(error: E) -> Self {
         let reader_left = (&error as &dyn Any)
             .downcast_ref::<io::Error>()
             .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        // A reader such as `head` closes the pipe when it has enough. That is no failure.
         if reader_left {
             return Self { status: 0, ..Self::new("") };
         }

@@ -1,4 +1,4 @@
-//! The folder in which each session was begun. A session that continues elsewhere is told so.
+//! The folder in which each session was begun. A person who continues a session elsewhere gets a warning.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -18,11 +18,13 @@ struct SessionOriginFolder {
     folder: PathBuf,
 }
 
-/// Notes that a session was begun in this workspace. What cannot be noted costs a warning later and nothing else.
+/// Notes that a session was begun in this workspace. An error is only logged: without the note, a later warning
+/// is missing.
 pub(crate) fn record_origin_folder(place: &CliEnvironment, session: &SessionId) {
     let begun = SessionOriginFolder { session: session.as_str().to_owned(), folder: whole(&place.workspace) };
     let noted = serde_json::to_string(&begun).map_err(std::io::Error::from).and_then(|line| {
         let mut file = OpenOptions::new().create(true).append(true).open(place.data_dir.join(FILE))?;
+        // Written in one call, so that lines of several processes do not mix.
         file.write_all(format!("{line}\n").as_bytes())
     });
     if let Err(error) = noted {

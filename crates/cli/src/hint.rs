@@ -1,4 +1,4 @@
-//! Command lines that are printed for a person: they work as they are pasted, under what was named on this one.
+//! Command lines that are printed for a person. They repeat the options of this call, so that they work as pasted.
 
 use std::path::PathBuf;
 

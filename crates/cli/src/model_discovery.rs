@@ -1,4 +1,4 @@
-//! Model servers on this machine: those that answer, and the one that is used when nobody named one.
+//! Discovery of model servers on this machine, and the choice of a model if none is named.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub(crate) async fn probe() -> Vec<LocalModelServer> {
     futures_util::future::join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// Reports whether a server of ours answers at an address of this machine: it shows its page to everybody.
+/// Reports whether a Longhaul server answers at an address of this machine. Its page needs no token.
 pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
     let shown = async {
         let client = Client::builder().timeout(PATIENCE).no_proxy().build()?;
@@ -111,7 +111,7 @@ pub(crate) async fn ask(place: &CliEnvironment, model: &ModelConfig) -> ServerPr
     models.map_or(ServerProbeResult::Other(status.as_u16()), ServerProbeResult::Models)
 }
 
-/// Completes a configuration that names no server or no model by what is there.
+/// Completes a configuration that names no server or no model by a discovered one.
 ///
 /// # Errors
 /// Usage, if nothing is named and nothing answers.
@@ -123,10 +123,12 @@ pub(crate) async fn complete(place: &CliEnvironment, mut loaded: ResolvedConfig)
         find(place, &mut loaded).await?;
     } else if !loaded.names_a_model {
         let model = &loaded.config.model;
+        // A hosted provider lists models of very different prices, so none of them is chosen unasked.
         if model.provider.kind().is_some_and(Kind::is_hosted) {
             let provider = model.provider.as_str();
             return Err(CommandError::usage(format!("--provider {provider} needs a model: --model NAME")));
         }
+        // Not every server lists models. The call itself then shows whether the default name is right.
         let ServerProbeResult::Models(listed) = ask(place, model).await else { return Ok(loaded) };
         if let Some(first) = listed.into_iter().next() {
             loaded.config.model.name = first;

@@ -27,7 +27,7 @@ pub(crate) struct ModelFacts {
     pub(crate) entry: Option<&'static CatalogModel>,
 }
 
-/// A value, and who says it.
+/// A value and its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SourcedValue<T> {
     pub(crate) value: T,

@@ -86,7 +86,7 @@ fn ranges(ops: &[ViewOperation]) -> Vec<LogRange> {
         .collect()
 }
 
-/// Returns the active edits of a history before that edit.
+/// Returns the active edits of a history before an edit, or all active edits without one.
 pub(crate) fn before<'a>(history: &'a History, edit: Option<&ViewEdit>) -> Vec<&'a ViewEdit> {
     let earlier = history.edits().iter().take_while(|state| edit.is_none_or(|edit| state.edit.id != edit.id));
     earlier.filter(|state| state.active).map(|state| &*state.edit).collect()

@@ -36,10 +36,11 @@ impl ServerRecord {
     pub(crate) fn find(folder: &Path) -> Option<Self> {
         let found = read(&folder.join(FILE)).filter(|_| SqliteStore::is_in_use(folder))?;
         let process = Pid::from_raw(found.process)?;
+        // The lock alone is not enough: another command may hold the folder after a server was killed.
         test_kill_process(process).is_ok().then_some(found)
     }
 
-    /// Writes it down, until the answer is dropped.
+    /// Writes the record. The file is removed when the returned guard is dropped.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -61,7 +62,7 @@ pub(crate) struct ServerRecordGuard {
 }
 
 impl ServerRecordGuard {
-    /// Writes down that it ends.
+    /// Records that the server is ending.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -73,7 +74,7 @@ impl ServerRecordGuard {
 
 impl Drop for ServerRecordGuard {
     fn drop(&mut self) {
-        // The next one may have come already.
+        // The next server may have written its own record already.
         if read(&self.path).as_ref() == Some(&self.serving) {
             let _ = fs::remove_file(&self.path);
         }

@@ -8,7 +8,7 @@ use crate::failure::{CommandError, Outcome};
 /// A limit above any real number of sessions.
 pub(crate) const ALL: usize = 1_000_000;
 
-/// The least of an id that is shown.
+/// The minimum length of a shown id prefix.
 const SHORTEST: usize = 8;
 
 /// Finds a session.
@@ -29,6 +29,7 @@ fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> O
         let chat = place.command_with_model("chat");
         return Err(CommandError::new(format!("there is no session yet; begin one with `{chat}`")));
     }
+    // The store lists the newest session first, and that one is `last`.
     let is_meant = |record: &SessionRecord| meant == "last" || record.id.as_str().starts_with(meant);
     let mut found = records.into_iter().filter(is_meant);
     let first = found.next().filter(|_| !meant.is_empty());

@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::watchdog;
 
-/// The process has ended so long after it was sent SIGTERM, whatever runs.
+/// The maximum time between SIGTERM and the end of the process, whatever runs.
 pub(crate) const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Waits for interruptions.
@@ -24,6 +24,7 @@ impl InterruptSignals {
     /// # Errors
     /// The errors of the system.
     pub(crate) fn listen() -> io::Result<Self> {
+        // Several parts of a command listen, but one watchdog is enough.
         static IS_WATCHED: OnceLock<()> = OnceLock::new();
         if IS_WATCHED.set(()).is_ok() {
             watchdog::start(ENDS_WITHIN)?;

@@ -36,8 +36,9 @@ pub(crate) fn remember(
     config: &AgentConfig,
     own: Option<&UserConfigFile>,
 ) -> Outcome<()> {
+    // The path is only for the message that a trusted file has changed.
     let line = format!("{} {}", hash(text.as_bytes()), hash_of_path(file));
-    // With nothing on the command line: the file is named for later, too.
+    // Judged without the command line, because later calls may use the file without the same options.
     if describe_trust_request(place, config, &CommandLineOverrides::default(), own).is_none()
         || known(place).lines().any(|known| known == line)
     {
@@ -72,6 +73,7 @@ pub(crate) fn check(
     } else {
         "you have not said that you trust it. Read it"
     };
+    // The description quotes the file, which must not hide anything from the person who decides.
     let (file, what) = (file.display(), exact(&what));
     Err(CommandError::untrusted(format!("{file} {what}, and {why}; then name it once: --config {file}")))
 }
@@ -300,7 +302,7 @@ fn describe_server_exposure(server: &ServerConfig) -> Option<String> {
     host.or_else(origin)
 }
 
-/// Returns only the server of an address: a password may be before it.
+/// Returns only the server of an address, because a password may stand before it.
 fn server_of(url: &str) -> String {
     let url = reqwest::Url::parse(url);
     url.map_or_else(|_| "a collector".to_owned(), |url| url.origin().ascii_serialization())
@@ -313,7 +315,7 @@ pub(crate) fn is_local(url: &str) -> bool {
     url.is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")))
 }
 
-/// Returns whether a file, links followed, lies in that folder. One that is not there is missed later, by name.
+/// Returns whether a file lies in a folder, with links followed. A missing file counts as inside: its use fails later.
 fn lies_in(folder: &Path, path: &str) -> bool {
     match (folder.canonicalize(), folder.join(path).canonicalize()) {
         (Ok(folder), Ok(file)) => file.starts_with(folder),
@@ -321,7 +323,7 @@ fn lies_in(folder: &Path, path: &str) -> bool {
     }
 }
 
-/// Returns whether that content is trusted, wherever it lies.
+/// Returns whether a content is trusted, in whatever file.
 fn is_trusted(place: &CliEnvironment, text: &str) -> bool {
     let content = hash(text.as_bytes());
     known(place).lines().any(|line| line.split(' ').next() == Some(&content))

@@ -1,8 +1,8 @@
 //! The terminal interface. Finished rows move up into the shell's own scrollback. Below them a few live rows
 //! are redrawn in place: the streaming answer, running tools, waiting messages, the meter, the input.
 //!
-//! [`state`] takes keys and happenings and knows no terminal; [`view`] sets it into rows; [`inline`] is the
-//! ratatui backend that keeps the live rows below the scrollback; [`screen`] owns the terminal.
+//! [`state`] takes keys and events and knows no terminal. [`view`] sets the state into rows. [`inline`] is the
+//! ratatui backend that keeps the live rows below the scrollback. [`screen`] owns the terminal.
 
 mod ascii_fallback;
 mod completion;

@@ -1,4 +1,4 @@
-//! Checks whether an edit of the view could be undone now. A notice offers no undo that would be refused.
+//! The check whether an edit of the view can be undone now. A notice offers no undo that would be refused.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! Ends a process that does not end after a request to do so.
+//! The watchdog, which ends a process that does not end after a request to do so.
 //!
-//! The watchdog is a thread of its own. It hears SIGTERM also where computations keep all other threads busy, or where
-//! one waits for a disk that does not answer. Ending this way loses nothing that was acknowledged: it is a `kill -9`, which
-//! every store survives.
+//! The watchdog has its own thread. So it hears SIGTERM even if computations keep all other threads busy, or if a
+//! thread waits for a disk that does not answer. Its end is a `kill -9`, which every store survives: nothing that was
+//! acknowledged is lost.
 
 use std::io;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::term::out;
 
-/// Time for the last message: the terminal or pipe that reads it may be stuck too.
+/// The maximum time for the last message. The terminal or pipe of its reader may be stuck too.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Starts the watchdog. The process ends `limit` after a SIGTERM, if it has not ended by itself.
@@ -66,6 +66,7 @@ fn end(limit: Duration) {
         let _ = kill_process_group(child, Signal::KILL);
         let _ = kill_process(child, Signal::KILL);
     }
+    // Not `exit`: handlers at the exit could wait for what is stuck.
     let _ = kill_process(getpid(), Signal::KILL);
 }
 

@@ -22,10 +22,10 @@ use query::ViewBeforeAnswer;
 /// The number of tokens that the model writes for one call of the recall tool.
 pub const RECALL_OUTPUT_TOKENS: u64 = 60;
 
-/// Results of one recall.
+/// The maximum number of results of one recall.
 pub const RECALL_HITS: usize = 5;
 
-/// Words of one query at most.
+/// The maximum number of words of one query.
 pub const QUERY_WORDS: usize = 12;
 
 /// The items that were used later in one recording, and the entries that hold them. Equal for all policies.
@@ -88,7 +88,7 @@ impl NeedIndex {
         study
     }
 
-    /// Returns the entry whose text has that id.
+    /// Returns the entry whose text has an id.
     pub(crate) fn entry_of(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
@@ -131,7 +131,7 @@ impl WordIndex {
         }
     }
 
-    /// Returns the list of the entries that hold an item, and how many of it are there so far.
+    /// Returns the index of the list of entries that hold an item, and the list's length so far.
     fn holders(
         &mut self,
         item: &VerbatimItem,
@@ -144,10 +144,12 @@ impl WordIndex {
             self.found.push(Vec::new());
         }
         let found = &mut self.found[*list];
+        // An item can only be in entries that have all of its words, so the rarest word leaves the fewest to read.
         let rarest = alphanumeric_runs(&item.text)
             .map(|run| self.entries.get(run))
             .min_by_key(|entries| entries.map_or(0, Vec::len));
         let candidates = rarest.flatten().map_or(&[][..], Vec::as_slice);
+        // Only entries since the last look: long sessions ask for the same item again and again.
         let new = &candidates[candidates.partition_point(|at| *at < *upto)..];
         let is_held =
             |at: &&usize| recording.entries[**at].tokens > 0 && item.is_in(&recording.entries[**at].text);

@@ -1,6 +1,6 @@
 //! The policy that runs this project's own planner: with the history, the meter and the edits of a session.
 //!
-//! The recording's messages are folded into a history of their own, step by step, with the usage that the replay counts.
+//! The recording's messages are folded into a separate history, step by step, with the usage that the replay counts.
 //! Where the planner wants a summary it gets the [stand-in](crate::summary) that all policies get.
 
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ pub struct PlannerPolicy {
     sent: Vec<Sent>,
 }
 
-/// An item of the view, and what it was sent as.
+/// An item of the view, and the segment as which it was sent.
 type Sent = (LogRange, Arc<Message>, ViewSegment);
 
 impl std::fmt::Debug for PlannerPolicy {
@@ -64,7 +64,7 @@ pub(crate) struct PolicyLog {
 }
 
 impl PolicyLog {
-    /// Appends an event. What the lab makes always follows, so nothing is refused.
+    /// Appends an event. The lab makes only events that fit the history, so none is refused.
     pub(crate) fn add(&mut self, body: EventBody) {
         let event = Event { seq: self.history.last_seq() + 1, at: self.at, format: FORMAT, body };
         let folded = self.history.apply(&event);
@@ -158,6 +158,7 @@ impl PlannerPolicy {
         now: &PolicyInput,
     ) {
         let step_id = self.log.step_id();
+        // Equal to the reported input: the replay and the planner use one counter, so there is no error to learn.
         let estimated_input = now.last_input;
         let usage =
             Usage { input_tokens: now.last_input, output_tokens: now.last_output, ..Usage::default() };
@@ -180,6 +181,7 @@ impl PlannerPolicy {
         let is_same = |(range, message, _): &Sent, item: &ViewItem| {
             *range == item.range && Arc::ptr_eq(message, &item.message)
         };
+        // Unchanged items keep their segments. To hash every text for every request would be slow.
         let same = self.sent.iter().zip(view).take_while(|(sent, item)| is_same(sent, item)).count();
         let others = self.sent.split_off(same);
         let others: HashMap<LogRange, Sent> = others.into_iter().map(|sent| (sent.0, sent)).collect();

@@ -29,7 +29,7 @@ pub trait ContextPolicy {
 /// The facts that a policy knows besides the conversation.
 #[derive(Clone, Debug)]
 pub struct PolicyInput {
-    /// The room.
+    /// The budget of the request.
     pub budget: Budget,
     /// The prices of tokens.
     pub prices: PriceTable,
@@ -48,16 +48,16 @@ pub struct PolicyInput {
 pub struct PolicyRequest {
     /// The conversation as the agent is shown it, without system prompt and tools.
     pub view: Vec<ViewSegment>,
-    /// Model calls made for it besides the request itself.
+    /// The model calls made for the request, besides the request itself.
     pub side_calls: Vec<SideCall>,
-    /// Set when the view was shortened for this request.
+    /// The edit, if the view was shortened for this request.
     pub edit: Option<PolicyEdit>,
 }
 
 /// A message as it is sent.
 #[derive(Clone, Debug)]
 pub struct ViewSegment {
-    /// Equal for equal bytes.
+    /// The id of the text. Equal texts have equal ids.
     pub id: u64,
     /// The number of tokens.
     pub tokens: u64,
@@ -65,12 +65,12 @@ pub struct ViewSegment {
     pub text: Arc<str>,
 }
 
-/// A model call that only serves the policy: a summary, a check of it.
+/// A model call that only serves the policy, such as a summary or its check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideCall {
     /// Input that the provider's cache holds.
     pub cached_tokens: u64,
-    /// Input that it does not.
+    /// Input that the provider's cache does not hold.
     pub fresh_tokens: u64,
     /// Output.
     pub output_tokens: u64,
@@ -96,6 +96,7 @@ impl ViewSegment {
     pub fn new(text: impl Into<Arc<str>>, tokens: u64) -> Self {
         let text = text.into();
         let hash = blake3::hash(text.as_bytes());
+        // 64 bits are enough to tell the texts of one session apart.
         let mut first = [0; 8];
         first.copy_from_slice(&hash.as_bytes()[..8]);
         Self { id: u64::from_le_bytes(first), tokens, text }

@@ -24,7 +24,7 @@ pub struct SessionRecording {
     pub fixed_tokens: u64,
     /// The text of system prompt and tools, if it is known. This text is always in view.
     pub fixed_text: Arc<str>,
-    /// The log it was read from, without what the agent was shown of it: edits of the view are left out.
+    /// The log of the session. Edits of the view are left out: they only say what that agent was shown.
     pub events: Vec<Event>,
     /// The messages in log order.
     pub entries: Vec<RecordedMessage>,
@@ -54,7 +54,7 @@ pub struct RecordedMessage {
 }
 
 impl SessionRecording {
-    /// Reads a log. Its edits of the view are void: they only say what that agent was shown.
+    /// Creates a recording of a log. Edits of the view are dropped: they only say what that agent was shown.
     ///
     /// # Errors
     /// [`HistoryFoldError`] at the first event that does not follow.
@@ -114,6 +114,7 @@ impl SessionRecording {
 
     /// Returns the largest request if nothing is ever left out, in tokens.
     pub fn peak_tokens(&self) -> u64 {
+        // Messages behind the last answer were never part of a request.
         let last = self.answers().last().unwrap_or(0);
         self.overhead_tokens() + self.entries[..last].iter().map(|entry| entry.tokens).sum::<u64>()
     }
@@ -125,7 +126,7 @@ impl SessionRecording {
         (entry.tokens > 0).then_some(segment)
     }
 
-    /// Names the text of an entry: the [`ViewSegment::id`] of the message as it was.
+    /// Returns the id of an entry's text: the [`ViewSegment::id`] of the unchanged message.
     pub fn id(&self, at: usize) -> u64 {
         self.ids[at]
     }
@@ -161,6 +162,7 @@ fn entries(history: &History, events: &[Event]) -> Vec<RecordedMessage> {
         let at = events.get(entry.seq as usize - 1).map(|event| event.at);
         RecordedMessage {
             seq: entry.seq,
+            // Formats without times give 0.
             at: at.filter(|at| *at > 0),
             message: entry.message.clone(),
             kind: entry.kind.clone(),

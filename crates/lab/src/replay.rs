@@ -151,6 +151,7 @@ impl<'a> PolicyReplay<'a> {
         let output = self.recording.output_tokens(next);
         let recalled = self.look_up(&request, next, input);
         self.bill_request(&sent, input, output, at, recalled.as_deref());
+        // The answer follows the request in the provider's cache, so the next request can read it from there.
         if self.options.answers_are_cached {
             self.cache.add(self.recording.id(next), self.recording.entries[next].tokens);
         }
@@ -227,6 +228,7 @@ impl<'a> PolicyReplay<'a> {
             self.cache.add(found.id, found.tokens);
             let known = input;
             input += found.tokens;
+            // The first call has just put the whole request into the cache.
             read = self.cache.readable_tokens(known);
             self.waiting_ms += self.options.call_ms(input - read, needed_later::RECALL_OUTPUT_TOKENS);
         }

@@ -1,7 +1,7 @@
 //! The lab report: the outcomes of a replay, as a text table, as JSON and as one self-contained page.
 //!
 //! [`ReplayReport::new`] derives everything from the outcomes: medians, goals, and whether the policy under test beats
-//! every peer. The three forms only say it.
+//! every peer. The three forms only present it.
 
 mod assumptions;
 mod chart;
@@ -32,11 +32,11 @@ pub const NOT_COUNTERFACTUAL: &str = "A replay is not counterfactual: the record
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportHeader {
-    /// The command line that made it.
+    /// The command line that made the report.
     pub command: String,
     /// The version of the program.
     pub version: String,
-    /// Other facts of its making.
+    /// Other facts about the making of the report.
     pub generated_by: Vec<ReportFact>,
     /// The assumptions of the replay, a sentence each.
     pub assumptions: Vec<String>,
@@ -152,7 +152,7 @@ impl ReplayReport {
         &self.goals
     }
 
-    /// Medians for each group and over all.
+    /// Returns the medians for each group and over all.
     pub fn summaries(&self) -> &[PolicySummary] {
         &self.summaries
     }

@@ -1,17 +1,17 @@
 //! Models of other agents and libraries when their window is full, as far as their source says.
 //!
-//! Each model keeps its own view of a recording, counts in its peer's way, acts at its peer's trigger and leaves what its
-//! peer leaves. Constants are applied as the peer's code applies them, also where that makes them useless in a small
-//! window. Common to all of them, because no source decides it:
+//! Each model keeps its own view of a recording. It counts, acts and removes messages as its peer does. Constants are
+//! applied as the peer's code applies them, also where that makes them useless in a small window. Common to all
+//! models, because no source decides it:
 //!
-//! - A summary is the stand-in of [`summary`](crate::summary) and costs its own tokens; models use no cheaper model for it.
+//! - A summary is the stand-in of [`summary`](crate::summary) and costs its own tokens. No cheaper model writes it.
 //! - A request is refused when system prompt, tools and view have more than the usable room, as the replay counts
 //!   overflows. Peers without a reaction to that go on as if nothing were.
-//! - System prompt and tools of a summary request that are not the live ones are not charged (their sizes are not known);
-//!   the request for the summary itself is, with the tokens that its source has.
+//! - System prompt and tools of a summary request are not charged if they differ from the live ones, because their
+//!   sizes are not known. The request itself is charged, with the tokens that its source has.
 //! - Answers that were lost in a crash are in no view.
-//! - What peers spill into files (opencode, gemini-cli, goose) is gone from the view; that the agent could read the file
-//!   is not modelled.
+//! - Results that peers spill into files (opencode, gemini-cli, goose) are gone from the view. The agent could read the
+//!   file again, but that is not modelled.
 
 mod append_only;
 mod cline;
@@ -76,7 +76,7 @@ struct RivalContext<'a> {
     now: &'a PolicyInput,
 }
 
-/// A summary that was asked for: its text as a message, and what it cost.
+/// A requested summary: its text as a message, and its model call.
 struct RivalSummary {
     recorded: RecordedMessage,
     call: SideCall,
@@ -96,7 +96,7 @@ impl<'a> RivalContext<'a> {
         self.now.last_input + self.now.last_output
     }
 
-    /// Tokens of a request with this view.
+    /// Returns the tokens of a request with this view.
     fn total(&self, thread: &RivalView) -> u64 {
         self.recording.overhead_tokens() + thread.tokens()
     }
@@ -177,12 +177,12 @@ fn request(thread: &RivalView, side_calls: Vec<SideCall>, edit: Option<PolicyEdi
     PolicyRequest { view: thread.view(), side_calls, edit }
 }
 
-/// Characters by four, rounded: the estimate of opencode.
+/// Estimates tokens as opencode does: a quarter of the characters, rounded.
 fn chars_by_four(text: &str) -> u64 {
     (text.chars().count() as u64 + 2) / 4
 }
 
-/// Lines of [`ContextPolicy::sources`].
+/// Returns the lines of [`ContextPolicy::sources`].
 fn lines(sources: &[&str]) -> Vec<String> {
     sources.iter().map(|line| (*line).to_owned()).collect()
 }

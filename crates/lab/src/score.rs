@@ -1,8 +1,8 @@
 //! Public measures of what a view keeps, repeatable without a model.
 //!
 //! Each measure feeds a conversation into this project's planner message by message, as a session does, and looks at
-//! the view that the next request would carry. A [`ScriptedSummariser`] answers the requests for summaries, so that no measure
-//! depends on a model's mood. Public data is read by [`ReceiptsFolder`]; cases of our own are part of the crate.
+//! the view that the next request would carry. A [`ScriptedSummariser`] answers the requests for summaries, so that the
+//! figures are repeatable. [`ReceiptsFolder`] reads public data; cases of our own are part of the crate.
 
 pub mod board;
 pub mod compactbench;

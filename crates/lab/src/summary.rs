@@ -19,14 +19,14 @@ mod tests;
 /// of 175,004 and 185,014 tokens (recorded session in badlogic/pi-mono, December 2025) have 1,101 and 953.
 pub const TYPICAL_TOKENS: u64 = 1_000;
 
-/// The largest summary is its source divided by this number. An assumption: no model writes a summary as long
-/// as its source.
+/// The divisor of a source's length that gives the longest summary. It is an assumption: no model writes a summary as
+/// long as its source.
 const LEAST_RATIO: u64 = 4;
 
-/// A summary has at least this many tokens, however short the conversation. An assumption.
+/// The minimum tokens of a summary, however short the conversation. It is an assumption.
 const LEAST_TOKENS: u64 = 64;
 
-/// Lines are taken up to this length, in characters.
+/// The maximum length of a line, in characters.
 const LINE_CHARS: usize = 400;
 
 /// The id of messages that are earlier summaries.
@@ -93,8 +93,8 @@ pub fn recorded_summary(text: &str, role: Role, counter: &MessageTokenCounter) -
 
 /// Returns the stand-in for a model's summary of `texts`, oldest first, in at most `limit_tokens`.
 ///
-/// Goal, constraints, files, errors, decisions and the last state, each in lines of the conversation itself. The sections
-/// take turns, the newest line first, until the room is used up; so of long conversations old details go first.
+/// The summary has goal, constraints, files, errors, decisions and the last state, all in lines of the conversation.
+/// The sections take turns, the newest line first, until the room is used up. So long conversations lose old details.
 pub fn stand_in_summary(
     texts: &[&RecordedMessage],
     limit_tokens: u64,

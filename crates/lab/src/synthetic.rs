@@ -1,4 +1,4 @@
-//! Long sessions made by a program: equal seeds give equal sessions. Labelled synthetic wherever they appear.
+//! Long sessions made by a program. Equal seeds give equal sessions. Every report labels them as synthetic.
 //!
 //! The sessions are hard in one way: early items are used again by their exact letters, sometimes at once and
 //! sometimes hundreds of steps later. Everything else in them is filling of a usual size and shape.
@@ -27,7 +27,7 @@ const CODING_FIXED_TOKENS: u64 = 9_000;
 /// Tokens of system prompt and tools of a support agent: rules of the house, a dozen tools.
 const SUPPORT_FIXED_TOKENS: u64 = 4_000;
 
-/// 1 January 2026.
+/// The start of every session: 1 January 2026.
 const START: Millis = 1_767_225_600_000;
 
 /// Records an agent that reads, searches, changes and tests code for so many model calls.
@@ -77,7 +77,7 @@ impl SyntheticLogBuilder {
         self.add(EventBody::message_taken(message));
     }
 
-    /// Seconds pass.
+    /// Lets a random number of seconds pass.
     fn wait(&mut self, from: u64, to: u64) {
         self.now += self.rng.between(from, to) * 1_000;
     }

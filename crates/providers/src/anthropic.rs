@@ -24,7 +24,7 @@ const BETA_HEADER: &str = "anthropic-beta";
 /// The header that names the version.
 const VERSION_HEADER: &str = "anthropic-version";
 
-/// One model behind one server.
+/// The configuration of a client for one model behind one Messages server.
 #[derive(Clone, Debug)]
 pub struct AnthropicConfig {
     /// The server and the model. The key is sent as `x-api-key`. A server that wants a bearer token gets a header
@@ -58,6 +58,7 @@ impl AnthropicConfig {
     /// Returns the headers that may hold a secret.
     fn secret_headers(&self) -> Vec<(String, Secret)> {
         let mut headers = self.endpoint.all_headers(KEY_HEADER, "");
+        // `betas` merges the features of this header with the others. Two headers of one name would replace each other.
         headers.retain(|(name, _)| !name.eq_ignore_ascii_case(BETA_HEADER));
         headers
     }

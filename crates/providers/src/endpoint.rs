@@ -42,6 +42,7 @@ impl ModelEndpoint {
     pub(crate) fn all_headers(&self, name: &str, prefix: &str) -> Vec<(String, Secret)> {
         let key = self.api_key.iter();
         let key = key.map(|key| (name.to_owned(), Secret::new(format!("{prefix}{}", key.expose()))));
+        // The key comes first, because a later header of the same name replaces an earlier one.
         key.chain(self.headers.iter().cloned()).collect()
     }
 }

@@ -75,7 +75,7 @@ pub struct HttpTimeouts {
 /// The default wait for the first byte of a server that is neither local nor private.
 const FIRST_BYTE_ELSEWHERE: Duration = Duration::from_secs(600);
 
-/// The wait that represents no limit.
+/// The wait that represents no limit. [`Duration::MAX`] would overflow when it is added to a time.
 const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl HttpTimeouts {
@@ -191,6 +191,7 @@ impl ProviderHttpClient {
         let request = self.client.get(url).headers(self.headers.clone());
         let read = async {
             let response = request.send().await.ok()?;
+            // The body is read in any case: only a connection whose body was read to the end can be reused.
             let usable = response.status().is_success();
             let body = collect(self.bytes(response), MAX_INFO_BYTES).await.ok()?;
             usable.then(|| serde_json::from_slice(&body).ok()).flatten()
@@ -340,6 +341,7 @@ fn header_map(headers: &[(String, Secret)]) -> Result<HeaderMap, ProviderError> 
     for (name, value) in headers {
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable(name))?;
         let mut value = HeaderValue::from_str(value.expose()).map_err(|_| unsendable(name))?;
+        // A sensitive value stays out of debug output and out of HTTP/2's compression tables.
         value.set_sensitive(true);
         map.insert(key, value);
     }

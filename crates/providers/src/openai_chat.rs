@@ -15,7 +15,7 @@ pub use longhaul_wire::chat::{API, ServerFamily, family, request, stream};
 /// The first segment of the API's paths at its maker.
 pub(crate) const VERSION: &str = "v1";
 
-/// One model behind one server.
+/// The configuration of a client for one model behind one Chat Completions server.
 #[derive(Clone, Debug)]
 pub struct OpenAiChatConfig {
     /// The model and its server; the key is sent as `Authorization: Bearer …`.

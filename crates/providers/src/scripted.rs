@@ -391,6 +391,7 @@ fn invalid(message: &str) -> ProviderError {
 fn over(turn: CallIndex) -> ProviderError {
     let message = format!("the script has no turn {turn}");
     ProviderError {
+        // Not retryable: a script that has ended has no turn at the next attempt either.
         status: Some(500),
         retryable: false,
         ..ProviderError::new(ErrorCode::ThirdParty, message)

@@ -179,9 +179,11 @@ impl AppState {
     /// in their queues. Other nodes may take each session as soon as it is at rest.
     pub async fn drain(&self, patience: Duration) {
         self.0.draining.cancel();
+        // `wait` returns only for a closed tracker. A closed one still counts the answers that begin.
         self.0.answers.close();
         let at_rest = async {
             if self.runtime().has_company().await {
+                // Other nodes can continue the sessions, so each session is handed over as soon as it rests.
                 return self.runtime().give_away().await;
             }
             for session in self.runtime().opened() {
@@ -207,6 +209,7 @@ impl AppState {
         if let Some(gateway) = &self.config().gateway {
             gateway.stop().await;
         }
+        // Background work may wait for a run, so the runs end before the work is waited for.
         self.runtime().close().await;
         self.0.tasks.close();
         self.0.tasks.wait().await;
@@ -224,6 +227,7 @@ impl AppState {
             return Ok(());
         }
         let takes_up = self.runtime().takes_up();
+        // Half of the range fits the signed limit of a database.
         for record in self.runtime().sessions(usize::MAX >> 1).await? {
             let waits = takes_up && record.queued > 0 && !record.parked;
             if self.is_draining() {
@@ -283,6 +287,7 @@ impl AppState {
     /// `rate-limit-exceeded`.
     pub(crate) fn allow(&self, path: &str, client: Client) -> Result<(), ApiProblem> {
         match self.config().rate_limit {
+            // The page loads dozens of files at once, which are no work of a client.
             Some(limit) if !is_of_page(path) => {
                 self.0.allowances.take(limit, client, Instant::now()).map_err(ApiProblem::too_many)
             }
@@ -374,6 +379,7 @@ impl AppState {
         &self,
         work: impl Future<Output = Result<T, ApiProblem>> + Send + 'static,
     ) -> Result<T, ApiProblem> {
+        // The future of a handler is dropped when its client leaves. A task of its own goes on.
         match self.0.tasks.spawn(work).await {
             Ok(done) => done,
             Err(error) => {

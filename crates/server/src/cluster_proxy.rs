@@ -48,6 +48,7 @@ const KNOCK: Duration = Duration::from_secs(3);
 const MOVES: usize = 4;
 
 /// The headers that a node sends on.
+// The client's credentials are not among them: nodes authenticate themselves by a secret of their own.
 const PASSED: [&str; 5] =
     ["accept", "content-type", "idempotency-key", "last-event-id", "x-longhaul-session"];
 
@@ -67,6 +68,7 @@ pub(crate) struct ClusterProxy {
 
 impl Default for ClusterProxy {
     fn default() -> Self {
+        // A proxy of the environment leads to the web and not to the other nodes.
         let builder = || reqwest::Client::builder().connect_timeout(CONNECT).no_proxy();
         // Building a client with these options cannot fail.
         Self {
@@ -102,6 +104,7 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
         return for_another(&app, request, next).await;
     }
     let (mut parts, body) = request.into_parts();
+    // The body is read whole, because it may be sent to several nodes one after the other.
     let body = match extract::read(Request::from_parts(parts.clone(), body), &app).await {
         Ok((_, body)) => body,
         Err(problem) => return told(&parts, problem),
@@ -122,9 +125,11 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
             owner => owner,
         };
         let Some(owner) = owner else {
+            // A session that is in use and has no other owner is in use here. Waiting would not help.
             if answer.status() == StatusCode::CONFLICT {
                 return answer;
             }
+            // The session is between two owners. The next round finds the new one, or this node takes the session.
             tokio::time::sleep(LOOK / 4).await;
             continue;
         };
@@ -325,6 +330,7 @@ impl ClusterProxy {
     fn is_unreachable_since(&self, address: &str, since: Instant) -> bool {
         let doors = self.doors();
         let door = doors.get(address);
+        // One lost probe proves little, and silence from before the request began says nothing about now.
         door.is_some_and(|door| door.silences >= 2 && door.silent.is_some_and(|silent| silent > since))
     }
 
@@ -354,6 +360,7 @@ fn passed_back(
     for (name, value) in answer.headers() {
         let name_text = name.as_str();
         let is_of_connection = ["connection", "transfer-encoding", "keep-alive"].contains(&name_text);
+        // The other node names its cookie after its own port, so the cookie would be of no use here.
         if !is_of_connection && name_text != "set-cookie" && name != SENT_ON {
             headers.insert(name, value.clone());
         }
@@ -400,6 +407,7 @@ impl ProxiedEventStream {
         loop {
             let piece = tokio::select! {
                 biased;
+                // Polled first, so that data which has arrived is passed on before the stream is given up.
                 piece = self.pieces.next() => piece,
                 () = &mut self.until => return self.broken_off.take().map(Bytes::from),
             };

@@ -58,6 +58,7 @@ pub(crate) enum ClientContent {
 
 impl<'de> Deserialize<'de> for ClientContent {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Serde's untagged enums have one message for every mistake, so the two forms are told apart here.
         match Value::deserialize(deserializer)? {
             Value::String(text) => Ok(Self::Text(text)),
             Value::Array(parts) => Ok(Self::Parts(parts)),
@@ -103,6 +104,7 @@ impl ClientContent {
             Self::Text(text) => text.as_str(),
             Self::Parts(parts) => parts.iter().find_map(|part| part["text"].as_str()).unwrap_or_default(),
         };
+        // Titles are printed in terminals, where control characters are commands.
         let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let text = if is_blank(&text) { "Files" } else { text.as_str() };
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -182,6 +184,7 @@ impl ClientMedia {
     ) -> Result<MediaPart, ApiProblem> {
         let blob = self.blob.map(|blob| match blob {
             ClientBlobRef::Hash(hash) | ClientBlobRef::Whole { hash } => {
+                // A reference that was copied from an export or a log has this prefix.
                 hash.trim_start_matches("@blob:").to_owned()
             }
         });

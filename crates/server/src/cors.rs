@@ -44,6 +44,7 @@ pub(crate) fn mark(headers: &mut HeaderMap, origin: Option<HeaderValue>, config:
     if config.allowed_origins.is_empty() {
         return;
     }
+    // A cache must not give the answer for one origin to another.
     headers.append(VARY, HeaderValue::from_static("Origin"));
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -169,6 +169,7 @@ impl ServerMetrics {
     }
 
     fn with(&self, work: impl FnOnce(&mut MetricCounts)) {
+        // Counts are whole at any moment, so a panic of another holder does no harm.
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -193,6 +194,7 @@ impl ServerMetrics {
 }
 
 fn family(text: &mut String, (name, kind, help): Family, figures: impl IntoIterator<Item = (String, u64)>) {
+    // Writing into a string cannot fail.
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
     for (labels, figure) in figures {
         let _ = writeln!(text, "{name}{labels} {figure}");
@@ -201,6 +203,7 @@ fn family(text: &mut String, (name, kind, help): Family, figures: impl IntoItera
 
 fn written(labels: &[(&str, &str)]) -> String {
     let mut pairs = labels.iter().map(|(name, value)| {
+        // The text format of Prometheus escapes exactly these three.
         let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         format!("{name}=\"{value}\"")
     });

@@ -138,6 +138,7 @@ impl IdempotencyKey {
     /// Returns the id of the session that this request creates. The same key gives the same id, also after a restart.
     pub(crate) fn session_id(&self, purpose: &str) -> Option<SessionId> {
         let key = self.0.as_deref()?;
+        // The purpose keeps equal keys of different routes apart.
         let hash = blake3::hash(format!("{purpose}\0{key}").as_bytes());
         Some(SessionId::new(format!("k{}", &hash.to_hex()[..32])))
     }
@@ -178,6 +179,7 @@ async fn collect(
 ) -> Result<Option<Bytes>, ApiProblem> {
     let patience = app.config().body_patience;
     let mut pieces = body.into_data_stream();
+    // The length is only what the client declares, so little memory is allocated for it in advance.
     let room = length.map_or(0, |length| length.min(limit.min(AT_ONCE_BYTES) as u64));
     let mut whole = BytesMut::with_capacity(room as usize);
     let stuck = |_| ApiProblem::too_slow();
@@ -205,6 +207,7 @@ fn drain(mut pieces: axum::body::BodyDataStream, app: &AppState) {
             }
         }
     };
+    // In a task of its own, because the answer must not wait for a body that nobody wants.
     app.spawn(async move {
         tokio::select! {
             _ = tokio::time::timeout(DRAIN_TIME, all) => {}

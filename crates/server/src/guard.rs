@@ -54,6 +54,7 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
                 if !is_of_node(headers, app.config()) {
                     app.allow(uri.path(), (address, visit.is_known))?;
                 }
+                // Clients of an open gateway show no token, and their requests may take minutes.
                 let is_in = visit.is_known || is_of_gateway(uri.path());
                 if let (true, Some(pass)) = (is_in, &pass) {
                     pass.let_in();
@@ -70,6 +71,7 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
         }
         Err(problem) => problem.into_response(),
     };
+    // The route's pattern is the label: raw paths hold ids, which would create endless labels.
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
     app.config().counters.request(known_method(&method), route, response.status().as_u16());
     let headers = response.headers_mut();
@@ -208,9 +210,11 @@ fn host(uri: &Uri, headers: &HeaderMap, config: &HttpServerConfig) -> Result<Aut
     let mut named = headers.get_all(HOST).iter();
     let read = |host: &HeaderValue| host.to_str().ok()?.parse::<Authority>().ok();
     let header = named.next().map(|host| read(host).ok_or_else(foreign)).transpose()?;
+    // Proxies and servers disagree on which of two headers counts, so one of them might go unchecked.
     if named.next().is_some() {
         return Err(foreign());
     }
+    // The request line may name a host as well (HTTP/2, or an absolute address). Both must be known.
     let host = uri.authority().cloned().or(header.clone()).ok_or_else(foreign)?;
     let all_known = [Some(&host), header.as_ref()].into_iter().flatten().all(|host| is_known(host, config));
     if all_known { Ok(host) } else { Err(foreign()) }

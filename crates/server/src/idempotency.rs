@@ -38,6 +38,7 @@ impl IdempotencyLocks {
             all.retain(|_, lock| Arc::strong_count(lock) > 1);
             Arc::clone(all.entry((session.clone(), key.to_owned())).or_default())
         };
+        // The map is unlocked by now, so requests with other keys do not wait.
         lock.lock_owned().await
     }
 }
@@ -120,6 +121,7 @@ pub(crate) async fn made(
     work: impl Future<Output = Result<Session, ApiProblem>> + Send,
 ) -> Result<Session, ApiProblem> {
     let _turn = app.requests().turn(id, MADE).await;
+    // The key is recorded with the session, so the session must exist first.
     let session = work.await?;
     recognised(app, id, MADE, what).await?;
     Ok(session)

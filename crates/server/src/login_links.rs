@@ -33,6 +33,7 @@ impl LoginLinks {
 
     /// Consumes a key. Returns whether it was valid.
     pub(crate) fn take(&self, key: &str, now: Instant) -> bool {
+        // Hashes are compared in constant time, so the time of an answer reveals nothing of a valid key.
         let wanted = blake3::hash(key.as_bytes());
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = keys.iter().position(|(hash, until)| *hash == wanted && *until > now);

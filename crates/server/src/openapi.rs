@@ -73,6 +73,7 @@ fn whole() -> OpenApi {
     // The events have a list of their own, because each also needs its name and its persistence.
     document.merge(Events::openapi());
     complete_events(&mut document);
+    // Events without fields of their own have fields only now, and objects without fields are not closed.
     close_objects(&mut document);
     absent::never_null(&mut document);
     document
@@ -158,6 +159,7 @@ fn complete(path: &str, method: &str, operation: &mut Operation) {
     }
     problems.sort_unstable();
     for status in problems {
+        // A route that describes a status itself keeps its own description.
         operation.responses.responses.entry(status.to_string()).or_insert_with(|| RefOr::T(problem(status)));
     }
     if !is_open && !is_door {
@@ -194,6 +196,7 @@ fn complete_events(document: &mut OpenApi) {
         if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(*schema) {
             complete_event(object, event, *kept);
         }
+        // The discriminator names the schema of each event, so that generated clients need not try one after another.
         any = any.item(Ref::from_schema_name(*schema));
         names.push((*event, format!("#/components/schemas/{schema}")));
     }
@@ -206,6 +209,7 @@ fn complete_event(object: &mut Object, event: &str, kept: EventPersistence) {
     let text = || ObjectBuilder::new().schema_type(Type::String);
     let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
     let name = text().enum_values(Some([event])).build();
+    // The common fields come first in the description, so the event's own are put back behind them.
     let own = std::mem::take(&mut object.properties);
     let mut put = |key: &str, schema: Object, is_required: bool| {
         object.properties.insert(key.to_owned(), RefOr::T(Schema::Object(schema)));

@@ -48,7 +48,8 @@ impl Listener for PreAuthListener {
         // The semaphore is never closed, so a place becomes free in the end.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        // Events are small and must not wait for Nagle's algorithm.
+        // Events are small and must not wait for Nagle's algorithm. Both options only tune the connection, so their
+        // errors are ignored.
         let _ = stream.set_nodelay(true);
         let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES);
         let stay = Box::pin(tokio::time::sleep(self.patience));
@@ -141,6 +142,7 @@ impl AsyncWrite for PreAuthConnection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Flush and shutdown are not checked: a connection past its deadline must still be closed properly.
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

@@ -326,6 +326,7 @@ impl IntoResponse for ApiProblem {
         }
         let mut response = (self.status, body.to_string()).into_response();
         if let Some(elsewhere) = self.elsewhere {
+            // The cluster proxy looks for this mark, and sends the request to the node that has the session.
             response.extensions_mut().insert(elsewhere);
         }
         let headers = response.headers_mut();

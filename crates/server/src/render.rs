@@ -114,6 +114,7 @@ impl<'a> HtmlWriter<'a> {
             tag => self.element(tag),
         };
         self.markup.push_str(&opening);
+        // Also for an element that is left out, because its end event will come too.
         self.open.push(closing);
     }
 

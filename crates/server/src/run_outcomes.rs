@@ -57,6 +57,7 @@ impl RunEndCache {
             _ => None,
         });
         let mut known = self.known();
+        // A lost entry costs one short read, so no order of use is kept.
         if known.len() >= KEPT {
             known.clear();
         }

@@ -61,6 +61,7 @@ pub(crate) struct SearchHit {
 pub(crate) async fn search(app: &AppState, query: &str, limit: usize) -> Result<SearchResponse, StoreError> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
     let store = app.runtime().store();
+    // One session more than is searched tells whether any is left out.
     let records = store.sessions(SESSIONS + 1).await?;
     let mut found = SearchResponse { complete: records.len() <= SESSIONS, ..SearchResponse::default() };
     let mut left = EVENTS;

@@ -28,6 +28,7 @@ pub async fn serve(
         let closing = closing.clone();
         async move {
             shutdown.await;
+            // Event streams do not end by themselves, and a graceful shutdown would wait for them for ever.
             closing.cancel();
         }
     };

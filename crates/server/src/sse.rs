@@ -245,6 +245,7 @@ impl SseWatcher {
                 self.note(&told);
                 self.ready.push_back(told.written(frame));
             }
+            // The watcher fell behind the shared list. The log has what it missed.
             Err(RecvError::Lagged(_)) => self.attend(),
             Err(RecvError::Closed) => return None,
         }

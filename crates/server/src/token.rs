@@ -220,6 +220,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         _ => {}
     }
     let mut options = OpenOptions::new();
+    // `create_new` follows no link and opens no file that another user has put there.
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

@@ -77,6 +77,7 @@ pub(crate) async fn keep_up(app: &AppState) {
             Ok(Some(kept)) => log_report(&kept, keeping),
             Err(error) => tracing::warn!(%error, "what nobody needs any more stays for now"),
         }
+        // On a large store a run takes long, and the pause grows with it.
         tokio::time::sleep(begun.elapsed().saturating_mul(REST)).await;
         wait = EVERY.mul_f64(jitter());
     }
@@ -116,6 +117,7 @@ async fn once(
         None => 0,
     };
     counters.expired(sessions);
+    // Read after the sessions were deleted, so that their blobs count as unnamed in the same run.
     let named = keeping.upkeep.named_blobs().await?;
     let blobs = app.runtime().blobs().sweep_unnamed(&named, now).await?;
     counters.swept(&blobs);

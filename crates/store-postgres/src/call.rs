@@ -28,7 +28,7 @@ pub(crate) trait PostgresOperation: Send + Sync {
     /// The type of the caller's answer.
     type Answer: Send;
 
-    /// Asks once. `again` says that it was asked before, and that the answer may have been lost.
+    /// Makes the call once. `again` is `true` if an earlier attempt may have been done and its answer lost.
     async fn run_once(
         &self,
         db: &mut PgConnection,
@@ -79,6 +79,7 @@ impl PostgresDatabase {
             pool,
             trust,
             patience: options.patience,
+            // A write under a lease is ended by the fencing of the node. No earlier limit may give it up.
             patience_of_writes: options.patience.max(options.ttl),
             answer_within: options.answer_within,
         }
@@ -104,7 +105,7 @@ impl PostgresDatabase {
     /// Makes the call until it is answered.
     ///
     /// # Errors
-    /// What it was refused for; [`StoreError::Storage`] if the database stays away.
+    /// The reason for a refusal; [`StoreError::Storage`] if the database stays away.
     pub(crate) async fn run_operation<C: PostgresOperation>(
         &self,
         call: &C,
@@ -131,6 +132,7 @@ impl PostgresDatabase {
         let db = lent.connection.as_deref_mut().ok_or(sqlx::Error::PoolClosed)?;
         let answer = tokio::select! {
             answer = timeout(self.answer_within, call.run_once(db, again)) => answer.ok(),
+            // After an outage the connection may be one that a device in between has dropped. It would never answer.
             () = self.trust.ends() => None,
         };
         lent.is_idle = answer.is_some();
@@ -169,22 +171,24 @@ impl Drop for PostgresPooledConnection {
         let Some(db) = self.connection.take() else { return };
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(give_back(db, self.is_idle))),
+            // Without a runtime no task can wait for the pool's test.
             Err(_) => drop(db.detach()),
         }
     }
 }
 
-/// Puts a connection back into its pool. One that takes longer is closed, and its place is free.
+/// Puts a connection back into its pool. A connection that takes longer than [`RETURN_WITHIN`] is closed, and
+/// its place in the pool is free.
 async fn give_back(mut db: PoolConnection<Postgres>, is_idle: bool) {
     let until = tokio::time::Instant::now() + RETURN_WITHIN;
     // A `BEGIN` whose answer nobody waited for is still open, and sqlx does not know of it. Without the
     // rollback the next caller's writes would never be committed.
     if !is_idle && !matches!(timeout_at(until, db.execute("ROLLBACK")).await, Ok(Ok(_))) {
-        // Dropped as it is, it would be asked by the pool after all.
+        // A connection that is only dropped returns to the pool, and the pool would test it without a limit.
         drop(db.detach());
         return;
     }
-    // The connection is in this future from here on, and ends with it.
+    // The future owns the connection from here on. After the limit both are dropped, and the place is free.
     let _ = timeout_at(until, db.return_to_pool()).await;
 }
 

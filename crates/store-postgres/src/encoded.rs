@@ -6,7 +6,7 @@ use longhaul_store::{SessionRecordChange, StoreError, blob_refs, event_checksum}
 
 use crate::text::{text_to_db, to_db};
 
-/// Events as the columns of the rows they become, with what else of them is stored.
+/// Events as columns of the table's rows, with their changes to other tables.
 pub(crate) struct PostgresEncodedEvents {
     pub(crate) bodies: Vec<String>,
     pub(crate) times: Vec<i64>,
@@ -22,6 +22,7 @@ impl PostgresEncodedEvents {
     pub(crate) fn new<'e>(
         events: impl Iterator<Item = (Millis, &'e EventBody)> + Clone,
     ) -> Result<Self, StoreError> {
+        // JSON escapes U+0000, so a body needs no conversion with `text_to_db`.
         let bodies: Vec<String> = events
             .clone()
             .map(|(_, event)| Event::encode_body(event))

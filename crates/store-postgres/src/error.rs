@@ -8,7 +8,7 @@ use longhaul_store::StoreError;
 pub(crate) enum PostgresOperationError {
     /// The call was refused, and changed nothing.
     Refused(StoreError),
-    /// The database failed, or is not to be reached. What became of the call may be unknown.
+    /// The database failed or cannot be reached. The outcome of the call may be unknown.
     Database(sqlx::Error),
 }
 
@@ -37,9 +37,10 @@ pub(crate) fn is_passing(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Returns whether the connection is of no more use.
+/// Returns whether the connection can no longer be used.
 pub(crate) fn is_connection_lost(error: &sqlx::Error) -> bool {
     match error {
+        // Behind an answer that cannot be parsed, nobody knows where the next answer begins.
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) => true,
         other => code(other).is_some_and(|code| ends_connection(&code)),
     }

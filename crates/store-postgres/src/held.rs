@@ -39,7 +39,8 @@ struct PostgresWriteNumbers {
     next: i64,
     /// The number of the write that was begun and not ended. Until it ends, the number of the row is unknown.
     under_way: Option<i64>,
-    /// Writes whose answers were lost. They may have been done before, but will not be done any more.
+    /// The numbers of writes whose answers were lost. Such a write may have been done before, but will not be done
+    /// any more.
     lost: Vec<i64>,
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct PostgresWriteContext {
     pub(crate) epoch: i64,
     /// The number that the session row has.
     pub(crate) old: i64,
-    /// The number that it gets.
+    /// The number that the session row gets.
     pub(crate) new: i64,
     /// Numbers of earlier writes whose answers were lost.
     pub(crate) lost: Vec<i64>,
@@ -64,7 +65,7 @@ pub(crate) enum PostgresWriteStatus {
     Void,
     /// The row is unchanged.
     Before,
-    /// The write was done, and this is where the log ends since.
+    /// The write was done. `last_seq` is the end of the log after it.
     Done { last_seq: i64 },
 }
 
@@ -77,7 +78,7 @@ pub(crate) trait PostgresLeasedWrite: Send + Sync {
     /// `true` if the write sets the new number.
     const COUNTS: bool = true;
 
-    /// Writes once. See [`PostgresOperation::make`].
+    /// Writes once. See [`PostgresOperation::run_once`].
     async fn write(
         &self,
         db: &mut PgConnection,
@@ -105,7 +106,7 @@ impl<W: PostgresLeasedWrite> PostgresOperation for LeasedWriteOperation<'_, W> {
 }
 
 impl PostgresWriteContext {
-    /// Looks what became of a write.
+    /// Returns the outcome of a write whose statement changed nothing.
     pub(crate) async fn check_write_status(
         &self,
         db: &mut PgConnection,
@@ -155,7 +156,7 @@ impl PostgresLeasedSession {
         }
     }
 
-    /// Writes, and repeats it for as long as the caller waits while the database is away.
+    /// Writes, and repeats the write for as long as the caller waits while the database is away.
     pub(crate) async fn write<W: PostgresLeasedWrite>(
         &self,
         database: &PostgresDatabase,
@@ -172,9 +173,11 @@ impl PostgresLeasedSession {
             (turn.writes, turn.under_way) = (new, None);
         }
         let call = LeasedWriteOperation { place: self.place(&mut turn), write };
+        // Set before the wait: if the caller stops waiting, the next write finds the number here.
         turn.under_way = Some(call.place.new);
         let answer = repeat(database, &call).await?;
         turn.under_way = None;
+        // A refused write has left the number of the row as it was.
         if answer.is_ok() && W::COUNTS {
             turn.writes = call.place.new;
         }
@@ -185,7 +188,7 @@ impl PostgresLeasedSession {
 /// Makes a call until it is answered or refused. The caller stops waiting when the node is fenced.
 ///
 /// # Errors
-/// The database stays away: then the outcome of the call is unknown.
+/// [`StoreError::Storage`] if the database stays away. The outcome of the call is unknown then.
 async fn repeat<C: PostgresOperation>(
     database: &PostgresDatabase,
     call: &C,
@@ -245,6 +248,7 @@ impl PostgresLeaseTable {
     pub(crate) fn insert_claim(&self, held: PostgresLeasedSession) -> Lease {
         let lease = Lease { session_id: held.id.clone(), epoch: from_db(held.epoch) };
         let mut all = self.lock();
+        // The answers of two claims by this node may arrive in another order than the claims were made.
         if all.get(&held.id).is_none_or(|other| other.epoch < held.epoch) {
             all.insert(held.id.clone(), Arc::new(held));
         }

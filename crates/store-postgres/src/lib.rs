@@ -1,16 +1,16 @@
 //! The shared store: PostgreSQL, any number of nodes, nothing else to run.
 //!
-//! - The database is the only truth. An append is one statement: it checks owner and epoch, counts up the session's
-//!   positions, and inserts the events; it is acknowledged after it was flushed.
-//! - Each process is a node with a lease, on the clock of the database. A session belongs to a node for as long as that
-//!   node lives; each claim counts up the session's epoch, and nothing of an older epoch is written any more.
+//! - The database is the only truth. An append is one statement: it checks owner and epoch, advances the
+//!   session's positions, and inserts the events. The append is acknowledged after the flush.
+//! - Each process is a node with a lease, on the clock of the database. A session belongs to a node for as long as
+//!   that node lives. Each claim raises the session's epoch, and a write of an older epoch is refused.
 //! - A node that cannot renew its lease stops by itself before the lease ends, and joins again under another name.
-//! - A connection that dies is replaced. A call whose answer was lost is made again and finds what the first one did:
-//!   nothing is done twice.
-//! - Nodes hear from each other through `NOTIFY`, and look by themselves in case they did not.
+//! - A connection that dies is replaced. A call whose answer was lost is made again and finds the effect of the
+//!   first attempt, so that no write is done twice.
+//! - Nodes hear from each other through `NOTIFY`, and also poll in case a notification was lost.
 //!
-//! With a standby, `synchronous_commit` and `synchronous_standby_names` decide what a failover may lose; without
-//! synchronous replication it may be what was acknowledged last.
+//! With a standby, `synchronous_commit` and `synchronous_standby_names` decide what a failover may lose. Without
+//! synchronous replication a failover may lose the newest acknowledged writes.
 
 mod call;
 mod calls;

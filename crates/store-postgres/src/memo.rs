@@ -1,4 +1,4 @@
-//! The memo's rows in the store's database.
+//! The prefix cache's rows in the store's database.
 
 use async_trait::async_trait;
 use longhaul_store::memo::{DatabasePrefixCache, PrefixCacheRows};
@@ -7,8 +7,7 @@ use longhaul_store::{PrefixCacheKey, PrefixCacheLimits, StoreError};
 use crate::calls::memo::{PostgresPrefixCacheInsert, PostgresPrefixCacheQuery};
 use crate::store::PostgresStore;
 
-/// View edits remembered in the store's database, by all nodes together: what one of them finds is noted when that one
-/// puts something.
+/// The prefix cache in the store's database, which all nodes share. A node records its finds with its next put.
 pub type PostgresMemo = DatabasePrefixCache<PostgresStore>;
 
 #[async_trait]

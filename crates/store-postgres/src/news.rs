@@ -1,8 +1,8 @@
 //! The news between nodes: ends of logs, changed queues or signals, deleted sessions.
 //!
-//! News is gathered and sent as one `NOTIFY` at a time, over a connection of its own and never in the transaction that
-//! it is about: commits with a notification wait for each other in the whole database. Nothing depends on it. Each node
-//! also looks by itself, once in a while, at the sessions that it watches or has.
+//! News is gathered and sent as one `NOTIFY` at a time, over a connection of its own and never in the transaction
+//! of the change: commits with a notification wait for each other in the whole database. No promise depends on
+//! news. Each node also polls the sessions that it watches or has.
 
 mod payload;
 
@@ -23,7 +23,7 @@ use crate::calls::node::{PostgresMissedNewsQuery as Look, PostgresNotifyCommand}
 use crate::held::PostgresLeaseTable;
 use crate::text::from_db;
 
-/// The pause after news could not be sent or heard.
+/// The pause after a failure to send or hear news.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The notifier of a node. It sends the node's news, and passes on the news that it hears.
@@ -38,7 +38,7 @@ pub(crate) struct PostgresNotifier {
     changed: Notify,
 }
 
-/// Sessions that this node watches or has, and what it knows of them.
+/// The sessions that this node watches or has, with their newest known state.
 #[derive(Debug, Default)]
 struct PostgresSessionIndex {
     by_no: HashMap<i64, PostgresTrackedSession>,
@@ -106,13 +106,14 @@ impl PostgresNotifier {
         self.changed.notify_one();
     }
 
-    /// Sends what is new, at most once in `every`.
+    /// Sends the gathered news, at most once in `every`.
     pub(crate) async fn send(self: Arc<Self>, database: PostgresDatabase, channel: String, every: Duration) {
         loop {
             self.changed.notified().await;
             let unsent = std::mem::take(&mut *self.unsent());
             for payload in pack(&self.sender, unsent.items()) {
                 let tell = PostgresNotifyCommand { channel: channel.clone(), payload };
+                // One attempt is enough: the other nodes poll, and older news would keep newer news waiting.
                 if let Err(failure) = database.attempt(&tell, false).await {
                     tracing::debug!(?failure, "other nodes were not told; they will see by themselves");
                     sleep(PAUSE).await;
@@ -122,7 +123,8 @@ impl PostgresNotifier {
         }
     }
 
-    /// Hears what others send. Begins anew whenever the node's standing changes: a connection may be dead and not know.
+    /// Hears the news of other nodes. Connects again whenever the node's status changes, because a dead connection
+    /// may go unnoticed.
     pub(crate) async fn listen_for_notifications(
         self: Arc<Self>,
         pool: PgPool,
@@ -176,7 +178,7 @@ impl PostgresNotifier {
         }
     }
 
-    /// Looks, once in `every`, whether something was missed.
+    /// Polls for missed news, once in `every`.
     pub(crate) async fn poll_missed_news(self: Arc<Self>, database: PostgresDatabase, every: Duration) {
         loop {
             sleep(every).await;
@@ -241,8 +243,8 @@ impl PostgresSessionIndex {
         self.by_no.get(&no).map(|session| session.id.clone())
     }
 
-    /// Stores how much others did for the owner. Returns the session, and whether that number is new. The
-    /// first one always is.
+    /// Stores the count of changes that others made for the owner. Returns the session, and whether the count is
+    /// new. The first count always is.
     fn note_mail(&mut self, no: i64, mail: i64) -> Option<(SessionId, bool)> {
         let session = self.by_no.get_mut(&no)?;
         let more = session.mail.replace(mail) != Some(mail);

@@ -44,13 +44,15 @@ struct MembershipTimes {
 }
 
 impl ClusterMembership {
-    /// Joins.
+    /// Joins the cluster and takes a lease.
     pub(crate) async fn join(
         database: PostgresDatabase,
         options: PostgresOptions,
         leases: Arc<PostgresLeaseTable>,
         trust: ConnectionTrust,
     ) -> Result<Self, StoreError> {
+        // The time is taken before the call. The lease in the database begins later and therefore ends later than this
+        // node believes, never earlier.
         let now = Instant::now();
         let boot = BootId::new(call_name());
         database.run_operation(&join(&options, boot.clone(), None)).await?;
@@ -82,11 +84,12 @@ impl ClusterMembership {
     /// Waits until this life of the node is over.
     pub(crate) async fn over(&self, boot: &BootId) {
         let mut standing = self.standing.subscribe();
-        // The sender lives as long as `self`.
+        // The wait fails only when the sender is dropped, and the sender lives as long as `self`.
         let _ = standing.wait_for(|now| !matches!(now, NodeStatus::Joined(now) if now == boot)).await;
     }
 
-    /// Returns whether sessions without a living owner may be taken: not while others may only be late.
+    /// Returns whether sessions without a living owner may be taken. They may not while their owners may only be
+    /// late.
     pub(crate) fn may_adopt(&self) -> bool {
         matches!(*self.standing.borrow(), NodeStatus::Joined(_))
             && Instant::now() >= self.times().orphans_from
@@ -107,7 +110,7 @@ impl ClusterMembership {
         self.stalled.load(Ordering::Relaxed)
     }
 
-    /// Keeps the lease until the node leaves.
+    /// Maintains the lease until the node leaves.
     pub(crate) async fn maintain_lease(self: Arc<Self>) {
         let mut standing = self.standing.subscribe();
         let left = async {
@@ -127,7 +130,7 @@ impl ClusterMembership {
             match boot {
                 Some(now) => {
                     self.renew_until_over(&now).await;
-                    // A node that has left just now is noticed here first.
+                    // `leave` may have run just now, before the task's own wait for it is polled.
                     let leaves = *self.standing.borrow() == NodeStatus::Left;
                     boot = if leaves { None } else { self.rejoin(now).await };
                 }
@@ -170,13 +173,15 @@ impl ClusterMembership {
                 }
                 Ok(Ok(false)) => return self.fence(),
                 Ok(Err(failure)) if !failed => {
-                    // Only the connection may have died.
+                    // The connection alone may have died, so the next attempt comes at once on a new connection.
                     note(&failure);
                     failed = true;
                     next = Instant::now();
                 }
                 Ok(Err(failure)) => {
                     note(&failure);
+                    // The database is away, so the other nodes cannot renew either. Their sessions stay theirs for one
+                    // lease more.
                     self.spare_others();
                     next = Instant::now() + PAUSE;
                 }
@@ -192,6 +197,7 @@ impl ClusterMembership {
         let mut is_told = false;
         loop {
             let sent = Instant::now();
+            // An answer that takes longer would leave little time to renew the new lease.
             match timeout_at(sent + self.options.ttl / 2, self.database.attempt(&join, true)).await {
                 Ok(Ok(())) => {
                     self.spare_others();

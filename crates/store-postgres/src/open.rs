@@ -1,4 +1,4 @@
-//! Opening a database: connections, what it must promise, migrations.
+//! Opening a database: connections, the settings that it must have, migrations.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::trust::ConnectionTrust;
 
 static MIGRATOR: Migrator = sqlx::migrate!();
 
-/// The oldest PostgreSQL that is tested.
+/// The oldest tested version of PostgreSQL, as a server version number.
 const OLDEST: i32 = 150_000;
 
 /// The maximum time of one statement.
@@ -44,7 +44,7 @@ pub(crate) struct PostgresConnections {
     /// The pool for claims of sessions. The sessions of a dead node must not wait behind everything else on
     /// this node.
     pub(crate) claims: PgPool,
-    /// The pool for the lease: never busy with anything else.
+    /// The pool for the lease. No other call uses it, so that a renewal never waits.
     pub(crate) lease: PgPool,
     /// The pool for sending news, and for looking for missed news.
     pub(crate) news: PgPool,
@@ -84,13 +84,14 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Postgre
     let open = |pool: PgPoolOptions| pool.connect_lazy_with(connect.clone());
     let (work, news) = (open(trusted(options.connections)), open(trusted(2)));
     let (lease, ear) = (open(pool(1)), open(pool(1)));
+    // A claim that waits for a stopped node's lock would hold one of the two connections for ten seconds.
     let impatient = connect.clone().options([("lock_timeout", CLAIM_LOCK_TIMEOUT)]);
     let claims = trusted(2).connect_lazy_with(impatient);
     Ok(PostgresConnections { work, claims, lease, news, ear, channel, trust })
 }
 
-/// Returns the reason that there is no connection. PostgreSQL's own words say what it refuses: a name, a
-/// password.
+/// Returns the reason that there is no connection. The message of PostgreSQL names the refused user, password or
+/// database.
 fn unconnected(error: &sqlx::Error) -> StoreError {
     match error.as_database_error() {
         Some(refused) if !is_passing(error) => {
@@ -145,6 +146,7 @@ async fn check(db: &mut PgConnection) -> Result<(), StoreError> {
         return refuse(format!("the database must have the encoding UTF8, this one has {encoding}"));
     }
     let commit = setting(db, "synchronous_commit").await?;
+    // `off` acknowledges before the flush. `local` and `remote_write` do not wait until a standby has flushed.
     if !matches!(commit.as_str(), "on" | "remote_apply") {
         return refuse(format!(
             "synchronous_commit must be on, it is {commit}: the database would acknowledge what it may lose"
@@ -158,6 +160,7 @@ async fn check(db: &mut PgConnection) -> Result<(), StoreError> {
 
 /// Migrates the database on one node at a time, under an advisory lock. The other nodes wait for the lock.
 async fn migrate(connect: PgConnectOptions) -> Result<(), StoreError> {
+    // A migration of large tables takes longer than a statement of the store may.
     let patient = [("statement_timeout", MIGRATION_TIMEOUT), ("lock_timeout", MIGRATION_TIMEOUT)];
     let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(connect.options(patient));
     let migrated = MIGRATOR.run(&pool).await;

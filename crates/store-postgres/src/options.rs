@@ -10,7 +10,8 @@ pub struct PostgresOptions {
     /// The digest of the token that all nodes have, if it is known. A node with another token than the living
     /// ones is refused.
     pub token_digest: Option<String>,
-    /// Connections for reading and writing, at most. Two more take sessions, four serve the lease and the news.
+    /// The maximum number of connections for reading and writing. Two more claim sessions, and four serve the lease
+    /// and the news.
     pub connections: u32,
     /// The duration of the node's lease after a renewal. Others may take its sessions only afterwards.
     pub ttl: Duration,

@@ -1,4 +1,4 @@
-//! The store's face.
+//! The implementation of `Store` and `ClusterStore`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::trust::ConnectionTrust;
 /// The maximum time that one attempt to send or read news waits for an answer.
 const NEWS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Sessions in a PostgreSQL database that any number of processes share. Each is a node.
+/// A store of sessions in a PostgreSQL database that any number of processes share. Each process is a node.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -64,7 +64,7 @@ impl std::fmt::Debug for PostgresStore {
 
 impl PostgresStore {
     /// Opens the database at `url`, brings it up to date and joins its nodes. Listening needs a direct connection: a
-    /// pooler between them that shares connections by transaction will not do.
+    /// pooler that shares connections by transaction loses notifications.
     ///
     /// # Errors
     /// [`StoreError::Storage`] if the database is away, would lose what it acknowledges, or was written by a newer
@@ -126,6 +126,7 @@ impl PostgresStore {
         }
         let written = tokio::select! {
             biased;
+            // The fence is checked first: a node that is fenced reports no success, even if the answer is here.
             () = self.membership.over(&boot) => Err(fenced()),
             written = held.write(&self.database, write) => written,
         };
@@ -171,7 +172,7 @@ impl Store for PostgresStore {
             boot.clone(),
             claimed.epoch,
         ));
-        // Fenced in between: the lease is void, whatever the database says.
+        // The node may have been fenced during the call. Then the lease is void, whatever the database says.
         if self.membership.check(id)? != boot {
             self.leases.remove(&lease);
             return Err(StoreError::Fenced(id.clone()));
@@ -181,6 +182,7 @@ impl Store for PostgresStore {
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
         let Ok(held) = self.leases.find(lease) else { return Ok(()) };
+        // Removed before the call, so that no new write begins under a lease that is about to end.
         self.leases.remove(lease);
         let release = lease::PostgresLeaseRelease { no: held.no, boot: held.boot.clone(), epoch: held.epoch };
         self.database.run_operation(&release).await
@@ -206,7 +208,7 @@ impl Store for PostgresStore {
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
         let (_, last) = self.database.run_operation(&read::PostgresLogExtentQuery { id: id.clone() }).await?;
         let count = u64::try_from(limit).unwrap_or(u64::MAX);
-        // Events that come in between are left out: they would push the oldest asked for out of the answer.
+        // Events appended in between are left out. They would push the oldest wanted event out of the answer.
         self.read(id, last.saturating_sub(count), limit).await
     }
 
@@ -301,14 +303,15 @@ impl Store for PostgresStore {
         let position = read::PostgresLogExtentQuery { id: id.clone() };
         let (no, mut last) = self.database.run_operation(&position).await?;
         if self.news.follow(no, id) {
-            // News from before this node listened.
+            // The log may have grown before this node followed the session, and that news was ignored here.
             (_, last) = self.database.run_operation(&position).await?;
         }
         Ok(watched.from(last))
     }
 
     async fn close(&self) {
-        // Writes under way are finished. Later calls find the connections closed.
+        // Writes under way are finished before the lease ends, and later calls find the pools closed. The lease
+        // has a pool of its own, so the node can still leave.
         self.database.pool().close().await;
         self.claims.pool().close().await;
         self.membership.leave().await;

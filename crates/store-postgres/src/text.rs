@@ -1,4 +1,4 @@
-//! Values as PostgreSQL has them: signed 64-bit numbers, and text without the character U+0000.
+//! Conversion of values for PostgreSQL, which has signed 64-bit numbers and no character U+0000 in texts.
 
 use std::borrow::Cow;
 
@@ -31,6 +31,7 @@ pub(crate) fn text_from_db(stored: String) -> String {
     let mut characters = stored.chars();
     while let Some(character) = characters.next() {
         text.push(match character {
+            // The guard takes the second character of an escape in both cases. For `1` the escape itself is left.
             ESCAPE if characters.next() == Some('0') => '\0',
             other => other,
         });
@@ -38,7 +39,7 @@ pub(crate) fn text_from_db(stored: String) -> String {
     text
 }
 
-/// Converts a count, a time or a position for the database, capped at the greatest number that the database has.
+/// Converts a count, a time or a position for the database. A number above `i64::MAX` becomes `i64::MAX`.
 pub(crate) fn to_db(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

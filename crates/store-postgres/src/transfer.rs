@@ -1,4 +1,4 @@
-//! Whole sessions on their way in and out.
+//! Export and import of whole sessions.
 
 use async_trait::async_trait;
 use longhaul_core::ids::{Seq, SessionId};
@@ -69,7 +69,7 @@ impl PostgresOperation for PostgresSessionExport {
         db: &mut PgConnection,
         _again: bool,
     ) -> Result<SessionCopy, PostgresOperationError> {
-        // Everything as it is at one moment.
+        // A repeatable read is one snapshot. Parts read one by one could belong to different moments.
         let mut all = db.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let session = sqlx::query!(
             "SELECT no, title, created_ms, updated_ms, running, parked, epoch FROM session WHERE id = $1",
@@ -155,6 +155,7 @@ async fn requests(db: &mut PgConnection, no: i64) -> Result<Vec<IdempotentReques
         answer: row.answer.map(text_from_db),
     });
     let mut requests: Vec<IdempotentRequestCopy> = requests.collect();
+    // PostgreSQL sorts by its collation, and the escapes change the order too. Copies must be equal in every store.
     requests.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     Ok(requests)
 }
@@ -242,7 +243,7 @@ impl PostgresSessionImport<'_> {
     }
 
     async fn events(&self, db: &mut PgConnection, no: i64) -> Result<(), sqlx::Error> {
-        // In pieces: a statement should not carry a whole log.
+        // A log may have tens of megabytes, which would be one message to the server and one copy in memory.
         for events in self.copy.events.chunks(500) {
             let column = |of: fn(&EventCopy) -> i64| -> Vec<i64> { events.iter().map(of).collect() };
             let bodies: Vec<String> = events.iter().map(|event| event.body.clone()).collect();

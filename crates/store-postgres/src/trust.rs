@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// Since when connections are trusted. Clones know the same.
+/// The moment since which connections are trusted, if there was an outage. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionTrust(watch::Sender<Option<Instant>>);
 
@@ -19,7 +19,7 @@ impl ConnectionTrust {
         self.0.send_replace(Some(moment));
     }
 
-    /// Returns whether a connection that was opened so long ago may be used.
+    /// Returns whether a connection of this age may be used.
     pub(crate) fn covers(&self, age: Duration) -> bool {
         self.0.borrow().is_none_or(|since| since.elapsed() >= age)
     }

@@ -1,4 +1,4 @@
-//! The store, kept up by one node at a time.
+//! The maintenance of the store, by one node at a time.
 
 use async_trait::async_trait;
 use longhaul_core::ids::{Millis, SessionId};
@@ -29,7 +29,8 @@ impl StoreMaintenance for PostgresStore {
 
     async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError> {
         let db = self.database().pool().acquire().await.map_err(|error| store_error(&error))?;
-        // The lock has a connection of its own, and lasts until that connection is closed.
+        // The lock belongs to a connection and lasts until that connection is closed. A connection of the pool
+        // would keep the lock after its return.
         let mut db = db.detach();
         let taken = take_turn(&mut db).await.map_err(|error| store_error(&error))?;
         Ok(taken.then(|| MaintenanceLock::with_guard(db)))

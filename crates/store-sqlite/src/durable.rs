@@ -1,4 +1,4 @@
-//! The ground that a database is opened on: on the disk, and not only in the system's memory.
+//! Preparation of a data folder before its database is opened: what is there is flushed to the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,7 +8,7 @@ use longhaul_store::flush_folder;
 
 use crate::wal::report_damage;
 
-/// Bytes of the WAL that are written again at a time.
+/// The number of WAL bytes that are written again at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Flushes existing files before the store opens: the path to a new database `file` in `folder`, or the WAL
@@ -23,6 +23,7 @@ pub(crate) async fn prepare(folder: &Path, file: &Path) -> io::Result<()> {
             return keep_names(&folder).map_err(|error| about(&folder, &error));
         }
         let wal = PathBuf::from(format!("{}-wal", file.display()));
+        // The WAL is written first: the search for damage must see the content that is on the disk.
         write_again(&wal).and_then(|()| report_damage(&file)).map_err(|error| about(&wal, &error))
     });
     prepared.await.map_err(io::Error::other)?

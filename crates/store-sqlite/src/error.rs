@@ -47,6 +47,7 @@ impl From<serde_json::Error> for SqliteWriteError {
     }
 }
 
+// Primary result codes, from <https://www.sqlite.org/rescode.html>.
 const SQLITE_READONLY: i32 = 8;
 const SQLITE_IOERR: i32 = 10;
 const SQLITE_CORRUPT: i32 = 11;
@@ -57,6 +58,7 @@ const SQLITE_NOTADB: i32 = 26;
 /// Returns the consequence of an error that occurred while writing.
 pub(crate) fn severity(error: &sqlx::Error) -> SqliteErrorSeverity {
     match error {
+        // A connection's thread that ended leaves unknown whether its last transaction was committed.
         sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => SqliteErrorSeverity::Fatal,
         other => code(other).map_or(SqliteErrorSeverity::Passing, severity_of_code),
     }
@@ -83,7 +85,7 @@ pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
     }
 }
 
-/// Returns whether the file itself may be sound, and only what SQLite needs beside it cannot be made or written.
+/// Returns whether the error may be about the files beside the database. The database itself may be sound then.
 pub(crate) fn is_about_surroundings(error: &sqlx::Error) -> bool {
     let code = code(error).map(|code| code & 0xff);
     matches!(code, Some(SQLITE_READONLY | SQLITE_IOERR | SQLITE_FULL | SQLITE_CANTOPEN))

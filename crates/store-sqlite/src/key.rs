@@ -4,12 +4,13 @@ use longhaul_core::ids::Seq;
 
 use crate::error::SqliteWriteError;
 
+// A key is `session << 32 | position`. One session's events lie together and in order, without a second index.
 const SEQ_BITS: u32 = 32;
 
 /// The greatest position a log can have.
 const MAX_SEQ: Seq = u32::MAX as Seq;
 
-/// Returns the key of event `seq` in the log of session `no`. Positions beyond the greatest are capped there.
+/// Returns the key of event `seq` in the log of session `no`. A position above [`MAX_SEQ`] becomes `MAX_SEQ`.
 pub(crate) fn event_id(no: i64, seq: Seq) -> i64 {
     (no << SEQ_BITS) | to_db(seq.min(MAX_SEQ))
 }
@@ -27,7 +28,7 @@ pub(crate) fn seq_of(event_id: i64) -> Seq {
 /// Returns the position `count` after `last`.
 ///
 /// # Errors
-/// The log cannot be that long.
+/// [`SqliteWriteError::Refused`] if the log would be longer than [`MAX_SEQ`].
 pub(crate) fn advance(last: Seq, count: usize) -> Result<Seq, SqliteWriteError> {
     let next = last.saturating_add(count as u64);
     if next > MAX_SEQ { Err(SqliteWriteError::storage("the log of this session is full")) } else { Ok(next) }

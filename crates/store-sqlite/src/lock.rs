@@ -14,7 +14,7 @@ const FILE_NAME: &str = "longhaul.lock";
 const GRACE: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Returns whether a process has the folder now. One that cannot be asked about counts as free.
+/// Returns whether a process has the folder now. A folder whose lock cannot be read counts as free.
 pub(crate) fn is_taken(folder: &Path) -> bool {
     matches!(shared(folder), Some(Err(TryLockError::WouldBlock)))
 }
@@ -64,6 +64,8 @@ impl ExclusiveFolderLock {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
                 Err(TryLockError::WouldBlock) if waited >= GRACE => return Err(locked(folder, &mut file)),
+                // File locks have no wait with a limit. `lock` would hold a thread for as long as the other process
+                // lives.
                 Err(TryLockError::WouldBlock) => tokio::time::sleep(RETRY).await,
             }
             waited += RETRY;
@@ -73,8 +75,7 @@ impl ExclusiveFolderLock {
     }
 }
 
-/// Refuses a lock that is no file of the folder's own: a pipe would be waited for, and what a link names is not ours
-/// to write.
+/// Refuses a lock file that is a pipe or a link. Opening a pipe would wait, and a link may name a foreign file.
 ///
 /// # Errors
 /// [`StoreError::Storage`].
@@ -94,7 +95,7 @@ fn check(path: &Path) -> io::Result<()> {
 /// Checks that the metadata is that of a regular file.
 ///
 /// # Errors
-/// The path is no regular file.
+/// [`io::ErrorKind::InvalidInput`] if the path is no regular file.
 pub(crate) fn regular(known: &Metadata) -> io::Result<()> {
     let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     known.is_file().then_some(()).ok_or_else(odd)
@@ -120,6 +121,7 @@ fn open(path: &Path) -> Result<File, StoreError> {
     // Not truncated: until the lock is held, the content belongs to another process.
     options.read(true).write(true).create(true).truncate(false);
     let file = flagged(&mut options).open(path).map_err(|error| failed(path, &error))?;
+    // The path may have become another file since the check above.
     file.metadata().and_then(|known| regular(&known)).map_err(|error| failed(path, &error))?;
     Ok(file)
 }
@@ -131,6 +133,7 @@ fn sign(file: &mut File) -> io::Result<()> {
 }
 
 fn locked(folder: &Path, file: &mut File) -> StoreError {
+    // The owner may hold the lock and not have written its number yet. The number only helps a person.
     let owner = io::read_to_string(file).unwrap_or_default();
     let by = Some(owner.trim()).filter(|pid| !pid.is_empty()).map(|pid| format!("process {pid}"));
     StoreError::Locked { folder: folder.display().to_string(), by }

@@ -1,4 +1,4 @@
-//! A file that says that there was a database, so that a missing one is not taken for a first start.
+//! A marker file beside the database. A start with the marker and without the database is not a first start.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(crate) fn check(folder: &Path, database: &Path) -> Result<(), StoreError> {
     )))
 }
 
-/// Notes that there is a database, durably. A folder in which that cannot be noted works all the same.
+/// Creates the marker file, durably. A folder without a marker works all the same.
 pub(crate) fn set(folder: &Path) {
     let marker = folder.join(FILE_NAME);
     let made = match std::fs::OpenOptions::new().write(true).create_new(true).open(&marker) {

@@ -1,4 +1,4 @@
-//! The memo's rows in the store's file.
+//! The prefix cache's rows in the store's file.
 
 use async_trait::async_trait;
 use longhaul_store::memo::{DatabasePrefixCache, PrefixCacheRows};
@@ -7,7 +7,7 @@ use longhaul_store::{PrefixCacheKey, PrefixCacheLimits, StoreError};
 use crate::store::SqliteStore;
 use crate::writer::memo::SqlitePrefixCacheInsert;
 
-/// View edits remembered in the store's file.
+/// The prefix cache in the store's file.
 pub type SqliteMemo = DatabasePrefixCache<SqliteStore>;
 
 #[async_trait]

@@ -19,12 +19,13 @@ pub(crate) const FILE_NAME: &str = "longhaul.db";
 /// The first version whose WAL cannot be corrupted by a checkpoint that races a writer.
 const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
 
-/// Each transaction writes every page that it touches as a whole, though it adds a few hundred bytes. With 1 KiB a short
-/// message writes half of what it writes with 2 KiB; reading 50 MB takes 65 ms instead of 35, a small part of decoding them
-/// (docs/decisions/0051). A database keeps the size it was made with.
+/// The page size of a new database, in bytes. A transaction writes each page that it touches as a whole, though
+/// it adds a few hundred bytes. With pages of 1 KiB a short message writes half as much as with 2 KiB. Reading
+/// 50 MB takes 65 ms instead of 35 ms, a small part of the time to decode them (docs/decisions/0051). An
+/// existing database keeps its page size.
 const PAGE_BYTES: u32 = 1024;
 
-/// Pages in the WAL after which it is moved into the file: 2 MiB.
+/// The number of WAL pages after which SQLite moves them into the database: 2 MiB.
 const CHECKPOINT_PAGES: &str = "2048";
 
 /// The size to which the WAL is cut back after a checkpoint, in bytes.
@@ -32,10 +33,11 @@ const WAL_LIMIT_BYTES: &str = "67108864";
 
 pub(crate) const READERS: u32 = 3;
 
-/// Rows that a reader's thread gives before it waits for them to be taken.
+/// The number of rows that a reader's thread produces before it waits for its caller.
 pub(crate) const BUFFERED_ROWS: usize = 256;
 
-/// Room for every number of events that one statement of the writer can insert, twice, and the rest.
+/// The number of prepared statements per connection: two for each number of events that one `INSERT` of the
+/// writer can have, and room for all other statements.
 const CACHED_STATEMENTS: usize = 256;
 
 /// The connections of a folder that was opened for writing.
@@ -48,17 +50,20 @@ pub(crate) struct SqliteConnections {
 /// Opens `folder`, creating what is missing and bringing an older schema up to date.
 pub(crate) async fn open(folder: &Path) -> Result<SqliteConnections, StoreError> {
     create(folder).map_err(|error| StoreError::Storage(format!("{}: {error}", folder.display())))?;
+    // Nothing in the folder may be read before the lock is held: another process may be writing there.
     let lock = ExclusiveFolderLock::take(folder).await?;
     let file = folder.join(FILE_NAME);
     check_files(&file)?;
     marker::check(folder, &file)?;
     durable::prepare(folder, &file).await.map_err(|error| StoreError::Storage(error.to_string()))?;
     let (writer, readers) = connect(&file).await.map_err(|error| named(error, &file))?;
+    // The marker comes last. A crash before it leaves a folder whose next start is a first start.
     marker::set(folder);
     Ok(SqliteConnections { lock, writer, readers })
 }
 
-/// Refuses what is no file where the database's should be: SQLite would wait for a pipe. A link to a file will do.
+/// Refuses a database path that leads to a pipe or a folder: SQLite would wait for a pipe. A link to a file is
+/// allowed.
 ///
 /// # Errors
 /// [`StoreError::Storage`].
@@ -85,6 +90,7 @@ async fn connect(file: &Path) -> Result<(SqliteConnection, SqlitePool), StoreErr
     void_leases(&mut writer).await?;
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
+        // A connection to a file does not go stale. A test would wake the connection's thread once more for each read.
         .test_before_acquire(false)
         .connect_with(options.pragma("query_only", "ON").row_buffer_size(BUFFERED_ROWS))
         .await

@@ -39,7 +39,8 @@ async fn connect(folder: &Path, file: &Path) -> Result<SqliteReadConnections, St
         Err(error) if !(is_about_surroundings(&error) && is_whole(file)) => return Err(store_error(&error)),
         Err(_) => {}
     }
-    // The folder cannot be written, or its disk is full: the file is all there is to read.
+    // SQLite needs a `-shm` file even to read a WAL database, and cannot make one here. `immutable` needs no such
+    // file but does not notice a writer, so a shared lock keeps writers away.
     let in_use =
         || StoreError::Storage("it cannot be read now: a process is just beginning to write".to_owned());
     let free = keep_free(folder).ok_or_else(in_use)?;
@@ -56,13 +57,14 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Returns whether nothing is in the log that is not in the file: its last process has ended as it should.
+/// Returns whether the WAL is missing or empty. Then the last process has ended cleanly, and the database file
+/// holds everything.
 fn is_whole(file: &Path) -> bool {
     let log = PathBuf::from(format!("{}-wal", file.display()));
     std::fs::metadata(log).map_or(true, |log| log.len() == 0)
 }
 
-/// Connections that have read something: SQLite opens the files no earlier.
+/// Opens connections and reads once, because SQLite opens the files only at the first read.
 async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
@@ -113,6 +115,7 @@ async fn schema(db: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
         sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'")
             .fetch_one(&mut *db)
             .await?;
+    // The table is made by the first migration. An empty database has none.
     if tables == 0 {
         return Ok(0);
     }

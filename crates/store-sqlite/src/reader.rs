@@ -1,4 +1,4 @@
-//! Reading: each call sees what was committed before it.
+//! Reads of the store. Each call sees everything that was committed before it.
 
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;

@@ -1,4 +1,4 @@
-//! The store's face: reads go to the readers, writes to the writer's task.
+//! The implementation of `Store`: reads go to the readers, writes to the writer's task.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,7 +48,8 @@ pub struct SqliteStore {
     _free: Option<SharedFolderLock>,
 }
 
-/// A data folder that is this process's, with or without a database in it, until this is dropped.
+/// The lock of a data folder, with or without a database. The folder belongs to this process until the guard
+/// is dropped.
 #[derive(Debug)]
 pub struct DataFolderGuard {
     _lock: ExclusiveFolderLock,
@@ -101,6 +102,7 @@ impl SqliteStore {
                     let why = format!("{reason}{why}; sessions can only be read until the next start");
                     Ok(Self { unwritable: Some(StoreError::Storage(why)), ..store })
                 }
+                // The second error only follows from the first, which names the cause.
                 Err(_) => Err(StoreError::Storage(why)),
             },
             opened => opened,
@@ -112,7 +114,7 @@ impl SqliteStore {
         folder.join(crate::open::FILE_NAME).exists()
     }
 
-    /// Keeps `folder` for this process, which has no database in it, until the answer is dropped.
+    /// Locks `folder`, which has no database, for this process until the guard is dropped.
     ///
     /// # Errors
     /// The errors of [`open`](Self::open), if another process has the folder.
@@ -134,7 +136,7 @@ impl SqliteStore {
     }
 }
 
-/// Below so much room, in bytes, a disk counts as full: a database that is opened needs a part of it.
+/// The free space below which a disk counts as full, in bytes. Opening a database takes a part of that space.
 #[cfg(unix)]
 const MIN_FREE_BYTES: u64 = 1 << 18;
 
@@ -280,6 +282,7 @@ impl Store for SqliteStore {
     async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
         // A read-only store does not notice the writes of others.
         self.writer()?;
+        // The watch begins before the position is read, so a commit in between is published to it.
         let watched = self.watchers.watch(id);
         Ok(watched.from(self.reader.last_seq(id).await?))
     }

@@ -1,4 +1,4 @@
-//! Whole sessions on their way in and out.
+//! Export and import of whole sessions.
 
 use async_trait::async_trait;
 use longhaul_core::ids::{Seq, SessionId};
@@ -27,7 +27,7 @@ impl SessionTransfer for SqliteStore {
     }
 
     async fn export(&self, id: &SessionId) -> Result<SessionCopy, StoreError> {
-        // Everything as it is at one moment.
+        // One transaction is one snapshot. Parts read one by one could belong to different moments.
         let mut all = self.reader().pool().begin().await.map_err(|error| store_error(&error))?;
         export(&mut all, id).await
     }
@@ -107,6 +107,8 @@ async fn events(
         stored.check().map_err(|why| damaged(session, seq, why))?;
         Ok(EventCopy {
             seq,
+            // A format beyond the range comes from no known version. The greatest number is refused wherever it
+            // is read.
             format: u16::try_from(format).unwrap_or(u16::MAX),
             epoch: from_db(row.epoch),
             at: from_db(at_ms),

@@ -14,7 +14,8 @@ use crate::writer::session::SqliteIdleSessionDeletion;
 #[async_trait]
 impl StoreMaintenance for SqliteStore {
     async fn named_blobs(&self) -> Result<ReferencedBlobs, StoreError> {
-        // Everything as it is at one moment.
+        // Logs and queue come from one snapshot. A message that moves from the queue to the log between two reads
+        // would be in neither, and its blobs would be removed.
         let mut all = self.reader().pool().begin().await.map_err(|error| store_error(&error))?;
         let mut named = ReferencedBlobs::default();
         for body in named_by_logs(&mut all, &mut named).await.map_err(|error| store_error(&error))? {
@@ -47,13 +48,13 @@ impl StoreMaintenance for SqliteStore {
     }
 
     async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError> {
-        // A folder belongs to one process.
+        // The folder belongs to this process, so no other process can hold the lock for maintenance.
         self.writer()?;
         Ok(Some(MaintenanceLock::unshared()))
     }
 }
 
-/// Adds what logs name, and gives the messages that wait.
+/// Adds the blobs that logs name, and returns the stored forms of the waiting messages.
 async fn named_by_logs(
     db: &mut SqliteConnection,
     named: &mut ReferencedBlobs,

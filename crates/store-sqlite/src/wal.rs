@@ -11,10 +11,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+// The sizes and the magic number are those of the file format that the module's documentation links.
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 
-/// The last bit says that checksums are over big-endian numbers.
+/// The first four bytes of a log. If the lowest bit is set, checksums are over big-endian numbers.
 const MAGIC: u32 = 0x377f_0682;
 
 const MIN_PAGE_BYTES: u32 = 512;
@@ -25,7 +26,8 @@ const MAX_PAGE_BYTES: u32 = 65_536;
 pub(crate) enum WalDamage {
     /// The header is damaged: nothing of the log can be read.
     Header,
-    /// A frame is damaged, counted from 1, and so many whole writes end at it or behind it.
+    /// A frame is damaged, counted from 1. `dropped_writes` is the number of whole writes that end at the frame or
+    /// behind it.
     Frame { number: u64, dropped_writes: u64 },
 }
 
@@ -56,6 +58,7 @@ pub(crate) fn report_damage(database: &Path) -> io::Result<()> {
 
 fn keep_copy(wal: &Path) -> io::Result<PathBuf> {
     let name = |number: u32| PathBuf::from(format!("{}.damaged-{number}", wal.display()));
+    // An earlier copy is never overwritten: it may be all that is left of earlier damage.
     let free = (1..=u32::MAX).map(name).find(|path| !path.exists());
     let copy = free.ok_or_else(|| io::Error::from(io::ErrorKind::AlreadyExists))?;
     std::fs::copy(wal, &copy)?;
@@ -85,6 +88,7 @@ pub(crate) fn find_damage(log: &mut impl Read) -> io::Result<Option<WalDamage>> 
     let (mut number, mut damaged, mut dropped_writes) = (0, None, 0);
     while read_whole(log, &mut frame)? {
         number += 1;
+        // SQLite reuses the file from its start after a checkpoint. Frames of an earlier round have other salts.
         let is_of_this_log = frame[8..16] == header[16..24];
         let is_commit = frame[4..8] != [0; 4];
         if damaged.is_none() {
@@ -98,10 +102,11 @@ pub(crate) fn find_damage(log: &mut impl Read) -> io::Result<Option<WalDamage>> 
             dropped_writes += 1;
         }
     }
+    // A crash amid the newest write also leaves one dropped write, but no caller was told that it succeeded.
     Ok(damaged.filter(|_| dropped_writes > 1).map(|number| WalDamage::Frame { number, dropped_writes }))
 }
 
-/// Fills `bytes`; `false` if the file ends before.
+/// Fills `bytes`. Returns `false` if the file ends before.
 fn read_whole(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(bytes) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),

@@ -27,10 +27,11 @@ use self::batch::{SqliteCommitNotices, SqliteLeaseTable, SqliteWriteBatch};
 use crate::error::{SqliteErrorSeverity, SqliteWriteError, severity, store_error};
 use crate::lock::ExclusiveFolderLock;
 
-/// Requests in one transaction, at most.
+/// The maximum number of requests in one transaction.
 const BATCH_REQUESTS: usize = 512;
 
-/// Content in one transaction, in bytes, at most; a single larger request has one of its own.
+/// The content size at which a transaction takes no further request, in bytes. A single larger request has a
+/// transaction of its own.
 const BATCH_BYTES: usize = 8 << 20;
 
 /// The number of waiting requests above which a sender has to wait for room.
@@ -45,7 +46,7 @@ pub(crate) trait SqliteWriteOperation: Send + Sync + 'static {
     /// The type of the caller's answer.
     type Answer: Send + 'static;
 
-    /// Writes it, or refuses before anything is changed. Repeated if the transaction fails.
+    /// Performs the write, or refuses before anything is changed. Called again if the transaction fails.
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<Self::Answer, SqliteWriteError>;
 
     /// Returns the size of the operation's content, in bytes.
@@ -54,7 +55,7 @@ pub(crate) trait SqliteWriteOperation: Send + Sync + 'static {
     }
 }
 
-/// The way to the writer's task.
+/// A handle to the writer's task.
 #[derive(Debug)]
 pub(crate) struct SqliteWriter {
     requests: mpsc::Sender<SqliteWriterMessage>,
@@ -85,7 +86,8 @@ impl SqliteWriteOperation for SqliteSpaceProbe {
     type Answer = ();
 
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
-        // More than the last block of a file may have left on a full disk. It is deleted with the settled pieces.
+        // The probe is larger than what the last block of a file may have left on a full disk. Its row is deleted
+        // with the settled pieces.
         sqlx::query("DELETE FROM chunk WHERE session_no = 0").execute(batch.db().await?).await?;
         sqlx::query("INSERT INTO chunk (session_no, step, idx, body) VALUES (0, '', -1, ?)")
             .bind(" ".repeat(PROBE_BYTES))
@@ -124,7 +126,7 @@ impl SqliteWriter {
         Self { requests, task: tokio::sync::Mutex::new(Some(task)), failure }
     }
 
-    /// Has it written, and waits until it is on disk.
+    /// Sends a write to the writer's task, and waits until the write is on disk.
     pub(crate) async fn submit<W: SqliteWriteOperation>(&self, write: W) -> Result<W::Answer, StoreError> {
         let (reply, answer) = oneshot::channel();
         let request = SqliteWriterMessage::Write(Box::new(PendingSqliteWrite { write, answer: None, reply }));
@@ -132,7 +134,7 @@ impl SqliteWriter {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Returns whether writes work. After one that failed another is tried.
+    /// Returns whether writes work. After a failed write, another write is tried.
     ///
     /// # Errors
     /// The reason that writes fail.
@@ -143,9 +145,10 @@ impl SqliteWriter {
         }
     }
 
-    /// Waits until what was accepted is written and the connection closed.
+    /// Waits until all accepted requests are written and the connection is closed.
     pub(crate) async fn close(&self) {
-        // An error here means that the task has ended already.
+        // The message goes through the channel of the writes, so that writes before it are still done. An error
+        // means that the task has ended already.
         let _ = self.requests.send(SqliteWriterMessage::Close).await;
         let mut task = self.task.lock().await;
         if let Some(task) = task.take()
@@ -223,6 +226,7 @@ impl SqliteWriterTask {
         let alone = requests.len() <= 1;
         for mut request in requests {
             let outcome = match &outcome {
+                // One bad request must not fail its neighbours. A request that failed alone would fail again.
                 Err(_) if !alone => self.attempt(std::slice::from_mut(&mut request)).await,
                 outcome => outcome.clone(),
             };
@@ -241,6 +245,7 @@ impl SqliteWriterTask {
         match self.transact(requests).await {
             Ok(news) => {
                 self.last_failure.set(None);
+                // Watchers are told after the commit: a reader that is woken must find the events.
                 self.leases.commit_changes();
                 news.notify_watchers(&self.watchers);
                 Ok(())
@@ -262,13 +267,15 @@ impl SqliteWriterTask {
 
     async fn give_up(&mut self, error: &sqlx::Error) -> StoreError {
         self.leases.undo();
-        // Some errors have rolled back already; then this one fails, and that is fine.
+        // After some errors SQLite has rolled back by itself. Then this statement fails, which does no harm.
         let _ = sqlx::query("ROLLBACK").execute(&mut self.db).await;
         let answer = store_error(error);
         let severity = severity(error);
         if severity != SqliteErrorSeverity::Passing {
             self.last_failure.set(Some(answer.clone()));
         }
+        // After a failed fsync the system may drop the pages and report success the next time. A later commit could
+        // then be acknowledged although an earlier one is lost.
         if severity == SqliteErrorSeverity::Fatal {
             tracing::error!(%error, "writing failed; nothing more is written until the next start");
             let why = format!("{error}; nothing more is written until the next start");
@@ -291,6 +298,7 @@ fn gather(
                 bytes += request.bytes();
                 requests.push(request);
             }
+            // A closed channel accepts no request, but the requests in it are still received.
             SqliteWriterMessage::Close => waiting.close(),
         }
         let room = requests.len() < BATCH_REQUESTS && bytes < BATCH_BYTES;

@@ -85,8 +85,8 @@ pub enum BlobError {
 }
 
 impl BlobStore {
-    /// Blobs under `folder` (created if missing), flushed to disk before [`BlobStore::put`] answers.
-    /// `max_bytes` is the largest size of one blob.
+    /// Opens the blobs in `folder`, which is created if missing. Each blob is flushed to disk before
+    /// [`BlobStore::put`] returns. `max_bytes` is the largest size of one blob, in bytes.
     ///
     /// # Errors
     /// [`BlobError::Storage`] if the folder cannot be used.
@@ -94,12 +94,12 @@ impl BlobStore {
         let failed = |error: io::Error| BlobError::Storage(format!("{}: {error}", folder.display()));
         std::fs::create_dir_all(folder.join(TOP)).map_err(failed)?;
         let folder = folder.canonicalize().map_err(failed)?;
-        // The names of both folders.
+        // A power cut may lose a new folder whose parent was not flushed. Either folder may be new.
         folder.parent().into_iter().chain([folder.as_path()]).try_for_each(flush_folder).map_err(failed)?;
         Self::in_folder(folder, max_bytes)
     }
 
-    /// Blobs in a folder that is there and may be on a disk that cannot be written: what is in it can be read.
+    /// Opens the blobs in an existing `folder` for reading. The disk may be read-only.
     ///
     /// # Errors
     /// [`BlobError::Storage`] if there is no such folder.
@@ -115,12 +115,12 @@ impl BlobStore {
         Ok(Self { folder: Some(folder.into()), ..Self::new(Arc::new(objects), max_bytes) })
     }
 
-    /// Blobs that live as long as the process.
+    /// Creates a store of blobs that live as long as the process.
     pub fn in_memory(max_bytes: u64) -> Self {
         Self::new(Arc::new(InMemory::new()), max_bytes)
     }
 
-    /// Blobs in any object store that can create without overwriting.
+    /// Creates a store of blobs in any object store that can create without overwriting.
     pub fn new(objects: Arc<dyn ObjectStore>, max_bytes: u64) -> Self {
         Self { objects, folder: None, max_bytes }
     }
@@ -181,6 +181,7 @@ impl BlobStore {
     /// aside soon.
     async fn renew(&self, key: &Key, content: Bytes) -> Result<(), BlobError> {
         let failed = |error| storage(key.as_ref(), &error);
+        // A stored object of another length is damaged, so it gets its content back here.
         let young = SystemTime::now().checked_sub(unnamed::RENEWED).map_or(0, unnamed::seconds);
         match self.objects.head(key).await {
             Ok(stored)
@@ -188,7 +189,7 @@ impl BlobStore {
             {
                 Ok(())
             }
-            // It may have been set aside between the two.
+            // A sweep may have set the object aside since the refused creation.
             Ok(_) | Err(object_store::Error::NotFound { .. }) => {
                 self.objects.put(key, content.into()).await.map(|_| ()).map_err(failed)
             }
@@ -201,6 +202,7 @@ impl BlobStore {
     /// # Errors
     /// [`BlobError::Storage`], with what to do about it.
     pub async fn check(&self) -> Result<(), BlobError> {
+        // The first entry shows whether the key and the bucket work. A whole list of a large bucket takes minutes.
         match self.objects.list(Some(&Key::from(TOP))).next().await {
             None | Some(Ok(_)) => Ok(()),
             Some(Err(error)) => Err(BlobError::Storage(reason(&error))),
@@ -243,6 +245,8 @@ impl BlobStore {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
+        // An object store shortens a range that runs over the end of an object. The length therefore shows
+        // a shortened object, although no hash is checked here.
         let wanted = range.end - range.start;
         let part = match self.objects.get_range(&key, range.clone()).await {
             Err(object_store::Error::NotFound { .. }) => {
@@ -286,6 +290,8 @@ fn storage(hash: &str, error: &object_store::Error) -> BlobError {
 
 /// Returns the reason that the blobs cannot be reached, and the remedy.
 fn reason(error: &object_store::Error) -> String {
+    // `object_store` has one error kind for several of these causes. Only the code in the service's own text
+    // tells them apart.
     let said = error.to_string();
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     match error {

@@ -2,8 +2,8 @@
 
 use longhaul_core::ids::Millis;
 
-/// Returns the checksum that a back-end stores beside an event: the first eight bytes of a BLAKE3 hash over its format,
-/// time and body. The position and the session are keys, which a back-end checks by itself.
+/// Returns the checksum that a back-end stores beside an event: the first eight bytes of a BLAKE3 hash over
+/// the event's format, time and body. A back-end checks the position and the session by itself, as keys.
 pub fn event_checksum(format: i64, at: Millis, body: &[u8]) -> i64 {
     let mut hash = blake3::Hasher::new();
     hash.update(&format.to_le_bytes()).update(&at.to_le_bytes()).update(body);

@@ -3,16 +3,17 @@
 use std::io;
 use std::path::Path;
 
-/// Makes the names in a folder durable, where the system can: a file that was flushed is lost with its name.
+/// Flushes the names in a folder to disk, where the system can. A flushed file is lost without its name.
 ///
 /// # Errors
 /// The errors of the file system.
 pub fn flush_folder(folder: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
+        // Other systems cannot open a folder as a file.
         return Ok(());
     }
     match std::fs::File::open(folder)?.sync_all() {
-        // Not all file systems can flush a folder.
+        // Some file systems cannot flush a folder and answer `EINVAL`.
         Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error),
         _ => Ok(()),
     }

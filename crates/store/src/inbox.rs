@@ -45,6 +45,7 @@ struct QueuedMessageBody<P> {
 /// Never in practice; [`StoreError::Storage`] is passed on rather than hidden.
 pub fn encode_queued(parts: &[Part], metadata: Option<&MessageMetadata>) -> Result<String, StoreError> {
     let encoded = match metadata {
+        // A bare list is also the form of messages that were stored before metadata existed.
         None => serde_json::to_string(parts),
         Some(metadata) => serde_json::to_string(&QueuedMessageBody { parts, metadata: metadata.clone() }),
     };

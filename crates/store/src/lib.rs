@@ -92,7 +92,7 @@ pub trait Store: Send + Sync {
     /// [`StoreError::Storage`].
     async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
 
-    /// Appends events, in order, all or none, durably. Answers them with their positions.
+    /// Appends events, in order, all or none, durably. Returns the events with their positions.
     ///
     /// In the same transaction the streamed chunks of the steps in `append.settles` are deleted, and the queue
     /// entries in `append.takes` marked as taken.
@@ -102,7 +102,7 @@ pub trait Store: Send + Sync {
     /// gone or already taken (nothing is appended then).
     async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError>;
 
-    /// Events after `after` (0: from the start), at most `limit`, in order.
+    /// Returns the events after position `after` (0: from the start), at most `limit`, in order.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::Damaged`] with the first event that cannot be read.
@@ -134,6 +134,7 @@ pub trait Store: Send + Sync {
                     found.events.extend(events);
                     return Ok(found);
                 }
+                // A back-end that names a position before `next` would keep this loop going for ever.
                 Err(StoreError::Damaged { seq, .. }) if seq > next => {
                     found.events.extend(self.read(id, next, count_between(next, seq - 1)).await?);
                     found.damaged.push(seq);
@@ -144,7 +145,8 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// Events of one kind that changed the view, after `after`, at most `limit`, in order. Damaged ones are left out.
+    /// Returns the events of one kind that changed the view, after position `after`, at most `limit`, in order.
+    /// Damaged events are left out.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::Storage`].
@@ -176,12 +178,12 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// Counts over all sessions.
+    /// Returns counts over all sessions.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn session_counts(&self) -> Result<SessionCounts, StoreError> {
-        // A database counts faster.
+        // A database overrides this with a faster query. The limit fits its signed integers.
         let records = self.sessions(usize::MAX >> 1).await?;
         Ok(SessionCounts {
             sessions: records.len() as u64,
@@ -205,7 +207,7 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`].
     async fn queue(&self, id: &SessionId) -> Result<Vec<QueuedMessage>, StoreError>;
 
-    /// Changes a waiting message: it has these parts and this metadata then, whatever it had before.
+    /// Replaces the parts and the metadata of a waiting message.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if it does not wait (any more).
@@ -223,7 +225,7 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`] if it does not wait (any more).
     async fn remove_queued(&self, id: &SessionId, entry: &QueueId) -> Result<(), StoreError>;
 
-    /// Removes all waiting messages and says which.
+    /// Removes all waiting messages and returns their ids.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -283,7 +285,7 @@ pub trait Store: Send + Sync {
     async fn close(&self);
 }
 
-/// Events that are read at a time where there is no index.
+/// The number of events in one read of a scan without an index.
 const SCANNED_EVENTS: usize = 1_000;
 
 fn count_between(after: Seq, last: Seq) -> usize {

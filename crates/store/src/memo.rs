@@ -59,7 +59,7 @@ pub trait PrefixCache: Send + Sync {
     async fn put_text(&self, key: PrefixCacheKey, text: &str) -> Result<(), StoreError>;
 }
 
-/// A hit.
+/// An entry that a lookup found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixCacheHit {
     /// The index in `keys` of the key that was found.
@@ -125,7 +125,7 @@ pub fn encode_edits(edits: &[ViewEdit]) -> Result<String, StoreError> {
     serde_json::to_string(edits).map_err(|error| StoreError::Storage(error.to_string()))
 }
 
-/// Edits that were kept; `None`, and a warning, if they cannot be read.
+/// Returns the edits that were stored as `body`. Logs a warning and returns `None` if they cannot be read.
 pub fn decode_edits(key: &PrefixCacheKey, body: &str) -> Option<Vec<ViewEdit>> {
     let read = serde_json::from_str(body);
     read.inspect_err(|error| tracing::warn!(?key, %error, "a remembered view edit cannot be read")).ok()

@@ -22,7 +22,7 @@ use crate::{
 
 use self::log::MemorySession;
 
-/// Keeps everything in memory, with all the promises of [`Store`] but durability.
+/// A store in memory, with all the promises of [`Store`] but durability.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<MemoryStoreState>,
@@ -108,6 +108,7 @@ impl Store for MemoryStore {
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
         let mut state = self.open()?;
+        // A session in use is not deleted: its loop would append to nothing.
         if state.find(id)?.lease.is_some() {
             return Err(StoreError::Busy(id.clone()));
         }
@@ -118,6 +119,7 @@ impl Store for MemoryStore {
 
     async fn claim(&self, id: &SessionId, _owner: &str) -> Result<Lease, StoreError> {
         let mut state = self.open()?;
+        // The counter moves only if the session exists.
         let epoch = state.claims + 1;
         state.find(id)?.lease = Some(epoch);
         state.claims = epoch;
@@ -212,6 +214,7 @@ impl Store for MemoryStore {
     async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError> {
         let mut state = self.open()?;
         let newest = state.find(id)?.last_seq();
+        // The state is still locked, so no append can come between the position and the watch.
         Ok(self.watchers.watch(id).from(newest))
     }
 

@@ -198,6 +198,7 @@ impl SessionChangePublisher {
     /// Sends a session to all receivers.
     pub fn publish(&self, session: &SessionId) {
         lock(&self.receivers).inbound.retain(|inbound| {
+            // Receivers are held weakly: a driver that ends drops its receiver and tells nobody.
             let Some(inbound) = inbound.upgrade() else { return false };
             let mut waiting = inbound.lock();
             if !waiting.sessions.contains(session) {

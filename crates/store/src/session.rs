@@ -12,7 +12,7 @@ pub struct NewSession {
     pub title: Option<String>,
     /// The time of creation.
     pub at: Millis,
-    /// The first events of its log, each with its time; `SessionStarted` first.
+    /// The first events of the log, each with its time. `SessionStarted` comes first.
     pub events: Vec<(Millis, EventBody)>,
 }
 
@@ -29,7 +29,7 @@ pub struct SessionRecord {
     pub updated_at: Millis,
     /// The newest position of its log.
     pub last_seq: Seq,
-    /// Messages that wait.
+    /// The number of messages that wait.
     pub queued: usize,
     /// `true` if a run was begun and not finished (`RunStarted` without a later `RunFinished`).
     pub running: bool,
@@ -43,7 +43,7 @@ pub struct SessionRecord {
 pub struct Lease {
     /// The session.
     pub session_id: SessionId,
-    /// Counts claims; the newest alone is valid.
+    /// The number of the claim. Only the newest claim is valid.
     pub epoch: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct LogAppend {
 pub struct AnswerChunk {
     /// The step that streams, as text.
     pub step: String,
-    /// 0, 1, 2 … within the step.
+    /// The number of the piece within the step: 0, 1, 2 …
     pub index: u64,
     /// The piece, in the runtime's own form.
     pub body: String,
@@ -76,7 +76,7 @@ pub struct AnswerChunk {
 pub struct UndamagedEvents {
     /// The events that can be read, in order.
     pub events: Vec<Event>,
-    /// The positions of those that cannot, in order.
+    /// The positions of the damaged events, in order.
     pub damaged: Vec<Seq>,
 }
 
@@ -104,20 +104,20 @@ impl ViewChangeKind {
 pub struct SessionCounts {
     /// The number of all sessions.
     pub sessions: u64,
-    /// Sessions that wait for a person after repeated failures.
+    /// The number of sessions that wait for a person after repeated failures.
     pub parked: u64,
-    /// Messages that wait, in all sessions.
+    /// The number of messages that wait, in all sessions.
     pub queued: u64,
 }
 
 /// The changes that events make to the record of their session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRecordChange {
-    /// The new title, if they set one.
+    /// The new title, if the events set one.
     pub title: Option<String>,
-    /// The run state after the events, if they begin or end a run.
+    /// The run state after the events, if the events begin or end a run.
     pub running: Option<bool>,
-    /// The parked state after the events, if they change it.
+    /// The parked state after the events, if the events change it.
     pub parked: Option<bool>,
 }
 

@@ -27,7 +27,7 @@ pub struct SessionCopy {
     pub running: bool,
     /// `true` if the session waits for a person.
     pub parked: bool,
-    /// The newest lease that was given; later ones count on from it.
+    /// The number of the newest lease. Later leases continue the count.
     pub epoch: u64,
     /// The whole log.
     pub events: Vec<EventCopy>,
@@ -35,10 +35,10 @@ pub struct SessionCopy {
     pub inbox: Vec<InboxEntryCopy>,
     /// The recorded requests, by their keys.
     pub requests: Vec<IdempotentRequestCopy>,
-    /// Pieces of answers that still stream: step by step as they began, each in order.
+    /// The pieces of answers that still stream: step by step in order of their start, each step in order.
     pub chunks: Vec<AnswerChunk>,
-    /// The blobs that its log names, each with the position of the first event that does, in that order. Their content
-    /// is not part of the copy.
+    /// The blobs that the log names, each with the position of the first event that names it, in that order.
+    /// The content of the blobs is not part of the copy.
     pub blobs: Vec<(BlobRef, Seq)>,
 }
 
@@ -47,9 +47,9 @@ pub struct SessionCopy {
 pub struct EventCopy {
     /// The position of the event in the log.
     pub seq: Seq,
-    /// The format it was written in.
+    /// The format in which the event was written.
     pub format: u16,
-    /// The lease it was written under; 0 for none.
+    /// The epoch of the lease under which the event was written; 0 for none.
     pub epoch: u64,
     /// The time at which the event was appended.
     pub at: Millis,
@@ -62,7 +62,7 @@ pub struct EventCopy {
 pub struct InboxEntryCopy {
     /// The id of the queue entry.
     pub id: QueueId,
-    /// The caller's key for it.
+    /// The caller's key for the message.
     pub client_key: Option<String>,
     /// The time at which the message arrived.
     pub at: Millis,
@@ -167,6 +167,7 @@ pub async fn import_verified_copy(
 ) -> Result<blake3::Hash, StoreError> {
     let id = &copy.id;
     to.import(copy).await?;
+    // Read back and not merely acknowledged: a migration or restore may be followed by the end of the source.
     let (expected, found) = (copy.digest(), to.export(id).await?.digest());
     if found == expected {
         Ok(expected)
@@ -176,7 +177,7 @@ pub async fn import_verified_copy(
 }
 
 impl SessionCopy {
-    /// Identifies all that is in the copy.
+    /// Returns a hash over all fields of the copy.
     pub fn digest(&self) -> blake3::Hash {
         let mut digest = SessionCopyHasher(blake3::Hasher::new_derive_key("longhaul 2026 copy of a session"));
         digest.text(self.id.as_str()).optional_text(self.title.as_deref());
@@ -214,7 +215,7 @@ impl SessionCopy {
         self.digest() == Self { epoch: self.epoch, ..other.clone() }.digest()
     }
 
-    /// Returns whether the log is what a log must be: positions 1, 2, 3 … and at least one.
+    /// Checks that the log has at least one event, and the positions 1, 2, 3 … without a gap.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -250,7 +251,7 @@ impl InboxEntryState {
     }
 }
 
-/// Fields with their lengths, so that none runs into the next.
+/// A hasher of fields with their lengths, so that no field runs into the next.
 struct SessionCopyHasher(blake3::Hasher);
 
 impl SessionCopyHasher {

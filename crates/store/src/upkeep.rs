@@ -26,7 +26,8 @@ pub trait StoreMaintenance: Send + Sync {
     /// [`StoreError::Storage`].
     async fn at_rest_before(&self, before: Millis, limit: usize) -> Result<Vec<SessionId>, StoreError>;
 
-    /// Deletes a session, if it is one of [`StoreMaintenance::at_rest_before`] at that moment. Whether it was.
+    /// Deletes a session that [`StoreMaintenance::at_rest_before`] would return at that moment. Returns `true`
+    /// if the session was deleted.
     ///
     /// # Errors
     /// [`StoreError::Storage`].

@@ -71,6 +71,7 @@ impl PendingWatch {
 
 fn advance(sender: &watch::Sender<Seq>, seq: Seq) {
     sender.send_if_modified(|newest| {
+        // Commits may be published out of their order. A position must never go back.
         let later = seq > *newest;
         *newest = seq.max(*newest);
         later

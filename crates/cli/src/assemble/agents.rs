@@ -14,7 +14,7 @@ use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
 use crate::model_discovery::{self, ServerProbeResult};
 
-/// Makes the agents beside `own`. One that cannot be used is kept with why.
+/// Makes the agents beside `own`. An agent that cannot be used stays in the registry, with the reason.
 pub(crate) async fn agents(
     place: &CliEnvironment,
     config: &AgentConfig,
@@ -24,7 +24,7 @@ pub(crate) async fn agents(
     let calibrations = Arc::clone(&own.calibrations);
     let mut agents = AgentRegistry::new(&config.name, own);
     for (name, source) in &config.agents {
-        // Files were read with the one that names them.
+        // `agent_file` has read the files of agents together with the file that names them.
         let AgentSource::Here(other) = source else { continue };
         let made = made(place, &beside(config, name, other), asking)
             .await

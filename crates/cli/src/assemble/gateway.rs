@@ -134,6 +134,7 @@ fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
             HttpTimeouts { idle: limit, signs_of_life: Some(limit.max(usual.idle)), ..usual }
         }
         FirstByteTimeout::Auto | FirstByteTimeout::Unlimited => {
+            // A server without a limit for its first byte may read a prompt for hours, and its pings say just that.
             HttpTimeouts { signs_of_life: usual.first_byte.map(|_| usual.idle), ..usual }
         }
     }

@@ -9,7 +9,7 @@ use longhaul_providers::{
     DeclaredLimits, Limits, ModelRequest, ModelStream, Provider, ProviderError, SharedProvider,
 };
 
-/// The model there.
+/// A model of the hosted server. Each call fails with the reason that the key is missing.
 pub(super) struct KeylessProvider {
     model: SharedProvider,
     declared: DeclaredLimits,

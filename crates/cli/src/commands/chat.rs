@@ -115,11 +115,13 @@ pub(crate) async fn run(args: ChatArgs, place: &CliEnvironment) -> Outcome {
         if interactive && front.is_none() {
             front = Some(ChatFrontend::open(args.plain, &place)?);
         }
+        // Another model needs another agent, so each turn of this loop has a runtime of its own.
         let next = converse(&runtime, wanted.as_deref(), &place, front.as_mut(), note.take()).await;
         runtime.close().await;
         match next {
             Ok((ChatTransition::Leave(code), way_back)) => {
                 let code = leave(front, Ok(code)).await;
+                // Printed now that the terminal is the shell's again.
                 out::message(&way_back);
                 break code;
             }
@@ -171,9 +173,11 @@ async fn converse(
         Some(ChatFrontend::Rows(screen)) => Box::pin(screen::talk(&mut talk, screen, &opening)).await,
         None => Box::pin(plain::talk(&mut talk, &opening)).await,
     };
+    // An empty session that continues with another model must not be forgotten.
     let comes_back =
         matches!(&next, Ok(ChatTransition::Go(go)) if go.session.as_ref() == Some(talk.session.id()));
     let is_kept = comes_back || talk.keep_or_forget().await?;
+    // Only now, so that an empty session is forgotten after an error too.
     let next = next?;
     let way_back = if is_kept { talk.way_back().await? } else { String::new() };
     Ok((next, way_back))

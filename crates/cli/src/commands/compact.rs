@@ -41,6 +41,7 @@ pub(crate) async fn run(args: CompactArgs, place: &CliEnvironment) -> Outcome {
 /// # Errors
 /// The reason that nothing was done.
 pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<String> {
+    // A compaction that needs no model must also work while the model's server is not there.
     let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
     let (runtime, session) = if asks_a_model {
         let runtime = super::open(place, AgentRequirement::Model(ToolApprovalMode::Nobody)).await?;
@@ -61,6 +62,7 @@ pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<S
 fn asks_a_model(config: &AgentConfig, strategy: Option<&str>) -> bool {
     let compression = &config.context.compression;
     let strategy = strategy.unwrap_or(compression.strategy.as_str());
+    // The pruning agent itself is a model, so it needs one even if summaries are extracts.
     let is_extracted = compression.options.summarize_with == SummaryWriter::Extract
         && compression.strategy != StrategyKind::PruningAgent;
     !only_leaves_out(strategy) && !is_extracted
@@ -77,7 +79,7 @@ pub(super) struct ManualCompaction {
     is_extract: bool,
 }
 
-/// Compacts now, and prints the events meanwhile.
+/// Compacts now. Passes every event to `tell` as it happens.
 pub(super) async fn compact_session(
     session: &Session,
     strategy: Option<Arc<dyn CompactionStrategy>>,
@@ -99,10 +101,12 @@ pub(super) async fn compact_session(
     let outcome = loop {
         tokio::select! {
             biased;
+            // Events come first: they tell whether a model was asked, and the result does not.
             Ok(announcement) = watch.recv() => take(&announcement),
             done = &mut work => break done?,
         }
     };
+    // The last events may have been sent between the last poll and the result.
     while let Ok(announcement) = watch.try_recv() {
         take(&announcement);
     }

@@ -25,6 +25,7 @@ pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcom
     let (runtime, record) = reading::session(place, &args.session).await?;
     let run = runtime.read_run(&record.id).await;
     let events = runtime.log(&record.id).await;
+    // Closed before the results are looked at, so that the store is closed on errors too.
     runtime.close().await;
     let undo = place.command(&format!("undo {}", args.session));
     out::rows(&listed(&run?, &events?, &undo))?;

@@ -20,10 +20,10 @@ use crate::term::out;
 use crate::term::style::TextPainter;
 use crate::term::text::visible;
 
-/// Columns of a label.
+/// Columns of a row's label.
 const LABEL: usize = 13;
 
-/// Models of a server that are named; others are counted.
+/// The maximum number of a server's models that are named. The others are counted.
 const NAMED: usize = 4;
 
 pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
@@ -39,6 +39,7 @@ pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     ];
     let server = ServerDiagnosis::of(place, &loaded).await;
     facts.extend(server.named(&config.model, style).map(|server| ("server", server)));
+    // A person who named a server need not hear that no local one answers.
     if !matches!(server, ServerDiagnosis::Named(_)) || !found.is_empty() {
         facts.extend(servers(&found, style).into_iter().map(|server| ("server", server)));
     }
@@ -135,11 +136,11 @@ fn is_scripted(model: &ModelConfig) -> bool {
     model.provider == ProviderKind::Scripted
 }
 
-/// The note on the model that is used if there is none: the server makes do with the demo's.
+/// The note on the model if none is found: the server then uses the demo's scripted model.
 const NO_MODEL: &str =
     "the demo's scripted model, on the page (longhaul, longhaul serve); there is none for run and chat";
 
-/// A provider of others was named, and none of its models.
+/// The note on the model if a server was named, but none of its models.
 const NO_NAME: &str = "nothing: no model is named (--model NAME)";
 
 /// Finds the model for `run`, `chat` and `serve` as those commands do, else the reason that there is none.
@@ -160,7 +161,7 @@ async fn used(
     completed.map_err(|_| if loaded.names_a_server { NO_NAME } else { NO_MODEL })
 }
 
-/// Describes that model in lines.
+/// Describes the model that [`used`] found, in lines.
 async fn would_use(
     place: &CliEnvironment,
     used: &Result<ResolvedConfig, &'static str>,

@@ -22,10 +22,10 @@ use crate::term::human::{count, grouped};
 use crate::term::out;
 use wanted::{ConfiguredStrategy, ReplaySelection};
 
-/// The tables are made for that many columns where no terminal says otherwise.
+/// The columns of the tables if standard output is no terminal.
 const USUAL_COLUMNS: usize = 100;
 
-/// The start of every page, and the start of its title.
+/// The start of every report page, and the start of its title. [`check_target`] tells reports by them.
 const PAGE: (&str, &str) = ("<!doctype html>", "<title>Lab report");
 
 pub(crate) async fn run(command: LabCommand, place: &CliEnvironment) -> Outcome {
@@ -37,6 +37,7 @@ pub(crate) async fn run(command: LabCommand, place: &CliEnvironment) -> Outcome 
 
 async fn replay(args: &ReplayArgs, place: &CliEnvironment) -> Outcome {
     let wanted = ReplaySelection::of(args, configured(place)?)?;
+    // Checked before the replays, which can take minutes, and again when the page is written.
     if let Some(page) = &args.html {
         check_target(page)?;
     }
@@ -58,7 +59,8 @@ async fn replay(args: &ReplayArgs, place: &CliEnvironment) -> Outcome {
 /// Returns the compression strategy of the agent file, if the file names one.
 fn configured(place: &CliEnvironment) -> Outcome<Option<ConfiguredStrategy>> {
     let loaded = match agent_file::load(place) {
-        // Nothing of the file runs here. But the figures are of no use to a person who does not use the file.
+        // An untrusted file is harmless here, since nothing of it runs. But figures with its options would
+        // describe an agent that this person does not use.
         Err(failure) if failure.is_untrusted() => {
             out::message(&format!("not used: {}\n", failure.message()));
             return Ok(None);
@@ -69,7 +71,7 @@ fn configured(place: &CliEnvironment) -> Outcome<Option<ConfiguredStrategy>> {
     Ok(ConfiguredStrategy::of(&loaded.config, file))
 }
 
-/// Replays on a thread of its own: the others wait for input and output.
+/// Replays on a blocking thread. The runtime's own threads stay free for input and output.
 async fn replayed(
     recordings: Vec<SessionRecording>,
     wanted: &ReplaySelection,

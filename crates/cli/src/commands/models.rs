@@ -18,7 +18,7 @@ use crate::term::style::TextPainter;
 use crate::term::text::visible;
 use crate::trust;
 
-/// Models of a server on this machine that are asked about one by one.
+/// The maximum number of a local server's models whose facts are requested one by one.
 const MOST_ASKED: usize = 32;
 
 /// The widest name that keeps the columns in line.
@@ -71,6 +71,7 @@ async fn list(
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.as_str()));
     let learned = counting::calibrations(place, &config.model.base_url);
+    // The facts of a model cost requests of their own, too many for a distant server with a long list.
     let near = trust::is_local(&config.model.base_url) && names.len() <= MOST_ASKED;
     let others = names.iter().map(|name| async {
         if near && served.contains(name) {

@@ -16,6 +16,7 @@ use super::reading;
 pub(crate) async fn run(args: OrdersArgs, place: &CliEnvironment) -> Outcome {
     let (runtime, record) = reading::session(place, &args.session).await?;
     let run = runtime.read_run(&record.id).await;
+    // Closed before the result is looked at, so that the store is closed on errors too.
     runtime.close().await;
     let orders = run?.history().all_orders().all().to_vec();
     let text = listed(&orders);
@@ -26,11 +27,11 @@ pub(crate) async fn run(args: OrdersArgs, place: &CliEnvironment) -> Outcome {
 /// A change of the standing orders, as it is typed behind a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OrderCommand {
-    /// The orders that hold, with their numbers.
+    /// Lists the active orders with their numbers.
     List,
-    /// Adds an order, or changes the words of the one whose number comes first.
+    /// Adds an order. A text that starts with the number of an order changes that order.
     Pin(String),
-    /// The order of that number does not hold any more.
+    /// Removes the order of a number.
     Unpin(usize),
 }
 

@@ -1,4 +1,5 @@
-//! The data folder, only to be read: also beside a chat or a server, where nothing can be written, on a full disk.
+//! Read access to the data folder. It also works beside a chat or a server, without write permission, and on a
+//! full disk.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 use crate::{agent_file, session_lookup};
 
-/// Opens what there is. A folder that does not exist holds no session, and is not made.
+/// Opens the data folder for reading. A folder that does not exist holds no session, and is not made.
 ///
 /// # Errors
 /// The folder cannot be read, or a newer version wrote it.
@@ -39,6 +40,7 @@ pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
         Err(error) => return Err(CommandError::from(error)),
     };
     let folder = folder.join("blobs");
+    // A local blob store would make its folder, and reading must not write.
     let blobs = match folder.is_dir() {
         true => BlobStore::local(&folder, max_blob_bytes)?,
         false => BlobStore::in_memory(max_blob_bytes),
@@ -98,7 +100,7 @@ async fn with_agent(
 /// address, unless the key for it is missing.
 fn talk_to(place: &CliEnvironment, model: &mut ModelConfig, own: &ModelOrigin) {
     if model.name != own.model {
-        // Declared beside the name of another one.
+        // The limits were declared for the configured model, not for the session's.
         (model.context_window, model.max_output_tokens) = (None, None);
         model.name.clone_from(&own.model);
     }

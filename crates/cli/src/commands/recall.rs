@@ -16,10 +16,10 @@ use crate::term::{out, text};
 
 use super::reading;
 
-/// A person has all the room they need.
+/// No limit: a person's terminal has no context window. `u32` keeps sums of these numbers from overflowing.
 const EVERYTHING: TextLimit = TextLimit { max_chars: u32::MAX as u64, max_tokens: u32::MAX as u64 };
 
-/// Handles of an edit that are named.
+/// The maximum number of an edit's handles that an error names.
 const COVERS: usize = 6;
 
 pub(crate) async fn run(args: RecallArgs, place: &CliEnvironment) -> Outcome {
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: RecallArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// Refuses what is meant as a handle and is none of this session's.
+/// Refuses a query that looks like a handle but names nothing in this session.
 ///
 /// # Errors
 /// The text has another form, names an edit, or names a place where nothing is stored.
@@ -92,6 +92,7 @@ pub(super) async fn recall(
     match &*handles(query) {
         [] => {
             let found = answer(json!({ "query": query, "limit": limit }), source, blobs).await?;
+            // The tool answers a model, for which no hit is no error. Its words are the only sign.
             match found.starts_with("recall: nothing in this session matches") {
                 true => Err(CommandError::new(format!("nothing in this session matches `{query}`"))),
                 false => Ok(found),

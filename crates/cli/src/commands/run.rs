@@ -40,6 +40,7 @@ const LEAVE_AFTER: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(args: RunArgs, place: &CliEnvironment) -> Outcome {
+    // Read before signals are caught: Ctrl-C at a silent pipe then just ends the process.
     let prompt = prompt(args.prompt.as_deref(), place).await?;
     let mut interrupts = InterruptSignals::listen()?;
     let asking = if args.yes { ToolApprovalMode::Allowed } else { ToolApprovalMode::Nobody };
@@ -78,6 +79,7 @@ async fn in_session(
     if let Some(assumed) = super::assumed_window(&session, runtime).await? {
         show.warn(&assumed)?;
     }
+    // Subscribed before the message is sent, or its first events could be missed.
     let watch = session.watch();
     session.adopt_model().await?;
     session.send(vec![Part::text(prompt)]).await?;
@@ -114,9 +116,9 @@ async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> 
     if text.trim().is_empty() { Err(CommandError::usage("the prompt is empty")) } else { Ok(text) }
 }
 
-/// Reports whether a person put a pipe or a file at standard input. An inherited stream of another kind is
-/// neither.
+/// Reports whether standard input is a pipe or a file.
 fn is_piped() -> bool {
+    // Cron jobs and services inherit sockets or devices that nobody has written to, and some never end.
     let kind = rustix::fs::fstat(io::stdin()).map(|known| FileType::from_raw_mode(known.st_mode));
     kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::RegularFile))
 }
@@ -137,7 +139,7 @@ async fn piped() -> Outcome<String> {
     Ok(text.trim_end().to_owned())
 }
 
-/// Shows what happens until the session rests. `None` if it was cancelled.
+/// Prints events until the session is idle. Returns `None` if it was cancelled.
 async fn follow(
     session: &Session,
     mut watch: EventReceiver,
@@ -173,7 +175,7 @@ async fn follow(
     }
 }
 
-/// Prints one of three ways.
+/// The printer of a run's events: as JSON, for a person at a terminal, or with the answer apart from the rest.
 struct RunPrinter {
     json: bool,
     /// `true` if a person reads standard output. Then everything is printed there.

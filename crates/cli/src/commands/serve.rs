@@ -37,16 +37,17 @@ use crate::term::human::grouped;
 use crate::term::{out, text};
 use crate::{data, demo, hosted_providers, model_discovery};
 
-/// The token's name in the data folder.
+/// The name of the token's file in the data folder.
 pub(super) const TOKEN_FILE: &str = "token";
 
-/// Files that the server may have open. Not as many as there may be: tools inherit it, and some programs close
-/// every file they might have.
+/// The limit of open files that the server asks for. Tools inherit the limit, and some programs close every
+/// possible file at their start, so it is not the largest possible one.
 const OPEN_FILES: u64 = 65_536;
 
 /// The number of ports that are tried for a free one.
 const NEXT_PORTS: usize = 20;
 
+/// A delay that a person hardly notices.
 const SOON: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
@@ -82,10 +83,12 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
         }
         None => None,
     };
+    // This may wait for another server to end or for MCP servers to start, so a signal must end it.
     let opened = tokio::select! {
         opened = open(place, loaded.clone(), asking, &counters, shared.as_ref()) => opened,
         () = interrupts.next() => return Ok(ExitCode::from(CANCELLED)),
     };
+    // A person who wants the page gets the page of the server that has the folder.
     if let (Err(_), true, Some(other)) = (&opened, args.open, ServerRecord::find(&place.data_dir)) {
         browser::open(place, &other.page);
     }
@@ -180,7 +183,7 @@ async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::
     let _ = asked.send(());
     let drained = app.drain(DRAINING);
     tokio::pin!(drained);
-    // Where nothing runs there is nothing to say.
+    // No note on the wait is needed if nothing runs.
     if tokio::time::timeout(SOON, &mut drained).await.is_ok() {
         return;
     }
@@ -204,11 +207,11 @@ struct ServerResources {
 /// The model that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ServedModelChoice {
-    /// The one that was named, or one of a server on this machine.
+    /// The named model, or a model of a server on this machine.
     Named,
     /// A model that a key of the environment opens: the model and the reason, and its price, in words.
     ByKey { model: String, terms: String },
-    /// The demo's.
+    /// The demo's scripted model.
     Demo,
 }
 
@@ -235,6 +238,7 @@ async fn open(
     if chosen == ServedModelChoice::Demo {
         config.model = ModelConfig { provider: ProviderKind::Scripted, ..AgentConfig::default().model };
     }
+    // Checked before the folder is opened: a missing key need not wait for another server to end.
     assemble::check_key(place, &config.model)?;
     let data = match shared {
         Some(shared) => Box::pin(data::shared::open(place, shared, config.blobs.max_bytes)).await?,
@@ -265,7 +269,7 @@ async fn open(
     Ok(ServerResources { runtime, chosen, gateway, upkeep: data.upkeep })
 }
 
-/// Listens.
+/// Listens at an address.
 ///
 /// # Errors
 /// The address is in use.
@@ -302,7 +306,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     near
 }
 
-/// Returns the reason that nobody can listen at an address, and an address that works.
+/// Returns the error that an address cannot be used, with an address that works.
 async fn unusable(
     place: &CliEnvironment,
     args: &ServeArgs,
@@ -328,7 +332,7 @@ async fn unusable(
     ))
 }
 
-/// Returns a free port behind that one. Returns 0, for any, if the next ones are all in use.
+/// Returns the next free port after an address's own. Returns 0, which means any port, if all of them are in use.
 async fn free_port(addr: SocketAddr) -> u16 {
     for port in (addr.port()..).skip(1).take(NEXT_PORTS) {
         if TcpListener::bind((addr.ip(), port)).await.is_ok() {
@@ -369,8 +373,8 @@ pub(super) fn token_file(loaded: &ResolvedConfig) -> Option<PathBuf> {
     Some(folder.join(named))
 }
 
-/// Raises the limit of open files as far as possible. Each watcher is a connection: the usual 1,024 files are
-/// few.
+/// Raises the limit of open files to [`OPEN_FILES`], if possible. Each watcher of a session is a connection, so
+/// the usual 1,024 files are few.
 fn allow_many_connections() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
@@ -383,7 +387,7 @@ fn allow_many_connections() {
     }
 }
 
-/// Reads the token that was named, or the data folder's own.
+/// Reads the token from the named file, or from the data folder.
 fn token(path: &Path, place: &CliEnvironment) -> Outcome<AccessToken> {
     if path == place.data_dir.join(TOKEN_FILE) {
         return Ok(AccessToken::load_or_create(path)?);

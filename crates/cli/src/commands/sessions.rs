@@ -1,4 +1,4 @@
-//! `longhaul sessions`: what is kept. Only the store is needed, no model.
+//! `longhaul sessions`: the stored sessions. Only the store is needed, no model.
 
 mod delete;
 mod import;
@@ -91,6 +91,7 @@ async fn list(data: &DataStores, place: &CliEnvironment, json: bool, limit: usiz
             place.command("sessions import FILE")
         ));
     }
+    // A run that was killed stays unfinished in the store. It is at work only if a process has the folder.
     let in_use = SqliteStore::is_in_use(&place.data_dir);
     out::data(&listed(&records, in_use, super::style(place), out::width()))?;
     out::message(&left_out(limit, all, "--limit COUNT shows more"));
@@ -283,7 +284,7 @@ pub(super) fn title_of(text: &str) -> String {
     fit(&one_line(text), 60)
 }
 
-/// Returns whether the log can be folded: what is imported must be usable.
+/// Checks that a log can be folded. An imported session must be usable.
 fn check(events: &[(u64, EventBody)]) -> Outcome<()> {
     let numbered = (1..).zip(events).map(|(seq, (at, body))| Event {
         seq,

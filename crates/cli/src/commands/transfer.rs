@@ -1,5 +1,4 @@
-//! `longhaul migrate`, `backup` and `restore`: all sessions carried from one place to another, each one read again there
-//! and compared.
+//! `longhaul migrate`, `backup` and `restore`: transfers of all sessions. Each copy is read again and compared.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,10 +21,10 @@ use crate::failure::{CommandError, DONE, Outcome};
 use crate::term::human::count;
 use crate::term::out;
 
-/// Says in a folder that a backup was begun there.
+/// The file that marks a folder with an unfinished backup.
 const BEGUN: &str = "backup-begun";
 
-/// Says that it is complete.
+/// The file that marks a folder with a complete backup.
 const COMPLETE: &str = "backup-complete";
 
 /// A place with sessions.
@@ -172,8 +171,9 @@ pub(crate) async fn backup(args: BackupArgs, place: &CliEnvironment) -> Outcome 
     let carried = saved(&from, place, &args.folder).await;
     from.store.close().await;
     let carried = carried?;
-    // Only now it is a backup.
+    // A rename is atomic, so at any time the folder has exactly one of the two marks.
     std::fs::rename(args.folder.join(BEGUN), args.folder.join(COMPLETE))?;
+    // Without the flush a power cut could bring the old mark back.
     flush_folder(&args.folder)?;
     print_report(&carried)
 }
@@ -222,15 +222,15 @@ async fn restored(
     carried
 }
 
-/// Returns whether there are sessions that the backup does not have. Those of a try that was interrupted may be
-/// there.
+/// Returns whether the target has sessions that the backup lacks. Sessions of an interrupted try may be there.
 async fn has_others(from: &TransferEndpoint, to: &TransferEndpoint) -> Outcome<bool> {
     let ours = from.sessions.created().await?;
     Ok(to.sessions.created().await?.iter().any(|id| !ours.contains(id)))
 }
 
-/// Returns whether the folder is there from which blobs are to be read, if it is one.
+/// Checks that the source of the blobs exists, if it is a folder.
 fn check_folder(blobs: Option<&str>) -> Outcome<()> {
+    // A blob store would make a missing folder, and every blob would then be missing in it.
     match blobs.map(|named| named.strip_prefix("file://").unwrap_or(named)) {
         Some(folder) if !folder.contains("://") && !Path::new(folder).is_dir() => {
             Err(CommandError::usage(format!("--blobs {folder}: there is no such folder")))
@@ -282,6 +282,7 @@ async fn folder(place: &CliEnvironment, folder: &Path, used: EndpointAccess) -> 
 /// Returns whether other processes have the database open.
 async fn others(depot: &TransferEndpoint) -> Outcome<bool> {
     match &depot.nodes {
+        // This process has joined as a node, too.
         Some(nodes) => Ok(nodes.nodes().await?.len() > 1),
         None => Ok(false),
     }
@@ -322,7 +323,7 @@ async fn carry_all(
     for id in from.sessions.created().await? {
         let copy = match from.sessions.export(&id).await {
             Ok(copy) => copy,
-            // Deleted since.
+            // The session was deleted after the list was read.
             Err(StoreError::NotFound(_)) => continue,
             Err(error) => return Err(error.into()),
         };
@@ -333,7 +334,7 @@ async fn carry_all(
     Ok(carried)
 }
 
-/// Blobs before the log that names them.
+/// Carries a session. Its blobs go before the log that names them.
 async fn carry_one(
     from: &TransferEndpoint,
     to: &TransferEndpoint,

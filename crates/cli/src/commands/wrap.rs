@@ -45,7 +45,7 @@ pub(super) struct GatewayAccess {
     token_file: Option<PathBuf>,
     /// The person's home folder.
     home: PathBuf,
-    /// Our own folder for files of clients that take one.
+    /// The folder for files of clients that can be started with a named file.
     folder: PathBuf,
 }
 
@@ -193,6 +193,7 @@ enum GatewayModelsReply {
 
 /// Asks the gateway for its models, with the token if there is one.
 async fn ask(door: &GatewayAccess) -> GatewayModelsReply {
+    // No proxy: the gateway is usually on this machine, and the token is for the gateway only.
     let Ok(client) = Client::builder().timeout(PATIENCE).no_proxy().build() else {
         return GatewayModelsReply::Nobody;
     };
@@ -210,7 +211,7 @@ async fn ask(door: &GatewayAccess) -> GatewayModelsReply {
         .map_or(GatewayModelsReply::Nothing, |first| GatewayModelsReply::First(first.to_owned()))
 }
 
-/// Describes the command to type, and the settings to write.
+/// Describes the command and the settings for a person who does both by hand.
 fn shown(
     client: &WrapClient,
     setup: &WrapClientSetup,
@@ -302,7 +303,7 @@ fn undo(place: &CliEnvironment, files: &ClientFileChanges) -> Outcome {
     Ok(DONE)
 }
 
-/// Becomes the client. Answers only with why it could not.
+/// Replaces this process with the client. Returns only an error.
 fn start(
     client: &WrapClient,
     setup: &WrapClientSetup,

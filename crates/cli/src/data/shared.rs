@@ -1,4 +1,4 @@
-//! A store that several processes share: what `serve --db` opens.
+//! A store that several processes share, for `serve --db`.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) struct SharedStoreConfig {
     pub(crate) blobs: Option<String>,
 }
 
-/// Opens the database and joins its nodes. The data folder keeps what is this node's own: its token and its settings.
+/// Opens the database and joins its nodes. The data folder keeps the node's own token and settings.
 ///
 /// # Errors
 /// The database or the blobs cannot be used.
@@ -145,7 +145,7 @@ async fn blobs(place: &CliEnvironment, shared: &SharedStoreConfig, max_bytes: u6
     let objects = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry).build();
     let objects = objects.map_err(|error| CommandError::usage(format!("--blobs {named}: {error}")))?;
     let blobs = BlobStore::new(Arc::new(PrefixStore::new(objects, prefix)), max_bytes);
-    // Here, and not when the first answer is lost for it.
+    // Checked at the start: otherwise the first long output would show the fault, and be lost.
     match blobs.check().await {
         Ok(()) => Ok(blobs),
         Err(BlobError::Storage(why)) => {

@@ -35,14 +35,15 @@ pub(super) fn asked_for(question: &str) -> Option<String> {
     Some(question[start..start + end].to_owned())
 }
 
-/// Lines from results before the first compaction that occur nowhere else in the conversation and are not
-/// in view now, from as many results as there are.
+/// Returns lines from results before the first compaction, from as many results as possible. Each occurs nowhere
+/// else in the conversation and is not in view now.
 pub(super) fn choose(run: &Run) -> Vec<DemoFact> {
     let history = run.history();
     let is_read = |entry: &LogEntry| matches!(&entry.kind, LogEntryKind::Result { tool } if tool == "read");
     let Some(first_read) = history.entries().iter().find(|entry| is_read(entry)) else { return Vec::new() };
     let later = || history.edits().iter().filter(|state| state.seq > first_read.seq);
     let compaction = later().find(|state| state.edit.kind == EditKind::Compaction);
+    // In a large window only prunes may have happened.
     let Some(first) = compaction.or_else(|| later().next()).map(|state| state.seq) else { return Vec::new() };
     let texts: Vec<String> = history.entries().iter().map(|entry| text_of(&entry.message)).collect();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -58,7 +59,7 @@ pub(super) fn choose(run: &Run) -> Vec<DemoFact> {
             candidates.filter_map(fact).filter(|fact| is_rare(&texts, fact) && !is_in_view(run, fact));
         facts.extend(found.take(QUESTIONS).zip(0..));
     }
-    // The first of each result, then the second ones.
+    // The first line of every result comes before the second ones, so that the questions cover many files.
     facts.sort_by_key(|(_, rank)| *rank);
     facts.into_iter().map(|(fact, _)| fact).collect()
 }

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-/// Fewer files would not fill the window.
+/// The minimum number of files. Fewer would not fill the window.
 pub(super) const FEWEST: usize = 6;
 
-/// The maximum number of files: more would take too long.
+/// The maximum number of files. More would take too long.
 const MOST: usize = 18;
 
 const SMALLEST_BYTES: u64 = 1_500;
 const LARGEST_BYTES: u64 = 200_000;
 
-/// Folders that hold nothing a person wrote.
+/// Folders with generated files or files of other projects.
 const SKIPPED: [&str; 5] = ["target", "node_modules", "dist", "build", "vendor"];
 
 /// Endings of files that people read.

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::facts::content;
 use crate::term::human::{count, grouped};
 
-/// Characters of a sentence that is quoted; a longer one is not.
+/// The maximum characters of a quoted sentence.
 const QUOTED_CHARS: usize = 150;
 
-/// Lines in which a file says what it is about.
+/// The number of lines at the top of a file in which its subject is looked for.
 const OPENING_LINES: usize = 12;
 
 /// The mark that tools put in place of omitted text.
@@ -78,6 +78,7 @@ fn of_file(path: &str, text: &str) -> String {
         Some(words) => format!("“{words}” That is `{path}`."),
         None => format!("I have read `{path}`."),
     };
+    // The note that `read` puts behind a file that it shows whole.
     let whole = text.rsplit_once("[All ").and_then(|(_, rest)| rest.strip_suffix(" lines.]"));
     let (kind, names) = named(path, &lines);
     let within = match names.as_slice() {

@@ -1,4 +1,4 @@
-//! Files of the demo's own, for a folder in which there is too little to read: the logbook of an invented lighthouse.
+//! Sample files for the demo, for a folder with too few files: the logbook of an invented lighthouse.
 
 use std::fmt::Write as _;
 use std::io;
@@ -64,10 +64,11 @@ impl Drop for SampleFolder {
     }
 }
 
-/// Returns one file. No line is twice in any of the files.
+/// Returns the text of a file. All lines of all files differ.
 fn text(number: usize, name: &str) -> String {
     let mut text = format!("# Logbook: {name}\n\n");
     for line in 0..LINES_PER_FILE {
+        // The running number makes each line unique: the demo's questions need lines that occur once.
         let at = number * LINES_PER_FILE + line;
         let pick = |words: &[&'static str], step: usize| words[(at * step + number) % words.len()];
         let (keeper, work, reason) = (pick(&KEEPERS, 3), pick(&WORK, 5), pick(&REASONS, 1));

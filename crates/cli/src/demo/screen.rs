@@ -20,8 +20,9 @@ use crate::term::ui_event::{UiEvent, event_from_announcement};
 use crate::term::wrap::fitting;
 use crate::undo_check;
 
-/// Cells of the meter's bar, and columns beside it.
+/// The maximum cells of the meter's bar.
 const BAR: usize = 32;
+/// The columns of the meter's line without the bar.
 const BESIDE: usize = 29;
 
 /// Prints what happens in a session.
@@ -74,6 +75,7 @@ impl DemoPrinter {
         loop {
             tokio::select! {
                 biased;
+                // Events come first, so that they are printed before the work counts as done.
                 Ok(announcement) = self.watch.recv() => self.show(session, &announcement).await?,
                 done = &mut work => {
                     while let Ok(announcement) = self.watch.try_recv() {
@@ -143,6 +145,7 @@ impl DemoPrinter {
         if outcome.asked == 0 {
             self.row("No line of these files made a question. Another folder would: longhaul demo FOLDER");
         }
+        // The first 13 characters of the id are its time in milliseconds, which is enough to tell sessions apart.
         let id: String = id.as_str().chars().take(13).collect();
         self.row(&format!(
             "\u{20}\n{}\nAll calls together read {} tokens; the largest had {} of a window of {}.\n\
@@ -152,7 +155,7 @@ impl DemoPrinter {
             short(outcome.largest),
             short(report.window)
         ));
-        // To be copied: the terminal breaks them, and knows that it did.
+        // These lines are to be copied, so they are not wrapped here. A line that the terminal wraps is copied whole.
         self.transcript.row(&format!("  {longhaul} context {id}\n  {longhaul} sessions show {id}"));
         self.print();
     }

@@ -58,6 +58,7 @@ impl ScriptedDemoModel {
     fn think(&self, request: &ModelRequest) -> ScriptedAnswer {
         let Some(last) = request.messages.last() else { return ScriptedAnswer::text("…") };
         if is_summary_request(request) {
+            // Not zero, which `answer` would replace by the demo's pace.
             return ScriptedAnswer::text(summary(request)).pace(Duration::from_micros(1));
         }
         if last.role == Role::User
@@ -81,12 +82,12 @@ impl ScriptedDemoModel {
     }
 }
 
-/// Calls that read `files`.
+/// Returns the calls that read `files`.
 pub(super) fn reads(files: &[String]) -> Vec<(&'static str, String)> {
     files.iter().map(|file| ("read", json!({ "path": file }).to_string())).collect()
 }
 
-/// Asks the log for the line that begins like that.
+/// Returns an answer that looks up a line by its first half.
 pub(super) fn looked_up(half: &str) -> ScriptedAnswer {
     let query = json!({ "query": half, "limit": 3 }).to_string();
     ScriptedAnswer::text("I do not have that any more; I will look it up.").call("recall", query)
@@ -107,10 +108,11 @@ fn quoted(files: &[String]) -> String {
 fn found(request: &ModelRequest, recalled: &str) -> String {
     let question = request.messages.iter().rev().find(|message| message.role == Role::User);
     let half = question.and_then(|message| facts::asked_for(&text_of(message))).unwrap_or_default();
+    // The log also holds the question, which quotes the half line between « and ».
     let lines = recalled.lines().filter(|line| !line.contains('»'));
     let line = lines.filter_map(|line| line.find(&half).map(|at| line[at..].trim_end())).next();
     match line {
-        // As it stands there: what looks like Markdown in it is none.
+        // Quoted as code, because the line is not meant as Markdown.
         Some(line) if line.contains('`') => format!("The line is: `` {line} ``"),
         Some(line) => format!("The line is: `{line}`"),
         None => "I could not find it.".to_owned(),

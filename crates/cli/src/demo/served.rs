@@ -19,16 +19,16 @@ use super::{WINDOW, files, replies};
 /// Time before each piece of an answer.
 const PACE: Duration = Duration::from_millis(16);
 
-/// Steps of a turn in which files are read.
+/// The number of steps of a turn in which files are read.
 const STEPS: usize = 3;
 
 const FILES_AT_ONCE: usize = 2;
 
-/// Turns that are remembered.
+/// The maximum number of remembered turns.
 const MOST_TURNS: usize = 256;
 
-/// The steps of each turn, by what was asked: a compaction may take them out of the request. Two sessions that ask the
-/// same at once share them, and are answered sooner.
+/// The number of steps of each turn, by the text that began the turn. A compaction can remove earlier steps from
+/// the request, so they are counted here. Two sessions that ask the same at once share a count, and end sooner.
 #[derive(Default)]
 struct DemoTurnSteps(Mutex<BTreeMap<String, usize>>);
 
@@ -48,6 +48,7 @@ impl DemoTurnSteps {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let said = request.messages.iter().rev().filter(|message| message.role == Role::User);
         let mut parts = said.flat_map(|message| message.parts.iter().rev().filter_map(Part::as_text));
+        // An unknown turn ends at once. Without a count it could go on forever.
         let Some(begun) = parts.find(|part| turns.contains_key(*part)) else { return STEPS };
         let steps = turns.entry(begun.to_owned()).or_default();
         *steps += 1;

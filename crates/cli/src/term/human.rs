@@ -8,6 +8,7 @@ use longhaul_core::ids::Millis;
 pub(crate) fn short(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
+        // From 999,950 on, rounding would give 1000K.
         1_000..999_950 => tenths(number, 1_000, "K"),
         _ => tenths(number, 1_000_000, "M"),
     }
@@ -64,6 +65,7 @@ pub(crate) fn ago(then: Millis, now: Millis) -> String {
 
 /// Formats a percentage with significant digits: `0.6`, `12`.
 pub(crate) fn percent(percent: f64) -> String {
+    // From 9.95 on, one decimal would round to 10.0.
     if percent >= 9.95 || percent == 0.0 { format!("{percent:.0}") } else { format!("{percent:.1}") }
 }
 

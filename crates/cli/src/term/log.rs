@@ -28,7 +28,7 @@ pub(crate) fn redirect(writer: Option<Box<dyn Write + Send>>) {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).above_input = writer;
 }
 
-/// Silences the log: a conversation is on the screen, and nobody asked for a log.
+/// Silences the log, for a conversation on the screen of a person who did not ask for a log.
 pub(crate) fn silence_log() {
     SINK.lock().unwrap_or_else(PoisonError::into_inner).quiet = true;
 }
@@ -45,7 +45,7 @@ impl Write for LogLineWriter {
         }
         let shown = one_line(line);
         match sink.above_input.as_mut() {
-            // A line that finds no room there is no reason to wait.
+            // A log line that cannot be shown there is dropped. It must not end the program.
             Some(writer) => writer.write_all(&shown).or(io::Result::Ok(()))?,
             None => io::stderr().write_all(&shown)?,
         }

@@ -4,7 +4,7 @@
 
 use super::style::TextStyle;
 
-/// Characters that a mark may enclose; what is longer has no mark.
+/// The maximum length of marked text. Without it an unclosed mark would hold back the rest of its line.
 const MARKED_CHARS: usize = 400;
 
 /// A stretch of text of one kind, or the end of a line.
@@ -50,6 +50,7 @@ impl MarkdownFormatter {
             return;
         }
         self.line(out);
+        // The text itself has no line end here.
         if out.last() == Some(&MarkdownSpan::End) {
             out.pop();
         }
@@ -106,6 +107,7 @@ impl MarkdownFormatter {
         let indent = line.len() - begun.len();
         let (word, rest) = begun.split_once([' ', '\t']).unwrap_or((begun, ""));
         let rest = rest.trim_start();
+        // CommonMark takes a line with four leading spaces for code.
         if indent < 4 && (1..=6).contains(&word.len()) && word.bytes().all(|b| b == b'#') && !rest.is_empty()
         {
             self.ink = TextStyle::BOLD;
@@ -128,7 +130,7 @@ impl MarkdownFormatter {
         line.to_owned()
     }
 
-    /// Gives on words; of a line that is not whole, what a mark may still enclose is held back.
+    /// Emits words. In an unfinished line, text that a mark may still enclose is held back.
     fn words(&mut self, text: String, is_whole: bool, out: &mut Vec<MarkdownSpan>) {
         let mut rest = text.as_str();
         let mut plain = String::new();
@@ -216,7 +218,7 @@ fn marked(rest: &str, before: Option<char>, is_whole: bool) -> InlineMark {
     }
     let Some(end) = closing(inner, mark) else { return open() };
     let length = mark.len() * 2 + end;
-    // Whether one star more follows is not known yet.
+    // One more star may still follow and make another mark of it.
     if !is_whole && length == rest.len() {
         return open();
     }
@@ -251,7 +253,7 @@ fn link(rest: &str) -> Option<InlineMark> {
     Some(InlineMark::Text { length, text, ink: TextStyle::PLAIN })
 }
 
-/// Returns whether more may make a link of it.
+/// Returns whether a text may become a link with its next characters.
 fn may_be_link(rest: &str) -> bool {
     match rest[1..].split_once(']') {
         None => !rest[1..].contains('['),
@@ -271,7 +273,7 @@ fn may_be_fence(word: &str) -> bool {
     word.starts_with("```") || word.starts_with("~~~")
 }
 
-/// Returns whether a word may be the mark of a line, and what follows says whether it is.
+/// Returns whether a word may be the mark of a line. The text behind it decides.
 fn begins_line(word: &str) -> bool {
     is_mark(word) || word == ">" || word.bytes().all(|byte| byte == b'#')
 }
@@ -281,6 +283,7 @@ fn is_mark(word: &str) -> bool {
     let number = word.strip_suffix(['.', ')']);
     matches!(word, "-" | "*" | "+")
         || number.is_some_and(|digits| {
+            // CommonMark's limit.
             (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
         })
 }

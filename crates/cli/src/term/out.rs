@@ -7,9 +7,10 @@ use super::wrap::{fitting, wrapped};
 /// The widest line that is comfortable to read, in columns.
 const WIDEST: usize = 100;
 
-/// The narrowest that is drawn for.
+/// The minimum columns that text is set for.
 const NARROWEST: usize = 24;
 
+/// The columns of a terminal of unknown size.
 const USUAL: usize = 80;
 
 /// Writes data.
@@ -60,21 +61,23 @@ pub(crate) fn complaint(text: &str) {
     }
 }
 
-/// Columns of the terminal.
+/// Returns the columns of the terminal.
 pub(crate) fn columns() -> usize {
+    // Standard output may be a pipe while a person reads the messages.
     let size =
         rustix::termios::tcgetwinsize(io::stdout()).or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
     size.map_or(USUAL, |size| usize::from(size.ws_col)).max(1)
 }
 
-/// Columns that a row may take before it is broken: where no terminal shows it, none is.
+/// Returns the columns at which a row is broken. No row is broken if standard output is no terminal.
 pub(crate) fn row_width() -> usize {
     if io::stdout().is_terminal() { width() } else { usize::MAX }
 }
 
-/// Columns that text may take: one less than there are, so that the cursor never wraps by itself.
+/// Returns the columns for text. The last column stays free, so that the cursor never wraps by itself.
 pub(crate) fn width() -> usize {
     match columns() {
+        // A terminal without a known size reports 0 columns.
         1 => USUAL,
         columns => (columns - 1).clamp(NARROWEST, WIDEST),
     }

@@ -5,18 +5,18 @@
 pub(crate) struct TextStyle(u8);
 
 impl TextStyle {
-    /// A title, or what is stressed.
+    /// A title or stressed text.
     pub(crate) const BOLD: Self = Self(1);
-    /// Beside the point, or set off.
+    /// Less important text, or a block of code.
     pub(crate) const DIM: Self = Self(2);
-    /// Stressed a little.
+    /// Slightly stressed text.
     pub(crate) const ITALIC: Self = Self(4);
     /// Code within a line.
     pub(crate) const CODE: Self = Self(8);
     /// The plain style, without a colour of its own.
     pub(crate) const PLAIN: Self = Self(16);
 
-    /// Returns whether no mark in the text means anything.
+    /// Returns whether marks in the text are literal characters.
     pub(crate) fn is_literal(self) -> bool {
         self.0 & (Self::CODE.0 | Self::PLAIN.0) != 0
     }
@@ -60,7 +60,7 @@ impl TextPainter {
         self.paint("2", text)
     }
 
-    /// Names and titles.
+    /// Paints names and titles.
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
@@ -70,12 +70,12 @@ impl TextPainter {
         self.paint("36", text)
     }
 
-    /// Wants attention.
+    /// Paints text that asks for attention.
     pub(crate) fn amber(self, text: &str) -> String {
         self.paint("33", text)
     }
 
-    /// Has failed.
+    /// Paints a failure.
     pub(crate) fn red(self, text: &str) -> String {
         self.paint("31", text)
     }

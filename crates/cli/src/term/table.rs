@@ -45,6 +45,7 @@ impl PlannerSummary {
 pub(crate) fn table(report: &ContextReport, beside: &PlannerSummary, model: &str) -> String {
     let mut table = ContextTable { window: report.window.max(1), beside: *beside, text: String::new() };
     table.head(report, model);
+    // Providers report only the total, so every part is an estimate.
     table.row("system prompt", report.system_prompt, "~");
     let tools: u64 = report.tools.iter().map(|share| share.tokens).sum();
     table.row("tools", tools, "~");

@@ -17,6 +17,7 @@ pub(crate) fn visible(text: &str) -> String {
             }
             '\n' => shown.push('\n'),
             '\t' => shown.push_str("    "),
+            // Of other sequences only the ESC goes, which turns the rest into plain text.
             c if c.is_control() || turns_direction(c) => {}
             c => shown.push(c),
         }
@@ -36,12 +37,12 @@ pub(crate) fn one_line(text: &str) -> String {
     if lines.next().is_some() { format!("{first} …") } else { first }
 }
 
-/// Columns that a text takes.
+/// Returns the columns that a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Columns that a character takes.
+/// Returns the columns that a character takes.
 pub(crate) fn char_width(c: char) -> usize {
     c.width().unwrap_or(0)
 }

@@ -12,13 +12,13 @@ use super::ui_event::{ToolCallInfo, ToolResultInfo};
 /// The column of outcomes, if the text before them allows.
 const OUTCOME_COLUMN: usize = 36;
 
-/// Lines of a failed call that are shown.
+/// The maximum number of a failed call's lines that are shown.
 const SHOWN_LINES: usize = 4;
 
 /// The placeholder for a reason that a person did not give.
 const NO_REASON: &str = "a person said no";
 
-/// Columns of the reason of a denial.
+/// The maximum columns of the reason of a denial.
 const REASON_COLUMNS: usize = 40;
 
 /// The hint in the reason of a denial when nobody could be asked.
@@ -111,6 +111,7 @@ fn outcome(call: &ToolCallInfo, ended: &ToolResultInfo) -> String {
     match (call.tool.as_str(), bracketed) {
         ("bash", ended_how) => command(ended_how, &ended.text),
         (_, "") => plain(ended),
+        // A longer note is written for the model and does not fit beside the call.
         (_, note) if note.len() <= 48 => note.trim_end_matches('.').to_owned(),
         _ => plain(ended),
     }
@@ -160,6 +161,7 @@ fn lines_read(note: &str) -> Option<String> {
 fn command(ended_how: &str, text: &str) -> String {
     match ended_how.strip_prefix("exit code ") {
         Some("0") if text.starts_with("(no output)") => "done".to_owned(),
+        // The last line is the note about the exit code.
         Some("0") => count(text.trim_end().lines().count().saturating_sub(1) as u64, "line"),
         Some(code) => format!("exit {code}"),
         None if ended_how.starts_with("time limit") => "time limit reached".to_owned(),

@@ -18,7 +18,7 @@ use super::wrap::{WordWrapper, broken, fitting, wrapped};
 /// The number of columns before a message.
 const INDENT: usize = 7;
 
-/// Lines of a person's message shown; pasted files are longer.
+/// The maximum number of a person's lines that are shown. Pasted files are longer.
 const SAID_LINES: usize = 12;
 
 /// The target of the output. A reader's possible next steps depend on it.
@@ -26,7 +26,7 @@ const SAID_LINES: usize = 12;
 pub(crate) enum TranscriptTarget {
     /// A chat, which has commands.
     Chat,
-    /// Elsewhere: a person has the shell.
+    /// A command's output, behind which a person has the shell.
     Shell,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct TranscriptRenderer {
     style: TextPainter,
     setting: TranscriptTarget,
     columns: usize,
-    /// Columns that a row of the runtime's may take before it is broken; `None`: as all others.
+    /// The columns at which the runtime's own rows are broken. `None` means the columns of text.
     row_columns: Option<usize>,
     /// `true` if the reason of an edit is printed.
     has_reasons: bool,
@@ -90,7 +90,7 @@ impl TranscriptRenderer {
         }
     }
 
-    /// Rows of the runtime's own are broken at so many columns, whatever the text is set for.
+    /// Sets the columns at which the runtime's own rows are broken, apart from the columns of text.
     pub(crate) fn rows_of(mut self, columns: usize) -> Self {
         self.row_columns = Some(columns);
         self
@@ -108,7 +108,7 @@ impl TranscriptRenderer {
         self
     }
 
-    /// Lines are set for this width from now on.
+    /// Sets the width of later lines.
     pub(crate) fn resize(&mut self, columns: usize) {
         self.columns = columns;
         if let Some(wrap) = &mut self.wrap {
@@ -153,6 +153,7 @@ impl TranscriptRenderer {
     pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         match happening {
             UiEvent::Dequeued { .. } => self.dequeued = true,
+            // A person's message comes through the queue. Without a dequeue before it, the message is the runtime's.
             UiEvent::User { text } if std::mem::take(&mut self.dequeued) => self.said(text),
             UiEvent::User { text } | UiEvent::Note { text } => self.note(text),
             UiEvent::Text(delta) => self.stream(delta),
@@ -241,6 +242,7 @@ impl TranscriptRenderer {
 
     fn stream(&mut self, delta: &str) {
         let delta = visible(delta);
+        // A blank beginning would leave the label alone on its line.
         let text = if self.wrap.is_some() { delta.as_str() } else { delta.trim_start_matches(['\n', ' ']) };
         if text.is_empty() {
             return;
@@ -250,6 +252,7 @@ impl TranscriptRenderer {
             self.out.push_str("  ");
             self.begun = true;
             self.wrap = Some(WordWrapper::new(INDENT, INDENT, self.columns));
+            // Without colours the marks of Markdown stay: they are the only emphasis then.
             self.markdown = self.style.has_colour().then(MarkdownFormatter::default);
         }
         self.moved = true;
@@ -308,6 +311,7 @@ impl TranscriptRenderer {
     fn ended(&mut self, ended: &ToolResultInfo, now: Millis) {
         self.end_text();
         self.begun = true;
+        // The event that announced the call may have been missed.
         let (call, started) = self.calls.remove(&ended.id).unwrap_or_default();
         let took = started.map_or(Duration::ZERO, |at| Duration::from_millis(now.saturating_sub(at)));
         let row = tool_row::row(&call, ended, took, self.columns, self.style);
@@ -417,7 +421,7 @@ impl TranscriptRenderer {
         let rows: Vec<String> =
             rows.flat_map(|row| row.lines().map(|row| self.style.accent(row)).collect::<Vec<_>>()).collect();
         let row = rows.join("\n");
-        // Room is made in the middle of an answer.
+        // A compaction can happen while an answer is paused. Its row must not cut the answer's line in two.
         match self.pieces {
             Some(_) => self.aside(&row),
             None => self.row(&row),
@@ -448,7 +452,7 @@ fn failed(code: &str, message: &str) -> String {
     }
 }
 
-/// Sets what Markdown is made of.
+/// Writes formatted Markdown.
 fn put(set: Vec<MarkdownSpan>, wrap: &mut WordWrapper, out: &mut String) {
     for each in set {
         match each {

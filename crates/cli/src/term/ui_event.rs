@@ -1,4 +1,4 @@
-//! The events worth showing, from either source: announcements while they happen, stored events afterwards.
+//! The events worth showing. They come from announcements while they happen, and from stored events afterwards.
 
 use longhaul::api_events::ApiEvent;
 use longhaul::clock::now_ms;
@@ -108,7 +108,7 @@ pub(crate) enum UndoOption {
     Refused(&'static str),
 }
 
-/// A shorter view.
+/// An edit that made the view shorter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewEditInfo {
     pub(crate) id: String,
@@ -123,7 +123,7 @@ pub(crate) struct ViewEditInfo {
     /// `true` if the newest message is shown by its beginning and its end.
     pub(crate) is_message_cut: bool,
     pub(crate) undo: UndoOption,
-    /// The choice, in words.
+    /// The reason for the edit, in words.
     pub(crate) why: String,
 }
 
@@ -276,8 +276,8 @@ fn shrunk(announcement: &ApiEvent, count: u64) -> ViewEditInfo {
     }
 }
 
-/// Returns an error to show. A failed step is reported by the end of its run, so only continuing errors and
-/// fatal ones are shown here.
+/// Returns an error to show. A failed step is reported by the end of its run, so only a failure of the storage is
+/// shown here.
 fn error(announcement: &ApiEvent) -> Option<UiEvent> {
     let message = announcement.text("error").to_owned();
     (announcement.seq.is_none() && announcement.text("code") == "storage")

@@ -1,4 +1,4 @@
-//! Words that arrive in pieces, set into lines of a given width with a hanging indent; and lines that are too wide.
+//! Word wrap with a hanging indent for text that arrives in pieces, and breaks for lines that are too wide.
 
 use super::style::TextStyle;
 use super::text::{char_width, visible, width};
@@ -25,6 +25,7 @@ pub(crate) struct WordWrapper {
 impl WordWrapper {
     /// Creates a wrapper for text behind a label of `column` columns. Later lines begin at `indent`.
     pub(crate) fn new(column: usize, indent: usize, width: usize) -> Self {
+        // Room for at least a short word, however narrow the terminal is.
         let width = width.max(indent + 8);
         Self {
             indent,

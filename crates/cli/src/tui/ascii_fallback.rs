@@ -1,4 +1,4 @@
-//! Characters for terminals that know no others than ASCII: every sign of ours has one that takes as many columns.
+//! Replacements for terminals that show ASCII only. Each takes as many columns as the original character.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ pub(crate) enum GlyphSet {
     /// All characters.
     #[default]
     Unicode,
-    /// The first 128.
+    /// ASCII characters only.
     Ascii,
 }
 

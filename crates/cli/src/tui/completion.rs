@@ -1,6 +1,6 @@
 //! The completion of slash commands while they are typed.
 
-/// A command: how it is typed, and what it does.
+/// The usage and the description of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SlashCommandHelp {
     /// `/recall WORDS`
@@ -15,7 +15,7 @@ impl SlashCommandHelp {
         self.usage.split(' ').next().unwrap_or_default()
     }
 
-    /// Returns whether it says nothing without more words.
+    /// Returns whether the command needs an argument.
     pub(crate) fn needs_words(&self) -> bool {
         self.usage.split(' ').nth(1).is_some_and(|word| !word.starts_with('['))
     }
@@ -53,7 +53,7 @@ impl CommandCompletion {
         self.offers(typed).get(self.chosen(typed)).map(|command| (*command).clone())
     }
 
-    /// Means the next one, or the one before; around the ends.
+    /// Selects the next command, or the one before. Wraps around at the ends.
     pub(crate) fn step(&mut self, typed: &str, forward: bool) {
         let count = self.offers(typed).len().max(1);
         let step = if forward { 1 } else { count - 1 };

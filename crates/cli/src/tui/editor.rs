@@ -9,16 +9,16 @@ use crate::term::text::width;
 
 use super::layout::TextLayout;
 
-/// A paste of more lines is folded.
+/// The maximum lines of a paste that is not folded.
 const FOLD_LINES: usize = 5;
 
-/// A paste of more characters is folded.
+/// The maximum characters of a paste that is not folded.
 const FOLD_CHARS: usize = 600;
 
 /// The first character that represents a folded paste in the text, in a plane that no font of letters uses.
 const FIRST_FOLD: u32 = 0xF_0000;
 
-/// The end of that plane's private use.
+/// The last character that can represent a folded paste.
 const LAST_FOLD: u32 = 0xF_FFFD;
 
 /// The input.
@@ -41,7 +41,7 @@ impl InputEditor {
         editor
     }
 
-    /// Returns whether nothing is written.
+    /// Returns whether the text is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -86,6 +86,7 @@ impl InputEditor {
 
     /// Writes a character.
     pub(crate) fn insert(&mut self, c: char) {
+        // A foreign character from the range of the folds would stand for one of the pastes.
         if (c.is_control() && c != '\n' && c != '\t') || is_fold(c) {
             return;
         }
@@ -95,6 +96,7 @@ impl InputEditor {
 
     /// Writes a text; a large one is folded.
     pub(crate) fn paste(&mut self, text: &str) {
+        // Terminals send the line ends of a paste as carriage returns.
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let kept = |c: &char| (!c.is_control() || matches!(c, '\n' | '\t')) && !is_fold(*c);
         let text: String = text.chars().filter(kept).collect();
@@ -216,7 +218,7 @@ impl InputEditor {
         self.delete(self.cursor, self.after());
     }
 
-    /// Deletes the word before; [`InputEditor::yank`] brings it back, and what the next three delete, too.
+    /// Deletes the word before the cursor. [`InputEditor::yank`] inserts the text of the newest `kill` again.
     pub(crate) fn kill_word_back(&mut self) {
         self.kill(self.word_start(), self.cursor);
     }

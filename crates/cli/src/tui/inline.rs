@@ -91,6 +91,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
     /// Sets the number of columns, after the terminal has rearranged the rows as its kind does.
     pub(crate) fn set_columns(&mut self, columns: u16) {
         let columns = columns.max(1);
+        // A wider terminal breaks no row of ours, so all places stay.
         if self.reflows && columns < self.size.width {
             let rows_of = |drawn: &u16| drawn.div_ceil(columns).max(1);
             let above = self.drawn.iter().take(usize::from(self.at.y)).map(rows_of).sum::<u16>();
@@ -105,7 +106,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         self.is_lost = true;
     }
 
-    /// Takes the live rows away; the cursor is where they began.
+    /// Removes the live rows. The cursor is then where they began.
     ///
     /// # Errors
     /// The errors of the terminal.
@@ -132,6 +133,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         self.go_home(frame);
         frame.push_str(&self.above);
         let below = usize::from(self.size.height) - 1;
+        // Line feeds, not cursor moves: only they scroll at the bottom of the screen.
         frame.push_str(&"\n".repeat(below));
         if below > 0 {
             frame.push_str(&format!("\u{1b}[{below}A"));
@@ -147,6 +149,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
             (to, at) if to > at => frame.push_str(&format!("\u{1b}[{}B", to - at)),
             _ => {}
         }
+        // From the left edge, because terminals differ in the cursor's place behind a full row.
         frame.push('\r');
         if to.x > 0 {
             frame.push_str(&format!("\u{1b}[{}C", to.x));
@@ -231,6 +234,7 @@ impl<W: TerminalWrite> Backend for InlineBackend<W> {
         Ok(())
     }
 
+    // `flush` shows the cursor together with its position.
     fn show_cursor(&mut self) -> io::Result<()> {
         Ok(())
     }

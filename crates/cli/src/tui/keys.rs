@@ -67,7 +67,7 @@ impl KeyAction {
     }
 }
 
-/// A number of simultaneous keys that nobody types.
+/// The number of keys above which a batch counts as a paste. No person types so many at once.
 const TYPED_AT_ONCE: usize = 8;
 
 /// Reports whether events that arrived together look like the beginning of a paste that the terminal did not
@@ -114,6 +114,7 @@ fn of_control(c: char) -> Option<KeyAction> {
         'd' => KeyAction::DeleteOrLeave,
         'e' => KeyAction::End,
         'f' => KeyAction::Right,
+        // Some terminals send Ctrl-H for the backspace key.
         'h' => KeyAction::DeleteBack,
         'j' => KeyAction::NewLine,
         'k' => KeyAction::DeleteToEnd,

@@ -1,5 +1,5 @@
-//! The terminal, taken over and given back: raw, with pastes marked, and as it was once this is over, however it
-//! ends.
+//! Control of the terminal: raw mode with marked pastes during a chat, and the former state afterwards, however
+//! the chat ends.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use super::keys::{KeyAction, actions, is_paste};
 use super::terminal_profile::TerminalProfile;
 use super::view::LiveRows;
 
-/// Pastes are marked.
+/// The code that makes the terminal mark pastes.
 const BEGIN: &str = "\u{1b}[?2004h";
 
 /// The code that makes the terminal tell Shift-Enter from Enter.
@@ -34,7 +34,7 @@ const NAME_NO_KEYS: &str = "\u{1b}[<1u";
 /// The maximum time between two parts of a paste.
 const GAP: Duration = Duration::from_millis(25);
 
-/// A stop takes effect within this time.
+/// The time within which a stop signal takes effect.
 const STOPPING: Duration = Duration::from_millis(50);
 
 /// The size that is assumed for a terminal of unknown size.
@@ -69,7 +69,7 @@ pub(crate) struct TerminalScreen {
     heard: UnboundedReceiver<ScreenInput>,
 }
 
-/// Standard output, not in lines: a frame arrives at once, and the terminal has no other size in the middle of it.
+/// Standard output without a buffer for lines. A frame is written at once, so that no resize falls into it.
 struct FrameStdout;
 
 impl Write for FrameStdout {
@@ -228,6 +228,7 @@ fn give_back_on_panic() {
 fn listen(sender: &UnboundedSender<ScreenInput>) {
     while let Ok(first) = read() {
         let mut batch = vec![first];
+        // Only an unmarked paste is waited for: it comes in parts, and typed keys must not be delayed.
         while let Ok(true) = poll(if is_paste(&batch) { GAP } else { Duration::ZERO }) {
             match read() {
                 Ok(event) => batch.push(event),
@@ -248,7 +249,7 @@ fn listen(sender: &UnboundedSender<ScreenInput>) {
     let _ = sender.send(ScreenInput::Gone);
 }
 
-/// Log lines on their way above the live rows.
+/// A writer that sends log lines to the screen, which shows them above the live rows.
 struct ScreenLogWriter(UnboundedSender<ScreenInput>);
 
 impl Write for ScreenLogWriter {

@@ -27,10 +27,10 @@ const HINT: Millis = 4_000;
 /// The widest line that is comfortable to read, in columns.
 const WIDEST: usize = 100;
 
-/// Columns before what hangs below the beginning of a line.
+/// The hanging indent of a broken line, in columns.
 const INDENT: usize = 7;
 
-/// The narrowest that is drawn for.
+/// The minimum columns that are drawn for.
 const NARROWEST: usize = 16;
 
 /// A key's command for the owner of the session.
@@ -38,13 +38,13 @@ const NARROWEST: usize = 16;
 pub(crate) enum UiCommand {
     /// A message, a command or an answer was entered.
     Entered(String),
-    /// A message that waits is to say this; nothing removes it.
+    /// A waiting message gets another text. An empty text removes the message.
     Change { id: String, text: String },
     /// The run is to end.
     Cancel,
     /// The interface ends.
     Leave,
-    /// Back to the shell for a while.
+    /// The process is suspended, and the person is back in the shell.
     Suspend,
     /// Everything must be drawn again.
     Redraw,
@@ -131,14 +131,15 @@ impl UiState {
         self.transcript.resize(self.width());
     }
 
-    /// Columns that text may take.
+    /// Returns the columns for text. The last column stays free, so that the cursor never wraps by itself.
     pub(crate) fn width(&self) -> usize {
         (self.columns - 1).min(WIDEST)
     }
 
-    /// Rows that are finished since the last time.
+    /// Returns the rows that were finished since the last call.
     pub(crate) fn finished(&mut self) -> String {
         self.tail.push_str(&self.transcript.output());
+        // Rows in the scrollback cannot change any more, so an unfinished line stays live.
         let Some(end) = self.tail.rfind('\n') else { return String::new() };
         let rest = self.tail.split_off(end + 1);
         let lines = std::mem::replace(&mut self.tail, rest);
@@ -163,7 +164,7 @@ impl UiState {
         rest
     }
 
-    /// Columns and rows of the terminal.
+    /// Returns the columns and rows of the terminal.
     pub(crate) fn size(&self) -> (usize, usize) {
         self.size
     }
@@ -227,7 +228,7 @@ impl UiState {
         self.history.remember(text);
     }
 
-    /// Says something for a few seconds.
+    /// Shows a hint for a few seconds.
     pub(crate) fn hint(&mut self, text: &str, now: Millis) {
         self.hint = Some((text.to_owned(), now + HINT));
     }
@@ -302,6 +303,7 @@ impl UiState {
         if self.completion.offers(self.typed()).len() > 1 {
             return self.completion.step(self.editor.folded(), false);
         }
+        // Only into an empty input, or the draft would be lost.
         let is_at_rest = self.editor.is_empty() && self.asked.is_none();
         if let Some(last) = self.queue.last().filter(|last| is_at_rest && last.is_text) {
             self.changing = Some(last.id.clone());
@@ -330,7 +332,7 @@ impl UiState {
     fn recall(&mut self, text: &str) {
         self.editor.set(text);
         self.completion.restart();
-        // The keys go on through the history.
+        // Without offers the up and down keys go on through the history.
         self.completion.decline(self.editor.folded());
     }
 
@@ -356,6 +358,7 @@ impl UiState {
         if let Some(id) = self.changing.take() {
             return Some(UiCommand::Change { id, text });
         }
+        // An answer to a question, such as `y`, is no input to repeat.
         if self.asked.is_none() || text.starts_with('/') {
             self.history.remember(&text);
         }

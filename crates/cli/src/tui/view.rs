@@ -12,16 +12,16 @@ use crate::term::tool_row;
 use super::paint;
 use super::state::UiState;
 
-/// Running tools that have a row each.
+/// The maximum number of running tools with a row of their own.
 const TOOLS: usize = 4;
 
-/// Commands offered at once.
+/// The maximum number of commands offered at once.
 const OFFERS: usize = 6;
 
-/// The number of rows from which there is room for an empty one.
+/// The minimum rows of a terminal with room for an empty row.
 const ROOMY: usize = 16;
 
-/// Columns of a message that waits.
+/// The maximum columns of a waiting message.
 const CHIP: usize = 28;
 
 /// The column of the commands' descriptions.
@@ -40,7 +40,7 @@ impl LiveRows {
         u16::try_from(self.lines.len()).unwrap_or(u16::MAX)
     }
 
-    /// Draws them.
+    /// Draws the live rows.
     pub(crate) fn render(&self, frame: &mut Frame<'_>) {
         let area = frame.area();
         for (line, y) in self.lines.iter().zip(area.top()..area.bottom()) {
@@ -70,6 +70,7 @@ impl UiState {
         let above = lines.len();
         lines.extend(input);
         lines.extend(help);
+        // More rows than the terminal has would scroll, and could not be redrawn.
         lines.truncate(self.rows);
         let row = u16::try_from(above + cursor.1).unwrap_or(u16::MAX);
         LiveRows { lines, cursor: Position::new(u16::try_from(cursor.0).unwrap_or(u16::MAX), row) }
@@ -133,7 +134,7 @@ impl UiState {
         }
     }
 
-    /// Columns of the input. One more is left for the cursor.
+    /// Returns the columns of the input. One more is left for the cursor.
     pub(super) fn input_columns(&self) -> usize {
         self.columns.saturating_sub(width(&self.mark()) + 1).max(2)
     }
@@ -153,6 +154,7 @@ impl UiState {
         let layout = self.editor.layout(self.input_columns());
         let text = self.editor.folded();
         let cursor = layout.row_of(self.editor.cursor());
+        // A long input scrolls, so that the conversation stays in sight.
         let height = (self.rows / 3).max(1);
         let first = (cursor + 1).saturating_sub(height).min(layout.rows().len().saturating_sub(height));
         let shown = layout.rows().iter().enumerate().skip(first).take(height).map(|(at, row)| {

@@ -6,7 +6,7 @@ use longhaul_core::retention_report::facts::{
     is_error_line, is_identifier, is_path, is_unit, without_position,
 };
 
-/// Longer items are compared by their start. In bytes.
+/// The length to which items are cut, in bytes. Longer items are compared by their start.
 const LONGEST: usize = 200;
 
 /// A path, an identifier, a number or an error line, letter for letter.
@@ -19,7 +19,7 @@ pub struct VerbatimItem {
 }
 
 impl VerbatimItem {
-    /// Returns whether a text holds it, not merely as a part of something longer.
+    /// Returns whether a text holds the item, and not merely as a part of a longer word or number.
     pub fn is_in(&self, text: &str) -> bool {
         is_in(&self.text, text)
     }
@@ -54,6 +54,7 @@ fn read_words(line: &str, found: &mut BTreeSet<VerbatimItem>) {
     let mut number_before = None;
     for raw in line.split(|char: char| !is_part(char)) {
         let word = raw.trim_start_matches(['.', ':', '-', '+', '#', '$']).trim_start_matches("//");
+        // At the start of a relative path the dots are part of it.
         let word = if raw.starts_with("./") || raw.starts_with("../") { raw } else { word };
         let word = word.trim_end_matches(['.', ':', '-', '+', '/', '#', '$']);
         if let Some(number) = number_before.filter(|_| is_unit(raw)) {
@@ -100,7 +101,7 @@ fn is_number(word: &str) -> bool {
     starts && if unit.is_empty() { digits >= 3 && !is_version(word) } else { is_unit(unit) }
 }
 
-/// Letters and digits together, like a booking code or an order's number: `ZFA04Y`, `HAT170`, `ERR-4412`.
+/// Reports whether a word is a code of letters and digits, like a booking code: `ZFA04Y`, `HAT170`, `ERR-4412`.
 fn is_code(word: &str) -> bool {
     let has = |test: fn(&u8) -> bool| word.bytes().any(|byte| test(&byte));
     let plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-#@.".contains(&byte));

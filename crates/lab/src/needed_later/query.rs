@@ -18,7 +18,7 @@ pub(super) struct ViewBeforeAnswer<'a> {
     shown: Vec<bool>,
     /// The shown texts that are no unchanged message: summaries, notes, remains of a message.
     others: Vec<&'a str>,
-    /// Their words.
+    /// The words of those texts.
     other_words: OnceCell<HashSet<String>>,
 }
 
@@ -73,6 +73,7 @@ impl<'a> ViewBeforeAnswer<'a> {
     pub(super) fn words_of_task(&self) -> Option<String> {
         let entries = &self.recording.entries[..self.next];
         let typed = entries.iter().rposition(|entry| entry.kind == LogEntryKind::Typed);
+        // A message that has left the view gives the agent no words to search for.
         let typed = typed.filter(|at| self.shows(*at))?;
         self.rarest_words_query(words(&entries[typed].text).collect())
     }
@@ -87,7 +88,7 @@ impl<'a> ViewBeforeAnswer<'a> {
     }
 }
 
-/// Words as the search has them, written small.
+/// Splits a text into lower-case words as the search does.
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     let is_word = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/');
     text.split(move |char: char| !is_word(char))

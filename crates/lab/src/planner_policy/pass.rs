@@ -1,5 +1,5 @@
-//! The steps of a run around its window. No other module here asks for plans and carries them out. The order
-//! is the one of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
+//! The steps of a run around its window. Only this module of the lab asks for plans and carries them out. The
+//! order is the one of `longhaul_core::run`, with the stand-in instead of a summariser and no hooks.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, EventBody, ViewEdit, ViewOperation};
@@ -79,7 +79,7 @@ impl PendingSummaryDraft {
         !self.void && self.ready_at.map_or(log.steps >= self.ready_step, |at| log.at >= at)
     }
 
-    /// Returns whether it can still be committed to that view.
+    /// Returns whether the draft can still be committed to a view.
     fn is_about(&self, view: &[ViewItem]) -> bool {
         match &self.stand_in {
             Some(edit) => !self.void && self.draft.is_stood_in_by(edit, view),
@@ -93,7 +93,7 @@ pub(crate) fn usual_policy(strategy: &str) -> Option<plan::CompactionPolicy> {
     strategy::by_name(strategy).map(plan::CompactionPolicy::new)
 }
 
-/// Prices as the planner has them.
+/// Returns the prices of a table in the planner's form.
 pub(crate) fn known(prices: &PriceTable) -> plan::TokenPrices {
     plan::TokenPrices {
         input: prices.input,
@@ -104,7 +104,7 @@ pub(crate) fn known(prices: &PriceTable) -> plan::TokenPrices {
     }
 }
 
-/// Plans as a run does before a step, and carries it out.
+/// Makes a plan as a run does before a step, and carries it out.
 pub(crate) fn before_step(
     log: &mut PolicyLog,
     policy: &plan::CompactionPolicy,
@@ -145,6 +145,7 @@ fn plan_and_edit(
         let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, occasion, coming);
         let edit = match planned {
             Plan::Fits | Plan::DoesNotFit(_) => break,
+            // As long as the request fits, the background summary is worth the wait.
             _ if on_its_way && bound <= now.budget.usable => break,
             Plan::Edit(edit) => Some(*edit),
             // A user who asks for a compaction waits for its summary.
@@ -158,7 +159,7 @@ fn plan_and_edit(
                 commit(log, edit, &mut passed);
                 break;
             }
-            // The next plan does without.
+            // The recorded failure makes the next plan do without a summary.
             None => give_up(log, policy),
         }
     }
@@ -181,7 +182,8 @@ fn commit(log: &mut PolicyLog, edit: ViewEdit, passed: &mut WindowPassResult) {
         after_tokens: edit.compressed_tokens,
         why: edit.why.clone(),
     });
-    // The extract is a fallback for a summary that is being written.
+    // The edit may be the extract of a draft whose summary is still being written. Then the summary is kept for
+    // the later swap.
     let id = edit.id.clone();
     let coming = log.ahead.take().filter(|ahead| {
         !ahead.void && ahead.stand_in.is_none() && !ahead.is_ready(log) && ahead.draft.became(&edit)
@@ -195,7 +197,7 @@ fn commit(log: &mut PolicyLog, edit: ViewEdit, passed: &mut WindowPassResult) {
     log.add(EventBody::ViewEdited(Box::new(edit)));
 }
 
-/// The edit that puts a summary in the place of its extract, once it is done.
+/// Returns the edit that replaces an extract with its summary, once the summary is done.
 fn swap_extract_for_summary(
     log: &PolicyLog,
     policy: &plan::CompactionPolicy,
@@ -206,7 +208,7 @@ fn swap_extract_for_summary(
     plan::swap(&log.history, log.fixed_tokens, &now.budget, policy, &ahead.draft, stand_in)
 }
 
-/// Begins a summary ahead, when a model has answered and the view is near the line.
+/// Begins a background summary if the view is near the trigger after an answer.
 pub(crate) fn look_ahead(
     log: &mut PolicyLog,
     policy: &plan::CompactionPolicy,

@@ -4,7 +4,7 @@ use longhaul_core::ids::Millis;
 
 use crate::price::PriceTable;
 
-/// Names what every request begins with: system prompt and tools.
+/// The id of the start of every request: system prompt and tools.
 pub const FIXED_ID: u64 = 0;
 
 /// A model of the provider's prompt cache for one conversation.

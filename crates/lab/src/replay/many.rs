@@ -10,10 +10,10 @@ use crate::policy::ContextPolicy;
 use crate::price::PriceTable;
 use crate::recording::SessionRecording;
 
-/// Replays that run at the same time.
+/// The number of replays that run at the same time.
 const THREADS: usize = 2;
 
-/// Makes a policy anew: each replay has its own.
+/// A maker of a policy. A policy has state, so each replay makes its own.
 pub type MakePolicy = Arc<dyn Fn() -> Box<dyn ContextPolicy> + Send + Sync>;
 
 /// The size of a window.
@@ -47,7 +47,7 @@ impl ReplayWindow {
 pub struct ReplayCase<'a> {
     /// The recorded session.
     pub recording: &'a SessionRecording,
-    /// Under what.
+    /// The maker of the policy.
     pub policy: MakePolicy,
     /// The window of the replay.
     pub window: ReplayWindow,

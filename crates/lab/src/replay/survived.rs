@@ -15,7 +15,7 @@ pub(super) struct RetentionTracker {
     pub(super) classes: BTreeMap<String, RetentionTally>,
     /// The view that the agent was shown last.
     view: Vec<ViewSegment>,
-    /// Entries that were there by then.
+    /// The number of entries at that time.
     seen: usize,
 }
 
@@ -49,6 +49,7 @@ impl RetentionTracker {
             Some(at) => recording.entries[at].message.clone(),
             None => Arc::new(Message::user("", vec![Part::text(&*segment.text)])),
         });
+        // Messages since the last request may be removed before they were ever shown.
         let new = (self.seen..next).filter(|at| !kept.contains(&recording.id(*at)));
         let new = new.map(|at| &recording.entries[at]).filter(|entry| entry.tokens > 0);
         let gone: Vec<Arc<Message>> = shown.chain(new.map(|entry| entry.message.clone())).collect();

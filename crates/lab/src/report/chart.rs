@@ -1,4 +1,4 @@
-//! Charts as SVG: axes with units, a title and a description for those who do not see them, marks and dashes
+//! Charts as SVG: axes with units, a title and a description for people who cannot see them, marks and dashes
 //! besides colour. Colours and type are the page's style.
 
 pub(super) mod context;
@@ -28,6 +28,7 @@ fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let unit = 10f64.powf(raw.log10().floor());
     let step =
         [1.0, 2.0, 2.5, 5.0, 10.0].map(|it| it * unit).into_iter().find(|it| *it >= raw).unwrap_or(raw);
+    // The small offsets keep a rounding error from adding a step at either end.
     let (first, last) = ((low / step + 1e-9).floor() as i64, (high / step - 1e-9).ceil() as i64);
     (first..=last).map(|index| index as f64 * step).collect()
 }

@@ -7,6 +7,7 @@ pub(super) const NONE: &str = "–";
 pub(super) fn tokens(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
+        // From 999,950 on, rounding would give 1000.0K.
         1_000..999_950 => tenths(number, 1_000, "K"),
         _ => tenths(number, 1_000_000, "M"),
     }
@@ -42,7 +43,7 @@ pub(super) fn percent_in_sentence(share: f64) -> String {
     format!("{} %", percent(share))
 }
 
-/// Seconds for milliseconds, one decimal.
+/// Formats milliseconds as seconds with one decimal.
 pub(super) fn seconds(ms: f64) -> String {
     format!("{:.1}", ms / 1_000.0)
 }

@@ -1,4 +1,4 @@
-//! HTML and SVG of which all text is escaped, because there is no way to write it otherwise.
+//! A writer of HTML and SVG that escapes all text. Only `own` does not, and it takes only the program's own text.
 
 use super::figures::visible;
 

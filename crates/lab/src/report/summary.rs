@@ -103,6 +103,7 @@ impl<'a> ComparisonCell<'a> {
 /// Returns the cells of the outcomes: price tables in the order of the header, recordings of agents before
 /// those made by a program, then groups and recordings as they come, then windows by size.
 pub fn cells<'a>(header: &ReportHeader, outcomes: &'a [ReplayOutcome]) -> Vec<ComparisonCell<'a>> {
+    // The order of the fields is the order of the cells.
     type Place<'a> = (usize, bool, usize, usize, u64, WindowChoice);
     let mut groups = Vec::new();
     let mut recordings = Vec::new();
@@ -141,7 +142,7 @@ pub struct RecordingScope {
 }
 
 impl RecordingScope {
-    /// Returns whether a cell belongs to it.
+    /// Returns whether a cell belongs to the scope.
     pub fn contains_cell(&self, cell: &ComparisonCell<'_>) -> bool {
         let outcome = cell.any();
         outcome.synthetic == self.synthetic && self.group.as_ref().is_none_or(|it| *it == outcome.group)
@@ -154,15 +155,15 @@ impl RecordingScope {
 pub struct PolicySummary {
     /// The price table.
     pub prices: String,
-    /// Over which recordings.
+    /// The recordings over which the medians are taken.
     pub scope: RecordingScope,
     /// The window; `null` is all of them.
     pub window: Option<WindowChoice>,
     /// The policy.
     pub policy: String,
-    /// Recordings.
+    /// The number of recordings.
     pub recordings: usize,
-    /// Recordings times windows.
+    /// The number of recordings times windows.
     pub cells: usize,
     /// The medians over the cells.
     pub medians: OutcomeMedians,
@@ -192,7 +193,7 @@ pub struct OutcomeMedians {
     pub compactions: Option<f64>,
     /// The largest request, in tokens.
     pub peak_tokens: Option<f64>,
-    /// Time the agent waited for side calls.
+    /// The time that the agent waited for side calls, in milliseconds.
     pub waiting_ms: Option<f64>,
     /// Requests that did not fit.
     pub overflows: Option<f64>,

@@ -11,7 +11,7 @@ use super::{NOT_COUNTERFACTUAL, ReplayReport};
 use crate::outcome::ReplayOutcome;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The head of the columns behind the name, and how wide they are with the gap before them.
+/// The columns behind the name: the two lines of the head, and the width with the gap before the column.
 const COLUMNS: [(&str, &str, usize); 9] = [
     ("", "cost", 10),
     ("append-", "only %", 8),
@@ -24,9 +24,10 @@ const COLUMNS: [(&str, &str, usize); 9] = [
     ("waiting", "s", 8),
 ];
 
+/// The minimum columns of the report.
 const NARROWEST: usize = 80;
 
-/// Comparisons that are named; the rest is counted.
+/// The maximum number of comparisons that are named. The others are counted.
 const SHOWN_EXCEPTIONS: usize = 12;
 
 pub(super) fn text(report: &ReplayReport, columns: usize) -> String {

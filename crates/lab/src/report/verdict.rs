@@ -79,7 +79,7 @@ impl RivalStanding {
     }
 }
 
-/// Sums of the same tokens may differ in the last bits.
+/// Compares costs. Sums of the same tokens may differ in their last bits, so nearly equal costs count as equal.
 fn compare_costs(one: f64, other: f64) -> Ordering {
     let close = (one - other).abs() <= 1e-9 * one.abs().max(other.abs());
     if close { Ordering::Equal } else { one.total_cmp(&other) }
@@ -101,9 +101,9 @@ pub struct PolicyVerdict {
     pub ahead: usize,
     /// The verdict, in words.
     pub sentence: String,
-    /// Beside each peer.
+    /// The scores beside each peer.
     pub peers: Vec<RivalScore>,
-    /// Every comparison that it does not win, the worst first.
+    /// Every comparison that the policy does not win, the worst first.
     pub exceptions: Vec<ComparisonException>,
 }
 
@@ -381,7 +381,7 @@ impl PolicyGoal {
         }
     }
 
-    /// Returns whether a figure reaches it.
+    /// Returns whether a figure meets the goal.
     pub fn is_met(self, figure: f64) -> bool {
         let (limit, at_most) = self.limit();
         if at_most { figure <= limit } else { figure >= limit }

@@ -5,7 +5,7 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyInput, PolicyRequest};
 use crate::recording::SessionRecording;
 
-/// An agent without context management: what every other policy is compared with.
+/// An agent without context management, with which every other policy is compared.
 #[derive(Default)]
 pub struct AppendOnlyPolicy {
     thread: RivalView,

@@ -16,7 +16,7 @@ const KEPT_TOKENS: u64 = 20_000;
 const SUMMARY_TOKENS: u64 = 4_096;
 /// The maximum number of characters of a result that the summariser sees.
 const TRANSCRIPT_CHARS: usize = 2_000;
-/// The system line and the order.
+/// The tokens of a summary request's system line and order.
 const ORDER_TOKENS: u64 = 350;
 /// The number of characters to which an arriving result is cut in its middle.
 const OUTPUT_CHARS: usize = 48_000;

@@ -7,13 +7,13 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// User messages are kept up to this, the newest first.
+/// The maximum tokens of kept user messages, the newest first.
 const USER_MESSAGE_TOKENS: u64 = 20_000;
-/// The order for the summary.
+/// The tokens of the order for the summary.
 const ORDER_TOKENS: u64 = 90;
 /// The size to which an arriving result is cut in its middle.
 const OUTPUT_CHARS: usize = 10_000;
-/// Introduces the summary, in as many tokens as codex has for it.
+/// The introduction of the summary, in as many tokens as codex's own.
 const LEAD: &str = "A model worked on this problem before you and left the summary below of how far it came. \
     The state of the tools it used is still there for you. Build on what was done and do not do it a second \
     time; use the summary, written by the other model, to help with your own analysis:";
@@ -25,7 +25,7 @@ const LEAD: &str = "A model worked on this problem before you and left the summa
 #[derive(Default)]
 pub struct CodexPolicy {
     thread: RivalView,
-    /// A refused request sets the meter to full: the next request compacts first.
+    /// `true` after a refused request, which sets the meter to full. The next request then compacts first.
     is_full: bool,
 }
 
@@ -114,6 +114,7 @@ fn kept_user_messages(items: &[RivalViewItem], recording: &SessionRecording) -> 
     let mut kept = Vec::new();
     for item in items.iter().rev().filter(|item| item.is_user()) {
         let tokens = bytes_by_four(item.text());
+        // The message that crosses the line is cut, and all older ones go.
         if tokens > room {
             let chars = room as usize * 4;
             let mark = |omitted: usize| format!("…{} tokens truncated…", omitted.div_ceil(4));

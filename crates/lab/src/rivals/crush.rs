@@ -7,7 +7,7 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// Windows above this are large.
+/// The size above which a window is large, in tokens.
 const LARGE_WINDOW: u64 = 200_000;
 /// The tokens that large windows keep free. Other windows keep a fifth free.
 const LARGE_BUFFER: u64 = 20_000;
@@ -37,6 +37,7 @@ impl CrushPolicy {
         let counter = &moment.recording.counter;
         let texts = moment.texts(&self.thread.items);
         let summary = moment.summarise(&texts, ORDER_TOKENS, None);
+        // crush has no answer to a refused summary request: nothing is compacted then.
         if summary.call.fresh_tokens + summary.call.output_tokens > moment.budget().window {
             return None;
         }

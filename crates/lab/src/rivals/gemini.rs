@@ -12,16 +12,16 @@ const TOKEN_LIMIT: u64 = 1_048_576;
 const TRIGGER_SHARE: f64 = 0.5;
 /// The share of the characters that is summarised.
 const COMPRESS_SHARE: f64 = 0.7;
-/// Results beyond this, the newest first, are cut before a compression.
+/// The tokens of results, the newest first, beyond which results are cut before a compression.
 const RESULT_BUDGET_TOKENS: u64 = 50_000;
-/// A result is cut to this, a fifth of it from its start.
+/// The characters to which a result is cut. A fifth of them is from its start.
 const OUTPUT_CHARS: u64 = 40_000;
 const MASK_PROTECT_TOKENS: u64 = 50_000;
 const MASK_MINIMUM_TOKENS: u64 = 30_000;
 const UNMASKED_TOOLS: [&str; 4] = ["activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode"];
-/// The compression prompt and the order.
+/// The tokens of the compression prompt and the order.
 const ORDER_TOKENS: u64 = 1_000;
-/// The order to check the summary.
+/// The tokens of the order to check the summary.
 const CHECK_TOKENS: u64 = 75;
 const ANSWER: &str = "Got it. Thanks for the additional context!";
 /// Longer texts are counted by their length alone, in characters.
@@ -35,7 +35,7 @@ const LONG_TEXT_CHARS: u64 = 100_000;
 pub struct GeminiCliPolicy {
     thread: RivalView,
     is_declared: bool,
-    /// A compression made it longer: from then on only results are cut.
+    /// `true` after a compression that made the view longer. From then on only results are cut.
     has_failed: bool,
 }
 
@@ -45,7 +45,7 @@ impl GeminiCliPolicy {
         Self { thread: RivalView::default(), is_declared: false, has_failed: false }
     }
 
-    /// Creates the model as if gemini-cli's table of windows had the one of the replay.
+    /// Creates the model as if gemini-cli's table of windows had the window of the replay.
     pub fn declared() -> Self {
         Self { is_declared: true, ..Self::new() }
     }
@@ -259,6 +259,7 @@ fn estimate(text: &str) -> u64 {
         return chars / 4;
     }
     let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+    // A quarter of a token for an ASCII character, one and a half for any other.
     (ascii + (chars - ascii) * 6) / 4
 }
 

@@ -11,9 +11,9 @@ use crate::recording::{RecordedMessage, SessionRecording};
 use crate::summary::recorded_summary;
 
 const TRIGGER_SHARE: f64 = 0.8;
-/// The prompt of a compaction, in the system's place.
+/// The tokens of a compaction's prompt, which takes the place of the system prompt.
 const ORDER_TOKENS: u64 = 700;
-/// Refused requests are answered by at most so many compactions in a row.
+/// The maximum number of compactions in a row after refused requests.
 const RECOVERIES: u32 = 2;
 /// The shares of tool results that are left out after each refusal of a compaction's prompt, in percent.
 const REMOVED_PERCENT: [usize; 5] = [0, 10, 20, 50, 100];
@@ -22,7 +22,7 @@ const BATCH: usize = 10;
 /// The tokens of the order to describe a call, with the resulting sentence.
 const DESCRIBE_ORDER_TOKENS: u64 = 130;
 const DESCRIPTION_CHARS: usize = 120;
-/// Longer results go into a file, in characters.
+/// The maximum characters of a result. Longer ones go into a file.
 const OUTPUT_CHARS: usize = 200_000;
 /// The message after a summary, with as many tokens as goose's own.
 const IN_CHAT: &str = "The message before this one sums up an earlier part of the session, which is gone \
@@ -33,7 +33,7 @@ const IN_TOOL_LOOP: &str = "The message before this one sums up an earlier part 
     summary; if you need a result that is not in it, run the tool again instead of guessing. Go on calling \
     tools until the task is done.";
 
-/// goose: looks at the meter when a person writes, summarises everything, and says the newest prompt again. Between
+/// goose: checks the meter when a person writes, summarises everything, and repeats the newest prompt. Between
 /// prompts it describes old calls in a sentence each and waits for refusals.
 ///
 /// In small windows one run grows past the window before anybody writes again; then it lives on refusals.

@@ -11,7 +11,7 @@ use crate::recording::SessionRecording;
 const MESSAGE_TOKENS: u64 = 3;
 const TRIGGER_SHARE: f64 = 0.8;
 const KEPT_MESSAGES: usize = 20;
-/// The summariser sees only so much, the newest.
+/// The maximum tokens that the summariser sees, the newest first.
 const SUMMARISED_TOKENS: u64 = 4_000;
 const ORDER_TOKENS: u64 = 340;
 const TOO_LONG: &str = "Previous conversation was too long to summarize.";
@@ -19,8 +19,8 @@ const CLEAR_TRIGGER_TOKENS: u64 = 100_000;
 const KEPT_RESULTS: usize = 3;
 const CLEARED: &str = "[cleared]";
 
-/// `SummarizationMiddleware`: at a share of the window all but the newest 20 messages go into a summary, of which the model
-/// that writes it sees only the last 4,000 tokens.
+/// `SummarizationMiddleware`: at a share of the window all but the newest 20 messages go into a summary. The model that
+/// writes the summary sees only the last 4,000 tokens of them.
 ///
 /// In small windows 20 messages are more than the window: then it summarises before every request and still overflows.
 #[derive(Default)]
@@ -151,8 +151,10 @@ impl ContextPolicy for LangChainToolClearing {
     }
 }
 
-/// Characters by four, rounded up, and three, for each message with the name of its role.
+/// Estimates tokens as langchain does: for each message with its role's name a quarter of the characters, rounded
+/// up, and three.
 fn approximate(items: &[RivalViewItem]) -> u64 {
+    // The lengths of `assistant`, and of `user` and `tool`.
     let role = |item: &RivalViewItem| if item.role == Role::Assistant { 9 } else { 4 };
     items.iter().map(|item| (item.chars() + role(item)).div_ceil(4) + MESSAGE_TOKENS).sum()
 }

@@ -7,17 +7,18 @@ use super::{RivalContext, chars_by_four, lines, request};
 use crate::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// Results are cut to this when they come in: lines and bytes.
+/// The maximum lines of an arriving result. Longer results are cut.
 const OUTPUT_LINES: usize = 2_000;
+/// The maximum bytes of an arriving result.
 const OUTPUT_BYTES: usize = 50 * 1_024;
 /// The maximum part of the window that is kept for the answer, in tokens.
 const OUTPUT_TOKEN_MAX: u64 = 32_000;
-/// The verbatim tail: a quarter of the usable room within these bounds.
+/// The bounds of the verbatim tail, which is a quarter of the usable room.
 const TAIL_MIN_TOKENS: u64 = 2_000;
 const TAIL_MAX_TOKENS: u64 = 15_000;
 /// The maximum number of characters of a result that the summariser sees.
 const TRANSCRIPT_CHARS: usize = 2_000;
-/// The order with its template.
+/// The tokens of the order with its template.
 const ORDER_TOKENS: u64 = 450;
 const PRUNE_PROTECT_TOKENS: u64 = 40_000;
 const PRUNE_MINIMUM_TOKENS: u64 = 20_000;
@@ -30,8 +31,8 @@ const CONTINUE: &str =
 
 /// opencode: acts when the last reported usage reaches the usable room, or when a request was refused.
 ///
-/// In small windows: the tail of at least 2,000 tokens and the order stay as they are, so that below about 8,000 tokens it
-/// compacts at nearly every step.
+/// The tail of at least 2,000 tokens and the order do not shrink with the window. So in windows below about 8,000
+/// tokens it compacts at nearly every step.
 pub struct OpenCodePolicy {
     thread: RivalView,
     prunes: bool,
@@ -77,6 +78,7 @@ impl OpenCodePolicy {
         let (mut turns, mut total, mut found) = (0, 0, Vec::new());
         for (at, item) in self.thread.items.iter().enumerate().rev() {
             turns += u64::from(item.is_user());
+            // opencode never clears results of the last two turns.
             if turns < 2 {
                 continue;
             }

@@ -10,7 +10,7 @@ use longhaul_core::message::{Message, Part, Role, ToolResult};
 use crate::policy::ViewSegment;
 use crate::recording::{RecordedMessage, SessionRecording};
 
-/// The view of a peer, and how far it has read the recording.
+/// The view of a peer, and the peer's position in the recording.
 #[derive(Default)]
 pub(super) struct RivalView {
     pub(super) items: Vec<RivalViewItem>,
@@ -49,6 +49,7 @@ impl RivalView {
         shorten: impl Fn(&str) -> Option<String>,
     ) {
         for at in self.read..next {
+            // An entry that was never sent, such as an answer lost in a crash, is in no view.
             let Some(segment) = recording.segment(at) else { continue };
             let entry = &recording.entries[at];
             let is_result = matches!(entry.kind, LogEntryKind::Result { .. });
@@ -73,7 +74,7 @@ impl RivalView {
         self.items.iter().map(|item| item.segment.clone()).collect()
     }
 
-    /// Puts `new` in the place of a range.
+    /// Replaces a range with `new`.
     pub(super) fn replace(&mut self, range: Range<usize>, new: Vec<RivalViewItem>) {
         self.items.splice(range, new);
     }
@@ -93,7 +94,7 @@ impl RivalViewItem {
         }
     }
 
-    /// A tool result whose content is `placeholder` now.
+    /// Returns this tool result with `placeholder` instead of its content.
     pub(super) fn with_cleared_result(
         &self,
         recording: &SessionRecording,

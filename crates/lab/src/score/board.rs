@@ -32,7 +32,7 @@ pub struct ScoreRow {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreReport {
-    /// The command line that made it.
+    /// The command line that made the report.
     pub command: String,
     /// The version of the program.
     pub version: String,
@@ -148,6 +148,7 @@ impl ScoreReport {
             let row = ScoreRow::new(measure, case, format!("{}/{}", score.kept, score.orders));
             self.rows.push(row.held_to(format!("{goal}/{}", score.orders), score.kept >= goal));
         }
+        // A view that calls every line a rule keeps all orders, so the precision of its lists is measured too.
         let (listed, hits) = scores
             .iter()
             .fold((0, 0), |(listed, hits), score| (listed + score.listed, hits + score.listed_orders));
@@ -230,6 +231,7 @@ impl ScoreReport {
     fn add_job(&mut self, scores: &[reading_job::ReadingJobScore]) {
         for score in scores {
             let case = format!("{} · {}K", score.policy, score.window / 1_000);
+            // Only the strategy under test has goals. The others are there for comparison.
             let is_subject = score.policy == "adaptive";
             let (cost, needles) = match score.window > 32_000 {
                 true => (goals::JOB_64K_COST, goals::JOB_64K_NEEDLES),
@@ -333,7 +335,7 @@ fn named(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Measures two cases at a time; the scores come in the order of the cases.
+/// Measures two cases at a time. The scores come in the order of the cases.
 pub fn in_parallel<C: Sync, S: Send>(cases: &[C], measure: impl Fn(&C) -> Option<S> + Sync) -> Vec<S> {
     let half = cases.len().div_ceil(2);
     let (first, second) = cases.split_at(half);
@@ -342,6 +344,7 @@ pub fn in_parallel<C: Sync, S: Send>(cases: &[C], measure: impl Fn(&C) -> Option
         let mut scores: Vec<S> = first.iter().filter_map(&measure).collect();
         match other.join() {
             Ok(more) => scores.extend(more),
+            // A measure that panics fails the whole run, on whichever thread it ran.
             Err(panic) => std::panic::resume_unwind(panic),
         }
         scores

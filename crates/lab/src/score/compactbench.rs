@@ -1,4 +1,4 @@
-//! CompactBench's practice templates: are decisions and prohibitions in the view after much other chat?
+//! CompactBench's practice templates: the decisions and prohibitions that are in the view after much other chat.
 //!
 //! A template is rendered with names of our own, the same every time. Its distractors are filler, and 60,000 tokens of
 //! filler follow.
@@ -14,7 +14,7 @@ use super::{ChatTurn, ReceiptsError, ReceiptsFolder, ScriptedSummariser, Simulat
 /// The window of every case, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
 
-/// Length of the chat after a case, in tokens.
+/// The length of the chat after a case, in tokens.
 const CHAT_TOKENS: u64 = 60_000;
 
 /// Messages in the place of a template's distractors: its `elite` level.
@@ -143,7 +143,8 @@ impl ReceiptsFolder {
     }
 }
 
-/// Renders every template with `seed` and looks for its statements in the last view; `None` if there is no such strategy.
+/// Renders every template with `seed` and looks for its statements in the last view. Returns `None` if there is no
+/// such strategy.
 pub fn measure(
     templates: &[CaseTemplate],
     filler: &[ChatTurn],
@@ -173,6 +174,7 @@ pub fn measure(
                 break;
             }
         }
+        // The last view is one that a request would carry, so the user must ask something.
         chat.say(&ChatTurn::user("Thanks. Where were we?"));
         chat.plan_request();
         let view = normalised(&chat.view_text());
@@ -225,6 +227,7 @@ impl CaseTemplate {
 fn rendered(template: &str, values: &BTreeMap<&str, &'static str>) -> String {
     values
         .iter()
+        // The templates write a variable as `{{name}}`.
         .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{{{name}}}}}"), value))
 }
 

@@ -65,7 +65,7 @@ impl SimulatedChat {
         Some(Self { log, policy, prices, budget, last_input: 0, last_output: 0, said: 0 })
     }
 
-    /// Takes the next message. The request before an answer is planned as a run plans it.
+    /// Adds the next message. The request before an answer is planned as a run plans it.
     pub fn say(&mut self, turn: &ChatTurn) {
         self.said += 1;
         let id = format!("m{}", self.said);
@@ -93,6 +93,7 @@ impl SimulatedChat {
         self.log.add(EventBody::AssistantAdded { step_id: step_id.clone(), message, finish, cut: None });
         let usage =
             Usage { input_tokens: self.last_input, output_tokens: self.last_output, ..Usage::default() };
+        // Equal to the reported input: both are counted by one counter, so there is no error to learn.
         let estimated_input = self.last_input;
         let finished =
             EventBody::StepFinished { step_id, usage: Some(usage), estimated_input, envelope: None };
@@ -139,23 +140,23 @@ impl SimulatedChat {
         self.log.history.view().iter().map(|item| text_of(&item.message)).collect()
     }
 
-    /// Returns all text of the view, a message after the other.
+    /// Returns all text of the view, message by message.
     pub fn view_text(&self) -> String {
         self.view_texts().join("\n")
     }
 
-    /// Returns how many compactions were committed.
+    /// Returns the number of committed compactions.
     pub fn compactions(&self) -> usize {
         self.log.edits.iter().filter(|it| it.is_compaction()).count()
     }
 
-    /// Returns, for each compaction, the text it shows and what the summariser had answered for it.
+    /// Returns the shown text of each compaction, and the summariser's answers for it.
     pub fn committed(&self) -> impl Iterator<Item = (String, &[String])> {
         let compactions = self.log.edits.iter().filter(|it| it.is_compaction());
         compactions.map(|committed| (committed.shown_text(), committed.answers.as_slice()))
     }
 
-    /// Returns the log as it was folded.
+    /// Returns the folded log.
     pub fn history(&self) -> &History {
         &self.log.history
     }

@@ -1,4 +1,4 @@
-//! The figures that the measures are held to.
+//! The goals of the measures.
 
 /// The number of COMPINT's 15 standing orders that are in the view, in every cell.
 pub const COMPINT_KEPT: usize = 15;
@@ -6,13 +6,13 @@ pub const COMPINT_KEPT: usize = 15;
 /// The number of our own 30 standing orders in six languages that are in the view, in every cell.
 pub const HIDDEN_KEPT: usize = 30;
 
-/// Lines under a title that promises rules which are rules, in percent.
+/// The share of lines under a title that promises rules that are rules, in percent.
 pub const LISTED_PRECISION_PERCENT: f64 = 80.0;
 
-/// Answers that are no summary and are refused, of 25.
+/// The number of refused answers among 25 that are no summary.
 pub const REFUSED: usize = 25;
 
-/// Good summaries that are accepted, of 10.
+/// The number of accepted summaries among 10 good ones.
 pub const ACCEPTED: usize = 10;
 
 /// The number of 20 superseded facts and orders whose newest version is in the view.
@@ -21,26 +21,26 @@ pub const NEWEST_KEPT: usize = 20;
 /// The maximum number of superseded facts and orders whose old version is unmarked beside the newest.
 pub const MAX_STALE: usize = 2;
 
-/// Locked decisions and forbidden behaviours of CompactBench's practice cases in the view, in percent.
+/// The share of locked decisions and forbidden behaviours of CompactBench's practice cases in the view, in percent.
 pub const COMPACTBENCH_PERCENT: f64 = 95.0;
 
-/// Evidence of LoCoMo among the first ten hits of a search, in percent.
+/// The share of LoCoMo's evidence among the first ten hits of a search, in percent.
 pub const LOCOMO_AT_10_PERCENT: f64 = 72.0;
 
-/// Answers of lost-in-compaction in the view.
+/// The number of answers of lost-in-compaction in the view.
 pub const LOST_IN_VIEW: usize = 35;
 
-/// Answers of lost-in-compaction among the first ten hits of a search, in percent.
+/// The share of answers of lost-in-compaction among the first ten hits of a search, in percent.
 pub const LOST_AT_10_PERCENT: f64 = 96.0;
 
-/// Cost of the reading job in a window of 64K tokens, in thousands of input tokens.
+/// The maximum cost of the reading job in a window of 64K tokens, in thousands of input tokens.
 pub const JOB_64K_COST: f64 = 560.0;
 
-/// Cost of the reading job in a window of 32K tokens, in thousands of input tokens.
+/// The maximum cost of the reading job in a window of 32K tokens, in thousands of input tokens.
 pub const JOB_32K_COST: f64 = 430.0;
 
-/// Needles in view at the end of the reading job in a window of 64K tokens, of 40.
+/// The minimum number of the 40 needles in view at the end of the reading job in a window of 64K tokens.
 pub const JOB_64K_NEEDLES: usize = 30;
 
-/// Needles in view at the end of the reading job in a window of 32K tokens, of 40.
+/// The minimum number of the 40 needles in view at the end of the reading job in a window of 32K tokens.
 pub const JOB_32K_NEEDLES: usize = 20;

@@ -1,4 +1,4 @@
-//! LoCoMo: whether a search finds the turns that answer a question about a long friendship.
+//! LoCoMo: the share of questions about a long friendship whose evidence a search finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ReceiptsError, ReceiptsFolder};
 
-/// Hits of a search.
+/// The maximum number of hits of a search.
 const MOST_HITS: usize = 20;
 
 /// A conversation with its questions.
@@ -39,17 +39,17 @@ struct LocomoFile {
     conversations: Vec<LocomoConversation>,
 }
 
-/// Share of a question's evidence among the first hits, in percent, on average over questions.
+/// The share of a question's evidence among the first hits, in percent, averaged over the questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceRecall {
-    /// Questions that name evidence.
+    /// The number of questions that name evidence.
     pub questions: usize,
-    /// Among the first 5 hits.
+    /// The share among the first 5 hits.
     pub at_5: f64,
-    /// Among the first 10 hits.
+    /// The share among the first 10 hits.
     pub at_10: f64,
-    /// Among the first 20 hits.
+    /// The share among the first 20 hits.
     pub at_20: f64,
 }
 
@@ -57,7 +57,7 @@ pub struct EvidenceRecall {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LocomoScore {
-    /// Over all questions.
+    /// The recall over all questions.
     pub all: EvidenceRecall,
     /// The recall by category of the data: 1 several hops, 2 time, 3 inference, 4 one hop, 5 adversarial.
     pub by_category: BTreeMap<u8, EvidenceRecall>,
@@ -78,7 +78,7 @@ impl ReceiptsFolder {
 pub fn measure(conversations: &[LocomoConversation]) -> LocomoScore {
     let mut score = LocomoScore::default();
     for conversation in conversations {
-        // An imported turn begins with its speaker: both are people.
+        // Both speakers are people, so an imported turn begins with the speaker's name.
         let texts: Vec<String> =
             conversation.turns.iter().map(|turn| format!("{}: {}", turn.speaker, turn.text)).collect();
         let mut index = SearchIndex::default();

@@ -1,4 +1,4 @@
-//! lost-in-compaction: facts in a chat of 190,000 tokens, in the view and within reach of a search.
+//! lost-in-compaction: the facts of a chat of 190,000 tokens that are in the view or within reach of a search.
 
 use longhaul_core::recall::{SHOWN_WEIGHT, SearchIndex, SearchLimits, search};
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,10 @@ use super::{ChatTurn, ReceiptsError, ReceiptsFolder, ScriptedSummariser, Simulat
 /// The window, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
 
-/// Hits of a search.
+/// The maximum number of hits of a search.
 const HITS: usize = 10;
 
-/// The chat and what is asked about it.
+/// The chat and the facts that are asked about.
 #[derive(Clone, Debug, Deserialize)]
 pub struct LostInCompactionChat {
     messages: Vec<ChatTurn>,
@@ -44,7 +44,7 @@ pub struct LostInCompactionScore {
     pub at_10: usize,
     /// Compactions on the way.
     pub compactions: usize,
-    /// Tokens of the last view.
+    /// The tokens of the last view.
     pub view_tokens: u64,
 }
 
@@ -65,7 +65,7 @@ impl ReceiptsFolder {
     }
 }
 
-/// Feeds the whole chat and looks for every answer; `None` if there is no such strategy.
+/// Feeds the whole chat and looks for every answer. Returns `None` if there is no such strategy.
 pub fn measure(
     lost: &LostInCompactionChat,
     strategy: &str,
@@ -86,6 +86,7 @@ pub fn measure(
         view_tokens: chat.view_tokens(),
         ..LostInCompactionScore::default()
     };
+    // A fact that only an earlier summary stated was never in this chat.
     for fact in lost.facts.iter().filter(|fact| !fact.compacted) {
         score.facts += 1;
         score.in_view += usize::from(view.iter().any(|text| fact.is_answered_in(text)));

@@ -1,4 +1,4 @@
-//! Standing orders that the user gives once: are they in the view after compactions?
+//! The standing orders that are in the view after compactions. The user gives each order once.
 //!
 //! The public ones are COMPINT's side constraints (arXiv 2608.11242). Thirty others in six languages are our own. The
 //! order is one message of the user in a long chat about other things.
@@ -16,7 +16,7 @@ pub const WINDOW_TOKENS: u64 = 32_000;
 /// Titles that promise standing orders.
 const TITLES: [&str; 3] = ["Rules", "Standing orders", "standing orders"];
 
-/// A chat ends with a question that asks for nothing in particular.
+/// The question at the end of a chat. It asks for nothing in particular.
 const LAST_QUESTION: &str = "Thanks. Where were we?";
 
 /// Our own orders, one a line, as `language<TAB>order`.
@@ -33,7 +33,7 @@ pub enum OrderPosition {
 }
 
 impl OrderPosition {
-    /// Returns its name in tables.
+    /// Returns the position's name in tables.
     pub fn name(self) -> String {
         match self {
             Self::SecondMessage => "2nd message".to_owned(),
@@ -49,12 +49,12 @@ pub struct OrderCase {
     pub strategy: &'static str,
     /// The model that writes summaries.
     pub summariser: ScriptedSummariser,
-    /// Length of the chat, in tokens.
+    /// The length of the chat, in tokens.
     pub chat_tokens: u64,
     /// The position of the order.
     pub position: OrderPosition,
-    /// The minimum number of compactions: the chat continues until there were so many. The first is requested
-    /// if the chat is too short for one.
+    /// The minimum number of compactions. The chat continues until there were so many. The first is requested if
+    /// the chat is too short for one.
     pub rounds: usize,
 }
 
@@ -70,7 +70,7 @@ pub struct OrderScore {
     pub chat_tokens: u64,
     /// The position of the order.
     pub position: OrderPosition,
-    /// Compactions at least.
+    /// The minimum number of compactions.
     pub rounds: usize,
     /// The number of orders that are verbatim in the view.
     pub kept: usize,
@@ -141,7 +141,8 @@ pub fn strategies() -> [(&'static str, ScriptedSummariser); 5] {
     ]
 }
 
-/// Gives each order in a chat of its own and looks for it in the last view; `None` if there is no such strategy.
+/// Gives each order in a chat of its own and looks for it in the last view. Returns `None` if there is no such
+/// strategy.
 pub fn measure(orders: &[String], filler: &[ChatTurn], case: &OrderCase) -> Option<OrderScore> {
     let mut score = OrderScore {
         strategy: case.strategy,

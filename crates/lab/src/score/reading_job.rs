@@ -16,13 +16,13 @@ use crate::recording::SessionRecording;
 use crate::replay::{ReplayOptions, replay};
 use crate::rivals;
 
-/// Files, and steps that read one.
+/// The number of files. Each is read in a step of its own.
 pub const FILES: usize = 40;
 
 /// Tokens of system prompt and tools.
 const FIXED_TOKENS: u64 = 3_000;
 
-/// Policies that the job is run under, ours first.
+/// The policies under which the job is run, ours first.
 const POLICIES: [&str; 8] = [
     "adaptive",
     "reactive-overflow",
@@ -50,13 +50,13 @@ pub struct ReadingJobScore {
     pub window: u64,
     /// Cost in thousands of input tokens: input 1, cached input 0.1, output 5.
     pub cost_thousands: f64,
-    /// Needles in the final request.
+    /// The number of needles in the final request.
     pub needles_visible: usize,
-    /// Files that no request had whole.
+    /// The number of files that no request had whole.
     pub never_whole: usize,
-    /// Requests larger than they may be.
+    /// The number of requests that are larger than the usable room.
     pub overflows: u64,
-    /// Requests in which nothing of the newest result was shown.
+    /// The number of requests in which nothing of the newest result was shown.
     pub newest_cleared: usize,
     /// Compactions on the way.
     pub compactions: u64,
@@ -117,7 +117,7 @@ impl ContextPolicy for PolicyObserver {
     }
 }
 
-/// Returns the entry of a file's content: a task, then a call and a result for each file.
+/// Returns the entry of a file's content. The entries are a task, then a call and a result for each file.
 fn result_entry(file: usize) -> usize {
     2 + 2 * file
 }

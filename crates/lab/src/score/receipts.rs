@@ -1,4 +1,4 @@
-//! Public data that the measures are made on.
+//! The public data of the measures.
 
 use std::fs::File;
 use std::io::BufReader;

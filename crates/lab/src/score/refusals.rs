@@ -1,4 +1,4 @@
-//! Answers that are no summary, offered as one, and good summaries that must not be refused.
+//! Answers that are no summary and must be refused, and good summaries that must be accepted.
 
 use serde::Serialize;
 
@@ -8,10 +8,10 @@ use super::{ChatTurn, ScriptedSummariser, SimulatedChat, SummaryTask};
 /// The window of every case, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
 
-/// Length of the chat, in tokens.
+/// The length of the chat, in tokens.
 const CHAT_TOKENS: u64 = 60_000;
 
-/// Strategies that are offered each answer: one that waits for its summary, and the default.
+/// The strategies that are offered each answer: one that waits for its summary, and the default.
 const STRATEGIES: [&str; 2] = ["reactive-overflow", "adaptive"];
 
 /// Answers that are no summary, by name.
@@ -70,15 +70,15 @@ pub struct RefusalScore {
     pub no_summaries: usize,
     /// The number of refusals that no committed compaction contains.
     pub refused: usize,
-    /// Names of those that were used all the same.
+    /// The names of answers that were used although they are no summary.
     pub let_through: Vec<String>,
     /// Good summaries.
     pub good_summaries: usize,
     /// The number of good summaries that were used.
     pub accepted: usize,
-    /// Names of those that were refused.
+    /// The names of good summaries that were refused.
     pub turned_away: Vec<String>,
-    /// Fewest tokens that a view had after all of these chats.
+    /// The size of the smallest view after these chats, in tokens.
     pub smallest_view_tokens: u64,
 }
 
@@ -141,9 +141,10 @@ fn has_used_answer(chat: &SimulatedChat) -> bool {
     chat.committed().any(|(shown, answers)| answers.iter().any(|answer| shows_answer(&shown, answer)))
 }
 
-/// Returns whether a text has the longest line of an answer; short lines count only as lines of their own.
+/// Returns whether a text has the longest line of an answer. A short line counts only as a line of its own.
 pub(super) fn shows_answer(shown: &str, answer: &str) -> bool {
     const TELLING_CHARS: usize = 24;
+    // The planner removes reasoning from a summary, so only the text behind it can be shown.
     let body = answer.rsplit("</think>").next().filter(|body| !body.trim().is_empty()).unwrap_or(answer);
     let body = body.replace("<think>", "").replace("</think>", "");
     let lines = body.lines().map(single_spaced).filter(|line| !line.is_empty());

@@ -1,4 +1,4 @@
-//! Measures whether a session continues with the summaries that a model writes.
+//! The share of a model's summaries with which a session continues.
 
 use longhaul_core::history::HistoryFoldError;
 use serde::Serialize;
@@ -11,24 +11,24 @@ use crate::replay::{ReplayOptions, replay};
 /// The window, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
 
-/// Length of the chat, in tokens.
+/// The length of the chat, in tokens.
 const CHAT_TOKENS: u64 = 190_000;
 
 /// The fate of a model's summaries in one chat.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SummariesScore {
-    /// Compactions in all.
+    /// The number of compactions.
     pub compactions: usize,
     /// The number of compactions before which a summary was written.
     pub written: usize,
     /// The number of those compactions that show that summary.
     pub used: usize,
-    /// Compactions after one with a summary that show neither it nor a newer one.
+    /// The number of compactions that show neither the summary of an earlier compaction nor a newer one.
     pub dropped: usize,
 }
 
-/// Feeds a long chat with a summariser that writes good summaries; `None` if there is no such strategy.
+/// Feeds a long chat with a summariser that writes good summaries. Returns `None` if there is no such strategy.
 pub fn measure(filler: &[ChatTurn], strategy: &str) -> Option<SummariesScore> {
     let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, ScriptedSummariser::OrderBlind)?;
     let counter = chat.history().counter().clone();

@@ -8,7 +8,7 @@ use longhaul_core::history::LogEntryKind;
 
 use crate::recording::RecordedMessage;
 
-/// A model's stand-in that writes summaries by program.
+/// A scripted stand-in for a model that writes summaries.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ScriptedSummariser {
@@ -34,7 +34,7 @@ pub struct SummaryTask<'a> {
     pub(crate) material: &'a [RecordedMessage],
     /// The text of the request's last message.
     pub order: String,
-    /// The longest answer that is allowed, in tokens.
+    /// The maximum length of the answer, in tokens.
     pub limit_tokens: u64,
     /// `true` if the request is a pruning agent's, which answers in JSON.
     pub is_pruning: bool,
@@ -63,7 +63,7 @@ impl ScriptedSummariser {
         Self::Fixed(REFUSAL.into())
     }
 
-    /// Returns its name in tables.
+    /// Returns the summariser's name in tables.
     pub fn name(&self) -> String {
         match self {
             Self::StandIn => "stand-in".to_owned(),
@@ -90,7 +90,7 @@ impl ScriptedSummariser {
 }
 
 impl SummaryTask<'_> {
-    /// Returns sentences of the assistant that name things, spread over the whole conversation, in at most `tokens`.
+    /// Returns sentences of the assistant that name things, from the whole conversation, in at most `tokens`.
     pub fn assistant_sentences(&self, tokens: u64) -> Vec<String> {
         let said = self.material.iter().filter(|entry| matches!(entry.kind, LogEntryKind::Assistant(_)));
         let sentences: Vec<String> =
@@ -110,7 +110,7 @@ impl SummaryTask<'_> {
     }
 }
 
-/// Returns the first sentence that names something: it has a capital within, or a digit.
+/// Returns the first sentence that names something, with capitals or digits behind its first word.
 fn telling_sentence(text: &str) -> Option<String> {
     const SHORTEST_CHARS: usize = 40;
     const LONGEST_CHARS: usize = 240;
@@ -125,7 +125,7 @@ fn telling_sentence(text: &str) -> Option<String> {
     sentences.into_iter().find(is_telling).map(|sentence| sentence.replace("**", ""))
 }
 
-/// Headings as the request asks for them, filled from the assistant's words only.
+/// Returns a summary with the requested headings, filled from the assistant's words only.
 fn order_blind(task: &SummaryTask<'_>) -> String {
     const TITLES: [&str; 4] = ["Goal", "Done", "Decisions", "State"];
     let sentences = task.assistant_sentences(task.limit_tokens.min(1_000) * 7 / 10);

@@ -1,4 +1,4 @@
-//! Facts and orders that the user replaces later: which of the two the view shows.
+//! Facts and orders that the user replaces later, and the versions that the view shows.
 
 use serde::Serialize;
 
@@ -8,20 +8,20 @@ use super::{ChatTurn, ScriptedSummariser, SimulatedChat};
 /// The window of every case, in tokens.
 const WINDOW_TOKENS: u64 = 32_000;
 
-/// Length of the chat around the two messages, in tokens.
+/// The length of the chat around the two messages, in tokens.
 const CHAT_TOKENS: u64 = 60_000;
 
 /// The positions of the two messages, in percent of the chat.
 const PLACES_PERCENT: [u64; 2] = [15, 55];
 
-/// Pairs, one a line, as `old<TAB>new`.
+/// The pairs, one a line, as `old<TAB>new`.
 const PAIRS: &str = include_str!("data/superseded.tsv");
 
 /// Words that mark a statement as replaced, in lower case.
 const MARKS: [&str; 9] =
     ["supersed", "replaced", "outdated", "obsolete", "no longer", "void", "~~", "overridden", "(old"];
 
-/// Titles under which the order of statements says which of them holds.
+/// The titles of sections in which the last of several statements holds.
 const ORDER_TITLES: [&str; 3] = ["later words win", "newest wins", "newer wins"];
 
 /// The result of the pairs.
@@ -43,7 +43,7 @@ pub struct SupersededScore {
     pub missing: Vec<String>,
 }
 
-/// Says both statements of every pair in a chat of 60,000 tokens; `None` if there is no such strategy.
+/// Says both statements of every pair in a chat of 60,000 tokens. Returns `None` if there is no such strategy.
 pub fn measure(
     filler: &[ChatTurn],
     strategy: &str,
@@ -93,6 +93,7 @@ fn lines_with<'a>(view: &'a str, statement: &'a str) -> impl Iterator<Item = usi
 
 /// Returns whether a line says, beside the statement itself, that it was replaced.
 fn is_marked(line: &str, statement: &str) -> bool {
+    // The statement itself may have one of the marks in its words.
     let rest = line.replace(bare_statement(statement), " ").to_lowercase();
     MARKS.iter().any(|mark| rest.contains(mark))
 }
@@ -103,6 +104,7 @@ fn is_followed(view: &str, at: usize, new: &str) -> bool {
         let bare = line.trim().trim_matches('*');
         bare.ends_with(':') || bare.starts_with('#')
     };
+    // The nearest title above a line is that of its section.
     let above: Vec<&str> = view.lines().take(at).collect();
     let title = above.iter().rfind(|line| is_title(line)).copied().unwrap_or_default();
     ORDER_TITLES.iter().any(|words| title.contains(words)) && lines_with(view, new).any(|line| line > at)

@@ -11,8 +11,8 @@ pub fn normalised(text: &str) -> String {
     single_spaced(text).to_lowercase()
 }
 
-/// Returns whether `text` has the words of `statement` in their order and spelling, however both are wrapped. A full stop at
-/// the end of the statement may be missing.
+/// Returns whether `text` has the words of `statement` in their order and spelling, however both are wrapped. A full
+/// stop at the end of the statement may be missing.
 pub fn contains_statement(text: &str, statement: &str) -> bool {
     single_spaced(text).contains(bare_statement(&single_spaced(statement)))
 }

@@ -60,7 +60,7 @@ fn answer(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
     script.say(said);
 }
 
-/// Appends a task. People take their time: often longer than a cache lives.
+/// Appends a task. The person's pause before it is often longer than a cache lives.
 fn task(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
     script.wait(20, 900);
     let task = *script.rng.pick(&TASKS);
@@ -114,7 +114,7 @@ fn read(script: &mut SyntheticLogBuilder, known: &mut ReusableItems) {
     script.call(format!("{said}I read {path}."), "read", &json!({ "path": path }), text, true);
 }
 
-/// Lines that look like code. A few of their names and numbers will be used later.
+/// Returns lines that look like code. A few of their names and numbers are used again later.
 fn code(rng: &mut SeededRng, lines: usize, known: &mut ReusableItems) -> String {
     let mut text = String::new();
     for line in 0..lines {

@@ -1,8 +1,8 @@
 //! A reading job: an agent reads many files in one turn, and each file holds one line that matters.
 //!
 //! Unlike a [recording](crate::recording::SessionRecording), the job is a closed loop around the loop of a session
-//! ([`Run`](longhaul_core::run::Run)): what the planner and the truncation at the source do to a result decides
-//! whether the agent has to read again. The files are made by a program; equal seeds give equal files.
+//! ([`Run`](longhaul_core::run::Run)). If the planner or the truncation at the source cut a result, the agent reads
+//! again. The files are made by a program; equal seeds give equal files.
 
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::plan::{CompactionPolicy, TokenPrices};

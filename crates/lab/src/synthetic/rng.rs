@@ -1,4 +1,4 @@
-//! SplitMix64 (Steele, Lea, Flood 2014): a few lines, equal on every machine.
+//! The random numbers of synthetic sessions: SplitMix64 (Steele, Lea, Flood 2014). It gives equal numbers everywhere.
 
 /// A seeded source of numbers.
 #[derive(Clone, Debug)]
@@ -18,6 +18,7 @@ impl SeededRng {
 
     /// Returns a number below `n`.
     pub(super) fn below(&mut self, n: u64) -> u64 {
+        // The modulo favours small numbers slightly, which does not matter for made-up sessions.
         self.next() % n.max(1)
     }
 

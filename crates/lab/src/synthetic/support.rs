@@ -48,7 +48,7 @@ pub(super) fn write(script: &mut SyntheticLogBuilder, turns: usize) {
         let order = if again { script.rng.pick_earlier(&orders).clone() } else { order(&mut script.rng) };
         let wish = *script.rng.pick(&WISHES);
         match again {
-            // The customer does not say the number again: the agent has to know it.
+            // The customer does not repeat the order's number, so the agent has to know it.
             true => {
                 script.typed(format!("Once more about the {} of {}: {wish}.", order.good, order.customer))
             }

@@ -85,6 +85,7 @@ impl AnthropicProvider {
 
     /// Makes the first refusal of stale reasoning retryable: the next attempt asks the server to drop it.
     fn note_refusal(&self, mut error: ProviderError, stale: StaleReasoningPolicy) -> ProviderError {
+        // The API has no code for this refusal, so only its words tell it from other invalid requests.
         let bound = error.status == Some(400) && error.body.as_ref().is_some_and(|body| body.contains(BOUND));
         if bound && stale == StaleReasoningPolicy::Unsaid {
             tracing::info!("stale reasoning was refused: from now on the server is asked to leave it out");
@@ -143,6 +144,7 @@ impl Provider for AnthropicProvider {
         let stale = self.stale_policy();
         match self.ask_count(request, stale).await {
             Ok(tokens) => Ok(Some(tokens)),
+            // Compatible servers often have no page for counts.
             Err(error) if matches!(error.status, Some(404 | 405 | 501)) => Ok(None),
             Err(error) => Err(self.note_refusal(error, stale)),
         }

@@ -34,6 +34,7 @@ impl GeminiProvider {
     /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.
     pub fn new(endpoint: ModelEndpoint) -> Result<Self, ProviderError> {
         let mut stream = url(&endpoint, ":streamGenerateContent")?;
+        // Without this parameter the API streams the elements of one JSON array.
         stream.query_pairs_mut().append_pair("alt", "sse");
         let http =
             ProviderHttpClient::new(&stream, &endpoint.all_headers("x-goog-api-key", ""), endpoint.timeouts)?;
@@ -46,6 +47,7 @@ impl GeminiProvider {
 /// Returns the address of the model, with a verb.
 fn url(endpoint: &ModelEndpoint, verb: &str) -> Result<Url, ProviderError> {
     let name = request::resource(&endpoint.model) + verb;
+    // A name such as `models/NAME` is two segments. As one segment its slash would be escaped.
     let segments: Vec<&str> = name.split('/').collect();
     http::endpoint(&endpoint.base_url, &segments)
 }

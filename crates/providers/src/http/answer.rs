@@ -113,6 +113,7 @@ async fn open<D: StreamDecoder>(
             let events = lines::events(bounds::events(all, true, D::MAX_EVENT_BYTES));
             Ok(AnswerReader::streamed(events, patience))
         }
+        // One byte more than the limit tells a longer answer from one of exactly that size.
         ResponseBodyKind::Json => AnswerReader::whole(&collect(all, MAX_WHOLE_BYTES + 1).await?, patience),
         ResponseBodyKind::Other => Err(not_an_answer_error(&collect(all, MAX_ERROR_BYTES).await?, url)),
     }
@@ -130,6 +131,7 @@ impl ResponseBodyKind {
     fn of(start: &[u8]) -> Self {
         const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
         let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
+        // The first chunk may end inside the name of a field.
         let begins = |field: &&[u8]| start.starts_with(field) || field.starts_with(start);
         match start.first() {
             Some(b'{' | b'[') => Self::Json,
@@ -224,6 +226,7 @@ async fn read<D: StreamDecoder>(
     patience: &mut ProgressDeadline,
 ) -> Result<Option<Vec<ModelEvent>>, ProviderError> {
     if decoder.is_closed() {
+        // The answer is complete, so neither more data nor an error matters here.
         let _ = timeout(AFTER_CLOSE, events.next()).await;
         return Ok(None);
     }

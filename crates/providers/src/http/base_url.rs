@@ -53,6 +53,7 @@ impl BaseUrl {
     }
 
     /// Switches later requests to the alternative, and logs once which base URL to set.
+    // Shared by all clones: one discovery serves all later calls.
     pub fn adopt_alternative(&self) {
         if let (Some(versioned), false) = (&self.versioned, self.is_versioned.swap(true, Ordering::Relaxed)) {
             tracing::warn!("{}", found(&self.given, versioned));

@@ -76,6 +76,7 @@ fn tls() -> Option<ClientConfig> {
     let provider = provider.unwrap_or_else(|| Arc::new(aws_lc_rs::default_provider()));
     let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(rustls::ALL_VERSIONS);
     let mut config = builder.ok()?.with_platform_verifier().ok()?.with_no_client_auth();
+    // The HTTP library adds no protocols to a preconfigured setup.
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Some(TLS.get_or_init(|| config).clone())
 }

@@ -44,7 +44,9 @@ impl BodyDecompressor {
             .collect();
         match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             [] => Ok(None),
+            // A gzip body may have several members (RFC 1952).
             ["gzip" | "x-gzip"] => Ok(Some(Self::Gzip(MultiGzDecoder::new(Vec::new())))),
+            // HTTP's `deflate` means the zlib format and not bare DEFLATE (RFC 9110, 8.4.1.2).
             ["deflate"] => Ok(Some(Self::Deflate(ZlibDecoder::new(Vec::new())))),
             _ => {
                 let names: String = names.join(", ").chars().take(MAX_NAME_CHARS).collect();

@@ -64,9 +64,11 @@ impl NetworkVariables {
         }
         let value = |names| self.first(names).map_or("", |(_, value)| value.as_str());
         let own = if url.scheme() == "https" { HTTPS } else { HTTP };
+        // A failed request does not say which proxy it took, so the rules of the HTTP library are applied again.
         let matcher =
             Matcher::builder().http(value(HTTP)).https(value(HTTPS)).all(value(ANY)).no(value(NONE));
         let proxy = matcher.build().intercept(&url.as_str().parse().ok()?)?;
+        // An empty variable of the scheme means no proxy of its own, and the general one applies.
         let set = self.first(own).filter(|(_, value)| !value.is_empty()).or_else(|| self.first(ANY))?;
         // A proxy's address may hold a user and a password, in the URI's authority: neither may show.
         let uri = proxy.uri();

@@ -17,6 +17,7 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 fn seconds(value: &str, per_second: f64) -> Option<Duration> {
     let number: f64 = value.parse().ok()?;
+    // Negative, endless and undefined numbers parse as `f64` but are no duration.
     Duration::try_from_secs_f64(number / per_second).ok().map(|wait| wait.min(MAX_WAIT))
 }
 

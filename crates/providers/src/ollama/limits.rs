@@ -94,6 +94,7 @@ impl OllamaModelInfo {
         // wish.
         let window = self.loaded.or(self.remote).or(before).or(self.written);
         let reasoning =
+            // An old server does not list capabilities, and then the model may think.
             if can("thinking") == Some(false) { ReasoningScope::Never } else { ReasoningScope::Turn };
         Limits {
             tools: can("tools").into(),
@@ -126,6 +127,7 @@ fn same(name: &str, model: &str) -> bool {
 fn trained(about: &Value) -> Option<u64> {
     let info = about.get("model_info")?.as_object()?;
     let architecture = info.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
+    // A model that reads pictures may have a second key of this ending, such as `clip.context_length`.
     let named = info.get(&format!("{architecture}.context_length"));
     let any = || info.iter().find(|(key, _)| key.ends_with(".context_length")).map(|(_, value)| value);
     token_count::limit(named.or_else(any))

@@ -89,6 +89,7 @@ async fn apply_template(
         ask.put("model", &model)?;
     }
     ask.put("content", &prompt)?;
+    // llama.cpp adds and parses special tokens for a chat, but its `/tokenize` does so only on request.
     ask.put("add_special", &true)?;
     ask.put("parse_special", &true)?;
     let counted = post::<Tokens>(http, http::endpoint(root, &["tokenize"])?, ask.finish()).await?;
@@ -127,6 +128,7 @@ pub(crate) async fn post<T: DeserializeOwned>(
         Ok(answer) => serde_json::from_slice(&answer)
             .map(Some)
             .map_err(|error| http.hide_secrets(unexpected(&answer, &error))),
+        // The statuses of servers without this page.
         Err(error) if matches!(error.status, Some(404 | 405 | 501)) => Ok(None),
         Err(error) => Err(error),
     }

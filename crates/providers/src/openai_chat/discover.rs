@@ -108,6 +108,7 @@ impl ServerDiscovery {
     async fn ask(&self) {
         let said = self.query_facts().await;
         let mut known = self.known();
+        // A silent server counts as asked too. Otherwise each call would wait for it once more.
         known.asked = Some(Instant::now());
         known.seen = said.unwrap_or(known.seen);
     }

@@ -136,6 +136,7 @@ impl ScriptedCallEntry {
 impl Drop for ScriptedCallEntry {
     fn drop(&mut self) {
         self.change(|record| {
+            // An end that was recorded before must not be overwritten.
             if record.outcome == ScriptedCallOutcome::Open {
                 record.outcome = ScriptedCallOutcome::Dropped;
             }

@@ -24,9 +24,9 @@ pub(super) struct ScriptedPlayback {
 pub(super) enum PlaybackEnd {
     /// The stream is over: its last event was [`ModelEvent::Finished`].
     Over,
-    /// An error.
+    /// The stream fails with this error.
     Fail(Box<ProviderError>),
-    /// Nothing, for ever.
+    /// The stream delivers nothing more and does not end.
     Stall,
 }
 
@@ -43,6 +43,7 @@ impl ScriptedPlayback {
         if answer.fault != Some(ScriptedFault::Empty) {
             answer.say.into_iter().for_each(|say| writer.say(say));
         }
+        // The rounding of the bias may give one token more than the room.
         let output_tokens = count.scale(writer.used).min(room);
         let usage = report(answer.usage, &writer, input, output_tokens);
         let finish = writer.finish(answer.finish);
@@ -85,6 +86,7 @@ impl PlaybackStream {
                 self.entry.failed(error.code);
                 Some((Err(*error), self))
             }
+            // The future owns the log entry meanwhile. A caller that gives up drops both, and the log shows it.
             PlaybackEnd::Stall => std::future::pending().await,
         }
     }

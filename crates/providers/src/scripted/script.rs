@@ -115,7 +115,7 @@ pub enum ScriptedUsage {
     Counted,
     /// No usage.
     Missing,
-    /// These numbers, right or wrong.
+    /// The given numbers, right or wrong.
     Exactly(Usage),
 }
 

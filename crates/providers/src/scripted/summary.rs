@@ -25,9 +25,9 @@ pub enum ScriptedSummaries {
     CallsTools,
     /// Text that is no summary: control characters and broken markup.
     Garbage,
-    /// Fails.
+    /// The call fails with this fault.
     Fail(ScriptedFault),
-    /// This text.
+    /// The given text.
     Text(String),
 }
 

@@ -54,6 +54,7 @@ impl Store for InstrumentedStore {
     }
 
     async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
+        // Counted after the append: a refused append changes no figure.
         let events = self.store.append(lease, append).await?;
         events.iter().for_each(|event| self.counters.event(&event.body));
         Ok(events)
@@ -67,6 +68,7 @@ impl Store for InstrumentedStore {
         self.store.tail(id, limit).await
     }
 
+    // The trait has bodies for this method and the next three. They are slower than the store's own.
     async fn read_undamaged(
         &self,
         id: &SessionId,

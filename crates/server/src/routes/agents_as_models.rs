@@ -153,6 +153,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
         app.conversations().keyed(key.clone(), aim.session.clone());
     }
     drop(turn);
+    // Without a key the request would get one from its content, and a second "yes" would count as a repetition.
     let key = IdempotencyKey(Some(key.map_or_else(fresh, Ok)?));
     let user = user_text(&asked.newest);
     let wish = UiTurnRequest::Say {
@@ -230,6 +231,7 @@ async fn streamed(
         Ok(Some(AgentAnswerEvent::Failed(fault))) => return Err(fault),
         Ok(None) => return Err(broken_off()),
         Ok(first) => first,
+        // A client would give up after a longer silence, so the stream begins without its first event.
         Err(_) => None,
     };
     let encoder = response_writer::stream(dialect, head);
@@ -330,6 +332,7 @@ async fn resolve_destination(
         && let Some((place, is_first)) = found(app, &ask.agent, &root, prefix).await?
     {
         let id = SessionId::from(place.session.as_str());
+        // A message may have been added through the server's own API, which this index does not see.
         if is_first && newest_taken(app, &id).await? == Some(place.taken) {
             let session = place.session.clone();
             return Ok(MessageDestination { session, before, head: Some((prefix, place)) });
@@ -498,6 +501,7 @@ async fn goes_on_from(
         return Ok(MessageDestination::at(id.as_str().to_owned(), None));
     }
     let place = TurnPosition { session: id.as_str().to_owned(), taken };
+    // The root is `v` and 20 digits, as `root` makes it.
     let root: String = id.as_str().chars().take(21).collect();
     let fork = forked(app, &place, session_of(&root)?).await?;
     let fork = fork.ok_or_else(|| ApiProblem::conflict("The conversation cannot be forked there."))?;

@@ -131,6 +131,7 @@ async fn answered(
     answer: ApprovalRequestBody,
     since: Vec<Event>,
 ) -> Result<Value, ApiProblem> {
+    // The first attempt may have decided before its answer was lost.
     let decided = since.iter().find_map(|event| match &event.body {
         EventBody::ApprovalResolved { approval_id: resolved, allowed, .. } if *resolved == approval_id => {
             Some(*allowed)
@@ -154,6 +155,7 @@ async fn pending(app: &AppState, session_id: Option<&str>) -> Result<Vec<Pending
     };
     let mut all = Vec::new();
     for session in sessions {
+        // A session at rest has no open question, and its loop need not be asked.
         let at_rest = matches!(*session.status().borrow(), RunStatus::Idle | RunStatus::Parked);
         if at_rest {
             continue;

@@ -57,6 +57,7 @@ pub(crate) async fn compact(
     let policy = session.inspect_run(|run| run.settings().policy.clone()).await?;
     let strategy = how.strategy.as_deref().map(|name| named(&policy, name)).transpose()?;
     if how.dry_run {
+        // A preview changes nothing, so it needs no key.
         return preview(&session.preview_by(strategy, how.instructions).await?).map(Json);
     }
     let work = {
@@ -77,6 +78,7 @@ async fn compact_once(
     instructions: Option<String>,
     since: Vec<Event>,
 ) -> Result<Value, ApiProblem> {
+    // The first attempt may have compacted before its answer was lost. A second compaction would remove more.
     let made = since.into_iter().find_map(|event| match event.body {
         EventBody::ViewEdited(edit) if edit.reason == EditReason::Requested => Some(edit),
         _ => None,
@@ -204,6 +206,7 @@ pub(crate) async fn undo(
 
 async fn restore(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Value, ApiProblem> {
     let is_this = |body: &EventBody| matches!(body, EventBody::ViewRestored { edit_id } if *edit_id == edit);
+    // An undo that was done before its answer was lost would be refused as already undone.
     if !since.iter().any(|event| is_this(&event.body)) {
         session.undo(edit.clone()).await?;
     }

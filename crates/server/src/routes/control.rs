@@ -37,6 +37,7 @@ pub(crate) async fn cancel(
     key: IdempotencyKey,
     OptionalJsonBody(how): OptionalJsonBody<CancelRunRequestBody>,
 ) -> Result<Json<Value>, ApiProblem> {
+    // No `takes_work` here: a run can also be cancelled while the server is ending.
     let session = app.open(&id).await?;
     let work = {
         let app = app.clone();
@@ -127,6 +128,7 @@ pub(crate) async fn retry(
     let session = app.open(&id).await?;
     let work = {
         let app = app.clone();
+        // A second retry does no harm, so the events since the first attempt do not matter.
         async move { once(&app, &session, key, "retry".to_owned(), |_since| try_now(&session)).await }
     };
     app.to_end(work).await.map(Json)

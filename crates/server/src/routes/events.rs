@@ -38,6 +38,7 @@ pub(crate) async fn watch(
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
+        // Without this header nginx collects the events and passes them on late.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     Ok((headers, Body::from_stream(frames)).into_response())

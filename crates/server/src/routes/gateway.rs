@@ -183,6 +183,7 @@ enum GatewayRequestKind {
 }
 
 async fn passed(app: &AppState, path: RelayEndpoint, request: Request) -> Response {
+    // Counted before the body is read, so that a shutdown waits for this request too.
     let answering = app.answering();
     let (headers, body) = match read(app, Dialect::Chat, request).await {
         Ok(read) => read,
@@ -212,6 +213,7 @@ async fn read(
 }
 
 async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: GatewayRequestKind) -> Response {
+    // Counted before the body is read, so that a shutdown waits for this request too.
     let answering = app.answering();
     let is_known = shows_token(&request);
     let (headers, body) = match read(app, dialect, request).await {
@@ -279,6 +281,7 @@ fn shows_token(request: &Request) -> bool {
 /// Removes this server's token from the headers. It must not reach an upstream.
 fn without_token(app: &AppState, mut headers: HeaderMap) -> HeaderMap {
     let token = &app.config().token;
+    // Clients send the token in several headers, with a scheme or without.
     let is_ours = |value: &HeaderValue| {
         let words = value.to_str().unwrap_or_default().split_whitespace();
         words.last().is_some_and(|word| token.matches(word))

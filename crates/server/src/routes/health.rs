@@ -39,6 +39,7 @@ pub(crate) async fn ready(State(app): State<AppState>) -> Result<Json<Value>, Ap
     })?;
     app.runtime().store().check_writable().await.map_err(|error| {
         tracing::error!(%error, "not ready to write");
+        // Anybody may read this answer. The store's own words may name paths, so they only go to the log.
         let why = match error {
             StoreError::Storage(why) if why.contains("the disk is full") => "its disk is full",
             StoreError::Storage(why) if why.contains("the file system is read-only") => {

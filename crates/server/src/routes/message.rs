@@ -111,6 +111,7 @@ pub(crate) async fn take(
     metadata: Option<MessageMetadata>,
 ) -> Result<SendReceipt, ApiProblem> {
     let parts = content.parts(app, session.id()).await?;
+    // A busy session keeps its model until its run ends. The message is taken all the same.
     match session.adopt_model().await {
         Ok(_) | Err(SessionError::Busy) => {}
         Err(error) => return Err(error.into()),

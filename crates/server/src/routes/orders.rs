@@ -115,6 +115,7 @@ pub(crate) async fn edit(
     JsonBody(edit): JsonBody<EditOrderRequestBody>,
 ) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&id).await?;
+    // No key is needed: a repeated change has the same result.
     let work = async move {
         let order = session.edit_order(OrderId::from(order), edit.text).await?;
         Ok(json!({ "ok": true, "order": shown(&order) }))

@@ -53,6 +53,7 @@ fn file(path: &str, asked: &HeaderMap) -> Result<Response, ApiProblem> {
     };
     let headers = response.headers_mut();
     for (name, value) in [
+        // The browser asks each time. Cached files of two versions must not run together after an update.
         (CACHE_CONTROL, "no-cache"),
         (CONTENT_SECURITY_POLICY, POLICY),
         (REFERRER_POLICY, "no-referrer"),

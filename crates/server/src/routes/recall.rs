@@ -81,6 +81,7 @@ fn check(wanted: &RecallParams) -> Result<(), ApiProblem> {
 }
 
 fn refused(why: &str) -> ApiProblem {
+    // The search explains itself in words for a model and has no error kinds.
     let (status, code) = if why.contains("is not a range") {
         (StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest)
     } else {

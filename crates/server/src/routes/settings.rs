@@ -109,6 +109,7 @@ pub(crate) async fn change(
     State(app): State<AppState>,
     JsonBody(change): JsonBody<Map<String, Value>>,
 ) -> Result<Json<SettingsResponse>, ApiProblem> {
+    // The change was read as a map, because a missing field and `null` mean different things.
     let work = {
         let app = app.clone();
         async move { app.runtime().change_settings(&change).await.map_err(ApiProblem::from) }

@@ -58,6 +58,7 @@ impl LogReaderRegistry {
         if let Some(reading) = all.get(session).and_then(Weak::upgrade) {
             return reading;
         }
+        // Cleaned up here, where the map would grow.
         all.retain(|_, reading| reading.strong_count() > 0);
         let reading = Arc::default();
         all.insert(session.clone(), Arc::downgrade(&reading));

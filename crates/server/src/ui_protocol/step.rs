@@ -160,6 +160,7 @@ impl UiStep {
     ) {
         let call = self.call(index);
         if !self.inputs.iter().any(|input| input.call == call) {
+            // Only the first delta has the tool's name. A call cannot begin without it.
             let Some(tool) = tool.filter(|tool| !tool.is_empty()) else { return };
             self.begin_call(&call, tool, acts);
         }
@@ -188,6 +189,7 @@ impl UiStep {
         }
         let at = self.inputs.iter().position(|input| input.call == call);
         let Some(input) = at.map(|at| self.inputs.remove(at)) else { return };
+        // Stored arguments need not continue the streamed ones: empty arguments are stored as `{}`, for example.
         let rest = arguments.strip_prefix(input.arguments.as_str()).filter(|rest| !rest.is_empty());
         if let Some(rest) = rest {
             acts.push(UiStreamEvent::CallWrites { call: input.call.clone(), text: rest.to_owned() });

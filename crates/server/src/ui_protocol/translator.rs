@@ -262,6 +262,7 @@ impl UiStreamTranslator {
     }
 
     fn tool_input(&mut self, event: &Value) {
+        // The lost part of the arguments cannot be sent later, so the call is sent whole with its message.
         if !self.hears_inputs {
             return;
         }
@@ -269,6 +270,7 @@ impl UiStreamTranslator {
         let message = match (&self.step, &self.paused) {
             (Some(step), _) if step.is(id) => step.message.clone(),
             (_, Some(paused)) => paused.clone(),
+            // A message is named after its step, so the name is known before the message is.
             _ => format!("m-{id}"),
         };
         let index = event["index"].as_u64().unwrap_or_default();
@@ -312,6 +314,7 @@ impl UiStreamTranslator {
                 self.acts.push(UiStreamEvent::StepBegins { step: step.name().to_owned(), again: true });
             }
         }
+        // The client sent the decision with this request, so it is not asked again.
         if self.settled.iter().any(|id| id == approval) {
             return;
         }

@@ -123,6 +123,7 @@ impl UiAnswerSubscription {
         wish: UiTurnRequest,
     ) -> Result<Self, ApiProblem> {
         let id = session_id(conversation)?;
+        // A decision starts no new work: it lets a waiting run finish, also while the server is ending.
         if !matches!(wish, UiTurnRequest::Decide(_)) {
             app.takes_work()?;
         }
@@ -222,6 +223,7 @@ async fn decide(
         let own = approval.rsplit_once(':').map_or(approval.as_str(), |(_, own)| own);
         answered.push(global_approval(session.id(), &ApprovalId::from(own)));
     }
+    // Found before anything is decided, so that a wrong name changes nothing.
     let found = beginning(app, session.id(), AnswerSelector::Asking(&answered)).await?;
     let found = found.ok_or_else(|| ApiProblem::not_found("such question in this conversation"))?;
     for (UiApprovalDecision { allowed, reason, .. }, approval) in decisions.into_iter().zip(&answered) {

@@ -17,6 +17,8 @@ pub(crate) struct PostgresChunkInsert {
 impl PostgresLeasedWrite for PostgresChunkInsert {
     type Answer = ();
 
+    // The index of the piece already shows whether it was stored. The session row stays unwritten, which saves a
+    // new row version for each piece.
     const COUNTS: bool = false;
 
     async fn write(
@@ -27,6 +29,7 @@ impl PostgresLeasedWrite for PostgresChunkInsert {
     ) -> Result<(), PostgresOperationError> {
         let AnswerChunk { step, index, body } = &self.chunk;
         let (step, body) = (text_to_db(step), text_to_db(body));
+        // The lock on the session row keeps a claim of another node from coming between the check and the insert.
         let put = sqlx::query_scalar!(
             r#"WITH held AS (
                    SELECT no FROM session WHERE no = $1 AND owner = $2 AND epoch = $3 AND writes = $4
@@ -57,7 +60,8 @@ impl PostgresLeasedWrite for PostgresChunkInsert {
 }
 
 impl PostgresChunkInsert {
-    /// Returns whether the newest piece of the step is this one: it was put, and the answer was lost.
+    /// Returns whether this piece is the newest of its step. Then an earlier attempt stored the piece, and its
+    /// answer was lost.
     async fn is_kept(
         &self,
         db: &mut PgConnection,

@@ -11,7 +11,7 @@ use crate::call::{PostgresOperation, call_name};
 use crate::error::{PostgresOperationError, not_found};
 use crate::text::{count_from_db, text_from_db, text_to_db, to_db};
 
-/// [`Store::enqueue`](longhaul_store::Store::enqueue); answers with the session's number too.
+/// [`Store::enqueue`](longhaul_store::Store::enqueue). The answer has the session's number too.
 pub(crate) struct PostgresEnqueue {
     session: SessionId,
     id: QueueId,
@@ -97,6 +97,7 @@ impl PostgresOperation for PostgresEnqueue {
         .await?
         .ok_or_else(|| not_found(&self.session))?;
         if let Some(first) = self.known(&mut all, no).await? {
+            // The transaction is rolled back: nothing has changed for the owner, so its count of mail must not either.
             return Ok((first, no));
         }
         let waiting = count_waiting(&mut all, no).await?;
@@ -119,7 +120,7 @@ async fn count_waiting(db: &mut PgConnection, no: i64) -> Result<usize, sqlx::Er
     Ok(count_from_db(count))
 }
 
-/// [`Store::edit_queued`](longhaul_store::Store::edit_queued); answers with the session's number.
+/// [`Store::edit_queued`](longhaul_store::Store::edit_queued). The answer is the session's number.
 pub(crate) struct PostgresQueueEdit {
     id: SessionId,
     entry: QueueId,
@@ -159,7 +160,7 @@ impl PostgresOperation for PostgresQueueEdit {
     }
 }
 
-/// Removes one waiting message, or all; answers with their ids, oldest first, and the session's number.
+/// Removes one waiting message, or all. The answer has their ids, oldest first, and the session's number.
 pub(crate) struct PostgresQueueRemoval {
     id: SessionId,
     entry: Option<QueueId>,

@@ -32,7 +32,8 @@ impl PostgresOperation for PostgresLeaseClaim {
         _again: bool,
     ) -> Result<PostgresLeaseRow, PostgresOperationError> {
         let (id, owner_name) = (text_to_db(self.id.as_str()), text_to_db(&self.owner_name));
-        // Epochs begin at `no << 32`: no lease fits a later session of the same name.
+        // Epochs begin at `no << 32`: no lease fits a later session of the same name. The statement compares leases
+        // by the clock of the database, because the clocks of nodes differ.
         let claimed = sqlx::query_as!(
             PostgresLeaseRow,
             r#"UPDATE session

@@ -11,7 +11,7 @@ use crate::error::PostgresOperationError;
 use crate::held::{PostgresLeasedWrite, PostgresWriteContext, PostgresWriteStatus};
 use crate::text::{from_db, limit_to_db, text_to_db, to_db};
 
-/// [`Store::append`](longhaul_store::Store::append); answers with the first event's position.
+/// [`Store::append`](longhaul_store::Store::append). The answer is the position of the first event.
 pub(crate) struct PostgresEventAppend {
     at: i64,
     events: PostgresEncodedEvents,

@@ -34,11 +34,11 @@ impl PostgresOperation for PostgresPrefixCacheQuery {
     }
 }
 
-/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the keys that were found since the last one.
+/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the keys that were found since the last put.
 pub(crate) struct PostgresPrefixCacheInsert {
-    /// The oldest first.
+    /// The found keys, the oldest first.
     pub(crate) found: Vec<PrefixCacheKey>,
-    /// None to note only what was found.
+    /// The entry to store. `None` if only the found keys are recorded.
     pub(crate) entry: Option<(PrefixCacheKey, String)>,
     pub(crate) limits: PrefixCacheLimits,
 }
@@ -60,7 +60,8 @@ impl PostgresOperation for PostgresPrefixCacheInsert {
     }
 }
 
-/// Locks the cache for one writing node: otherwise each would leave room for the others' entries.
+/// Locks the cache for one writing node. Two nodes that write at once would each miss the other's entry and
+/// exceed the limits together.
 pub(crate) async fn lock(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!(r#"SELECT pg_advisory_xact_lock('memo'::regclass::oid::bigint) AS "locked: ()""#)
         .fetch_one(db)

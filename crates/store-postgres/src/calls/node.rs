@@ -21,12 +21,13 @@ pub(crate) struct PostgresNodeJoin {
 }
 
 impl PostgresNodeJoin {
-    /// Refuses where a node lives that has another token.
+    /// Refuses to join while a node with another token lives.
     ///
     /// # Errors
-    /// [`StoreError::OtherToken`], until the others have ended.
+    /// [`StoreError::OtherToken`], until the other nodes have ended.
     async fn check_token(&self, db: &mut PgConnection) -> Result<(), PostgresOperationError> {
-        // Of two that come together one has to see the other.
+        // Two nodes that join at the same time would not see each other's uncommitted rows. The lock makes the
+        // second one wait for the first.
         sqlx::query!(
             "SELECT pg_advisory_xact_lock(
                  hashtextextended('longhaul: nodes join', current_schema()::regnamespace::oid::bigint))"
@@ -61,6 +62,8 @@ impl PostgresOperation for PostgresNodeJoin {
         if self.token_digest.is_some()
             && let Err(refused) = self.check_token(&mut all).await
         {
+            // A dropped transaction is rolled back only when its connection is used next. Until then the lock would
+            // keep other nodes from joining.
             all.rollback().await?;
             return Err(refused);
         }
@@ -86,7 +89,7 @@ impl PostgresOperation for PostgresNodeJoin {
     }
 }
 
-/// Lengthens the lease. Answers whether it was there to be lengthened: one that has run out is not revived.
+/// Renews the lease. The answer is `false` if the lease has run out: such a lease is not revived.
 pub(crate) struct PostgresNodeRenewal {
     pub(crate) boot: BootId,
     pub(crate) ttl: Duration,
@@ -256,7 +259,7 @@ impl PostgresOperation for PostgresNextLeaseEndQuery {
         )
         .fetch_one(db)
         .await?;
-        // A lease that has ended meanwhile ends now.
+        // A lease that ended while the query ran gives a negative time.
         Ok(left.map(|left| Duration::try_from_secs_f64(left).unwrap_or_default()))
     }
 }

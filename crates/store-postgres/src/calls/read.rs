@@ -1,4 +1,4 @@
-//! Reading: each call sees what was committed before it.
+//! Reads of the store. Each call sees everything that was committed before it.
 
 use async_trait::async_trait;
 use longhaul_core::event::{Event, FORMAT};
@@ -24,7 +24,7 @@ pub(crate) struct PostgresSessionListQuery {
     pub(crate) limit: usize,
 }
 
-/// The number of a session and where its log ends.
+/// The query for the number of a session and the end of its log.
 pub(crate) struct PostgresLogExtentQuery {
     pub(crate) id: SessionId,
 }
@@ -152,7 +152,7 @@ impl PostgresOperation for PostgresEventsQuery {
         db: &mut PgConnection,
         _again: bool,
     ) -> Result<Vec<PostgresEventRow>, PostgresOperationError> {
-        // One row without an event, if the session is there and has none.
+        // The outer join gives one empty row for a session without further events. No row means no session.
         let rows = sqlx::query!(
             r#"SELECT found.seq AS "seq?", found.format AS "format?", found.at_ms AS "at_ms?", found.body AS "body?",
                       found.checksum AS "checksum?"
@@ -379,7 +379,7 @@ impl PostgresEventRow {
     }
 }
 
-/// Compares the checksum that was stored with an event, if there was one, with that of what was read.
+/// Compares the checksum that was stored with an event, if there was one, with the checksum of the event as read.
 ///
 /// # Errors
 /// [`StoreError::Damaged`].

@@ -56,7 +56,8 @@ impl PostgresOperation for PostgresRequestBegin {
             if let Some(first) = self.insert(&mut *db).await? {
                 return Ok(first);
             }
-            // Between the two statements the request arrived, or the session was deleted.
+            // Between the two statements another call stored the request, or the session was deleted. The next
+            // round finds out which.
         }
     }
 }

@@ -130,7 +130,7 @@ impl PostgresOperation for PostgresSessionDeletion {
         match held {
             Some(true) => return Err(StoreError::Busy(self.id.clone()).into()),
             Some(false) => {}
-            // The first time, it was there.
+            // The caller has found the session before, so an earlier attempt of this call deleted it.
             None if again => return Ok(()),
             None => return Err(not_found(&self.id).into()),
         }
@@ -143,7 +143,7 @@ impl PostgresOperation for PostgresSessionDeletion {
 /// Removes the session of a number. The row is locked already.
 ///
 /// # Errors
-/// The database's.
+/// The errors of the database.
 pub(crate) async fn remove(db: &mut PgConnection, no: i64) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM event WHERE session_no = $1", no).execute(&mut *db).await?;
     sqlx::query!("DELETE FROM chunk WHERE session_no = $1", no).execute(&mut *db).await?;

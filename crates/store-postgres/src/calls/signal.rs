@@ -10,7 +10,7 @@ use crate::error::{PostgresOperationError, not_found};
 use crate::held::{PostgresLeasedWrite, PostgresWriteContext, PostgresWriteStatus};
 use crate::text::{from_db, text_from_db, text_to_db};
 
-/// [`ClusterStore::signal`](longhaul_store::ClusterStore::signal); answers with the session's number.
+/// [`ClusterStore::signal`](longhaul_store::ClusterStore::signal). The answer is the session's number.
 pub(crate) struct PostgresSignalInsert {
     pub(crate) id: SessionId,
     pub(crate) body: String,
@@ -22,6 +22,8 @@ impl PostgresOperation for PostgresSignalInsert {
     type Answer = i64;
 
     async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<i64, PostgresOperationError> {
+        // A repeated attempt finds its own row by `sent_by`. The count of mail may then rise twice, and the owner
+        // looks once too often.
         let no = sqlx::query_scalar!(
             r#"WITH addressed AS (
                    UPDATE session SET mail = mail + 1 WHERE id = $1 RETURNING no

@@ -30,7 +30,8 @@ impl PostgresOperation for PostgresReferencedBlobsQuery {
                 .map_err(|error| StoreError::Corrupt(format!("a queued message: {error}")))?;
             named.add_parts(&parts);
         }
-        // One statement sees one moment: a fork and its origin, or one of them, but never neither.
+        // One statement sees one snapshot. Two could miss a fork before it is made and its origin after it is
+        // deleted.
         let mut hashes = sqlx::query_scalar!("SELECT hash FROM blob_ref").fetch(db);
         while let Some(hash) = hashes.try_next().await? {
             named.add(&hash);
@@ -70,8 +71,8 @@ impl PostgresOperation for PostgresIdleSessionsQuery {
     }
 }
 
-/// [`StoreMaintenance::delete_at_rest`](longhaul_store::Upkeep::delete_at_rest). Returns the number of the
-/// deleted session.
+/// [`StoreMaintenance::delete_at_rest`](longhaul_store::StoreMaintenance::delete_at_rest). Returns the number
+/// of the deleted session.
 pub(crate) struct PostgresIdleSessionDeletion {
     pub(crate) id: SessionId,
     pub(crate) before: Millis,
@@ -116,10 +117,10 @@ impl PostgresOperation for PostgresIdleSessionDeletion {
     }
 }
 
-/// Returns whether this connection has the turn from now on.
+/// Takes the lock for maintenance on this connection. Returns `false` if another connection has the lock.
 ///
 /// # Errors
-/// The database's.
+/// The errors of the database.
 pub(crate) async fn take_turn(db: &mut PgConnection) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_lock(hashtextextended('longhaul upkeep ' || current_schema(), 0)) AS "taken!""#

@@ -5,7 +5,7 @@ use std::fmt;
 
 use longhaul_core::ids::Seq;
 
-/// PostgreSQL takes fewer than 8,000 bytes.
+/// The maximum size of a payload, in bytes. PostgreSQL takes fewer than 8,000.
 const PAYLOAD_BYTES: usize = 7_900;
 
 /// A notification about a session, by the session's number.

@@ -1,4 +1,4 @@
-//! Reading a log: many events a row, since each row wakes two threads.
+//! Reads of a log. One result row carries many events, because each row wakes two threads.
 
 use futures_util::TryStreamExt;
 use longhaul_core::event::{Event, FORMAT};
@@ -32,7 +32,7 @@ pub(crate) struct SqliteEventRow<'a> {
     pub(crate) id: i64,
     pub(crate) format: i64,
     pub(crate) at_ms: i64,
-    /// `None` if an earlier version wrote it.
+    /// The checksum of the event. `None` if an earlier version wrote the event.
     pub(crate) checksum: Option<i64>,
     pub(crate) body: &'a [u8],
 }
@@ -55,7 +55,7 @@ impl SqliteReader {
         self.span(id, place.no, last.saturating_sub(limit), last).await
     }
 
-    /// Events that changed the view, by the indexes that have nothing else in them.
+    /// Returns the events that changed the view, by the indexes that hold only such events.
     pub(crate) async fn view_changes(
         &self,
         id: &SessionId,
@@ -65,6 +65,8 @@ impl SqliteReader {
     ) -> Result<Vec<Event>, StoreError> {
         let place = self.place(id).await?;
         let (from, to, limit) = (event_id(place.no, after), last_event_id(place.no), limit_to_db(limit));
+        // `INDEXED BY` makes the statement fail instead of scanning the whole log if the index does not fit it. The
+        // `substr` must be the same expression as in the index.
         let ids = match kind {
             ViewChangeKind::Edited => {
                 sqlx::query_scalar!(
@@ -163,17 +165,19 @@ impl SqliteReader {
                 tokio::task::consume_budget().await;
             }
         }
+        // The stream holds a connection, and `place` needs one. If all readers waited for a second one, none would
+        // go on.
         drop(rows);
         if expected <= last {
-            // The database says nothing of a page that has become another one. A session that was deleted meanwhile is
-            // not found.
+            // SQLite reports no error for a page that was replaced by another valid page. A session that was deleted
+            // meanwhile must be reported as not found instead.
             self.place(id).await?;
             return Err(damaged(id, expected, format!("it is missing: {last} were written")));
         }
         Ok(events)
     }
 
-    /// Reads one event after the other where something is damaged, so that the error names the first one that is.
+    /// Reads one event after the other, so that the error names the first damaged event.
     async fn find_damage(
         &self,
         id: &SessionId,
@@ -239,6 +243,7 @@ impl SqliteEventRow<'_> {
 
     fn decode(&self, session: &SessionId, expected: Seq) -> Result<Event, StoreError> {
         let seq = seq_of(self.id);
+        // A flipped bit can change the key of an event. Then another position is empty.
         if seq != expected {
             return Err(damaged(session, expected, "it is missing"));
         }

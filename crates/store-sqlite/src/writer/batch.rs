@@ -12,7 +12,7 @@ use super::chunk::SqliteChunkCounts;
 use crate::error::SqliteWriteError;
 use crate::key::{event_id, to_db};
 
-/// Events in one `INSERT`, at most (six parameters each).
+/// The maximum number of events in one `INSERT`. Each event takes six parameters.
 const INSERT_ROWS: usize = 64;
 
 /// The batch to which the requests of one transaction write. Events, the session rows they change and pieces
@@ -98,7 +98,7 @@ impl<'w> SqliteWriteBatch<'w> {
         self.rows.extend(rows);
     }
 
-    /// Stages the change of a session's row. A later one of the same transaction wins, field by field.
+    /// Stages the change of a session's row. A later change of the same transaction wins, field by field.
     pub(crate) fn stage_growth(&mut self, no: i64, last_seq: Seq, at: Millis, change: &SessionRecordChange) {
         let earlier = self.grown.get(&no).map(|grown| (grown.running, grown.parked)).unwrap_or_default();
         let (running, parked) = (change.running.or(earlier.0), change.parked.or(earlier.1));
@@ -110,12 +110,12 @@ impl<'w> SqliteWriteBatch<'w> {
         self.pieces.push((no, step.to_owned(), index, body.to_owned()));
     }
 
-    /// Writes what is staged. Requests that look at session rows call it first.
+    /// Writes everything that is staged. Requests that look at session rows call this method first.
     pub(crate) async fn flush(&mut self) -> Result<(), sqlx::Error> {
         self.write_staged("").await
     }
 
-    /// Makes it durable.
+    /// Writes everything that is staged, and commits the transaction.
     pub(crate) async fn commit(mut self) -> Result<SqliteCommitNotices, sqlx::Error> {
         self.write_staged("COMMIT").await?;
         Ok(self.news)
@@ -123,6 +123,7 @@ impl<'w> SqliteWriteBatch<'w> {
 
     async fn write_staged(&mut self, end: &'static str) -> Result<(), sqlx::Error> {
         let rows = std::mem::take(&mut self.rows);
+        // The last rows go into the same call as the end of the transaction.
         let (early, last) = rows.split_at(rows.len().saturating_sub(INSERT_ROWS));
         for rows in early.chunks(INSERT_ROWS) {
             let mut insert = QueryBuilder::new("");
@@ -194,7 +195,8 @@ fn push_update(
          FROM json_each(",
     );
     query.push_bind(rows).push(") AS change WHERE no = change.value ->> 0;");
-    // By itself, so that the index is left alone while the hour is the same.
+    // A statement of its own leaves the index alone while the hour is the same. Each commit would otherwise
+    // write a page of the index too.
     query.push(
         "UPDATE session SET changed_hour = updated_ms / 3600000 WHERE no IN (SELECT value FROM json_each(",
     );
@@ -217,13 +219,13 @@ fn push_pieces(
     Ok(())
 }
 
-/// Rows as one parameter: however many there are, it is the same statement.
+/// Returns rows as one JSON parameter, so that the statement is the same for every number of rows.
 fn parameter(rows: serde_json::Result<String>) -> Result<String, sqlx::Error> {
     rows.map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
-/// The leases that are held. The writer is the only one to give and take them, so this is all there is to
-/// know; the database has the epochs so that they go on counting after a restart.
+/// The leases that are held. Only the writer gives and takes leases, so this table is complete. The database
+/// holds the epochs only so that they continue after a restart.
 #[derive(Debug, Default)]
 pub(crate) struct SqliteLeaseTable {
     held: HashMap<SessionId, SqliteLeasedSession>,
@@ -242,7 +244,7 @@ pub(crate) struct SqliteLeasedSession {
 }
 
 impl SqliteLeaseTable {
-    /// Returns whether anybody holds the session.
+    /// Returns whether the session has a valid lease.
     pub(crate) fn is_held(&self, id: &SessionId) -> bool {
         self.held.contains_key(id)
     }
@@ -271,7 +273,9 @@ impl SqliteLeaseTable {
 
     /// Restores the earlier state, because the transaction failed.
     pub(crate) fn undo(&mut self) {
+        // The counts include pieces that were rolled back.
         self.steps.forget();
+        // The newest change is undone first, so that an entry with several changes gets its oldest value back.
         for (id, before) in self.before.drain(..).rev() {
             match before {
                 Some(held) => self.held.insert(id, held),

@@ -19,7 +19,8 @@ use crate::key::to_db;
 /// The index of the marker that settles a step.
 const SETTLED: i64 = -1;
 
-/// Rows of settled steps that may stay. As many as those of live steps may stay too.
+/// The number of rows of settled steps that may always stay. If the live steps have more rows, as many rows of
+/// settled steps may stay.
 const MAX_SETTLED_ROWS: i64 = 256;
 
 /// The counters of the chunk table, without the text of the chunks.
@@ -34,7 +35,7 @@ pub(crate) struct SqliteChunkCounts {
 }
 
 impl SqliteChunkCounts {
-    /// Forgets everything; the table is read when it is needed next.
+    /// Forgets all counts. The next use reads the table again.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -71,6 +72,7 @@ impl SqliteChunkCounts {
     fn settle(&mut self, no: i64, step: &str) -> bool {
         let Some(rows) = self.live.remove(&(no, step.to_owned())) else { return false };
         self.live_rows -= rows;
+        // The marker is a row of the settled step too.
         self.settled_rows += rows + 1;
         true
     }

@@ -12,7 +12,7 @@ use super::batch::SqliteWriteBatch;
 use crate::error::SqliteWriteError;
 use crate::key::{count_from_db, last_event_id, to_db};
 
-/// The states of messages that wait no more.
+/// The stored state of a message that is in the log.
 const TAKEN: i64 = 1;
 const REMOVED: i64 = 2;
 
@@ -58,9 +58,11 @@ impl SqliteEnqueue {
         }))
     }
 
-    /// Queues it behind the others.
+    /// Inserts the message behind all others of the session.
     async fn insert(&self, db: &mut SqliteConnection, no: i64) -> Result<(), SqliteWriteError> {
         let (id, at, last) = (self.id.as_str(), to_db(self.at), last_event_id(no));
+        // Only waiting messages are searched for the same id, because a settled message has no index. Ids are fresh
+        // UUIDs, so a repetition of a settled one does not occur (docs/decisions/0051).
         let inserted = sqlx::query!(
             "INSERT INTO inbox (id, queue_id, client_key, queued_ms, body)
              SELECT coalesce((SELECT max(id) FROM inbox WHERE id BETWEEN ?1 << 32 AND ?2), ?1 << 32) + 1,
@@ -237,7 +239,7 @@ pub(super) async fn take(
     Ok(())
 }
 
-/// Gives those of `ids` that wait another state. Returns how many waited.
+/// Gives the waiting messages among `ids` another state. Returns the number of changed messages.
 async fn settle(db: &mut SqliteConnection, no: i64, ids: &str, state: i64) -> Result<u64, sqlx::Error> {
     let last = last_event_id(no);
     let settled = sqlx::query!(
@@ -251,7 +253,7 @@ async fn settle(db: &mut SqliteConnection, no: i64, ids: &str, state: i64) -> Re
     )
     .execute(&mut *db)
     .await?;
-    // Moves the mark below which no message waits. Queries start there and skip the settled messages.
+    // Queries start at this mark instead of skipping all settled messages, which may be thousands.
     sqlx::query!(
         "UPDATE session SET settled_messages = coalesce(
              (SELECT min(id) - 1 FROM inbox WHERE id > ?1 << 32 | settled_messages AND id <= ?2 AND state = 0),
@@ -265,7 +267,7 @@ async fn settle(db: &mut SqliteConnection, no: i64, ids: &str, state: i64) -> Re
     Ok(settled.rows_affected())
 }
 
-/// Ids as [`take`] wants them.
+/// Returns ids as the JSON list that [`take`] expects.
 pub(super) fn id_list(ids: &[QueueId]) -> Result<String, StoreError> {
     serde_json::to_string(ids).map_err(|error| StoreError::Storage(error.to_string()))
 }

@@ -20,6 +20,7 @@ impl SqliteWriteOperation for SqliteLeaseClaim {
     type Answer = Lease;
 
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<Lease, SqliteWriteError> {
+        // The statement below reads `last_seq`, which events staged in this transaction may still change.
         batch.flush().await?;
         let id = self.id.as_str();
         // Epochs begin at `no << 32`: no lease fits a later session of the same name.

@@ -15,11 +15,12 @@ use super::inbox;
 use crate::error::SqliteWriteError;
 use crate::key::{advance, to_db};
 
-/// Events in their stored form, with what else of them is stored. Made by the caller's task, not the writer's.
+/// Events in their stored form, with their changes to other tables. The caller's task encodes them, because the
+/// writer's task serves all sessions.
 pub(super) struct SqliteEncodedEvents {
     pub(super) bodies: Vec<(Millis, Arc<str>)>,
     pub(super) change: SessionRecordChange,
-    /// Each with the index of the event that names it.
+    /// The named blobs, each with the index of the event that names it.
     blobs: Vec<(u64, BlobRef)>,
 }
 
@@ -45,7 +46,7 @@ impl SqliteEncodedEvents {
         self.bodies.iter().map(|(_, body)| body.len()).sum()
     }
 
-    /// Notes which blobs these events, which begin at `first`, name.
+    /// Stores the blobs that these events name. The first event has position `first`.
     pub(super) async fn name_blobs(
         &self,
         batch: &mut SqliteWriteBatch<'_>,
@@ -69,7 +70,7 @@ impl SqliteEncodedEvents {
     }
 }
 
-/// [`Store::append`](longhaul_store::Store::append); answers with the first event's position.
+/// [`Store::append`](longhaul_store::Store::append). The answer is the position of the first event.
 pub(crate) struct SqliteEventAppend {
     lease: Lease,
     at: Millis,
@@ -107,6 +108,7 @@ impl SqliteWriteOperation for SqliteEventAppend {
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<Seq, SqliteWriteError> {
         let held = batch.leases.check(&self.lease)?;
         let last_seq = advance(held.last_seq, self.events.bodies.len())?;
+        // A message that no longer waits refuses the append. The refusal must come before anything is written.
         if self.take_count > 0 {
             inbox::take(batch.db().await?, held.no, &self.takes, self.take_count).await?;
         }

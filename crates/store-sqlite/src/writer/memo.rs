@@ -9,11 +9,11 @@ use super::batch::SqliteWriteBatch;
 use crate::error::SqliteWriteError;
 use crate::key::limit_to_db;
 
-/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the keys that were found since the last one.
+/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the keys that were found since the last put.
 pub(crate) struct SqlitePrefixCacheInsert {
-    /// The oldest first.
+    /// The found keys, the oldest first.
     pub(crate) found: Vec<PrefixCacheKey>,
-    /// None to note only what was found.
+    /// The entry to store. `None` if only the found keys are recorded.
     pub(crate) entry: Option<(PrefixCacheKey, String)>,
     pub(crate) limits: PrefixCacheLimits,
 }
@@ -94,7 +94,7 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Keys for `json_each`, in order.
+/// Returns keys as a JSON list for `json_each`, in order.
 ///
 /// # Errors
 /// None that is known: hexadecimal texts always serialise.

@@ -74,6 +74,7 @@ impl SqliteWriteOperation for SqliteSessionCreation {
         .await?
         .ok_or_else(|| StoreError::Conflict(format!("session {id} exists")))?;
         self.events.name_blobs(batch, no, 1).await?;
+        // The first events are written without a lease, so their epoch is 0.
         batch.stage_events(no, 1, 0, self.events.bodies.iter().cloned());
         Ok(())
     }
@@ -133,6 +134,7 @@ impl SqliteWriteOperation for SqliteIdleSessionDeletion {
         }
         batch.flush().await?;
         let (id, before) = (self.id.as_str(), to_db(self.before));
+        // A message may have come, or a run begun, since the caller listed the session.
         let resting = sqlx::query_scalar!(
             r#"SELECT no AS "no!" FROM session
                WHERE id = ? AND updated_ms < ? AND running = 0 AND parked = 0

@@ -1,16 +1,16 @@
-//! Blobs that a process which was killed left half written.
+//! The removal of blobs that a killed process left half written.
 //!
-//! A blob is written as `<hash>#<number>` and then renamed, so a killed process leaves such a file beside the blobs.
-//! Nothing names it.
+//! A blob is written as `<hash>#<number>` and then renamed. A killed process therefore leaves such a file
+//! beside the blobs, and no event names the file.
 
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::Path;
 
-/// Removes all of them below `top`, and says how many. Links are not followed.
+/// Removes all half-written blobs below `top`, and returns their number. Links are not followed.
 ///
 /// # Errors
-/// A folder cannot be read, or a file not be removed.
+/// The errors of the file system if a folder cannot be read or a file cannot be removed.
 pub(super) fn sweep(top: &Path) -> io::Result<usize> {
     let mut removed = 0;
     for folder in fs::read_dir(top)? {

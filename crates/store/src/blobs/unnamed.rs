@@ -18,17 +18,17 @@ use object_store::{Error, ObjectMeta, ObjectStoreExt, PutMode, PutOptions};
 
 use super::{BlobError, BlobStore, TOP, storage};
 
-/// The folder of what is set aside.
+/// The folder of the blobs that are set aside.
 pub(super) const ASIDE: &str = "aside";
 
-/// Content that was stored or renewed more recently is left alone: a message that names it may still be on its way. An
-/// hour more than the day that is promised, because `RENEWED` may have passed without a renewal.
+/// The age below which a sweep leaves a blob alone: an event that names the blob may still be on its way. The
+/// age is the promised day and one hour, because content younger than `RENEWED` is not renewed.
 pub const UNTOUCHED: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Storing content that is there already renews what is older than this.
+/// The age from which a stored blob is renewed when its content is stored again.
 pub(super) const RENEWED: Duration = Duration::from_secs(60 * 60);
 
-/// The blobs that are named: by logs, and by messages that wait.
+/// The hashes of the blobs that logs and waiting messages name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReferencedBlobs(HashSet<[u8; 32]>);
 
@@ -37,7 +37,7 @@ pub struct ReferencedBlobs(HashSet<[u8; 32]>);
 pub struct BlobSweepReport {
     /// The number of blobs that were set aside. They are removed if no event names them for another day.
     pub set_aside: u64,
-    /// Blobs that were set aside and are named.
+    /// The number of blobs that return to their place because an event names them.
     pub brought_back: u64,
     /// The number of removed blobs.
     pub removed: u64,
@@ -46,19 +46,19 @@ pub struct BlobSweepReport {
 }
 
 impl ReferencedBlobs {
-    /// Adds a blob. What is no hash names none.
+    /// Adds a blob by its hash. A text that is no hash is ignored.
     pub fn add(&mut self, hash: &str) {
         self.0.extend(blake3::Hash::from_hex(hash).ok().map(|hash| *hash.as_bytes()));
     }
 
-    /// Adds what a message names.
+    /// Adds the blobs that the parts of a message name.
     pub fn add_parts(&mut self, parts: &[Part]) {
         let mut refs = Vec::new();
         super::named::of_parts(parts, &mut refs);
         refs.into_iter().for_each(|blob| self.add(&blob.hash));
     }
 
-    /// Returns whether that blob is named.
+    /// Returns whether the blob with this hash is named.
     pub fn has(&self, hash: &str) -> bool {
         blake3::Hash::from_hex(hash).is_ok_and(|hash| self.0.contains(hash.as_bytes()))
     }
@@ -86,7 +86,7 @@ impl BlobStore {
     ) -> Result<BlobSweepReport, BlobError> {
         let oldest = seconds(now.checked_sub(UNTOUCHED).unwrap_or(SystemTime::UNIX_EPOCH));
         let mut swept = BlobSweepReport::default();
-        // Before the loop below, so that blobs which it sets aside stay for a day.
+        // This loop comes first: a blob that the loop below sets aside must stay for a day.
         for object in self.all(ASIDE).await? {
             let Some(hash) = object.location.filename() else { continue };
             if named.has(hash) {
@@ -138,7 +138,7 @@ impl BlobStore {
     /// [`BlobError::NotFound`]; [`BlobError::Storage`].
     pub(super) async fn found_aside(&self, hash: &str) -> Result<Bytes, BlobError> {
         let content = self.content(&aside(hash)).await.map_err(|error| storage(hash, &error))?;
-        // Where that fails the next sweep does it.
+        // The content is at hand whatever happens here. After a failure the next sweep brings the blob back.
         if let Err(error) = self.create(hash, content.clone()).await {
             tracing::warn!(hash, %error, "what was set aside is needed, and is not brought back yet");
         }
@@ -173,9 +173,12 @@ impl BlobStore {
             Err(Error::NotFound { .. }) => return Ok(false),
             Err(error) => return Err(failed(&error)),
         };
-        // Written, and not linked or copied: it is as old as this moment.
+        // A written object has the time of this moment. A link or a copy could keep the old time, and the next
+        // sweep would remove the blob too early.
         self.objects.put(&aside(hash), content.into()).await.map_err(|error| failed(&error))?;
         self.keep_name(&aside(hash)).await?;
+        // The list may be old by now: another process may have stored the same content in between. The copy is
+        // flushed before the original goes, so a crash leaves both or one.
         match self.objects.head(&object.location).await {
             Ok(now) if now.last_modified.timestamp() < oldest => {}
             Ok(_) => {

@@ -3,9 +3,9 @@
 /// The maximum amount that a prefix cache remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixCacheLimits {
-    /// Entries.
+    /// The maximum number of entries.
     pub entries: usize,
-    /// Bytes of all entries together, by [`encode_edits`](super::encode_edits).
+    /// The maximum size of all entries together, in bytes of [`encode_edits`](super::encode_edits).
     pub bytes: usize,
 }
 

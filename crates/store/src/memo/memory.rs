@@ -1,4 +1,4 @@
-//! A memo that lives as long as the process.
+//! A prefix cache that lives as long as the process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use longhaul_core::event::ViewEdit;
 use super::{PrefixCache, PrefixCacheHit, PrefixCacheKey, PrefixCacheLimits, encode_edits};
 use crate::StoreError;
 
-/// Keeps everything in memory.
+/// A prefix cache that keeps its entries in memory.
 #[derive(Debug)]
 pub struct MemoryPrefixCache {
     limits: PrefixCacheLimits,

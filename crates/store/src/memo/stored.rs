@@ -1,4 +1,4 @@
-//! A memo in a database: a look is a read, and what it found is noted with the next write.
+//! A prefix cache in a database: a lookup only reads, and the next write records which entries were found.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use longhaul_core::event::ViewEdit;
 use super::{PrefixCache, PrefixCacheHit, PrefixCacheKey, PrefixCacheLimits, decode_edits, encode_edits};
 use crate::StoreError;
 
-/// Keys found since the last write, at most: then they are written by themselves.
+/// The number of found keys at which they are written without waiting for the next put.
 const NOTED_KEYS: usize = 512;
 
 /// A store that keeps prefix cache entries as rows.
@@ -20,8 +20,8 @@ pub trait PrefixCacheRows: Send + Sync {
     /// [`StoreError::Storage`]; [`StoreError::Closed`].
     async fn remembered(&self, keys: &[PrefixCacheKey]) -> Result<Vec<(usize, String)>, StoreError>;
 
-    /// Notes in order that the entries `found` were used, puts `entry` after them, and lets go of what is beyond
-    /// `limits`.
+    /// Records in order that the entries `found` were used, puts `entry` after them, and evicts the entries
+    /// beyond `limits`.
     ///
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::ReadOnly`]; [`StoreError::Closed`].
@@ -50,25 +50,27 @@ impl<S: PrefixCacheRows> DatabasePrefixCache<S> {
         Self { store, limits, found: Mutex::default() }
     }
 
-    /// Notes that `key` was used. Answers with all notes if they are due to be written.
+    /// Notes that `key` was used. Returns all notes if they are due to be written.
     fn note(&self, key: PrefixCacheKey) -> Option<Vec<PrefixCacheKey>> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        // A growing conversation finds the same prefix with every request. Repetitions do not change the order.
         if found.last() != Some(&key) {
             found.push(key);
         }
         (found.len() >= NOTED_KEYS).then(|| std::mem::take(&mut *found))
     }
 
-    /// Notes that `key` was used, in the store too if that is due.
+    /// Notes that `key` was used, and writes all notes to the store if they are due.
     async fn use_of(&self, key: PrefixCacheKey) {
         if let Some(found) = self.note(key)
             && let Err(error) = self.store.remember(found, None, self.limits).await
         {
+            // The caller has its entry. A lost note only makes the order of eviction less exact.
             tracing::debug!(%error, "which entries of the memo are in use was not noted");
         }
     }
 
-    /// Puts a body that is not by itself too large.
+    /// Stores a body, unless the body alone exceeds the limit.
     async fn put_body(&self, key: PrefixCacheKey, body: String) -> Result<(), StoreError> {
         if body.len() > self.limits.bytes {
             return Ok(());

@@ -7,7 +7,7 @@ use longhaul_core::queue::QueuedMessage;
 
 use crate::{EnqueueReceipt, NewQueuedMessage, StoreError};
 
-/// Every message ever accepted, in order: those that wait no more are kept for their keys.
+/// Every message ever accepted, in order. Messages that no longer wait are kept for their client keys.
 #[derive(Debug, Default)]
 pub(super) struct MemoryInbox {
     entries: Vec<MemoryInboxEntry>,

@@ -1,4 +1,4 @@
-//! A store in memory, kept up.
+//! The maintenance of a store in memory.
 
 use async_trait::async_trait;
 use longhaul_core::ids::{Millis, SessionId};

@@ -98,6 +98,7 @@ impl EditorToolCall {
     /// Returns the end of the call: its status and its content.
     pub(super) fn ended(&self, done: bool, shown: Vec<ContentBlock>, raw: Value) -> ToolCallUpdate {
         let status = if done { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
+        // A failed call has changed nothing, so no change is shown.
         let mut content = if done { self.changes() } else { Vec::new() };
         content.extend(shown.into_iter().map(|block| match block {
             ContentBlock::Text(text) => ToolCallContent::from(text_block(&self.set(&text.text))),
@@ -151,6 +152,7 @@ impl EditorToolCall {
         let Some(path) = self.text("path").and_then(|path| inside(&self.root, path)) else {
             return Vec::new();
         };
+        // The editor opens the file at the line that is replaced, or at which reading begins.
         let line = match (&self.before, self.text("old")) {
             (PriorFileContent::Text(before), Some(old)) => {
                 before.find(old).map(|at| before[..at].matches('\n').count() + 1)
@@ -224,12 +226,14 @@ fn inside(root: &Path, path: &str) -> Option<PathBuf> {
 
 /// Puts text in a fence longer than any that is in it.
 pub(super) fn fenced(text: &str) -> String {
+    // Markdown wants at least three.
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
 }
 
 fn code(text: &str) -> String {
     let mark = "`".repeat(longest_run(text) + 1);
+    // A backtick next to the mark would count as a part of it.
     let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{mark}{pad}{text}{pad}{mark}")
 }

@@ -59,7 +59,7 @@ impl EditorConnection {
             compactions: session.is_some_and(|session| session.compaction.is_some()),
             notices: session.is_some_and(|session| session.notices.is_some()),
         };
-        // Of an editor that introduces itself twice the first word counts.
+        // If an editor initialises twice, its first announcement counts.
         let _ = self.shows.set(shows);
         let prompts = PromptCapabilities::new().image(self.rooms.may_see().await).embedded_context(true);
         let sessions = SessionCapabilities::new()
@@ -181,6 +181,7 @@ impl EditorConnection {
         talk.cancel().await;
         if self.made().remove(id) && talk.is_empty().await {
             let own = talk.session.id().clone();
+            // An empty session that stays is not listed, so a failure needs no report.
             let _ = talk.room.runtime.delete(&own).await;
         }
     }

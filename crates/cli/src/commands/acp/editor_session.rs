@@ -116,7 +116,7 @@ impl EditorSession {
     ) -> Result<StopReason, Error> {
         let done = self.turn(to, blocks, ticket).await;
         self.tickets().retain(|other| !other.is_cancelled());
-        // Whatever a cancel broke: it was cancelled.
+        // A cancel may break the turn anywhere. The protocol wants the stop reason `cancelled` then, and no error.
         if ticket.0.is_cancelled() { Ok(StopReason::Cancelled) } else { done }
     }
 
@@ -127,7 +127,7 @@ impl EditorSession {
         ticket: &PromptCancelHandle,
     ) -> Result<StopReason, Error> {
         let given = given(blocks, &self.room.folder).map_err(invalid)?;
-        // The sender is here: it does not end.
+        // The wait fails only if the sender is gone, and `self` owns the sender.
         let _ = self.cancels.subscribe().wait_for(|under_way| *under_way == 0).await;
         if ticket.0.is_cancelled() {
             return Ok(StopReason::Cancelled);
@@ -138,6 +138,7 @@ impl EditorSession {
         let title = title(&given);
         let parts =
             stored(given, &self.room.runtime, self.session.id()).await.map_err(|failure| failed(&failure))?;
+        // Set before the session is renamed, so that two prompts do not both set a title.
         if !self.is_titled.swap(true, Ordering::Relaxed) {
             self.set_session_title(to, title).await;
         }
@@ -145,6 +146,7 @@ impl EditorSession {
         if ticket.0.is_cancelled() {
             return Ok(StopReason::Cancelled);
         }
+        // A busy session keeps its model until its run ends. The prompt is taken all the same.
         match self.session.adopt_model().await {
             Ok(_) | Err(SessionError::Busy) => {}
             Err(error) => return Err(self.refused(&error)),

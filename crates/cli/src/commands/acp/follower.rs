@@ -89,6 +89,7 @@ impl SessionFollower {
         let done = loop {
             tokio::select! {
                 biased;
+                // Polled first, so that events from before the end of the work are sent before its result.
                 told = self.watch.recv() => match told {
                     Ok(told) => self.tell(to, &told).await,
                     Err(RecvError::Lagged(_)) => self.catch_up(to).await,
@@ -238,6 +239,7 @@ impl SessionFollower {
             let _ = session.decide(ApprovalId::new(id), allowed, reason).await;
             Ok(())
         };
+        // A connection that has ended takes no task. Its questions end with the session.
         let _ = to.spawn(answered);
     }
 }

@@ -76,6 +76,7 @@ fn decoded(data: &str) -> Result<Vec<u8>, String> {
 
 /// Returns a text media type for content that came as text, whatever its declared type.
 fn as_text(media_type: String) -> String {
+    // Only `MediaPart` knows which media types are text, so an empty one is asked.
     let blob = BlobRef { hash: String::new(), bytes: 0 };
     let media = MediaPart { blob, media_type, name: None, width: None, height: None };
     if media.is_text() { media.media_type } else { "text/plain".to_owned() }

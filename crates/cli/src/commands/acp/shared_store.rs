@@ -12,7 +12,7 @@ use longhaul_store::{
 };
 use tokio::sync::watch;
 
-/// A store that a runtime cannot close.
+/// A handle to a shared store. Closing the handle leaves the store open.
 pub(super) struct SharedStoreHandle(pub(super) SharedStore);
 
 #[async_trait]

@@ -163,6 +163,7 @@ fn prompt(
     responder: Responder<PromptResponse>,
     to: &Connection,
 ) -> Result<(), Error> {
+    // Registered before the work is spawned: a cancel that comes next must find this prompt.
     let (talk, ticket) = match editor.prompted(&request.session_id) {
         Ok(found) => found,
         Err(error) => return responder.respond_with_error(error),

@@ -145,7 +145,7 @@ impl WorkspaceRegistry {
         Ok(with_folder.collect())
     }
 
-    /// Keeps where a session is worked on. A session without that is a session all the same.
+    /// Records the folder of a session. A failure is only logged, because the session works without the record.
     pub(super) fn record_session_folder(&self, session: &SessionId, folder: &Path) {
         if let Err(error) = self.folders().keep(session, folder) {
             tracing::warn!("the editor will not find this session in its list: {error}");
@@ -202,6 +202,8 @@ pub(super) fn servers(named: Vec<McpServer>) -> Result<Servers, String> {
             }
             _ => return Err("an MCP server uses a transport that is not known".to_owned()),
         };
+        // All servers are optional: an editor sends its whole list, and one that fails must not keep the session from
+        // starting.
         let tools = McpToolFilter::default();
         servers
             .insert(server_name(&name), McpServerConfig { transport, timeout: CALL, optional: true, tools });

@@ -83,6 +83,7 @@ impl ApprovalQueue {
         if !always {
             return Ok(());
         }
+        // Other calls of the same tool may wait already, and "always" means them too.
         let same = |(_, other): &(ApprovalId, ToolCallInfo)| other.tool == call.tool;
         let (now, later): (VecDeque<_>, VecDeque<_>) =
             std::mem::take(&mut self.open).into_iter().partition(same);

@@ -15,7 +15,7 @@ pub(super) const TICK: Duration = Duration::from_millis(500);
 /// The time that a terminal is left alone while it is being resized.
 pub(super) const SETTLE: Duration = Duration::from_millis(60);
 
-/// Announcements taken together: a fast stream is not drawn word by word.
+/// The maximum number of announcements taken together: a fast stream is not drawn word by word.
 const BATCH: usize = 256;
 
 /// An announcement, or the number of missed ones.

@@ -52,6 +52,7 @@ pub(super) async fn talk(
     console: &mut LineConsole,
     opening: &str,
 ) -> Outcome<ChatTransition> {
+    // Subscribed before the first read of the session: events that happen meanwhile wait in the subscription.
     let watch = talk.session.watch();
     let mut live = LineChat {
         transcript: TranscriptRenderer::new(talk.style, TranscriptTarget::Chat, out::width())
@@ -86,6 +87,7 @@ impl LineChat<'_, '_> {
                     self.told(told, &mut watch).await?;
                     None
                 }
+                // The error of a join is a panic, and the panic hook has printed its message.
                 Some(done) = self.work.join_next() => self.worked(done.unwrap_or_else(|_| Ok(String::new()))),
                 _ = tick.tick() => {
                     self.transcript.flush_idle_rows();
@@ -117,6 +119,7 @@ impl LineChat<'_, '_> {
         if !text.is_empty() {
             self.console.print(&text).await;
         }
+        // A missed event may have been the end of the run, so the status decides, not the events.
         if !self.is_busy() && self.work.is_empty() {
             self.activity.rest();
         }
@@ -223,6 +226,7 @@ impl LineChat<'_, '_> {
             Ok(ChatCommandResult::Next(next)) => return Some(next),
             Err(failure) => self.transcript.failure(failure.message()),
         }
+        // The command is done, so a stale counter is no error: the next event refreshes it.
         let _ = self.count_queue().await;
         let _ = self.read_meter().await;
         None

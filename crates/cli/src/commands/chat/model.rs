@@ -8,15 +8,16 @@ use crate::failure::{CommandError, Outcome};
 use crate::model_discovery::{self, ServerProbeResult};
 use crate::term::text::visible;
 
-/// Models of a server that are named where none is like what was typed.
+/// The number of a server's models that the error names if none resembles the typed name.
 const NAMED: usize = 4;
 
-/// Checks a name against the server's list. What to say if that could not be done.
+/// Checks a model's name against the server's list. Returns a note if the list could not be read.
 ///
 /// # Errors
 /// Usage: the server has a list, and the model is not in it.
 pub(super) async fn check(place: &CliEnvironment, name: &str) -> Outcome<Option<String>> {
     let config = model_discovery::complete(place, agent_file::load(place)?).await?.config;
+    // A declared model may be one that the server accepts but does not list.
     if config.model.provider == ProviderKind::Scripted || config.models.contains_key(name) {
         return Ok(None);
     }
@@ -33,8 +34,9 @@ pub(super) async fn check(place: &CliEnvironment, name: &str) -> Outcome<Option<
     Ok(Some(format!("whether there is a model {name} could not be checked: {server} {why}")))
 }
 
-/// Returns whether a model is listed, `latest` where it has no tag.
+/// Finds a model in a list. A name without a tag also matches the tag `latest`.
 fn found(name: &str, listed: &[String], server: &str) -> Result<(), String> {
+    // Ollama lists tags, and takes a name without one for `latest`.
     let latest = format!("{name}:latest");
     if listed.iter().any(|known| known == name || *known == latest) {
         return Ok(());

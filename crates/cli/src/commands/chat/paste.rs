@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::console::{ConsoleInput, LineConsole};
 
-/// Lines of a paste come within this time.
+/// The maximum time between two lines of a paste. No person types a line that fast.
 const GAP: Duration = Duration::from_millis(25);
 
 /// The pasted or typed lines that were not sent yet.

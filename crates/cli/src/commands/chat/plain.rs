@@ -116,6 +116,7 @@ impl PlainChatTurn<'_> {
                 () = self.interrupts.next() => break None,
                 told = self.watch.recv() => match told {
                     Ok(announcement) => self.print(&announcement).await?,
+                    // Missed deltas are no loss here: the final event of an answer holds the whole text.
                     Err(RecvError::Lagged(_)) => {}
                     Err(_) => return Err(CommandError::new(texts::SESSION_ENDED)),
                 },
@@ -135,7 +136,7 @@ impl PlainChatTurn<'_> {
 
     async fn print(&mut self, announcement: &ApiEvent) -> io::Result<()> {
         let Some(mut happening) = ui_event::event_from_announcement(announcement) else { return Ok(()) };
-        // Nobody waits at a pipe.
+        // The note only tells a waiting person why nothing is printed. A pipe gets the result alone.
         if matches!(happening, UiEvent::Compacting { .. }) && !self.is_seen {
             return Ok(());
         }

@@ -54,6 +54,7 @@ pub(super) async fn talk(
     screen: &mut TerminalScreen,
     opening: &str,
 ) -> Outcome<ChatTransition> {
+    // Subscribed before the first read of the session: events that happen meanwhile wait in the subscription.
     let watch = talk.session.watch();
     let (columns, rows) = size();
     let commands =
@@ -108,6 +109,7 @@ impl ScreenChat<'_, '_> {
                 _ = tick.tick() => {
                     is_stale = true;
                     self.state.transcript.flush_idle_rows();
+                    // Not every terminal that goes away sends an event or a signal.
                     (!is_there()).then(|| self.leave())
                 }
                 () = interrupts.next() => Some(ChatTransition::Leave(ExitCode::from(CANCELLED))),
@@ -162,7 +164,7 @@ impl ScreenChat<'_, '_> {
     }
 
     async fn did(&mut self, action: KeyAction) -> Outcome<Option<ChatTransition>> {
-        // A key is answered at once.
+        // A key is answered without the wait for the next frame, unless a resize has yet to settle.
         if !self.is_resized {
             self.draw_at = Instant::now();
         }
@@ -230,6 +232,7 @@ impl ScreenChat<'_, '_> {
             false => session.edit_queued(id, vec![Part::text(text)]).await,
         };
         if changed.is_err() {
+            // The text goes back into the input, or the person would have to type it again.
             self.state.write(text);
             self.state.hint(texts::TAKEN_MEANWHILE, now_ms());
         }
@@ -245,6 +248,7 @@ impl ScreenChat<'_, '_> {
             Ok(ChatCommandResult::Next(next)) => return Some(next),
             Err(failure) => self.state.transcript.failure(failure.message()),
         }
+        // The command is done, so a stale queue is no error: the next event refreshes it.
         let _ = self.read_queue().await;
         let _ = self.read_meter().await;
         None

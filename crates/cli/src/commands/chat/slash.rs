@@ -31,10 +31,10 @@ use crate::commands::recall::{check, recall};
 use crate::commands::sessions::{ExportTarget, conversation, export, fork_at, left_out, listed};
 use crate::commands::undo::undo;
 
-/// Sessions that are listed.
+/// The maximum number of sessions that `/sessions` lists.
 const LISTED: usize = 15;
 
-/// Passages that are found.
+/// The maximum number of passages that `/recall` returns.
 const RECALLED: usize = 5;
 
 /// The column of the commands' descriptions.
@@ -194,6 +194,7 @@ impl ChatContext<'_> {
             },
             ChatCommand::Model(None) => self.model(),
             ChatCommand::Model(Some(model)) => {
+                // Checked before the server is asked: the switch would be refused anyway while a run goes on.
                 self.at_rest()?;
                 let note = model::check(self.place, &model).await?;
                 let session = Some(self.session.id().clone());
@@ -310,6 +311,7 @@ impl ChatContext<'_> {
         let events = self.runtime.log(&record.id).await?;
         let name = || PathBuf::from(format!("longhaul-{}.jsonl", record.id));
         let path = self.place.workspace.join(file.unwrap_or_else(name));
+        // The chat has no `--force`, so it replaces no file.
         if path.exists() {
             let shown = self.place.shown(&path);
             return Err(CommandError::new(format!("{shown} exists already; name another file")));

@@ -11,14 +11,15 @@ use crate::term::text::{fit, pad, width};
 use crate::term::tool_row;
 use crate::term::ui_event::{ToolCallInfo, UiEvent};
 
-/// Cells of the meter's bar where there is room, and where there is little.
+/// Cells of the meter's bar on a line of at least [`ROOMY`] columns.
 const WIDE: usize = 20;
+/// Cells of the meter's bar on a shorter line.
 const NARROW: usize = 10;
 
-/// Columns of a running tool.
+/// The maximum columns of a running tool's label.
 const LABEL: usize = 48;
 
-/// The number of columns from which there is room.
+/// The minimum columns of a line with the wide bar.
 const ROOMY: usize = 72;
 
 /// The current activity of the session.
@@ -102,6 +103,7 @@ impl ActivityTracker {
     }
 
     fn begin(&mut self, doing: ActivityKind, now: Millis) {
+        // Every piece of a stream comes here. Only a change of the activity starts the clock anew.
         if self.doing != doing {
             (self.doing, self.since) = (doing, Some(now));
         }

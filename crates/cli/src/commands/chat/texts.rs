@@ -27,7 +27,7 @@ pub(crate) const QUEUE_WAITS: &str = "Message, or /retry to go on with what wait
 /// The error that the session has ended.
 pub(crate) const SESSION_ENDED: &str = "the session has ended; everything is kept";
 
-/// Announcements were missed.
+/// Returns the note that events were missed.
 pub(crate) fn missed(events: u64) -> String {
     format!("{events} events were too fast to be shown; /show has them")
 }
@@ -37,7 +37,7 @@ pub(crate) fn not_sent(why: &str) -> String {
     format!("not sent: {why}")
 }
 
-/// Messages wait, and nothing runs; nothing if none do.
+/// Returns the note that messages wait while nothing runs. Empty if no message waits.
 pub(crate) fn waiting(messages: usize) -> String {
     match messages {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! The hooks that are configured: whether what their commands name is there, and can be reached from where they run.
+//! Checks of the configured hooks: the programs and files of their commands must be reachable inside the sandbox.
 
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -13,12 +13,13 @@ use crate::environment::CliEnvironment;
 use crate::term::style::TextPainter;
 use crate::term::text::visible;
 
-/// Ends with 3 if there is no such program or file, with 2 or 4 if it cannot be opened: that a shell finds something
-/// does not say that it may.
+/// The script of the look-up. Its exit code is 3 for a missing program or file, and 2 or 4 for an unreadable one.
+///
+/// The file is opened because a shell also finds files that the sandbox does not let it read.
 const LOOK: &str = r#"case $1 in */*) at=$1 ;; *) at=$(command -v -- "$1") || exit 3 ;; esac
 case $at in */*) [ -e "$at" ] || exit 3; : < "$at" || exit 4 ;; esac"#;
 
-/// The maximum time of that look-up.
+/// The maximum time of one look-up.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Returns a line for each hook, label and fact. No hook is run.
@@ -67,6 +68,7 @@ async fn command(place: &CliEnvironment, line: &str, sandbox: &Arc<Sandbox>, sty
 /// Returns the program and the files of a command line, as far as they are plain words.
 fn named(line: &str) -> Vec<&str> {
     let is_plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+".contains(c));
+    // Words behind a quote or an operator need a shell to be understood, so the list ends before them.
     let words = line.split_whitespace().take_while(is_plain);
     words
         .enumerate()

@@ -1,4 +1,4 @@
-//! The MCP servers that are configured: whether each can be started, and how many tools it has.
+//! Checks of the configured MCP servers: each is started, and its tools are counted.
 
 use std::sync::Arc;
 

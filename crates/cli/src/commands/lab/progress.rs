@@ -9,8 +9,8 @@ use longhaul_lab::replay::MakePolicy;
 use crate::term::out;
 use crate::term::text::fit;
 
-/// Wraps makers so that each use of one is reported: once for each replay. `times`: the number of uses of
-/// each maker for every recording.
+/// Wraps makers so that each replay is reported when its policy is made. `times` is the number of uses of each
+/// maker for every recording.
 pub(super) fn told(
     makers: Vec<MakePolicy>,
     names: &[String],

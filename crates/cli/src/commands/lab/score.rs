@@ -15,7 +15,7 @@ use crate::failure::{CommandError, DONE, Outcome};
 use crate::hint::quoted;
 use crate::term::out;
 
-/// The prices of sessions' costs.
+/// The price table for the costs of sessions.
 const PRICES: &str = "anthropic-sonnet";
 
 pub(super) async fn run(args: ScoreArgs, place: &CliEnvironment) -> Outcome {
@@ -32,7 +32,7 @@ pub(super) async fn run(args: ScoreArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// Measures on a thread of its own: the others wait for input and output.
+/// Measures on a blocking thread. The runtime's own threads stay free for input and output.
 async fn public_measures(receipts: ReceiptsFolder) -> Outcome<ScoreReport> {
     let measure = move || {
         ScoreReport::from_receipts(&receipts, |measure| out::message(&format!("measuring {measure}\n")))

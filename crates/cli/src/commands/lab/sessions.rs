@@ -1,4 +1,4 @@
-//! Recordings of files, and those made by a program.
+//! Recordings from files, and synthetic recordings.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,9 @@ use super::progress;
 use crate::failure::{CommandError, Outcome};
 use crate::term::text::one_line;
 
-/// Model calls of the made-up coding sessions, and turns of the support sessions.
+/// Model calls of each synthetic coding session.
 const CODING_STEPS: [usize; 2] = [300, 800];
+/// Turns of each synthetic support session.
 const SUPPORT_TURNS: [usize; 2] = [150, 400];
 
 /// Reads every session of the files.
@@ -53,6 +54,7 @@ async fn content(file: &Path) -> std::io::Result<Vec<u8>> {
         return tokio::fs::read(file).await;
     }
     let mut bytes = Vec::new();
+    // One byte more than the limit, so that the import sees an excess and reports it.
     tokio::io::stdin().take(import::MAX_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
     Ok(bytes)
 }

@@ -51,7 +51,7 @@ impl ConfiguredStrategy {
             SummaryWriter::Extract => SummaryWriterModel::Nobody,
             SummaryWriter::Same | SummaryWriter::Model(_) => SummaryWriterModel::Session,
         };
-        // Everything else of a policy is as it is by default: the lab has no queue, no hook, no clock.
+        // Everything else of a policy keeps its default: a replay has no queue, no hook and no clock.
         let whole = assemble::policy(config);
         let policy = plan::CompactionPolicy {
             trigger: whole.trigger,
@@ -94,11 +94,12 @@ impl ReplaySelection {
         self.configured.as_ref().and_then(|it| it.named(name)).or_else(|| policy(name))
     }
 
-    /// Returns makers, each of which makes its policy anew.
+    /// Returns a maker for each policy. Every use of a maker makes the policy anew.
     pub(super) fn makers(&self) -> Vec<MakePolicy> {
         let maker = |name: &String| -> Option<MakePolicy> {
             policy(name)?;
             let (wanted, name) = (self.clone(), name.clone());
+            // A policy has state, so every replay needs one of its own.
             Some(Arc::new(move || {
                 wanted.policy(&name).unwrap_or_else(|| Box::new(rivals::AppendOnlyPolicy::default()))
             }))

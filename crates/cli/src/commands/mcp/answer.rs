@@ -17,7 +17,7 @@ use crate::session_lookup;
 use super::asked::{McpCompactArgs, McpRecallArgs, McpSearchArgs, McpStatusArgs, McpToolRequest};
 use super::history;
 
-/// The most that one answer holds: clients cut off more.
+/// The maximum size of one answer. Clients truncate longer ones.
 const ROOM: TextLimit = TextLimit { max_chars: 60_000, max_tokens: 15_000 };
 
 /// The answer of a tool.
@@ -27,7 +27,7 @@ pub(super) struct McpToolAnswer {
     pub(super) structured: Option<Value>,
 }
 
-/// Does what is asked for.
+/// Performs a tool call.
 ///
 /// # Errors
 /// The reason that the call failed, for the model.
@@ -40,12 +40,12 @@ pub(super) async fn answer(place: &CliEnvironment, asked: McpToolRequest) -> Out
     }
 }
 
-/// Returns the session that is meant: the newest, unless another is named.
+/// Returns the name of the requested session. Without a name it is the newest session.
 fn session_or_last(session: Option<&String>) -> &str {
     session.map_or("last", String::as_str)
 }
 
-/// Returns the heading with the session of an answer. The original has none: it is unchanged, byte for byte.
+/// Returns a line about the session of an answer. It is a text of its own, so that an original stays unchanged.
 fn about(record: &SessionRecord) -> String {
     format!("(session {} · {})", record.id, record.title.as_deref().unwrap_or("no title"))
 }
@@ -55,6 +55,7 @@ async fn recalled(place: &CliEnvironment, asked: McpRecallArgs) -> Outcome<McpTo
     let record = session_lookup::session(place, &data.store, session_or_last(asked.session.as_ref())).await?;
     let history = History::fold(&whole_log(&data.store, &record.id).await?)?;
     let McpRecallArgs { handle, range, query, limit, .. } = asked;
+    // The text form of the tool's arguments, because the agent's own `recall` reads and checks just that.
     let mut call = json!({});
     for (key, value) in [("handle", handle), ("range", range), ("query", query)] {
         if let Some(value) = value {
@@ -74,6 +75,7 @@ async fn status(place: &CliEnvironment, asked: McpStatusArgs) -> Outcome<McpTool
     let (runtime, record) = reading::session(place, session_or_last(asked.session.as_ref())).await?;
     let report = report(&runtime, &record).await;
     runtime.close().await;
+    // Looked at after the close, so that the store is closed on errors too.
     let report = report?;
     Ok(McpToolAnswer { texts: vec![report.to_string()], structured: Some(report) })
 }

@@ -123,6 +123,7 @@ impl McpToolRequest {
         match tool {
             "recall" => {
                 let recall: McpRecallArgs = read(tool, arguments)?;
+                // The schema states the limits, but clients need not follow it.
                 limited(recall.limit, 50)?;
                 match (&recall.handle, &recall.query) {
                     (None, None) => {

@@ -11,10 +11,10 @@ use crate::failure::Outcome;
 use crate::session_lookup::ALL;
 use crate::term::human::count;
 
-/// Hits, unless a call says otherwise.
+/// The number of hits if a call names none.
 const HITS: usize = 5;
 
-/// Text that is searched, the newest sessions first, in bytes: each search reads it anew.
+/// The size of the searched text at which no older session is added, in bytes. Each search reads the text anew.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A message of a session.

@@ -24,7 +24,7 @@ pub(super) struct McpJob {
     pub(super) reply: oneshot::Sender<Outcome<McpToolAnswer>>,
 }
 
-/// The server's side of the connection. What is asked for is done elsewhere: [`McpJob`].
+/// The server's side of the connection. It passes each call on as an [`McpJob`].
 pub(super) struct McpToolServer {
     jobs: mpsc::UnboundedSender<McpJob>,
 }
@@ -82,7 +82,7 @@ impl ServerHandler for McpToolServer {
             Err(McpRequestError::Tool) => {
                 Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None))
             }
-            // The model can put this right.
+            // A result, not a protocol error: clients show results to the model, and the model can correct the call.
             Err(McpRequestError::Arguments(why)) => Ok(failed(&why).into()),
         }
     }

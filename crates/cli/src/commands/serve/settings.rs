@@ -1,4 +1,4 @@
-//! The settings that the page changes: a file in the data folder, above the agent file.
+//! The settings that the page changes. Their file in the data folder takes precedence over the agent file.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use longhaul::settings::SettingsFile;
 use crate::environment::CliEnvironment;
 use crate::term::out;
 
-/// Their file's name in the data folder.
+/// The name of the settings' file in the data folder.
 const FILE: &str = "settings.json";
 
 /// Applies the settings, and logs them in a line if there are any. A damaged file is reported and left alone.

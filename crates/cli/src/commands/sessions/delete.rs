@@ -26,7 +26,7 @@ pub(super) async fn run(place: &CliEnvironment, sessions: &[String], yes: bool) 
     let meant = meant(place, &data.store, sessions).await;
     data.store.close().await;
     let meant = meant?;
-    // Nobody is kept waiting for the answer.
+    // The store is closed while the question waits, so no other process has to wait for the answer.
     if !yes && !asked(&meant)? {
         out::message("nothing was deleted\n");
         return Ok(DONE);
@@ -51,6 +51,7 @@ async fn delete(store: &SharedStore, meant: &[SessionRecord]) -> Outcome<()> {
 /// Removes content that no session names any more, in its log or in its queue.
 async fn sweep(data: &DataStores) -> Outcome<()> {
     let Some(upkeep) = &data.upkeep else { return Ok(()) };
+    // A young blob may belong to an event that is not stored yet.
     let (blobs, bytes) = data.blobs.keep_only(&upkeep.named_blobs().await?, UNTOUCHED).await?;
     if blobs > 0 {
         let (files, bytes) = (count(blobs, "file"), grouped(bytes));
@@ -77,7 +78,7 @@ async fn meant(
     Ok(meant)
 }
 
-/// Asks a person; nothing but a yes is one.
+/// Asks the person. Any answer but `y` or `yes` is a no.
 fn asked(meant: &[SessionRecord]) -> Outcome<bool> {
     for record in meant {
         let title = one_line(record.title.as_deref().unwrap_or("(no title)"));

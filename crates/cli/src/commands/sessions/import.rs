@@ -1,4 +1,4 @@
-//! Bringing conversations in. Content is stored before the events that name it.
+//! The import of conversations. Content is stored before the events that name it.
 
 use std::path::{Path, PathBuf};
 
@@ -15,10 +15,10 @@ use crate::term::human::count;
 use crate::term::out;
 use crate::term::text::one_line;
 
-/// Warnings of one session that are printed; the rest is counted.
+/// The maximum number of a session's warnings that are printed. The others are counted.
 const SHOWN_WARNINGS: usize = 10;
 
-/// A file that was read, and what is in it.
+/// A file and its conversations.
 pub(super) struct ImportFile {
     file: PathBuf,
     found: Outcome<ImportedFile>,
@@ -40,7 +40,7 @@ pub(super) async fn read_all(files: &[PathBuf]) -> Vec<ImportFile> {
     all
 }
 
-/// Names every file; none of them can be imported.
+/// Prints the error of every file, where none can be imported.
 pub(super) fn none<T>(all: &[ImportFile]) -> Outcome<T> {
     for ImportFile { file, found } in all {
         if let Err(failure) = found {
@@ -50,7 +50,7 @@ pub(super) fn none<T>(all: &[ImportFile]) -> Outcome<T> {
     Err(not_imported(all.len(), all.len()))
 }
 
-/// Imports what was read; a file that could not be is named and the others are imported all the same.
+/// Imports all readable files. The error of an unreadable file is printed, and does not stop the others.
 pub(super) async fn import(data: &DataStores, all: Vec<ImportFile>) -> Outcome<()> {
     let (mut failed, of) = (0, all.len());
     for ImportFile { file, found } in all {

@@ -9,13 +9,13 @@ use super::{GatewayAccess, quoted};
 use crate::failure::{CommandError, Outcome};
 use longhaul::config::nearest;
 
-/// The window size for clients that must have one. Behind the gateway the window has no end.
+/// The window size for clients that must have one. It is large because the gateway does the compaction.
 const WINDOW: u64 = 1_000_000;
 
 /// The maximum answer for clients that must have one.
 const OUTPUT: u64 = 32_000;
 
-/// The variable that holds the token where a client reads it from its environment.
+/// The variable that holds the token, for a client that takes the name of a variable.
 const TOKEN: &str = "LONGHAUL_TOKEN";
 
 /// A client.
@@ -37,7 +37,7 @@ pub(super) struct WrapClientSetup {
     pub(super) arguments_by_run: Vec<String>,
     /// Environment variables that replace the files where the files are not written.
     pub(super) only_by_run: Vec<(&'static str, EnvironmentValue)>,
-    /// Lines to type beside.
+    /// More lines to type.
     pub(super) lines: Vec<String>,
     pub(super) files: Vec<ClientSettingsFile>,
     /// The reason that `--run` cannot set the client up.
@@ -107,7 +107,7 @@ const CLIENTS: [WrapClient; 11] = [
 /// Returns the client by its name.
 ///
 /// # Errors
-/// Usage, for one that is not known or cannot be pointed here.
+/// Usage, for an unknown client or one that cannot use the gateway.
 pub(super) fn named(name: &str) -> Outcome<WrapClient> {
     if name == "gemini" {
         return Err(CommandError::usage(
@@ -159,6 +159,7 @@ fn codex(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
     }
     let arguments_by_run = keys
         .iter()
+        // Codex reads the value as TOML, in which a JSON string is a string too.
         .flat_map(|(path, value)| ["-c".to_owned(), format!("{}={}", path.join("."), json!(value))])
         .collect();
     let files = vec![ClientSettingsFile {
@@ -169,6 +170,7 @@ fn codex(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
 }
 
 fn opencode(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+    // opencode can read the token's file itself, so the settings need not hold the token.
     let key = match &door.token_file {
         Some(path) => format!("{{file:{}}}", path.display()),
         None => "none".to_owned(),
@@ -213,8 +215,10 @@ fn qwen(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
 }
 
 fn aider(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
+    // LiteLLM, under aider, chooses the dialect by the prefix.
     let model = format!("openai/{}", door.model);
     let lines = [("openai-api-base", door.v1()), ("openai-api-key", door.key()?), ("model", model.clone())];
+    // A JSON string is also a YAML string, whatever characters it holds.
     let lines = lines.map(|(name, value)| (name.to_owned(), json!(value).to_string())).to_vec();
     let environment = vec![("OPENAI_API_BASE", plain(door.v1())), ("OPENAI_API_KEY", EnvironmentValue::Key)];
     let files = vec![ClientSettingsFile {

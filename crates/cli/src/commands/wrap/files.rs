@@ -14,7 +14,7 @@ use crate::data;
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 
-/// Below the data folder: what was written for whom, and files that are ours.
+/// The folder below the data folder for records of written files, and for files that belong to Longhaul.
 pub(super) const FOLDER: &str = "wrapped";
 
 /// The files that were written for one client.
@@ -31,7 +31,7 @@ struct ClientFileRecord {
     copy: Option<PathBuf>,
     /// The hash of the written content.
     hash: String,
-    /// The keys that were set, of a JSON file: they can be taken out of one that its client has changed since.
+    /// The keys that were set in a JSON file. They can be removed even if the client changed the file since.
     #[serde(default)]
     keys: Option<Value>,
 }
@@ -86,7 +86,7 @@ impl ClientFileChanges {
     /// # Errors
     /// The file cannot be read, or is not what it should be.
     pub(super) fn plan(&self, file: &ClientSettingsFile) -> Outcome<Option<FileChangePlan>> {
-        // A link stays one.
+        // The target of a link is written, so that the link itself stays.
         let path = fs::canonicalize(&file.path).unwrap_or_else(|_| file.path.clone());
         let old = read(&path)?;
         let new = file.change.applied(old.as_deref().unwrap_or_default()).map_err(|why| {
@@ -103,7 +103,7 @@ impl ClientFileChanges {
         Ok((!is_same).then(|| FileChangePlan { path, shown: file.change.shown(), old, new, keys }))
     }
 
-    /// Writes it. Answers with the copy of what was there.
+    /// Writes a planned change. Returns the path of the copy of the original, if there was one.
     ///
     /// # Errors
     /// The file cannot be written, and is then unchanged.
@@ -119,6 +119,7 @@ impl ClientFileChanges {
         };
         let (path, keys) = (planned.path.clone(), planned.keys.clone());
         all.push(ClientFileRecord { path, copy: copy.clone(), hash: hash(&planned.new), keys });
+        // Recorded before the write: a file that was changed without a record could not be undone.
         self.remember(&all)?;
         put(&planned.path, &planned.new)?;
         Ok(copy)
@@ -127,10 +128,11 @@ impl ClientFileChanges {
     /// Restores every file. Returns the files.
     ///
     /// # Errors
-    /// A file was changed since, and what was written cannot be told from the rest: nothing is put back.
+    /// A file was changed since, and the written settings cannot be told from the rest. No file is restored then.
     pub(super) fn undo(&self) -> Outcome<Vec<PathBuf>> {
         let all = self.written()?;
         let undone: Vec<FileRestoration> =
+            // All files are looked at before the first is restored, so that an error leaves all as they are.
             all.iter().map(ClientFileRecord::undone).collect::<Outcome<_>>()?;
         for (written, undone) in all.iter().zip(undone) {
             match (undone, &written.copy) {
@@ -213,6 +215,7 @@ fn put_as(path: &Path, text: &str, mode: u32) -> Outcome<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
+        // The draft is beside the file, because a rename is atomic only within one file system.
         let mut draft = path.as_os_str().to_owned();
         draft.push(format!(".{}", std::process::id()));
         let draft = PathBuf::from(draft);

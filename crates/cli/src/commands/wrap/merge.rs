@@ -1,4 +1,4 @@
-//! Sets some keys of a file, and keeps every other one.
+//! Changes of some keys in a settings file. All other keys stay.
 
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
@@ -6,13 +6,13 @@ use toml_edit::{DocumentMut, Item, Table};
 /// The settings that are written to a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SettingsFileChange {
-    /// These keys of a JSON object; groups are merged.
+    /// Sets keys of a JSON object. Nested objects are merged.
     Json(Value),
-    /// These keys of a TOML file, by their paths.
+    /// Sets keys of a TOML file, by their paths.
     Toml(Vec<(Vec<String>, String)>),
-    /// These lines, each a name, this separator and a value: `.env`, and YAML's outermost keys.
+    /// Sets lines that consist of a name, the separator and a value, as in `.env` files and at the top level of YAML.
     Lines(&'static str, Vec<(String, String)>),
-    /// The file is ours.
+    /// Writes the whole file, which belongs to Longhaul.
     Whole(String),
 }
 
@@ -65,8 +65,8 @@ fn merge(all: &mut Value, keys: &Value) {
     }
 }
 
-/// Returns a JSON file without keys that were set: each is as it was `before`. A key with another value since
-/// stays.
+/// Returns a JSON file in which each written key has its value from `before` again. A key whose value was
+/// changed since stays.
 ///
 /// # Errors
 /// The file is no JSON object any more.
@@ -107,6 +107,7 @@ fn toml(file: &str, keys: &[(Vec<String>, String)]) -> Result<String, String> {
         for group in groups {
             let implicit = || {
                 let mut table = Table::new();
+                // A group without keys of its own then gets no header in the file.
                 table.set_implicit(true);
                 Item::Table(table)
             };
@@ -116,6 +117,7 @@ fn toml(file: &str, keys: &[(Vec<String>, String)]) -> Result<String, String> {
         match table.get_mut(name).and_then(Item::as_value_mut) {
             Some(known) if known.as_str() == Some(value) => {}
             Some(known) => {
+                // The decor holds the comment behind the value.
                 let decor = known.decor().clone();
                 *known = value.as_str().into();
                 *known.decor_mut() = decor;

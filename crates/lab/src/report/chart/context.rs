@@ -14,10 +14,10 @@ const RIGHT: f64 = 290.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 148.0;
 
-/// Points of a line; more than that cannot be seen at this width.
+/// The maximum number of points of a line. More cannot be seen at this width.
 const MAX_POINTS: usize = 600;
 
-/// Marks of edits; more than that hide the line.
+/// The maximum number of marks of edits. More would hide the line.
 const MAX_MARKS: usize = 60;
 
 /// Draws a chart for each policy of a cell. `id` is unique on the page.
@@ -104,7 +104,7 @@ impl ContextChartAxes {
     }
 }
 
-/// Formats ticks like `50K`: ticks are round.
+/// Formats a tick, such as `50K`. Ticks are round, so the decimal is left out.
 fn whole_tokens(number: f64) -> String {
     let text = tokens(number as u64);
     text.replace(".0", "")
@@ -143,8 +143,9 @@ fn panel(
     });
 }
 
-/// Returns the line. If there are many calls, each stretch has its least and its largest.
+/// Returns the points of the line. If there are many calls, each stretch has its smallest and its largest size.
 fn course(axes: &ContextChartAxes, context: &[u64]) -> Vec<(f64, f64)> {
+    // Two points are drawn for each stretch.
     let stretch = context.len().div_ceil(MAX_POINTS / 2).max(1);
     if stretch < 3 {
         return context.iter().copied().enumerate().map(|it| axes.point(it)).collect();

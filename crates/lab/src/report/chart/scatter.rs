@@ -13,8 +13,9 @@ const RIGHT: f64 = 428.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 332.0;
 
-/// About how wide a character of a label is, and how high a line.
+/// The approximate width of a label's character.
 const LETTER: f64 = 7.2;
+/// The height of a label's line.
 const LINE: f64 = 13.0;
 
 /// A policy at one price table.
@@ -97,6 +98,7 @@ pub(in crate::report) fn draw(
         let frontier: Vec<(f64, f64)> = best.iter().map(|it| medians[*it]).collect();
         path(svg, "frontier", &axes.steps(&frontier));
         for point in points {
+            // All spreads come before the marks, so that no line covers a mark.
             axes.spread(svg, point);
         }
         for point in points {
@@ -171,7 +173,7 @@ impl ScatterAxes {
         course
     }
 
-    /// Appends the middle half of the sessions.
+    /// Appends the lines for the middle half of the sessions.
     fn spread(&self, out: &mut MarkupWriter, point: &ScatterPoint) {
         let class = format!("spread {}", point.role.as_str());
         let (x, y) = self.at((point.cost[1], point.in_view[1]));
@@ -196,7 +198,7 @@ fn tick(share: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Corners of the marks, on a circle of radius 1; a circle itself has none.
+/// The corners of the marks, on a circle of radius 1. The first mark is a circle and has no corners.
 const SHAPES: [&[(f64, f64)]; 8] = [
     &[],
     &[(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)],
@@ -224,6 +226,7 @@ const SHAPES: [&[(f64, f64)]; 8] = [
 fn shape(out: &mut MarkupWriter, class: &str, point: &ScatterPoint, (x, y): (f64, f64), radius: f64) {
     let class = format!("{class} {}", point.role.as_str());
     let corners = match point.role {
+        // The circle belongs to the policy under test alone.
         PolicyRole::Subject => SHAPES[0],
         _ => SHAPES[1 + point.index % (SHAPES.len() - 1)],
     };
@@ -239,7 +242,7 @@ fn shape(out: &mut MarkupWriter, class: &str, point: &ScatterPoint, (x, y): (f64
     out.void("polygon", &[("class", &class), ("points", &corners.join(" "))]);
 }
 
-/// Names beside the marks, where they cover neither a mark nor each other.
+/// Appends names beside the marks, where they cover neither a mark nor each other.
 fn labels(out: &mut MarkupWriter, axes: &ScatterAxes, points: &[ScatterPoint]) {
     let mut taken: Vec<ChartRect> = Vec::new();
     for point in points {

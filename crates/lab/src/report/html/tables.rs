@@ -9,7 +9,7 @@ use crate::report::{PolicyRole, ReplayReport, ReportHeader};
 
 use super::{paragraph, window_of};
 
-/// Rows of single outcomes up to which all price tables are shown.
+/// The maximum number of outcome rows with which all price tables are shown.
 const MOST_ROWS: usize = 4_000;
 
 /// Appends a table whose first `words` columns are text.
@@ -51,6 +51,7 @@ fn word(out: &mut MarkupWriter, text: &str) {
 /// Appends a figure that sorts by its value.
 fn figure(out: &mut MarkupWriter, value: Option<f64>, show: impl Fn(f64) -> String) {
     match value {
+        // The page's script sorts by this value, because the shown text is rounded.
         Some(value) => out.leaf("td", &[("data-v", &format!("{value}"))], &show(value)),
         None => out.leaf("td", &[], NONE),
     }

@@ -62,6 +62,7 @@ fn spread_of(goal: PolicyGoal, of: &str, cells: &[&ComparisonCell<'_>]) -> Optio
     let said = |(figure, window): &(f64, WindowChoice), of| {
         format!("{}{of} ({})", percent_in_sentence(*figure), named(*window))
     };
+    // Compared as printed: the sentence cannot show a smaller difference.
     (percent_in_sentence(best.0) != percent_in_sentence(worst.0))
         .then(|| format!("{} to {}", said(best, of), said(worst, "")))
 }

@@ -31,7 +31,7 @@ const MOST_REREADS: usize = 3;
 /// The number of the agent's requests that pass while a background summary is written.
 const SUMMARY_STEPS: usize = 2;
 
-/// The maximum number of requests of a job: a job that needs more has gone wrong.
+/// The maximum number of requests of a job. A job that needs more has gone wrong.
 const MOST_REQUESTS: usize = 1_000;
 
 /// Milliseconds between two requests.
@@ -40,7 +40,7 @@ const STEP_MS: u64 = 15_000;
 const TASK: &str = "Read every file of the list in order, one after the other. When you have read them all, write a \
                     report with the line of each file that matters.";
 
-/// The arguments of one call: a file, from a line on.
+/// The arguments of one call: a file and its first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileReadCall {
     file: usize,
@@ -65,9 +65,9 @@ struct ReadingAgent<'a> {
     shown: Vec<Vec<bool>>,
     /// The position in the log and the file of each call's result.
     stored: Vec<(u64, usize)>,
-    /// The request before, by text and tokens.
+    /// The messages of the previous request, by text and tokens.
     sent: Vec<(String, u64)>,
-    /// Summaries on their way: the task, the answer, and with which request they are done.
+    /// The summaries that are being written: the task, the answer, and the number of the request at which each is done.
     beside: Vec<(u64, ModelAnswer, usize)>,
     ended: Option<RunEnd>,
     outcome: ReadingOutcome,
@@ -123,7 +123,7 @@ impl<'a> ReadingAgent<'a> {
     fn feed(&mut self, input: RunLoopInput) {
         let effects = self.run.handle(input);
         self.work.extend(effects);
-        // A runtime at rest has stored its first event by now.
+        // A runtime stores events and reads the queue at once, before any slower effect.
         while self.ended.is_none()
             && matches!(self.work.front(), Some(RunEffect::Append { .. } | RunEffect::ReadQueue))
         {
@@ -175,6 +175,7 @@ impl<'a> ReadingAgent<'a> {
         self.outcome.cost += 5.0 * output as f64;
         let finish = if self.newest.is_empty() { ModelStopReason::Stop } else { ModelStopReason::ToolCalls };
         let usage = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };
+        // The loop expects the beginning of a stream before its end.
         self.feed(RunLoopInput::ModelBegan);
         self.feed(RunLoopInput::ModelAnswered(ModelAnswer {
             parts,
@@ -182,6 +183,7 @@ impl<'a> ReadingAgent<'a> {
             usage: Some(usage),
             envelope: None,
         }));
+        // Background summaries take some requests' time, as with a real model.
         let done = |entry: &(u64, ModelAnswer, usize)| entry.2 <= self.outcome.requests;
         let (done, beside) = self.beside.drain(..).partition(done);
         self.beside = beside;
@@ -234,7 +236,7 @@ impl<'a> ReadingAgent<'a> {
         self.outcome.placeholders += usize::from(is_placeholder);
     }
 
-    /// Reads on where a file was cut, then the next files, then reports.
+    /// Returns the next answer: it reads on in a file that was cut, reads the next files, or reports at the end.
     fn answer(&mut self) -> Vec<Part> {
         let newest = std::mem::take(&mut self.newest);
         let mut wanted = Vec::new();
@@ -262,7 +264,7 @@ impl<'a> ReadingAgent<'a> {
     }
 
     fn call(&mut self, wanted: FileReadCall) -> Part {
-        // The loop names calls by the step and their place in the answer: here they are known when the tool runs.
+        // The loop gives calls new ids, which are known only when the tool runs. Until then the provider's id is used.
         let path = &self.job.files[wanted.file].path;
         let arguments = serde_json::json!({ "path": path, "offset": wanted.from + 1 }).to_string();
         let call_id = CallId::new(format!("w-{}-{}-{}", wanted.file, wanted.from, wanted.tries));
@@ -278,7 +280,7 @@ impl<'a> ReadingAgent<'a> {
     }
 
     fn read_file(&mut self, call: &ToolCall, limit: &TextLimit) -> ToolResult {
-        // From now on the call has the name that the loop gave it.
+        // From now on the call is known by the id that the loop gave it.
         let own = call.provider_id.as_deref().map(CallId::new);
         if let Some(own) = own
             && let Some(wanted) = self.asked.get(&own).copied()

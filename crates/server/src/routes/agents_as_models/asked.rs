@@ -70,6 +70,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, 
         Some(Value::Array(items)) => {
             for (index, item) in items.iter().enumerate() {
                 let place = format!("{list}[{index}]");
+                // An agent has a system prompt of its own, which a client cannot replace.
                 if matches!(item["role"].as_str(), Some("system" | "developer")) {
                     asked.ignored.push(place);
                 } else {
@@ -157,6 +158,7 @@ fn ignored(body: &Map<String, Value>, list: &str) -> Vec<String> {
         "text" | "response_format" => value.as_object().is_some_and(|form| form.len() <= 1),
         _ => false,
     };
+    // The names go into a header, separated by commas.
     let is_word =
         |name: &str| name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
     let left_out = body.iter().filter(|(name, value)| {

@@ -41,6 +41,7 @@ impl ConversationPrefix {
         // Whitespace is ignored: the server adds a gap between steps, and clients trim texts.
         let answer: String = answer.split_whitespace().collect();
         for part in [self.0.as_slice(), user.trim().as_bytes(), answer.as_bytes()] {
+            // The length keeps the parts apart: text must not move from the question to the answer unnoticed.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
@@ -159,6 +160,7 @@ impl ConversationIndex {
         let place = known.places.get(&prefix)?.clone();
         let head = known.heads.get_mut(&place.session);
         let is_first = match head {
+            // Taken under the lock: of two requests that continue one turn, only one may continue its session.
             Some(head) if *head == Some(prefix) => head.take().is_some(),
             _ => false,
         };
@@ -176,6 +178,7 @@ impl ConversationIndex {
     pub(super) fn learn(&self, session: &str, turns: Vec<(ConversationPrefix, Seq)>) {
         let mut known = self.known();
         let newest = turns.last().map(|(prefix, _)| *prefix);
+        // A known head stays, because a running request may have taken it.
         known.heads.entry(session.to_owned()).or_insert(newest);
         for (prefix, taken) in turns {
             known.remember(prefix, TurnPosition { session: session.to_owned(), taken });

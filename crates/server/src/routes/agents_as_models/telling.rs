@@ -97,6 +97,7 @@ impl AgentAnswerTask {
                 match act {
                     UiStreamEvent::Begins { name } if said.message.is_empty() => {
                         let name = name.unwrap_or_default();
+                        // The name of an answer is `a-` and the id of its message.
                         said.message = name.strip_prefix("a-").unwrap_or(&name).to_owned();
                         self.send(AgentAnswerEvent::Begins(said.message.clone())).await;
                     }
@@ -157,6 +158,8 @@ impl AgentAnswerTask {
         let reasoning = (!said.reasoning.is_empty())
             .then(|| Part::Reasoning(ReasoningPart { text: said.reasoning.clone(), native: None }));
         let text = (!said.text.is_empty()).then(|| Part::text(said.text.as_str()));
+        // Model APIs have no reasons for a run that was cancelled or reached a limit. `length` says at least that
+        // the answer is not whole.
         let finish =
             if run["finishReason"] == "stop" { ModelStopReason::Stop } else { ModelStopReason::Length };
         let parts = reasoning.into_iter().chain(text).collect();

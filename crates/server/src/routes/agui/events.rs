@@ -25,6 +25,8 @@ impl AgUiEventWriter {
 
     fn meter(&mut self, meter: Value) -> Value {
         let ours = json!({ "context": meter });
+        // A snapshot would replace the client's own state, so it is sent only if there is none. From then on the state
+        // is an object that can be patched.
         match self.takes_state.replace(self.takes_state.unwrap_or(true)) {
             None => json!({ "type": "STATE_SNAPSHOT", "snapshot": { "longhaul": ours } }),
             Some(true) => {
@@ -98,6 +100,7 @@ impl UiProtocol for AgUiEventWriter {
             }
             UiStreamEvent::CallReady { call, .. } => json!({ "type": "TOOL_CALL_END", "toolCallId": call }),
             UiStreamEvent::CallDropped { call, .. } => {
+                // AG-UI has no event for an unfinished call, so its result says that it was dropped.
                 data(&json!({ "type": "TOOL_CALL_END", "toolCallId": call }), out);
                 result(&call, "[The call was never finished.]")
             }

@@ -118,6 +118,7 @@ impl<'e> LogFragment<'e> {
 
     fn add_result(&mut self, seq: Seq, result: &'e ToolResult) {
         let open = self.open.get_mut(&result.call_id).filter(|open| !open.is_empty());
+        // A later answer may use an id again. The result belongs to the oldest open call.
         let kind = match open.map(|open| open.remove(0)) {
             Some(call) => {
                 self.calls[call].outcome = Some(result.status);

@@ -135,6 +135,7 @@ fn choose<'f, 'e>(
     items.retain(|(seq, _)| {
         range.after.is_none_or(|after| *seq > after) && range.before.is_none_or(|before| *seq < before)
     });
+    // One item more than the page tells whether there are others.
     let one_more = range.limit.saturating_add(1);
     match walk {
         WindowDirection::Older => drop(items.drain(..items.len().saturating_sub(one_more))),

@@ -61,6 +61,7 @@ impl UiProtocol for UiPartWriter {
             }
             UiStreamEvent::Result { call, outcome, content } => result(&call, outcome, content),
             UiStreamEvent::Progress { call, text, offset } => {
+                // Transient parts do not become part of the message, which gets the whole result later.
                 let progress = json!({ "toolCallId": call, "text": text, "offset": offset });
                 json!({ "type": "data-tool-output", "data": progress, "transient": true })
             }
@@ -122,6 +123,7 @@ fn ends(end: UiStreamEnd, out: &mut String) {
             data(&json!({ "type": "abort", "reason": "cancelled" }), out);
         }
         UiStreamEnd::Complete { run } => {
+            // The SDK has no words for our other reasons. The metadata has the exact one.
             let reason = match run["finishReason"].as_str() {
                 Some("stop") => "stop",
                 Some("length") => "length",
