@@ -38,6 +38,7 @@ impl ToolTask {
             call_id: call.call_id.clone(),
             args,
         };
+        // A cancel is looked at first, so that a hook cannot hold it up. A hook without an answer is ignored by design.
         let answer = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(ToolOutput::cancelled()),
