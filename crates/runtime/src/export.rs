@@ -62,7 +62,7 @@ pub(crate) struct ExportBlobLine {
 /// the same. [`blob_refs`] lists the blobs of a log.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn jsonl<'a>(
     out: &mut impl Write,
     meta: &SessionMeta,

@@ -163,6 +163,7 @@ impl HookSet {
     #[must_use]
     pub fn with(mut self, event: HookEvent, hook: Arc<dyn Hook>, deadline: Duration) -> Self {
         if event == HookEvent::PreCompact {
+            // Closure and hook are stored apart, and the one that is set last replaces the other.
             self.pre_compact = None;
         }
         self.slots.insert(event, RegisteredHook { hook, deadline });
@@ -329,7 +330,7 @@ fn typed<A: HookResponse>(answer: Value) -> Result<A, HookError> {
         let known = A::FIELDS.join(", ");
         tracing::warn!(unknown, %known, "a hook's answer has fields that are not known");
     }
-    // Its words quote the answer.
+    // The words of this error quote the answer, which must not get into the log.
     serde_json::from_value(Value::Object(fields)).map_err(|_| HookError::NotAnAnswer)
 }
 
