@@ -338,8 +338,7 @@ impl StreamableHttpClient for McpHttpClient {
         }
         let response = self.send(request).await?;
         let status = response.status();
-        // Servers refuse this optional request in many ways: 405 is the documented one, others answer 404 or an
-        // ordinary page.
+        // The stream is optional. The protocol has 405 for servers without one, but not every server keeps to that.
         if status.is_client_error() || (status.is_success() && !is_of_type(&response, EVENT_STREAM_MIME_TYPE))
         {
             return Err(Failed::ServerDoesNotSupportSse);

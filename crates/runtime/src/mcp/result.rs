@@ -81,8 +81,8 @@ pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
     }
     if let Some(kind) = written.result_type.filter(|kind| kind != "complete") {
         pieces.texts.push(format!("[The answer is not complete but `{kind}`, which is not supported.]"));
-        // The newer protocol lets a server ask for input instead of answering. The model is told, because nobody can
-        // answer here.
+        // The newer protocol lets a server ask for input instead of answering. This client answers no questions,
+        // so the model is told.
         return Ok(pieces.output(true));
     }
     Ok(pieces.output(written.is_error.unwrap_or(false)))
