@@ -228,6 +228,7 @@ impl Agent {
             specs.extend(deferred.stand_ins(!self.has_small_window()));
         }
         specs.extend(self.offers_pin().then(pin::spec));
+        // `recall` comes last: the tools before it keep their bytes when it is offered in mid-session (decision 0042).
         specs.extend(self.tools.has_recall().then(recall::spec));
         specs
     }
@@ -305,7 +306,10 @@ impl Agent {
     pub(crate) fn settings(&self) -> RunSettings {
         let deferred = self.deferred();
         let specs = self.specs_with(deferred.as_deref());
+        // An edit may bring `recall` into the requests, so the planner needs the size of the prefix with and without
+        // it.
         let early: Vec<ToolSpec> = specs.iter().filter(|spec| spec.name != recall::NAME).cloned().collect();
+        // A call that cannot be resolved keeps the name of its stand-in, and needs a rule like every other call.
         let stand_ins = deferred.as_ref().map(|deferred| deferred.stand_ins(false));
         let known = self.tools.specs().into_iter().chain(self.tools.has_recall().then(recall::spec));
         let known = known.chain(stand_ins.into_iter().flatten());
@@ -343,7 +347,7 @@ impl Agent {
         }
     }
 
-    /// System prompt, tools and the framing of the answer, in estimated tokens.
+    /// Returns the estimated tokens of system prompt, tools and the framing of the answer.
     fn fixed_tokens(&self, specs: &[ToolSpec]) -> u64 {
         let tools: u64 = specs.iter().map(|spec| self.counter.tool(spec)).sum();
         self.counter.text(&self.system) + tools + self.counter.framing().reply
@@ -352,6 +356,7 @@ impl Agent {
     fn rule(&self, spec: &ToolSpec) -> ToolRule {
         let rules = &self.rules;
         let tool = self.tools.get(&spec.name);
+        // Only tools of another party can be unvouched for. `recall` and `pin` are not in the set.
         let vouched = tool.is_none_or(|tool| tool.is_vouched_for());
         let default = match tool.and_then(|tool| tool.approval()) {
             // The agent's rules state whether a person can be asked.
@@ -365,6 +370,7 @@ impl Agent {
             poll: spec.poll,
             approval: match rules.approvals.get(&spec.name).cloned() {
                 None => default,
+                // Rules on arguments say nothing about other calls of the tool, so those get the tool's default.
                 Some(ToolApproval::Matching(matching @ ArgumentRules { otherwise: None, .. })) => {
                     ToolApproval::Matching(ArgumentRules { otherwise: Some(Box::new(default)), ..matching })
                 }

@@ -147,7 +147,7 @@ impl AgentRegistry {
     /// Returns the agent that a choice means, with the model it means.
     ///
     /// # Errors
-    /// As [`AgentRegistry::named`], of the model too.
+    /// The errors of [`AgentRegistry::named`], for the agent and for the model.
     pub(crate) async fn resolve_choice(&self, choice: &ModelChoice) -> Result<Agent, SessionError> {
         let agent = self.named(choice.agent.as_deref())?;
         Ok(match choice.model.as_deref() {
@@ -161,6 +161,7 @@ impl AgentRegistry {
     /// # Errors
     /// [`SessionError::NotFound`] if nobody has other models; [`SessionError::Conflict`] if it cannot be called.
     pub(crate) async fn find_model(&self, model: &str) -> Result<ServedModel, SessionError> {
+        // Models of agents come first: their server and key may differ from those of the usual agent.
         if let Some((_, agent)) = self.usable().find(|(_, agent)| agent.provider.origin().model == model) {
             return Ok(agent.served());
         }

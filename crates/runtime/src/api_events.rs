@@ -187,6 +187,7 @@ impl EventReplay {
     /// # Errors
     /// [`HistoryFoldError`] if it does not follow; nothing has changed then.
     pub fn skip_event(&mut self, event: &Event) -> Result<(), HistoryFoldError> {
+        // The loop trusts its store and checks neither order nor format, and a replayed log may be damaged.
         let last = self.seq();
         if event.seq != last + 1 {
             return Err(HistoryFoldError::Gap { last, found: event.seq });
@@ -205,7 +206,7 @@ impl EventReplay {
     /// Takes the next event and makes its announcements.
     ///
     /// # Errors
-    /// As [`EventReplay::skip_event`].
+    /// The errors of [`EventReplay::skip_event`].
     pub fn take(&mut self, event: &Event) -> Result<Vec<ApiEvent>, HistoryFoldError> {
         let open = self.run.history().open_run().cloned();
         let before = is_compaction(event).then(|| ViewBeforeEdit::of(&self.run));

@@ -219,6 +219,7 @@ fn read(file: &Path) -> io::Result<CalibrationData> {
     }
     let mut known: CalibrationData = serde_json::from_slice(&bytes)?;
     for (key, ratios) in std::mem::take(&mut known.four_ratios) {
+        // A profile that this release has learned is better than four ratios of an older one.
         known.tokenizers.entry(key).or_insert_with(|| TokenizerProfile::of_four_ratios(ratios));
     }
     Ok(known)
@@ -226,6 +227,7 @@ fn read(file: &Path) -> io::Result<CalibrationData> {
 
 /// Writes the file under another name and renames it, so that a reader sees the old file or the new one.
 fn write(file: &Path, known: &CalibrationData) -> io::Result<()> {
+    // A pipe or a link may lie under this name. It is removed, because opening it could block or write elsewhere.
     let fresh = file.with_extension("new");
     match fs::remove_file(&fresh) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -64,8 +64,8 @@ impl CompactionPreview {
     }
 }
 
-/// The edit as far as it is known before anybody has written a summary. A model's words need not contain what an
-/// extract would, so its place stays empty.
+/// Returns the edit of a draft before its summary is written. The place of the summary stays empty, because a model's
+/// words need not contain those of an extract.
 fn edit_before_summary(
     draft: &SummaryDraft,
     writer: SummaryWriterModel,
@@ -104,6 +104,7 @@ pub fn check_undo(run: &Run, edit_id: &EditId) -> Result<(), SessionError> {
 pub fn survival(log: &[Event], edit_id: &EditId) -> Option<RetentionReport> {
     let is_it = |event: &Event| matches!(&event.body, EventBody::ViewEdited(edit) if edit.id == *edit_id);
     let at = log.iter().position(is_it)?;
+    // The report compares texts and no token counts, so the default counter will do.
     let mut history = History::fold(&log[..at]).ok()?;
     let before = ViewSnapshot::of(&history);
     history.apply(&log[at]).ok()?;

@@ -147,6 +147,7 @@ pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> Co
     };
     let left = reading.total - system_prompt - tools.iter().map(|share| share.tokens).sum::<u64>();
     let counter = history.counter();
+    // A tokenizer that the server's reports contradict is not the model's own, whatever its name says.
     let kind = match history.is_count_contradicted() {
         true => CountAccuracy::Estimated,
         false => counter.kind(),
@@ -220,6 +221,7 @@ fn source(reading: &MeterReading, kind: CountAccuracy) -> String {
 fn unscale(tokens: u64, margin: f64) -> u64 {
     let reaches =
         |total: u64| MeterReading { total, reported: 0, estimated: total, margin }.bound() >= tokens;
+    // The bound rounds, so the division gives the point only to within a token or two.
     let near = (tokens as f64 / (1.0 + margin)) as u64;
     (near.saturating_sub(2)..=near.saturating_add(2)).find(|total| reaches(*total)).unwrap_or(near)
 }
@@ -246,6 +248,7 @@ fn scaled(fixed: &RequestPrefixTokens, total: u64) -> (u64, Vec<ToolTokens>) {
 /// Splits `total` in the proportion of `parts` by the largest remainder; everything to the first part if all
 /// are zero.
 fn apportion(parts: &[u64], total: u64) -> Vec<u64> {
+    // Products of two token counts may exceed 64 bits.
     let sum: u128 = parts.iter().map(|part| u128::from(*part)).sum();
     if sum == 0 {
         let mut shares = vec![0; parts.len()];

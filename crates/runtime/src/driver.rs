@@ -214,6 +214,7 @@ impl SessionDriver {
         };
         self.tools_stop.cancel();
         self.model_stop.cancel();
+        // The lease is released only after the tasks: a tool of this process must not write while the next owner works.
         self.tasks.shutdown().await;
         self.shared.feed.end();
         self.abandon().await;
@@ -273,6 +274,7 @@ impl SessionDriver {
     /// Returns the next message; `None` if none came for `idle` while no run was open.
     async fn next(&mut self, idle: Duration) -> Option<DriverMessage> {
         if self.run.is_idle() {
+            // A run that waits for its model or its tools gets no message for long, so only a rest has a time limit.
             return tokio::time::timeout(idle, self.messages.recv()).await.ok().flatten();
         }
         self.messages.recv().await
@@ -281,6 +283,7 @@ impl SessionDriver {
     /// Leaves a session that nobody uses: its entry is then vacant, and the entry's gate is locked. A session that only
     /// has watchers keeps fewer recent announcements.
     fn vacate_if_unused<'a>(&self, slot: &'a SessionEntry) -> Option<MutexGuard<'a, ()>> {
+        // A locked gate means that a caller opens or deletes this session: a delete waits for this driver in turn.
         let gate = slot.gate.try_lock().ok()?;
         let is_quiet = || self.messages.is_empty() && self.shared.status.receiver_count() == 0;
         if slot.vacate(is_quiet) {
@@ -303,6 +306,8 @@ impl SessionDriver {
     fn publish(&mut self) {
         let status = self.run.status();
         self.shared.status.send_if_modified(|old| std::mem::replace(old, status) != status);
+        // A queued message may begin the next run within the same input. The status then never shows a rest, and a
+        // cancel would wait for that run, too.
         if std::mem::take(&mut self.has_ended) || self.run.is_idle() {
             for cancel in std::mem::take(&mut self.cancelled) {
                 let met = self.cancel_met(&cancel);
@@ -368,6 +373,7 @@ impl SessionDriver {
             }
             RunEffect::Summarise { task, ahead, request } => self.summarise(task, ahead, request),
             RunEffect::StopSummary { task } => {
+                // A newer background summary may have taken the place of the one that is to stop.
                 if let Some((_, stop)) = self.ahead.take_if(|(ahead, _)| *ahead == task) {
                     stop.cancel();
                 }
@@ -386,6 +392,7 @@ impl SessionDriver {
                 self.publish_event(of_notice(&self.shared.session_id, &notice));
             }
             RunEffect::CompactionDone(outcome) => {
+                // The settings go back before the reply, so that the next command of the caller finds them.
                 if let Some(usual) = self.usual.take() {
                     self.run.configure(usual);
                 }
@@ -400,6 +407,7 @@ impl SessionDriver {
     }
 
     fn step_run(&mut self, input: RunLoopInput) {
+        // All telemetry hangs on this function, because every input and every effect passes it (decision 0015).
         self.trace.observe_input(&input, &self.run, &self.agent);
         let effects = compute_in_place(&mut self.run, |run| run.handle(input));
         self.trace.observe_effects(&effects, &self.run, &self.agent);
@@ -415,6 +423,7 @@ impl SessionDriver {
     /// Folds events, and makes the announcements that follow once they are durable.
     fn fold(&mut self, id: AppendId, events: Vec<Event>) -> Vec<FoldedEvent> {
         let mut open = self.run.history().open_run().cloned();
+        // Measuring the view costs a pass over the session, so it is done for compactions only.
         let before =
             events.iter().any(is_compaction).then(|| compute_in_place(&self.run, ViewBeforeEdit::of));
         self.step_run(RunLoopInput::Appended { id, events: events.clone() });
@@ -457,6 +466,7 @@ impl SessionDriver {
             return;
         };
         let (estimated, actual) = (*estimated_input, usage.input_tokens);
+        // A server that reports no usage would look like an estimate that is wrong by all its tokens.
         if actual == 0 {
             return;
         }
@@ -479,10 +489,13 @@ impl SessionDriver {
         if !is_known && learned != self.run.settings().model.remembered_window {
             self.agent.calibrations.learn_window(&model, learned);
         }
+        // A cancelled token stays cancelled, and the tools of the next run need one of their own.
         self.tools_stop = CancellationToken::new();
+        // An answer to a question of the ended run must not reach the next run.
         for (_, handle) in std::mem::take(&mut self.approvals) {
             handle.abort();
         }
+        // A `JoinSet` keeps ended tasks until they are joined.
         while self.tasks.try_join_next().is_some() {}
     }
 
@@ -524,6 +537,8 @@ impl SessionDriver {
                 ApprovalDecision::Allow => (true, None),
                 ApprovalDecision::Deny { reason } => (false, Some(reason)),
             };
+            // The decision takes the way of a person's answer, so that the first of the two counts and the second is
+            // ignored.
             let (reply, _) = oneshot::channel();
             let decide = SessionCommand::Decide { approval_id: id, allowed, reason, reply };
             let _ = inbox.send(DriverMessage::Command(decide));
@@ -548,6 +563,8 @@ impl SessionDriver {
         };
         async move {
             let Some(handler) = handler else { return std::future::pending().await };
+            // The handler is code of the host. A panic would end this task, and the call would wait for an answer for
+            // ever.
             let deciding = AssertUnwindSafe(async { handler.decide(request).await }).catch_unwind();
             deciding.await.unwrap_or_else(|_| {
                 tracing::error!("the approval handler panicked; the call is denied");
@@ -564,6 +581,7 @@ const LONG_SESSION_MESSAGES: usize = 1_000;
 /// because a plan over many megabytes must not hold up other sessions or the server.
 fn compute_in_place<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
     let is_long = run.borrow().history().entries().len() > LONG_SESSION_MESSAGES;
+    // `block_in_place` panics in a runtime of one thread.
     let has_threads =
         || Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if is_long && has_threads() {

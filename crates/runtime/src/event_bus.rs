@@ -103,6 +103,7 @@ impl EventBus {
 
     /// Announces something that has no stored event.
     pub(crate) fn publish_passing(&self, announcement: ApiEvent) {
+        // Without watchers, passing announcements would only fill memory: no log replays them.
         if self.is_watched() {
             self.lock().pass(announcement);
             self.news.send_replace(());
@@ -148,7 +149,7 @@ impl EventBus {
         let Some(answer) = state.answer.as_mut().filter(|answer| answer.step == *step) else { return };
         let offset = answer.add(voice, delta);
         if !self.is_watched() {
-            // Nothing will be there that goes on from it.
+            // The chunk is not kept, so no announcement would continue from the earlier snapshot.
             state.shown = None;
             return;
         }
@@ -166,7 +167,7 @@ impl EventBus {
 
     /// Returns the announcements from now on, and the state before them. `in_use` is held as long as somebody listens.
     pub(crate) fn subscribe(self: &Arc<Self>, in_use: Arc<()>) -> EventSubscription {
-        // First: from here on the session is watched, and what passes by is kept.
+        // The receiver comes first: from here on the session counts as watched, and passing announcements are kept.
         let news = self.news.subscribe();
         let mut state = self.lock();
         let told = state.told;
@@ -199,7 +200,7 @@ impl EventBus {
         self.news.receiver_count() > 0
     }
 
-    /// No panic happens while the lock is held: each change leaves it whole.
+    /// Locks the state. No panic happens while the lock is held, and each change leaves the state consistent.
     fn lock(&self) -> MutexGuard<'_, EventBusState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -207,7 +208,7 @@ impl EventBus {
 
 impl EventBusState {
     fn pass(&mut self, mut announcement: ApiEvent) {
-        // Who comes after this is shown the queue as it is then: nothing older may follow.
+        // A later watcher is shown the queue as it is then, so no older news of the queue may follow.
         if announcement.name.starts_with("message:") {
             self.shown = None;
         } else {
@@ -249,7 +250,7 @@ impl EventBusState {
 }
 
 impl InFlightAnswer {
-    /// Adds a piece and answers where it begins, in characters of its voice.
+    /// Adds a piece and returns its offset, in characters of its kind.
     fn add(&mut self, voice: ChunkKind, delta: &str) -> u64 {
         let place = match voice {
             ChunkKind::Text => &mut self.offset,

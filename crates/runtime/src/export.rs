@@ -62,7 +62,7 @@ pub(crate) struct ExportBlobLine {
 /// the same. [`blob_refs`] lists the blobs of a log.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn jsonl<'a>(
     out: &mut impl Write,
     meta: &SessionMeta,
@@ -91,7 +91,7 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// The blobs that a log refers to, each once, in the order of the log.
+/// Returns the blobs that a log refers to, each once, in the order of the log.
 pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef> {
     let mut found = Vec::new();
     for event in events {

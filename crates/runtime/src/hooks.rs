@@ -163,6 +163,7 @@ impl HookSet {
     #[must_use]
     pub fn with(mut self, event: HookEvent, hook: Arc<dyn Hook>, deadline: Duration) -> Self {
         if event == HookEvent::PreCompact {
+            // Closure and hook are stored apart, and the one that is set last replaces the other.
             self.pre_compact = None;
         }
         self.slots.insert(event, RegisteredHook { hook, deadline });
@@ -282,7 +283,7 @@ impl RegisteredHook {
         typed(within(self.deadline, async { self.hook.answer(Q::EVENT, asked).await }).await?)
     }
 
-    /// The ask with the event's name before it.
+    /// Returns the request as a JSON object that begins with the event's name.
     fn object<Q: HookRequest>(&self, ask: &Q) -> Result<Value, HookError> {
         let mut object = Map::from_iter([("hook".to_owned(), Q::EVENT.as_str().into())]);
         match serde_json::to_value(ask) {
@@ -316,8 +317,8 @@ fn heeded<A>(event: HookEvent, session_id: &SessionId, answered: Result<A, HookE
     answered.inspect_err(ignored).ok()
 }
 
-/// The answer as this event knows it. Fields that no answer has are passed over: their number is logged, as one
-/// of them may be a mistyped one.
+/// Returns the answer in the type of its event. Unknown fields are ignored, and their number is logged, because one of
+/// them may be mistyped.
 fn typed<A: HookResponse>(answer: Value) -> Result<A, HookError> {
     let fields = match answer {
         Value::Null => return Ok(A::default()),
@@ -329,7 +330,7 @@ fn typed<A: HookResponse>(answer: Value) -> Result<A, HookError> {
         let known = A::FIELDS.join(", ");
         tracing::warn!(unknown, %known, "a hook's answer has fields that are not known");
     }
-    // Its words quote the answer.
+    // The words of this error quote the answer, which must not get into the log.
     serde_json::from_value(Value::Object(fields)).map_err(|_| HookError::NotAnAnswer)
 }
 

@@ -246,6 +246,7 @@ impl Sandbox {
     /// [`SandboxError::Private`].
     pub fn new(mut policy: SandboxPolicy) -> Result<Self, SandboxError> {
         policy.workspace = canonical_as_far_as_possible(&policy.workspace);
+        // Grants are compared by the beginning of their paths, so links on the way are resolved first.
         for path in policy.protected.iter_mut().chain(&mut policy.agent_files).chain(&mut policy.home) {
             *path = canonical_as_far_as_possible(path);
         }
@@ -349,6 +350,7 @@ impl Sandbox {
 
     fn prepare(&self, request: SpawnRequest, folder: &PrivateTempFolder) -> child::ChildCommand {
         let mut environment = environment::scrubbed(&self.policy, &folder.path);
+        // A person configured these variables for this very child, so they win over those that the policy passes on.
         environment.extend(request.env);
         child::ChildCommand {
             program: request.program,
@@ -393,6 +395,7 @@ type Probed = (Result<Confinement, String>, Result<(), String>);
 #[cfg(target_os = "linux")]
 fn probe(grants: Vec<grants::PathGrant>, network: NetworkAccess) -> Probed {
     let thread = std::thread::Builder::new().name("sandbox-probe".to_owned());
+    // Confinement cannot be taken back, so a thread of its own bears it.
     let probe = thread.spawn(move || (confine::this_thread(&grants), calls::refuse(network)));
     let failed = |why: String| (Err(why.clone()), Err(why));
     match probe.map(std::thread::JoinHandle::join) {

@@ -167,10 +167,13 @@ impl Session {
                 return Err(error.into());
             }
         };
+        // A repeated key was announced when it came first.
         if !accepted.repeated {
             let payload = serde_json::json!({ "id": accepted.id, "position": accepted.position });
             self.shared.feed.publish_passing(ApiEvent::passing("message:queued", self.id(), payload));
         }
+        // Position 0 is a repeated message that the session has taken already. There is nothing to wake for, so the
+        // status that was set above must be taken back.
         if accepted.position > 0 {
             // The message is accepted even if the session has just been closed; it then waits in the queue.
             let _ = self.send_input(RunLoopInput::Wake);
@@ -232,6 +235,7 @@ impl Session {
     /// [`SessionError::Stopped`].
     pub async fn cancel(&self, clear_queue: bool) -> Result<CancelPoint, SessionError> {
         if clear_queue {
+            // The queue is cleared first: otherwise the loop would begin the next run with it as soon as this one ends.
             self.clear_queue().await?;
         }
         // A computation of the driver must end before the driver can read the command.
@@ -293,6 +297,7 @@ impl Session {
         parts: Vec<Part>,
         metadata: Option<MessageMetadata>,
     ) -> Result<(), SessionError> {
+        // An edited message is checked like a new one: an edit must not bypass the hook.
         let parts = self.submitted(parts).await?;
         self.change_queue(QueueChange::Edit { id, parts, metadata }).await.map(drop)
     }
@@ -391,6 +396,7 @@ impl Session {
     pub async fn adopt_model(&self) -> Result<bool, SessionError> {
         let other = |run: &Run| {
             let to = run.settings().model.origin.clone();
+            // A session that no model has answered yet needs no switch, because each step names its model.
             run.history().model().is_some_and(|model| *model != to).then_some(to)
         };
         let Some(to) = self.inspect_run(other).await? else { return Ok(false) };
@@ -425,6 +431,7 @@ impl Session {
         allowed: bool,
         reason: Option<String>,
     ) -> Result<bool, SessionError> {
+        // Watchers see ids that are unique across sessions; the log has ids of this session alone.
         let approval_id = api_events::own_approval(self.id(), &approval_id);
         self.request(|reply| SessionCommand::Decide { approval_id, allowed, reason, reply }).await
     }
@@ -480,6 +487,7 @@ impl Session {
     }
 
     async fn close(&self) {
+        // A computation over a long log would otherwise delay the close by seconds.
         self.shared.stop_flag.raise();
         let _ = self.request(|reply| SessionCommand::Close { reply }).await;
     }

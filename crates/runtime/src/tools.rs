@@ -409,6 +409,7 @@ where
 fn settle(done: Result<Result<ToolOutput, ToolError>, tokio::task::JoinError>) -> ToolOutput {
     match done {
         Ok(result) => result.unwrap_or_else(ToolOutput::from),
+        // Only a panic ends here. It is an answer for the model, like every other failure of a tool.
         Err(error) => ToolOutput::error(format!("Error: the tool failed: {error}")),
     }
 }
@@ -419,6 +420,7 @@ where
     F: FnOnce(&CancellationToken) -> Result<ToolOutput, ToolError> + Send + 'static,
 {
     let stop = cancel.child_token();
+    // Dropping the future of a blocking thread does not stop the thread; only the token does.
     let _stop_when_dropped = stop.clone().drop_guard();
     let task = tokio::task::spawn_blocking(move || work(&stop));
     tokio::select! {

@@ -51,7 +51,7 @@ const NOBODY_APPROVES: &str = "this program approves no tool calls; do it withou
 /// | without | the agent has |
 /// |---|---|
 /// | [`store`](Self::store) | sessions in memory |
-/// | [`workspace`](Self::workspace) | no files, no commands and no built-in tools but those for its own memory (`recall`, `pin`) |
+/// | [`workspace`](Self::workspace) | no files, commands or built-in tools except its memory (`recall`, `pin`) |
 /// | [`on_approval`](Self::on_approval) | tool calls that need approval are denied |
 /// | [`strategy`](Self::strategy) | [`AdaptiveStrategy`] |
 /// | [`token_counter`](Self::token_counter) | an estimate that the server's reports correct |
@@ -275,8 +275,8 @@ impl AgentBuilder {
         Ok(Runtime::new(self.build_agent().await?, store, blobs))
     }
 
-    /// Builds the agent alone, for a [`Runtime`] of several ([`AgentRegistry`](crate::agents::AgentRegistry)). A store that
-    /// was set is not used.
+    /// Builds the agent alone, for a [`Runtime`] of several agents ([`AgentRegistry`](crate::agents::AgentRegistry)). A
+    /// store that was set is not used.
     ///
     /// # Errors
     /// [`BuildError`].
@@ -285,6 +285,7 @@ impl AgentBuilder {
         let tools = self.tool_set()?;
         let (workspace, sandbox) = self.place()?;
         let provider = self.connect()?;
+        // Unknown limits are no error: the server may start later, and the driver asks again at the start of each run.
         let limits = provider.limits().await;
         let model = provider.origin().model;
         let counter = match self.counter.clone() {

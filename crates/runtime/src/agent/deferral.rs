@@ -71,6 +71,7 @@ impl Agent {
             Some(_) => None,
             None => decided.foreign_tools(),
         };
+        // Another list than before would cost the provider's cache of the whole conversation.
         match decided.sends(sent, other.clone()) {
             true => Arc::new(decided.with_deferral(other)),
             false => decided,
@@ -118,6 +119,7 @@ impl Agent {
 
     /// Returns the tools that may be deferred. There are none where a tool of the agent has the name of a stand-in.
     fn foreign_tools(&self) -> Option<Arc<DeferredTools>> {
+        // A model could not tell the two tools apart.
         let is_taken = [SEARCH, CALL].iter().any(|name| self.tools.get(name).is_some());
         let foreign = self.tools.foreign_specs();
         (!is_taken && !foreign.is_empty()).then(|| Arc::new(DeferredTools::new(foreign)))

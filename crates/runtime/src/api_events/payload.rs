@@ -124,6 +124,7 @@ pub(super) fn payloads(
             vec![("order:edited", json!({ "orderId": order_id, "text": text }))]
         }
         EventBody::OrderRemoved { order_id } => vec![("order:removed", json!({ "orderId": order_id }))],
+        // These events are listed by name, so that a new kind does not compile until its announcement is decided on.
         EventBody::SessionStarted { .. }
         | EventBody::InputCounted { .. }
         | EventBody::StepStarted(_)
@@ -242,7 +243,7 @@ fn reasoning(message: &Message) -> String {
     parts.collect()
 }
 
-/// Usage in the API's names.
+/// Returns a usage report under the API's names.
 pub fn token_usage(usage: &Usage) -> Value {
     json!({
         "inputTokens": usage.input_tokens,

@@ -141,6 +141,7 @@ impl ConfigRestrictor<'_> {
         let server = |model: &ModelConfig| {
             (model.provider, model.base_url.clone(), model.api_key_env.clone(), model.headers.clone())
         };
+        // The user's key and headers belong to the user's server. They never go to one that a found file names.
         if server(&folder) != server(&usual) {
             return folder;
         }
@@ -190,6 +191,7 @@ impl ConfigRestrictor<'_> {
         } = folder;
         let enabled = match (&user.enabled, enabled) {
             (None, enabled) => enabled,
+            // Without a list a file has all tools, which would loosen the user's list.
             (Some(own), None) => {
                 self.held.insert("tools.enabled".to_owned());
                 Some(own.clone())
@@ -324,6 +326,7 @@ impl ConfigRestrictor<'_> {
 
     /// Returns the smaller of two limits, where the user's file states one.
     fn at_most<T: Ord>(&mut self, key: &str, user: T, folder: T) -> T {
+        // Only what the user has written is a closure: a found file may be looser than a default.
         if user < folder && self.user.written.contains(key) {
             self.held.insert(key.to_owned());
             return user;

@@ -18,11 +18,13 @@ pub fn nearest<'a>(typed: &str, words: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 fn likeness(typed: &str, word: &str) -> f64 {
+    // A shortened word is far from the whole one by edits, and still the likeliest meaning.
     let begins = typed.len() >= 3 && word.starts_with(typed);
     strsim::normalized_damerau_levenshtein(typed, word).max(if begins { 0.7 } else { 0.0 })
 }
 
 /// `max_steps`, `max-steps` and `maxSteps` are the same word to a person.
 fn plain(word: &str) -> String {
+    // The comparison takes quadratic time, and a key of the file may be of any length.
     word.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).take(64).collect()
 }

@@ -40,6 +40,7 @@ impl<'a> ConfigReader<'a> {
         for key in keys::KEYS.iter().filter(|key| matches!(key.kind, ConfigKeyKind::Later)) {
             self.later(key.path, key.default);
         }
+        // Problems are found in the order of the keys, and a person reads the file from top to bottom.
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         self.problems
     }
@@ -279,6 +280,7 @@ impl<'a> ConfigReader<'a> {
 
     fn unknown(&mut self, entry: &ConfigEntry, section: &str, valid: &[&str]) {
         let inner = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
+        // A key in the wrong section is a common mistake, and its name alone tells where it belongs.
         let elsewhere = || {
             let last = |path: &'static str| path.rsplit('.').next() == Some(entry.key.as_str());
             keys::KEYS.iter().map(|key| key.path).find(|path| last(path))
@@ -441,6 +443,7 @@ fn amount(node: &ConfigNode) -> Option<f64> {
 
 fn text(node: &ConfigNode) -> Option<String> {
     match &node.value {
+        // A number is no text: YAML reads `1.10` as 1.1. The message asks for quotes instead.
         ConfigValue::Text(text) => Some(text.clone()),
         _ => None,
     }

@@ -145,6 +145,7 @@ fn compression(reader: &mut ConfigReader<'_>, named: Option<StrategyKind>) -> Co
 }
 
 fn options(reader: &mut ConfigReader<'_>, strategy: StrategyKind) -> StrategyOptions {
+    // The default depends on the strategy, so the list of keys has none.
     let longest_summary = match strategy {
         StrategyKind::Summarization => 500,
         StrategyKind::Adaptive => 1_500,

@@ -69,6 +69,7 @@ impl SessionDriver {
     ) -> Result<SwitchOutcome, StoreError> {
         let to = agent.provider.origin();
         let history = self.run.history();
+        // With a switch on its way, the choice in the history is not the one that the session is about to have.
         let is_there = self.coming.is_empty() && self.shared.agent_binding().missing.is_none();
         let model = history.model().unwrap_or(&self.run.settings().model.origin);
         if is_there && *history.choice() == choice && *model == to {
@@ -91,6 +92,7 @@ impl SessionDriver {
     /// Binds the agent of the newest of so many stored switches.
     pub(super) async fn activate_switched_agent(&mut self, switches: usize) -> Result<(), StoreError> {
         let taken = switches.min(self.coming.len());
+        // Several switches may become durable in one append. Only the newest is in force.
         let Some(agent) = self.coming.drain(..taken).next_back() else { return Ok(()) };
         let agent = agent.calibrated().with_deferral_decided();
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;

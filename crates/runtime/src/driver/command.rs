@@ -140,6 +140,7 @@ impl SessionDriver {
             SessionCommand::Cancel { reply } => self.cancel(reply).await?,
             SessionCommand::Resume { reply } => self.resume(reply).await?,
             SessionCommand::RetryNow { reply } => {
+                // The input ends the wait, so the answer is read before.
                 let was_waiting = self.run.waiting().is_some();
                 self.process_input(RunLoopInput::RetryNow).await?;
                 let _ = reply.send(was_waiting);
@@ -166,6 +167,7 @@ impl SessionDriver {
                 let _ = reply.send(context::of(&self.run, &self.agent));
             }
             SessionCommand::Decide { approval_id, allowed, reason, reply } => {
+                // The map is the one list of open questions: of two answers, the first removes the entry and counts.
                 let known = self.approvals.remove(&approval_id).map(|timer| timer.abort()).is_some();
                 if known {
                     self.process_input(RunLoopInput::Decided { approval_id, allowed, reason }).await?;
@@ -175,6 +177,8 @@ impl SessionDriver {
             SessionCommand::HearNodes { nodes, since } => self.handle_node_signals(&nodes, since).await?,
             SessionCommand::TakeUp => {
                 let continues = self.agent.rules.recovery == RunRecovery::Continue;
+                // A session is parked after repeated crashes. Another attempt by itself could crash again, so a person
+                // decides.
                 if continues && self.run.history().parked().is_none() {
                     self.process_input(RunLoopInput::Wake).await?;
                 }
@@ -185,6 +189,7 @@ impl SessionDriver {
                 }
             }
             SessionCommand::Close { reply } => {
+                // `Session::close` raised the flag once, and each raise needs its answer.
                 self.shared.stop_flag.answer();
                 self.closing = Some(reply);
                 // A run that only waits for its model's server continues in the next process, if the rules allow it.
@@ -202,6 +207,7 @@ impl SessionDriver {
     /// queued before the cancel then wait, and messages sent after it wake the session.
     async fn handle_node_signals(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
         self.heard.get_or_insert_default();
+        // Signals come before the queue: a cancel must not stop the run of a message that was sent after it.
         for signal in nodes.take_signals(&self.lease).await? {
             match OwnerMessage::read(&signal.body) {
                 Some(OwnerMessage::Cancel { clear_queue, before }) => {
@@ -216,6 +222,7 @@ impl SessionDriver {
         let heard = self.heard.get_or_insert_default();
         let is_new = |message: &QueuedMessage| message.queued_at >= since && !heard.contains(&message.id);
         let wakes = queue.iter().any(is_new);
+        // The set is replaced, so ids of messages that were taken do not accumulate.
         *heard = ids(&queue).collect();
         match wakes {
             true => self.process_input(RunLoopInput::Wake).await,
@@ -239,6 +246,7 @@ impl SessionDriver {
                 }
             }
         }
+        // These messages were sent before the cancel: late news of them must not start a run.
         self.heard.get_or_insert_default().extend(meant);
         match before {
             // The present run answers a message that was sent after the cancel.
@@ -304,6 +312,7 @@ impl SessionDriver {
 
     async fn resume(&mut self, reply: oneshot::Sender<ResumeOutcome>) -> Result<(), StoreError> {
         let was_busy = !self.run.is_idle();
+        // The loop reports nothing if there is nothing to resume. A log that has grown shows that a run began.
         let before = self.run.history().last_seq();
         self.process_input(RunLoopInput::Resume).await?;
         let met = match (was_busy, self.run.history().last_seq() > before) {
@@ -338,6 +347,7 @@ impl SessionDriver {
         let (store, session_id) = (&self.shared.store, &self.shared.session_id);
         let (name, changed) = match change {
             QueueChange::Edit { id, parts, metadata } => {
+                // The store replaces the whole message, so metadata that is not given must be carried over.
                 let metadata = match metadata {
                     Some(metadata) => Some(metadata),
                     None => {
@@ -375,6 +385,7 @@ impl SessionDriver {
         let before = self.run.history().last_seq();
         self.process_input(RunLoopInput::Record(bodies)).await?;
         let count = (self.run.history().last_seq() - before) as usize;
+        // The reply has the events as stored: their positions and times come from the append.
         let events = self.shared.store.tail(&self.shared.session_id, count).await?;
         let _ = reply.send(Ok(events));
         Ok(())
@@ -443,6 +454,7 @@ pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions:
     let Some(settings) = asked_settings(run, strategy, instructions.as_deref()) else {
         return run.preview(instructions);
     };
+    // A preview must leave the settings of the session as they are.
     let mut other = run.clone();
     other.configure(settings);
     other.preview(instructions)
@@ -460,6 +472,7 @@ pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, Sessio
         built @ UndoError::BuiltOn { .. } => SessionError::Conflict(built.to_string()),
     })?;
     let restored = EventBody::ViewRestored { edit_id: edit_id.clone() };
+    // Restored messages are exempt from automatic compaction until their release, so no later step would make them fit.
     let after = run.history().with(restored.clone());
     let tokens = meter::read(&after, run.settings().fixed.tokens_of(&after)).bound();
     let usable = run.budget().usable;

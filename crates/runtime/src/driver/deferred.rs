@@ -65,6 +65,7 @@ impl SessionDriver {
 
     /// Folds an answer as the store will number it.
     fn defer(&mut self, id: AppendId, append: LogAppend) {
+        // The lease makes this driver the only writer of the log, so the next positions are known before the write.
         let first: Seq = self.run.history().last_seq() + 1;
         let events = (first..).zip(&append.events);
         let events =
@@ -80,6 +81,7 @@ impl SessionDriver {
                 self.committed(id, events);
                 self.activate_switched_agent(choices).await?;
             }
+            // A queued message was edited or removed after the loop had read the queue. The loop reads it again.
             Err(StoreError::Conflict(_)) => self.step_run(RunLoopInput::QueueChanged { id }),
             Err(error) => return Err(error),
         }
@@ -97,8 +99,10 @@ impl SessionDriver {
         let answer_events = both.events.len();
         both.events.extend(next.events);
         both.settles.extend(next.settles);
+        // Neither part takes queued messages, so the store has no conflict to report.
         let mut events = self.shared.store.append(&self.lease, both).await?;
         let next_events = events.split_off(answer_events.min(events.len()));
+        // Watchers get announcements in the order of the log: the answer before the events that follow from it.
         self.publish_folded_events(folded);
         let choices = next_events.iter().filter(|event| is_choice(&event.body)).count();
         self.committed(id, next_events);

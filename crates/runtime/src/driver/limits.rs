@@ -43,6 +43,7 @@ impl SessionDriver {
 
     /// Adopts the window that another session, or the gateway in front of the same server, has learned since.
     fn take_learned(&mut self) {
+        // During a compaction with other settings, the loop's own settings are the ones set aside.
         let settings = self.usual.as_ref().unwrap_or(self.run.settings());
         if settings.model.remembered_window != self.agent.remembered_window() {
             self.set_agent(Arc::clone(&self.agent));
@@ -87,6 +88,7 @@ impl SessionDriver {
             return input;
         }
         self.agent.calibrations.learn_most_images(&model, most, now_ms());
+        // The loop then repeats the request and leaves no part out: the next request keeps within the limit.
         refusal.is_remedied = true;
         let said = match most {
             0 => format!("the model `{}` does not see pictures and goes on without them", model.model),

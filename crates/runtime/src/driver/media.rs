@@ -67,6 +67,7 @@ impl CheckedPictureCache {
         }
         // The semaphore is never closed, so this error cannot occur; the picture is decoded all the same.
         let _permit = DECODING.acquire().await.ok();
+        // A panic of a decoder must not end the step: the picture counts as damaged and is shown as words.
         let checking = tokio::task::spawn_blocking(move || fit(&content, limits));
         let fitted = checking
             .await
@@ -121,6 +122,7 @@ impl SessionDriver {
         let (takes, model) = (MediaCapabilities::of(&self.agent), self.agent.provider.origin());
         for part in parts {
             let (Part::Image(media) | Part::File(media)) = part else { continue };
+            // A text file reaches every model as text, so nothing of it is omitted.
             let text = matches!(part, Part::File(file) if file.is_text());
             let Some(words) = takes.refusal(part, media).filter(|_| !text) else { continue };
             let told = OmittedMediaNotice { words, kind: media.kind(), name: media.name.clone() };
@@ -152,6 +154,7 @@ pub(super) async fn fill(
     if let Some(most) = takes.most_images.filter(|_| takes.images) {
         keep_newest(messages, most as usize);
     }
+    // Anthropic takes smaller pictures where a request has more than 20, so the count decides the limits.
     let count = all_parts(messages).filter(|part| is_picture(part)).count();
     let limits = PictureLimits::of_wire(&takes.api, count);
     for part in all_parts(messages) {
@@ -161,6 +164,7 @@ pub(super) async fn fill(
         }
         let shows_picture = is_picture(part);
         let (Part::Image(media) | Part::File(media)) = part else { continue };
+        // One picture may stand at several places of the view. Its bytes are read once.
         let content = match carried.get(&media.blob.hash) {
             Some(content) => content.clone(),
             None => read(media, blobs).await?,

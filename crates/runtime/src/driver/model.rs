@@ -52,6 +52,8 @@ impl SessionDriver {
 
     /// Starts a summary. A summary that is written ahead has its own stop, because the run continues during it.
     pub(super) fn summarise(&mut self, task: u64, ahead: bool, asked: SummaryRequest) {
+        // A summary at the end of the live request keeps its system prompt and tools: the provider has cached that
+        // prefix.
         let riding = asked.form == SummaryForm::Riding;
         let (tools, messages) = match riding {
             true => self.with_listed_calls(asked.messages),
@@ -71,6 +73,7 @@ impl SessionDriver {
         } else {
             self.model_stop = stop.clone();
         }
+        // Only the session's own model has that prefix in its cache, so another summary model gets no such request.
         let other = self.agent.rules.summariser.as_ref().filter(|_| !riding);
         let provider = Arc::clone(other.map_or(&self.agent.provider, |other| &other.0));
         let call = ModelCallTask { provider, stop, ..self.new_call() };
@@ -85,6 +88,8 @@ impl SessionDriver {
         ModelRequest {
             system: self.agent.system.clone(),
             messages,
+            // Tools stay in the list even if none may be called: the request keeps its beginning, and some providers
+            // refuse calls in a conversation without tools.
             tool_choice: if may_call || tools.is_empty() { ToolChoice::Auto } else { ToolChoice::None },
             tools,
             max_output_tokens: Some(max_output_tokens),
@@ -108,6 +113,7 @@ impl SessionDriver {
         &mut self,
         make: impl FnOnce(ModelCallTask) -> F,
     ) {
+        // The token of an earlier call may be cancelled, and a token cannot be reset.
         self.model_stop = CancellationToken::new();
         let call = self.new_call();
         self.spawn(call, make);
@@ -153,6 +159,7 @@ impl ModelCallTask {
             Err(error) => return RunLoopInput::ModelFailed { failure: failure(error), partial: Vec::new() },
         };
         loop {
+            // `select!` evaluates an expression even if its condition disables the branch.
             let flush = streaming.flush_at.unwrap_or_else(Instant::now);
             let event = tokio::select! {
                 biased;
@@ -296,6 +303,8 @@ impl StreamedAnswer {
     /// [`AnswerTooLarge`], before more of it is kept or shown.
     fn take(&mut self, event: ModelEvent, shared: &SharedSessionState) -> Result<bool, AnswerTooLarge> {
         if !std::mem::replace(&mut self.began, true) {
+            // A failure before the first event is an outage and is waited out; a later one ends the step (decision
+            // 0044).
             let _ = shared.inbox.send(RunLoopInput::ModelBegan.into());
         }
         let end = self.pause.as_mut().and_then(|pause| pause.take(&self.text, &event));
@@ -332,6 +341,7 @@ impl StreamedAnswer {
                     _ => self.size.add_part()?,
                 }
                 match part {
+                    // A complete part repeats the text that came in deltas.
                     Part::Text(_) => self.text.clear(),
                     Part::Reasoning(_) => self.reasoning.clear(),
                     _ => {}

@@ -44,6 +44,7 @@ impl SessionDriver {
         change: OrderChange,
         reply: oneshot::Sender<Result<PinOutcome, SessionError>>,
     ) -> Result<(), StoreError> {
+        // The same text pinned twice is one order, so its novelty must be known before the change.
         let is_new = change.order(&self.run).is_none();
         let events = match change.events(&self.run) {
             Ok(events) => events,

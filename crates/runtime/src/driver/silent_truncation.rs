@@ -28,6 +28,8 @@ impl SessionDriver {
             return input;
         }
         let Some(suspicion) = self.suspicion(answer) else {
+            // A whole answer after a suspicion shows that the repetition helped, so the next suspicion is believed
+            // again.
             self.doubted = false;
             return input;
         };

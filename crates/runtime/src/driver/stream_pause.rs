@@ -55,11 +55,12 @@ impl PausePointDetector {
         end_of_word(seen, delta).or_else(|| (is_late && ends_in_word).then_some(delta.len()))
     }
 
-    /// A piece is counted by itself: models send about a token at a time.
+    /// Counts a piece by itself, and returns its tokens: models send about a token at a time.
     fn count(&mut self, delta: &str) -> u64 {
         if delta.is_empty() {
             return 0;
         }
+        // A piece is about a token, and the estimate of a single letter can be zero.
         let tokens = self.ratios.apply(&self.counter.text_counter().groups(delta)).max(1);
         self.written_tokens += tokens;
         tokens
@@ -86,7 +87,7 @@ mod tests {
         PausePointDetector::new(at, MessageTokenCounter::default(), TokenRatios::default())
     }
 
-    /// What is kept of an answer in these pieces; `None` if it is not stopped.
+    /// Returns the kept text of an answer in these pieces; `None` if the answer is not stopped.
     fn kept(at: u64, pieces: &[&str]) -> Option<String> {
         let mut pause = pause(at);
         let mut seen = String::new();

@@ -91,6 +91,7 @@ impl ToolTask {
             return RunLoopInput::ToolEnded(self.result(&call, refusal, nothing).await);
         }
         let request = self.is_pin.then(|| PinArguments::read(&call.arguments));
+        // The call of `pin` runs no tool: the loop stores the order together with the result (decision 0036).
         let output = match &request {
             Some(Ok(request)) => ToolOutput::text(request.text.clone()),
             Some(Err(text)) => ToolOutput::error(text.clone()),
@@ -157,6 +158,8 @@ impl ToolTask {
             .tools
             .run(&call.name, ToolInput { arguments, written: RawJson(call.arguments.clone()), context });
         let relay = self.relay(call, received);
+        // Both futures are joined, so that all live output is announced before the result. The channel closes with the
+        // tool.
         let both = async { tokio::join!(running, relay).0 };
         tokio::select! {
             output = both => output,
@@ -280,6 +283,7 @@ impl ToolTask {
         let has_room = self.stored_bytes + bytes <= self.agent.rules.session_quota_bytes;
         if has_room {
             match self.shared.blobs.put(text).await {
+                // A blob above the size limit is treated like one above the quota.
                 Err(BlobError::TooLarge { .. }) => {}
                 stored => return stored.map(|blob| (blob, 0)),
             }

@@ -148,6 +148,7 @@ impl RecentEvents {
     /// Forgets everything; the newest event was `told`. Events are kept no more if nobody watches.
     pub(super) fn forget(&mut self, told: Seq, is_watched: bool) {
         self.first = self.end();
+        // A new list gives the memory back, which `clear` would keep.
         self.told = VecDeque::new();
         self.bytes = 0;
         self.whole_after = told;

@@ -42,7 +42,7 @@ impl EventReceiver {
     /// Returns the next announcement, if it was made already.
     ///
     /// # Errors
-    /// As [`EventReceiver::recv`], and [`TryRecvError::Empty`].
+    /// The errors of [`EventReceiver::recv`], and [`TryRecvError::Empty`] if there is no announcement yet.
     pub fn try_recv(&mut self) -> Result<Arc<SharedEvent>, TryRecvError> {
         let state = self.feed.lock();
         match state.recent.get(self.next) {

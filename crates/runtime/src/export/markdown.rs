@@ -84,11 +84,13 @@ impl<'a> MarkdownTranscript<'a> {
     }
 
     fn assistant(&mut self, message: &'a Message, cut: Option<PartialAnswerReason>) {
+        // Results name only their call, so the tool's name is remembered from here.
         self.tools.extend(message.tool_calls().map(|call| (&call.call_id, call.name.as_str())));
         match (self.paused.take(), cut) {
             (before, Some(PartialAnswerReason::Paused)) => {
                 self.paused = Some(before.map_or_else(|| message.clone(), |before| join(&before, message)));
             }
+            // A lost piece is no part of the answer: the next piece continues from the paused one.
             (Some(before), Some(PartialAnswerReason::Lost)) => {
                 self.answer(message, cut);
                 self.paused = Some(before);

@@ -130,6 +130,8 @@ async fn exchange(
             drop(to_child);
             Ok(())
         };
+        // Writing and reading go on together: a command that answers before it has read everything would block
+        // otherwise.
         tokio::try_join!(writing, read_answer(from_child, answer), read_stderr(errors, words)).map(drop)
     };
     tokio::pin!(talking);

@@ -31,6 +31,7 @@ impl HttpHook {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url = url.ok_or_else(|| unusable("its address is not one of http or https"))?;
         let builder = ssrf_guard::client(&url)
+            // The request holds words of the conversation, which must not go to another address.
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));

@@ -77,6 +77,7 @@ struct McpHttpState {
 
 /// Makes the configuration for `rmcp`, without address and headers.
 pub(super) fn transport_config() -> StreamableHttpClientTransportConfig {
+    // `rmcp` requires an address and hands it to the client, which ignores it and uses its own.
     StreamableHttpClientTransportConfig::with_uri("mcp:")
 }
 
@@ -115,6 +116,7 @@ impl McpHttpClient {
             let wrong = || unusable(&format!("the header `{name}` cannot be sent"));
             let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
             let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+            // Sensitive values are left out of debug texts of the HTTP client.
             value.set_sensitive(true);
             headers.insert(key, value);
         }
@@ -177,6 +179,7 @@ impl McpHttpClient {
         let mut body = Vec::new();
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|error| self.unsent(&error))?;
+            // The body is read in chunks, because a server may leave out or misstate its length.
             if body.len() + chunk.len() > most {
                 return Err(Failed::Client(McpHttpError::TooLong { place: self.0.place.clone() }));
             }
@@ -195,12 +198,14 @@ impl McpHttpClient {
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
         let body = self.body(response, MAX_ERROR_BYTES).await.unwrap_or_default();
+        // A refused caller needs another key. A new session would be refused in the same way.
         let is_about_the_caller = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let error = match serde_json::from_str(&body) {
             Ok(ServerJsonRpcMessage::Error(error)) if !is_about_the_caller => Some(error),
             _ => None,
         };
         let Some(asked) = asked else {
+            // A notification has no id and so no answer: the status alone tells that the session is gone.
             let is_lost = has_session && status == StatusCode::NOT_FOUND;
             return Err(if is_lost { Failed::SessionExpired } else { self.status_error(status, &body) });
         };
@@ -333,6 +338,7 @@ impl StreamableHttpClient for McpHttpClient {
         }
         let response = self.send(request).await?;
         let status = response.status();
+        // The stream is optional. The protocol has 405 for servers without one, but not every server keeps to that.
         if status.is_client_error() || (status.is_success() && !is_of_type(&response, EVENT_STREAM_MIME_TYPE))
         {
             return Err(Failed::ServerDoesNotSupportSse);

@@ -48,6 +48,7 @@ impl<'a> TopLevelKeys<'a> {
         let bytes = self.text.as_bytes();
         let mut end = start;
         while *bytes.get(end)? != b'"' {
+            // An escaped quote does not end the string.
             end += if bytes.get(end) == Some(&b'\\') { 2 } else { 1 };
         }
         self.at = end + 1;
@@ -63,6 +64,7 @@ impl<'a> Iterator for TopLevelKeys<'a> {
             match byte {
                 b'"' => {
                     let string = self.string()?;
+                    // Only a string with a colon behind it is a key; the same text may be a value.
                     let behind = self.text.get(self.at..)?.trim_start();
                     if let Some(value) = behind.strip_prefix(':').filter(|_| self.depth == 1) {
                         return Some((string, value));

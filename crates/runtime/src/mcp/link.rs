@@ -117,11 +117,14 @@ impl McpConnection {
     /// # Errors
     /// The reason that the server cannot be reached.
     pub(super) async fn open(endpoint: &McpEndpoint) -> Result<Self, McpConnectionError> {
+        // Some servers end when their first message is another one (decision 0011).
         let refused = match Self::open_as(endpoint, ClientLifecycleMode::Initialize).await {
             Err(refused @ McpConnectionError::Refused(_)) => refused,
             other => return other,
         };
         let newer = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
+        // The first refusal has the better words: a server without the newer protocol only says that it does not know
+        // the method.
         Self::open_as(endpoint, newer).await.map_err(|_| refused)
     }
 
@@ -186,6 +189,7 @@ impl McpConnection {
                             tracing::debug!(server = %roster.server, "no new list of tools: {fault}")
                         }
                     }
+                    // A change during the pause is not lost: `Notify` keeps one permit.
                     tokio::time::sleep(RELIST_PAUSE).await;
                 }
             };
@@ -211,11 +215,13 @@ impl McpConnection {
         let (id, mut outcome) = (handle.id, handle.rx);
         let why = tokio::select! {
             biased;
+            // An answer that is there counts more than a cancel or a timeout at the same moment.
             outcome = &mut outcome => return settle(outcome, &exchange),
             () = cancel.cancelled() => McpConnectionError::Cancelled,
             () = tokio::time::sleep_until(deadline) => McpConnectionError::TimedOut,
         };
         self.call_off(id, &why, &exchange).await;
+        // The call had its effect if the answer arrived after all, so the model is shown the answer.
         exchange.answer.get().cloned().ok_or(why)
     }
 
@@ -345,6 +351,7 @@ async fn list(
     wire: &McpExchangeRegistry,
     server: &str,
 ) -> Result<Vec<McpToolDefinition>, McpConnectionError> {
+    // A server without the capability may answer the request with an error, which would look like a failed start.
     if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
         return Ok(Vec::new());
     }
@@ -398,6 +405,7 @@ struct McpNotificationHandler {
 impl ClientHandler for McpNotificationHandler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("longhaul", env!("CARGO_PKG_VERSION"));
+        // No capability is claimed: a server must not wait for answers to questions that nobody handles.
         ClientConfig::new(ClientCapabilities::default(), us)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }

@@ -29,6 +29,7 @@ pub(super) fn of_tool(server: &str, tool: &str) -> String {
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' })
         .collect();
     let name = format!("{server}__{plain}");
+    // A rewritten name needs the hash even if it is short: `a.b` and `a/b` would both become `a_b`.
     if plain == tool && name.len() <= LONGEST {
         return name;
     }

@@ -68,6 +68,7 @@ impl CommandFiles {
         let named = |path: PathBuf| {
             let real = path.canonicalize().ok().filter(|real| real.is_file())?;
             let is_inside = real.starts_with(&root);
+            // A link in the workspace can be turned to another file, even if the present target lies outside.
             let is_reached = is_inside || path.starts_with(directory) || path.starts_with(&root);
             is_reached.then_some(CommandFile { path, real, is_inside })
         };
@@ -125,6 +126,7 @@ impl CommandFileDigests {
         let now = CommandFiles::of(&self.command, &self.directory, &self.sandbox);
         // A file that is named now but did not exist at first is ignored: programs write files, too.
         let mut other = self.files.args.iter().find(|arg| !now.args.contains(arg));
+        // A command can put another program before the one that was found, in a folder of `PATH` inside the workspace.
         if self.files.program != now.program {
             other = self.files.program.as_ref().or(now.program.as_ref());
         }

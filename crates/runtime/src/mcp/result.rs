@@ -81,6 +81,8 @@ pub(super) fn read(text: &str) -> serde_json::Result<ToolOutput> {
     }
     if let Some(kind) = written.result_type.filter(|kind| kind != "complete") {
         pieces.texts.push(format!("[The answer is not complete but `{kind}`, which is not supported.]"));
+        // The newer protocol lets a server ask for input instead of answering. This client answers no questions,
+        // so the model is told.
         return Ok(pieces.output(true));
     }
     Ok(pieces.output(written.is_error.unwrap_or(false)))
@@ -120,6 +122,7 @@ impl McpOutputBuilder {
     }
 
     fn add_media(&mut self, data: &str, media_type: String, name: Option<String>) {
+        // The check comes before the decoding, which would cost time for each of thousands of pictures.
         if self.media.len() >= MAX_ATTACHMENTS {
             self.left_out += 1;
             return;
@@ -133,6 +136,8 @@ impl McpOutputBuilder {
             self.media.len() + 1,
             bytes.len()
         ));
+        // A hash per picture is enough to recognise the same base64 in the structured content, and keeps no second copy
+        // of it.
         self.encoded.push(blake3::hash(data.as_bytes()));
         self.media.push(ToolOutputPart::Media { bytes: Bytes::from(bytes), media_type, name });
     }

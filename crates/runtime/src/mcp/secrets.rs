@@ -90,6 +90,7 @@ fn take_address(text: &str, found: &mut Vec<String>) {
     let Ok(url) = Url::parse(text) else { return };
     found.extend(url.password().map(str::to_owned));
     found.extend(url.query_pairs().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.into_owned()));
+    // A server may repeat the query as it was sent, percent-encoding included.
     let written = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     found.extend(written.filter(|(name, _)| is_secret(name)).map(|(_, value)| value.to_owned()));
 }

@@ -119,6 +119,8 @@ impl McpServerState {
         for _ in 1..TRIES {
             let line = self.connected_by(cancel, deadline).await?;
             match self.call_on(&line, call.clone(), cancel, deadline).await {
+                // Only a call that no server has read is repeated, and only where another connection has taken the
+                // place of the lost one.
                 Err(McpConnectionError::NotSent(_)) if !Arc::ptr_eq(&line, &self.line()) => {}
                 outcome => return outcome.map_err(McpCallError::from),
             }
@@ -133,6 +135,7 @@ impl McpServerState {
     ) -> Result<Arc<McpConnectionSlot>, McpCallError> {
         let connecting = timeout_at(deadline, self.connected());
         let connected = tokio::select! {
+            // A cancel comes first: nothing was sent yet, so nothing has to be called off.
             biased;
             () = cancel.cancelled() => return Err(McpCallError::Cancelled),
             connected = connecting => connected.unwrap_or(Err(McpConnectionError::TimedOut)),
@@ -197,6 +200,8 @@ impl McpServerState {
     }
 
     async fn reconnect(&self, line: &Arc<McpConnectionSlot>) -> Result<McpConnection, McpConnectionError> {
+        // Callers that waited for a failed attempt get its result. Each of them would start the program once more
+        // otherwise.
         if !Arc::ptr_eq(line, &self.line()) {
             return Err(McpConnectionError::NotSent("it could not be started again a moment ago".to_owned()));
         }
@@ -214,6 +219,7 @@ impl McpServerState {
             tracing::warn!("the MCP server `{}` could not be started again: {fault}", self.name());
             match fault {
                 McpConnectionError::Changed(_) => fault,
+                // The details are for the operator's log; the model can do nothing about them.
                 _ => McpConnectionError::NotSent("it could not be started again".to_owned()),
             }
         })
@@ -233,6 +239,7 @@ impl McpServerState {
 fn pause(losses_before: u32) -> Duration {
     match losses_before {
         0 => Duration::ZERO,
+        // The exponent is bounded, because a shift by 64 or more would panic or wrap.
         more => Duration::from_secs(1 << (more - 1).min(5)).min(LONGEST_PAUSE),
     }
 }

@@ -120,6 +120,7 @@ async fn listen(server: String, secrets: Arc<McpSecrets>, errors: pipe::Receiver
     let mut line = Vec::new();
     loop {
         line.clear();
+        // A program may write without line breaks, so a line ends after 64 KiB at the latest.
         let read = (&mut errors).take(64 << 10).read_until(b'\n', &mut line).await;
         if !read.is_ok_and(|count| count > 0) {
             return;
@@ -214,6 +215,7 @@ enum LineReadOutcome {
 
 impl McpStdioTransport {
     fn new(server: String, from: pipe::Receiver, to: pipe::Sender, wire: Arc<McpExchangeRegistry>) -> Self {
+        // A task of its own writes: `rmcp` may drop a send at any point, and half a line would garble the next message.
         let (lines, to_write) = mpsc::channel(64);
         let mut writing = JoinSet::new();
         writing.spawn(write(to, to_write));
@@ -272,6 +274,7 @@ impl McpStdioTransport {
     fn stand_in(&mut self, unreadable: UnreadableMcpMessage) -> Option<ServerJsonRpcMessage> {
         let UnreadableMcpMessage { why, stand_in, is_lost_answer } = unreadable;
         tracing::debug!(server = %self.server, %why, "a line that is no message");
+        // Without an id, the answer may belong to any open call, and each of them would wait until its timeout.
         if is_lost_answer {
             self.stand_ins.extend(self.wire.fail_all(&why));
         }

@@ -46,6 +46,7 @@ pub(super) fn is_told(value: &Value, texts: &[String], attachments: usize) -> bo
     let mut known = (BTreeSet::new(), BTreeSet::new());
     parsed.iter().for_each(|value| leaves(value, &mut known.0, &mut known.1));
     let chars: usize = texts.iter().map(String::len).sum();
+    // A large answer with many values would take long to compare. It is then shown twice, which costs tokens only.
     if words.is_empty() || (words.len() + others.len()).saturating_mul(chars) > MAX_SEARCHED {
         return false;
     }

@@ -75,6 +75,7 @@ impl McpTool {
         let mut output = result::read(answer).unwrap_or_else(|error| {
             ToolOutput::error(format!("Error: the server's answer is no result of a tool: {error}"))
         });
+        // A changed tool is called all the same; only a failure may come from the old description.
         if output.is_error && self.server.fate(&self.listed) == McpToolStatus::Changed {
             let note = "[The server has changed this tool since the agent was started; its description here is the \
                         old one.]";

@@ -86,6 +86,7 @@ fn listed(server: &str, text: &str) -> Option<McpToolDefinition> {
         let start: String = text.chars().take(80).collect();
         tracing::warn!("a tool of the MCP server `{server}` is passed over: {why}: {start}");
     };
+    // Each tool is read by itself: one that is broken must not take the others with it.
     let tool: McpToolJson = match serde_json::from_str(text) {
         Ok(tool) => tool,
         Err(error) => {
@@ -97,6 +98,7 @@ fn listed(server: &str, text: &str) -> Option<McpToolDefinition> {
         passed_over("it has no name");
         return None;
     }
+    // Some servers describe their tools by the title only.
     let description =
         [tool.description, tool.title].into_iter().flatten().find(|text| !text.trim().is_empty());
     Some(McpToolDefinition {

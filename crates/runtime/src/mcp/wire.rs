@@ -103,6 +103,7 @@ impl McpExchangeRegistry {
         // A request that is sent again in a new session keeps its id and is registered once.
         all.retain(|other| other.id != open.id);
         all.push(open);
+        // Writing a large message as JSON takes time, and answers to other calls need the lock meanwhile.
         drop(all);
         match &exchange.arguments {
             Some(arguments) => with_arguments(message, arguments),
@@ -116,6 +117,7 @@ impl McpExchangeRegistry {
     /// [`UnreadableMcpMessage`]. `rmcp` cannot read every answer (half of a surrogate pair, deep nesting). The bytes of
     /// such an answer have still been passed on if the outer object was readable.
     pub(super) fn read(&self, text: &str) -> Result<ServerJsonRpcMessage, UnreadableMcpMessage> {
+        // The bytes are taken before `rmcp` reads the text, which may fail for answers that are of use to the model.
         let taken = self.incoming(text);
         serde_json::from_str(text).map_err(|error| match taken {
             Some(id) => {
@@ -161,6 +163,7 @@ impl McpExchangeRegistry {
     fn incoming(&self, text: &str) -> Option<RequestId> {
         let answer = serde_json::from_str::<McpResponseJson<'_>>(text).ok()?;
         let (id, result) = (answer.id?, answer.result?);
+        // Some servers turn a numeric id into a string.
         let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
         let open = self.take(&id)?;
         // A second answer to one request changes nothing.

@@ -91,6 +91,7 @@ pub fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture, Pictu
         _ => return Err(PictureFitError::Unknown),
     };
     let size = super::size(content)?;
+    // A damaged picture is only found by decoding all of it: its header may be whole.
     let picture = match decode(content, format) {
         Ok(picture) => picture,
         // The server may decode a whole picture that our decoder does not support.
@@ -101,6 +102,7 @@ pub fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture, Pictu
     };
     let (width, height) = size.unwrap_or((picture.width(), picture.height()));
     let is_small = width.max(height) <= limits.max_side && content.len() as u64 <= limits.max_bytes;
+    // Few servers take BMP, so such a picture is always rewritten.
     if is_small && format != ImageFormat::Bmp {
         return Ok(FittedPicture { media_type, rewritten: None });
     }
@@ -136,6 +138,7 @@ fn shrink(
         if let Some(written) = as_jpeg(&smaller).filter(|jpeg| jpeg.len() as u64 <= limits.max_bytes) {
             return Ok(FittedPicture { media_type: "image/jpeg", rewritten: Some(written) });
         }
+        // Each round halves the number of pixels.
         side = (side * 7 / 10).max(1);
     }
     Err(PictureFitError::Incompressible)

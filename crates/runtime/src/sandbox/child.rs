@@ -153,6 +153,8 @@ impl ProcessGroup {
         let _ = wait_without_reaping(self.leader);
         self.signal(Signal::KILL);
         let left = mark.map_or(RemainingProcesses::None, |mark| mark.end(self.leader));
+        // Only now may the number be released: until here the zombie of the leader kept it from being given to another
+        // process.
         let status = self.reap(child);
         self.wait_until_gone();
         Ok((status?, left))
@@ -207,6 +209,7 @@ fn live(
     // If the caller has stopped waiting, dropping the handle kills the child.
     let _ = started.send(Ok(ConfinedChild { group: Arc::clone(&group), exit, status: None }));
     let finished = group.finish(&mut child, bounds.mark);
+    // Permissions are back before the caller learns of the end.
     seal.restore();
     let is_over = !matches!(finished, Ok((_, RemainingProcesses::Some)));
     let _ = ended.send(finished.map(|(status, _)| status));
@@ -233,6 +236,7 @@ impl ChildSetup {
     /// Sets the limits and the tag; a child that was held back then continues.
     fn set(&self, mut child: Child, gate: Option<SpawnGate>) -> Result<Child, SandboxError> {
         let Err(error) = bound(Pid::from_child(&child), self, gate) else { return Ok(child) };
+        // A child must not run without its limits.
         let _ = child.kill();
         let _ = child.wait();
         Err(SandboxError::Confine(format!("its limits cannot be set: {error}")))
@@ -266,6 +270,7 @@ fn spawn(prepared: ChildCommand, held: bool) -> Result<(Child, Option<SpawnGate>
     let program = prepared.program.to_string_lossy().into_owned();
     let failed = |source| SandboxError::Start { program: program.clone(), source };
     if held {
+        // The shell that holds the child would report a missing program as its own exit code.
         find(&prepared).map_err(failed)?;
     }
     let (command, gate) = prepared.command(held).map_err(failed)?;
@@ -366,6 +371,7 @@ fn wait_for_the_end_of(_: ()) {}
 fn wait_without_reaping(leader: Pid) -> io::Result<()> {
     loop {
         match waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            // A signal handler of the host may interrupt the wait.
             Err(rustix::io::Errno::INTR) => {}
             other => return Ok(other.map(drop)?),
         }

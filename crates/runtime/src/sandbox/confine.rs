@@ -69,12 +69,14 @@ fn restrict(grants: &[PathGrant]) -> Result<RestrictionStatus, RulesetError> {
 
 /// Adds a grant. A path that was removed meanwhile is skipped.
 fn add(ruleset: RulesetCreated, grant: &PathGrant) -> Result<RulesetCreated, RulesetError> {
+    // The rule is made for the opened object: a command may replace a path by a link at any time.
     let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let Ok(opened) = rustix::fs::open(&grant.path, how, Mode::empty()) else { return Ok(ruleset) };
     let rights = match kind(&opened) {
         // The path was no link when it was listed.
         None | Some(FileType::Symlink) => return Ok(ruleset),
         Some(FileType::Directory) => rights(grant.right),
+        // The kernel refuses a rule with rights of folders for a file.
         Some(_) => rights(grant.right) & AccessFs::from_file(WANTED),
     };
     if rights.is_empty() {
@@ -90,6 +92,7 @@ fn kind(opened: &OwnedFd) -> Option<FileType> {
 fn rights(right: PathRight) -> BitFlags<AccessFs> {
     match right {
         PathRight::Read => AccessFs::from_read(WANTED),
+        // A device node gives access to the disk itself, past every rule for files.
         PathRight::Write => AccessFs::from_all(WANTED) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
         PathRight::Device => {
             AccessFs::ReadFile

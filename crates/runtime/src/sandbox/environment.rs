@@ -65,6 +65,7 @@ pub(super) fn scrubbed(policy: &SandboxPolicy, private: &Path) -> BTreeMap<OsStr
     let mut kept: BTreeMap<OsString, OsString> = BTreeMap::new();
     kept.insert("PATH".into(), DEFAULT_PATH.into());
     kept.extend(pointers(policy));
+    // Variables that the person has set win over the usual places.
     kept.extend(policy.environment.iter().filter(|(name, _)| passes(policy, name)).cloned());
     // `HOME` and `TMPDIR` come last, so that no passed-on variable can replace the private folders.
     kept.insert("HOME".into(), private.join("home").into());

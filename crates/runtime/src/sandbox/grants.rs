@@ -140,6 +140,7 @@ pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> PathGrants {
     };
     allow(SYSTEM.iter().map(PathBuf::from).collect(), PathRight::Read);
     allow(DEVICES.iter().map(PathBuf::from).collect(), PathRight::Device);
+    // These are usually links to files outside `/etc`, and Landlock asks for the right to the target.
     allow(vec!["/etc/resolv.conf".into(), "/etc/localtime".into()], PathRight::Read);
     allow(toolchains(policy), PathRight::Read);
     allow(search_path(policy), PathRight::Read);

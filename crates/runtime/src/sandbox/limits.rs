@@ -83,6 +83,7 @@ mod linux {
         let processes = limits.processes.map(|more| on_this_machine().saturating_add(more));
         let wanted = [
             (Resource::Cpu, limits.cpu_seconds, LAST_SECONDS),
+            // `RLIMIT_AS` would also count reserved addresses, of which some runtimes take far more than they use.
             (Resource::Data, limits.memory_bytes, 0),
             (Resource::Fsize, limits.file_bytes, 0),
             (Resource::Nproc, processes, 0),
@@ -90,6 +91,7 @@ mod linux {
         ];
         for (resource, most, grace) in wanted {
             let Some(most) = most else { continue };
+            // The person may have set a lower limit for this process, and only root may raise one.
             let has = getrlimit(resource);
             let at_most = |has: Option<u64>, most: u64| Some(has.map_or(most, |has| has.min(most)));
             let maximum = at_most(has.maximum, most.saturating_add(grace));

@@ -23,6 +23,7 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOF
 pub(super) fn remove(path: &Path, until: Option<Instant>) -> io::Result<()> {
     let top = match openat(CWD, path, FOLDER, Mode::empty()) {
         Err(Errno::ACCESS) => {
+            // Commands may have taken the rights to the folder away; its owner can give them back.
             chmodat(CWD, path, Mode::RWXU, AtFlags::empty())?;
             openat(CWD, path, FOLDER, Mode::empty())
         }

@@ -45,6 +45,7 @@ impl SandboxReport {
         let is_theirs = |path: &&PathBuf| {
             !is_closed(path) && (!is_confined || write.iter().any(|granted| path.starts_with(granted)))
         };
+        // Landlock cannot exclude one file from a writable folder, so such files can only be named here.
         let agent_files: Vec<PathBuf> = policy.agent_files.iter().filter(is_theirs).cloned().collect();
         Self {
             read: with(PathRight::Read),

@@ -78,6 +78,7 @@ pub(super) fn look_for(program: &OsStr, path: Option<&OsString>, directory: &Pat
     for candidate in candidates {
         match runnable(&candidate) {
             Ok(()) => return Ok(()),
+            // Like `execvp`, the search goes on, and an error other than a missing file is remembered for the end.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => why = error,
         }

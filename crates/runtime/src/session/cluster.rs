@@ -140,6 +140,7 @@ impl Runtime {
     }
 
     async fn sweep(&self, nodes: &SharedNodes) {
+        // Nodes that start together would otherwise search together, and claim the same sessions.
         let jitter = jitter(&self.house.owner);
         let mut taking = SessionTakeovers::default();
         loop {
@@ -178,8 +179,11 @@ impl Runtime {
     /// the next time.
     async fn take_over<'a>(&'a self, nodes: &SharedNodes, taking: &mut SessionTakeovers<'a>) {
         let waiting = self.agent().rules.recovery == RunRecovery::Continue;
+        // The store counts a session as an orphan until its opening has claimed it, so the search would return it
+        // again.
         let mut tried = taking.ids.clone();
         loop {
+            // The result may consist of sessions that were tried, so as many more are asked for.
             let orphans = match nodes.orphans(AT_ONCE + tried.len(), waiting).await {
                 Ok(orphans) => orphans,
                 Err(error) => {

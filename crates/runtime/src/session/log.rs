@@ -69,6 +69,7 @@ impl RuntimeInner {
     pub(super) async fn read(&self, id: &SessionId) -> Result<LoadedSession, SessionError> {
         let mut pages = LogPageReader::of(&self.store, id);
         let mut page = pages.next().await?;
+        // Most sessions never switch, so the agent of the first page is nearly always the right one.
         let begun = newest_choice(&page).cloned();
         let mut seat = self.resolve_agent_binding(begun.as_ref()).await;
         let mut history = seat.agent.new_history();

@@ -115,6 +115,7 @@ impl Runtime {
     /// # Errors
     /// The file is damaged or cannot be read. None of its settings is applied then.
     pub async fn use_settings(&self, file: SettingsFile) -> std::io::Result<SettingsOverrides> {
+        // No session may be opened or switched in between: it would keep the earlier settings.
         let _alone = self.house.steering.changing.write().await;
         let read = file.read();
         // The file is set before a read error is returned: the next change then replaces the damaged file.
@@ -158,6 +159,7 @@ impl Runtime {
         self.check_trigger(&choices)?;
         let governed = AgentOverrides::of(choices.clone(), &self.house.agents).await?;
         if let Some(file) = steering.file.get().cloned() {
+            // The write waits for the disk, which must not hold up the tasks of this thread.
             let kept = tokio::task::spawn_blocking(move || file.write(&choices)).await;
             kept.map_err(std::io::Error::other)??;
         }
@@ -201,6 +203,7 @@ impl Runtime {
     + Send
     + Sync
     + use<> {
+        // The gateway keeps this function. A strong reference would keep the runtime and its store alive.
         let house = Arc::downgrade(&self.house);
         move |plain, summariser| match house.upgrade() {
             Some(house) => house.steering.now().governed.context(plain, summariser),
@@ -212,11 +215,12 @@ impl Runtime {
         self.house.steering.set(CurrentOverrides::of(governed, &self.house.agents));
         let governed = self.house.steering.now().governed;
         for session in self.house.open_sessions() {
-            // One that has stopped meanwhile is opened under the new ones.
+            // A session that has stopped meanwhile is opened under the new settings.
             let Ok(choice) = session.inspect_run(|run| run.history().choice().clone()).await else {
                 continue;
             };
             let agents = &self.house.agents;
+            // A chosen agent that no longer exists is represented by the usual one.
             let plain = agents.named(choice.agent.as_deref()).unwrap_or_else(|_| agents.usual());
             let (policy, summariser) = governed.policy(&plain.rules);
             let policy = Box::new(policy);
@@ -263,6 +267,7 @@ impl RuntimeInner {
     /// Returns the agent for a session's newest choice. If the chosen agent is unavailable, the usual agent holds the
     /// session and answers nothing.
     pub(super) async fn resolve_agent_binding(&self, choice: Option<&ModelChoice>) -> AgentBinding {
+        // A program with a single agent uses it for every session, whatever an earlier program chose.
         let Some(choice) = choice.filter(|_| !self.agents.is_only()) else {
             return AgentBinding { agent: self.usual_agent(), missing: None };
         };
@@ -293,6 +298,7 @@ impl RuntimeInner {
             vec![(now, EventBody::SessionStarted { title, forked_from: None, imported_from: None })];
         let to = self.agents.named(agent)?.provider.origin();
         let choice = self.agents.plainly(ModelChoice { agent: agent.map(str::to_owned), model: None });
+        // The usual agent is stored as no choice: a session without a choice follows later changes of the file.
         if choice != ModelChoice::default() {
             events.push((now, EventBody::ModelSwitched { to, choice: Some(choice) }));
         }

@@ -71,6 +71,8 @@ impl SessionRegistry {
         slot: &SessionEntry,
         session: Session,
     ) -> Result<(), SessionError> {
+        // The lock is held over check and insertion: `close_door` would otherwise miss a session that enters in
+        // between.
         let state = self.lock();
         state.admits(id)?;
         *slot.lock() = Some(session);
@@ -132,6 +134,7 @@ impl SessionRegistryState {
 impl SessionEntry {
     /// Returns the session that is open here.
     pub(super) fn session(&self) -> Option<Session> {
+        // A driver that failed leaves its closed session in the entry.
         self.lock().clone().filter(|session| !session.is_closed())
     }
 

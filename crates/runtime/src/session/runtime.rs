@@ -163,6 +163,7 @@ impl Runtime {
         events: Vec<(Millis, EventBody)>,
     ) -> Result<Session, SessionError> {
         match self.store().create(NewSession { id: id.clone(), title, at: now_ms(), events }).await {
+            // The id exists already if a caller repeats a request whose answer was lost, so a conflict is no failure.
             Ok(_) | Err(StoreError::Conflict(_)) => self.open(&id).await,
             Err(error) => Err(error.into()),
         }
@@ -238,6 +239,7 @@ impl Runtime {
 
     fn spawn(&self, life: impl Future<Output = ()> + Send + 'static) {
         let mut drivers = self.drivers();
+        // A `JoinSet` keeps every ended task until it is joined, and a server opens sessions for weeks.
         while drivers.try_join_next().is_some() {}
         drivers.spawn(life);
     }
@@ -297,6 +299,7 @@ impl Runtime {
         if at_seq == 0 || at_seq as usize > events.len() {
             return Err(SessionError::NotFound(format!("position {at_seq}; the log has {}", events.len())));
         }
+        // The whole log is needed: the error below also names the next rest after `at_seq`.
         let rests = at_rest(&events);
         events.truncate(at_seq as usize);
         let (history, mut events) = folded(id, self.agent().new_history(), events).await?;
@@ -333,6 +336,7 @@ impl Runtime {
     /// # Errors
     /// [`SessionError::Store`].
     pub async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
+        // The gate stays locked until the store has answered: no caller can open the session between close and delete.
         let slot = self.house.slots.slot(id);
         let deleted = {
             let _nobody_opens = slot.gate.lock().await;
@@ -347,9 +351,12 @@ impl Runtime {
 
     /// Cancels current work, lets every session come to rest, and closes the store.
     pub async fn close(&self) {
+        // Admission ends first: a session that is opened after this list was made would never be closed.
         let open = self.house.slots.shut();
         self.house.closing.cancel();
         join_all(open.iter().map(Session::close)).await;
+        // The drivers move out of the lock, because no lock may be held across an await. They end before the store
+        // closes: their last act gives the lease back.
         let mut drivers = std::mem::take(&mut *self.drivers());
         while drivers.join_next().await.is_some() {}
         self.house.agents.close().await;
@@ -374,6 +381,8 @@ impl RuntimeInner {
         let usual = self.steering.usual().0;
         let now = usual.calibrated();
         let mut shared = self.calibrated.lock().unwrap_or_else(PoisonError::into_inner);
+        // A change of the settings makes a new `Arc`, so equal pointers mean equal settings. The counter changes with
+        // the calibration.
         if let Some((base, agent)) = shared.as_ref()
             && Arc::ptr_eq(base, &usual)
             && agent.counter == now.counter
@@ -402,6 +411,7 @@ impl RuntimeInner {
         reply: Reply,
     ) -> Option<Box<SessionDriver>> {
         let _gate = slot.gate.lock().await;
+        // A change of the settings is sent to the sessions in the registry, and this session is not there yet.
         let _settings_stay = self.steering.hold().await;
         let (opened, driver) = match slot.session() {
             Some(session) => (Ok(session), None),
@@ -409,6 +419,8 @@ impl RuntimeInner {
                 Ok((session, mut driver)) => match self.slots.put(id, slot, session.clone()) {
                     Ok(()) => (Ok(session), Some(driver)),
                     Err(error) => {
+                        // Admission ended while the log was read. Without the release, other processes would wait for
+                        // the lease to run out.
                         driver.abandon().await;
                         (Err(error), None)
                     }
@@ -442,6 +454,7 @@ impl RuntimeInner {
     ) -> Result<(Session, Box<SessionDriver>), SessionError> {
         let LoadedSession { log, mut seat, history } = self.read(id).await?;
         seat.agent = seat.agent.with_deferral_of(&history);
+        // The append that ends a step deletes its chunks, so chunks are left only if a process died amid an answer.
         let partial = self.partial(id).await?;
         let since = left_since(&log, &history, &seat.agent);
         let (inbox, messages) = mpsc::unbounded_channel();
@@ -491,8 +504,11 @@ impl RuntimeInner {
 /// since a cancel or a crash.
 fn left_since(log: &[Event], history: &History, agent: &Agent) -> Millis {
     match (agent.rules.recovery, history.open_run()) {
+        // Where runs continue by themselves, messages of any age wake the session.
         (RunRecovery::Continue, _) => 0,
+        // The owner died amid a run: the recovery stops that run, and its messages wait for a person.
         (RunRecovery::Rest, Some(_)) => now_ms(),
+        // The session was at rest: later messages came from other nodes and never had an owner.
         (RunRecovery::Rest, None) => log.last().map_or(0, |event| event.at),
     }
 }

@@ -58,6 +58,7 @@ async fn submitted(
     let hooks = agent.hooks.clone();
     let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
     let ask = UserPromptSubmitRequest { session_id: session_id.clone(), prompt: texts.join("\n") };
+    // A hook without an answer is ignored by design: a hook is no lock, and a broken one must not stop the session.
     let answer = hooks.user_prompt_submit(ask).await.unwrap_or_default();
     if answer.block {
         let reason = answer.reason.unwrap_or_default();

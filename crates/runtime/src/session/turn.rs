@@ -96,6 +96,7 @@ impl Session {
         let announcements = self.watch();
         let sent = self.send(parts).await?;
         let session = self.clone();
+        // The driver gets this question after the message, so a rest before the turn does not end the turn.
         let settled = async move { session.settled().await }.boxed();
         let progress = TurnProgress {
             announcements,
@@ -140,6 +141,7 @@ impl Turn {
             return Err(failure);
         }
         if self.has_missed {
+            // A slow reader lost pieces of the text; the log has all of them.
             self.output.text = self.session.inspect_run(|run| final_answer(run.history())).await?;
         }
         Ok(self.output)
@@ -229,6 +231,7 @@ impl TurnProgress {
             };
             match &event {
                 SessionEvent::MessagesTaken { queue_ids } => {
+                    // Until then, an end of a run belongs to the work that the message waited for.
                     self.is_taken |= queue_ids.contains(&self.queue_id);
                 }
                 SessionEvent::RunFinished { end, error, .. } if self.is_taken => {
@@ -256,6 +259,7 @@ impl TurnProgress {
                     return None;
                 }
             },
+            // The session is at rest. What it announced before may still be in the buffer, and it ends this stream.
             None => match self.announcements.try_recv() {
                 Ok(told) => Ok(told),
                 Err(TryRecvError::Lagged(missed)) => Err(RecvError::Lagged(missed)),
@@ -279,6 +283,7 @@ impl TurnProgress {
     fn end(&mut self, settled: RunOutcome) {
         self.is_over = true;
         let failed = settled.end == Some(RunEnd::Error);
+        // A run that ended by a limit may carry an error, too (`max-compactions`), and its turn has not failed.
         self.failure = settled.error.filter(|_| failed).map(TurnError::Run);
     }
 

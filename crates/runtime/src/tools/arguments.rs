@@ -107,6 +107,7 @@ impl ToolArguments {
     }
 
     fn take(&mut self, name: &'static str) -> Option<Value> {
+        // The error about an unknown field lists the known names, so every name that is asked for is recorded.
         self.known.push(name);
         let key = match self.fields.contains_key(name) {
             true => name.to_owned(),
@@ -130,6 +131,7 @@ impl ToolArguments {
     }
 
     fn leftovers(&self) -> String {
+        // The names come from the model, and an error must not repeat a text of any length.
         quoted(self.fields.keys().map(String::as_str).take(10))
     }
 }

@@ -56,6 +56,7 @@ impl BashTool {
         let (mut child, reader) = self.start(&request.command, &call.context).await?;
         let context = &call.context;
         let mut capture = OutputCapture::new(context.limits.capture_bytes);
+        // The reader must know when the command has ended: a process that escaped may hold the pipe open for ever.
         let (exited, has_exited) = oneshot::channel();
         let watching = async {
             let ended = watch(&mut child, &request, context).await;
@@ -121,11 +122,13 @@ impl BashArguments {
         let mut arguments = ToolArguments::new("bash", arguments)?;
         let command = arguments.text("command")?;
         let limit = arguments.optional_number("timeoutMs", 1..=LONGEST_MS)?;
+        // The description is for people who read the call.
         arguments.optional_text("description")?;
         arguments.finish()?;
         if command.trim().is_empty() {
             return Err(ToolError::Arguments("`bash`: `command` is empty".to_owned()));
         }
+        // The arguments of a program end with a NUL character, so none can be inside.
         if command.contains('\0') {
             return Err(ToolError::Arguments("`bash`: `command` contains a NUL character".to_owned()));
         }
@@ -217,6 +220,7 @@ fn report(captured: CapturedOutput, status: ExitStatus, ending: CommandEnd, limi
         ));
     }
     text.push_str(&status_line(status, ending, limit));
+    // A command that ended by itself in spite of the cancel keeps its real result.
     let cancelled = ending == CommandEnd::Cancel && was_killed(status);
     let is_error = !status.success() || ending == CommandEnd::TimeLimit;
     ToolOutput {
@@ -243,5 +247,6 @@ fn status_line(status: ExitStatus, ending: CommandEnd, limit: Duration) -> Strin
 
 /// Reports whether a process ended because of a signal, also when a shell reports that of its child.
 fn was_killed(status: ExitStatus) -> bool {
+    // Shells report a child that a signal ended as 128 plus the signal: 9 is `SIGKILL`, 15 is `SIGTERM`.
     status.signal().is_some() || matches!(status.code(), Some(137 | 143))
 }

@@ -60,6 +60,7 @@ impl OutputCapture {
         let cut = unfinished(&self.head);
         self.head.truncate(self.head.len() - cut);
         self.lost_bytes += cut as u64;
+        // A cut character leaves at most three continuation bytes behind.
         let rest = self.tail.iter().take(3).take_while(|byte| is_continuation(**byte)).count();
         self.lose(rest);
     }

@@ -70,6 +70,7 @@ impl EditArguments {
         // The lock keeps other tools of this process from changing the file between reading and writing.
         let turn = context.workspace.turn(&resolved);
         let (file, opened) = turn.open()?;
+        // One byte more than allowed shows that the file is too large, even if it grows while it is read.
         file.take(LARGEST + 1).read_to_end(&mut content).map_err(failed)?;
         if content.len() as u64 > LARGEST {
             return Err(ToolError::Failed(format!("`{shown}` is too large to edit (over 64 MiB)")));
@@ -85,6 +86,7 @@ impl EditArguments {
         let pattern = pattern(&self.old)?;
         let places = TextMatches::of(&pattern, &content);
         self.check(&content, &places, &shown)?;
+        // The size is computed before the replacement is made: a long text in many places could take all memory.
         let longer = (places.count as u64).saturating_mul(self.new.len() as u64);
         if longer.saturating_add(content.len() as u64 - (places.count * self.old.len()) as u64) > LARGEST {
             return Err(ToolError::Failed(format!(
@@ -98,6 +100,7 @@ impl EditArguments {
             Some(encoding) => encoding.encode(&String::from_utf8_lossy(&replaced)).into(),
             None => replaced,
         };
+        // Programs outside this process do not respect the lock: the replacement is refused if the file has changed.
         turn.replace(&replaced, Some(&opened))?;
         Ok(ToolOutput::text(format!("Replaced {} in {shown} (line {}).", times(places.count), places.lines)))
     }
@@ -151,6 +154,7 @@ fn to_crlf(text: &str) -> String {
 }
 
 fn pattern(old: &str) -> Result<Regex, ToolError> {
+    // An escaped text is always a valid pattern, so only the size limit of patterns can refuse it.
     Regex::new(&regex::escape(old))
         .map_err(|_| ToolError::Arguments("`edit`: `old` is too long; edit in smaller pieces".to_owned()))
 }

@@ -22,6 +22,7 @@ impl Utf16Encoding {
             [0xff, 0xfe, 0, 0, ..] => None,
             [0xff, 0xfe, ..] => Some(Self { is_big_endian: false, has_mark: true }),
             [0xfe, 0xff, ..] => Some(Self { is_big_endian: true, has_mark: true }),
+            // The sample has whole units only, hence the even length.
             _ => Self::unmarked(&start[..start.len().min(SAMPLE_BYTES) & !1]),
         }
     }

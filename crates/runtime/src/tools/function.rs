@@ -105,6 +105,8 @@ impl FunctionTool {
         let NormalizedSchema { schema, names } = normalized(&name, &schema.to_string());
         let function = move |call: ToolInput| -> BoxFuture<'static, ToolOutput> {
             let ToolInput { arguments, written, context } = call;
+            // Names that a provider refuses were replaced in the schema. The model uses the new names, and the type has
+            // the old ones.
             let arguments = match names.is_empty() {
                 true => serde_json::from_value::<A>(arguments),
                 false => serde_json::from_str::<A>(&names.restore(written.as_str())),
@@ -226,6 +228,7 @@ fn normalized(tool: &str, schema: &str) -> NormalizedSchema {
 /// Returns the schema of a type, without references unless the type is recursive.
 fn schema_of<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
+        // Smaller servers resolve no `$ref`.
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });

@@ -70,6 +70,7 @@ impl NewestFiles {
     fn add(&mut self, changed: SystemTime, path: String) {
         self.count += 1;
         self.found.push((changed, path));
+        // Memory stays bounded in a folder of any size, and sorting at twice the limit keeps the cost per file small.
         if self.found.len() >= 2 * self.most.max(1) {
             self.settle();
         }

@@ -148,6 +148,7 @@ impl GrepSearch {
                 Some(hit) if hit.end() == end && end < line.len() && hit.start() > from => from = hit.start(),
                 Some(hit) => return Some(hit.start()),
                 None if end == line.len() => return None,
+                // A match may lie across the border of two pieces.
                 None => from = end - OVERLAP_BYTES,
             }
         }
@@ -158,10 +159,12 @@ impl GrepSearch {
         let before = self.matches;
         let mut recent: VecDeque<(usize, &[u8])> = VecDeque::new();
         let mut last_shown = 0;
+        // The line break at the end of a file begins no further line.
         let content = content.strip_suffix(b"\n").unwrap_or(content);
         for (number, line) in (1..).zip(content.split(|byte| *byte == b'\n')) {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             let hit = self.find(line, stop);
+            // The search goes on to the first match beyond the limit: only then is it certain that there are more.
             if hit.is_some() && self.matches == self.most {
                 self.full = true;
             }

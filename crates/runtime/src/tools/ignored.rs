@@ -35,6 +35,7 @@ impl IgnoreRules {
     /// Reads the rules for the entries of `folder`. The folder's own rules come before those of the folders above.
     pub(super) fn to(workspace: &Workspace, folder: &ResolvedPath) -> Self {
         let mut above: Vec<&Path> = folder.relative().ancestors().collect();
+        // Rules of inner folders take precedence, so the walk goes from the root down.
         above.reverse();
         let root = workspace.root();
         let folders = above.into_iter().filter_map(|relative| workspace.admit("", &root.join(relative)).ok());
@@ -86,6 +87,7 @@ fn read(workspace: &Workspace, file: &ResolvedPath, most: u64) -> Option<Vec<u8>
 /// Parses a rule file. Lines that are no valid patterns are skipped.
 fn rules(folder: &Path, text: &str) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(folder);
+    // Editors on Windows begin a file with a byte order mark, which would become a part of the first pattern.
     for line in text.trim_start_matches('\u{feff}').lines() {
         let _ = builder.add_line(None, line);
     }

@@ -71,6 +71,7 @@ fn read(
         let page = FileExcerpt::scan(text.as_bytes(), wanted, context, stop);
         return Ok(ToolOutput::text(page.map_err(failed)?.ok_or(ToolError::Cancelled)?.render(offset)?));
     }
+    // UTF-16 was ruled out above, and no other text has a zero byte.
     if sample.contains(&0) {
         return Err(ToolError::Failed(format!("`{}` is a binary file, not text", resolved.display())));
     }
@@ -114,6 +115,7 @@ fn picture(file: std::fs::File, media_type: &str, path: &ResolvedPath) -> Result
         let largest = LARGEST_PICTURE / 1024 / 1024;
         return Err(ToolError::Failed(format!("`{shown}` is a picture of more than {largest} MiB")));
     }
+    // A small file can declare more pixels than the machine has memory for.
     picture::size(&bytes).map_err(|too_large| ToolError::Failed(format!("`{shown}`: {too_large}")))?;
     let mut output = ToolOutput::text(format!("Picture {shown} ({media_type}, {} bytes).", bytes.len()));
     let name = path.relative().file_name().map(|name| name.to_string_lossy().into_owned());
@@ -144,6 +146,7 @@ impl FileExcerpt {
         let most_chars = context.limits.read_max_line_chars;
         let mut page = Self { text: String::new(), next: wanted.end, total: 0, invalid: false };
         let mut line = TruncatedLine::default();
+        // The whole file is read for the number of its lines, from which the model learns whether to read on.
         while line.read(&mut reader, most_chars, stop)? {
             page.total += 1;
             if wanted.contains(&page.total) {

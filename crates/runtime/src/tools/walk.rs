@@ -76,6 +76,7 @@ pub(super) fn files(
         listed => listed.unwrap_or_default(),
     };
     let ignored = IgnoreRules::to(workspace, start);
+    // A list replaces recursion: a command can nest folders deeper than the stack of a thread allows.
     let mut open = vec![WalkedFolder { path: start.clone(), entries: first.into_iter(), ignored }];
     while let Some(folder) = open.last_mut() {
         if stop.is_cancelled() {
@@ -113,6 +114,7 @@ impl WalkedFolder {
         if entry.name == ".git" || self.ignored.has(&absolute, is_folder) {
             return Some(WalkStep::Other);
         }
+        // The data folder and key files may lie inside the workspace and are closed to every tool.
         let Ok(path) = workspace.admit("", &absolute) else { return Some(WalkStep::Other) };
         Some(match entry.kind {
             FolderEntryKind::File => WalkStep::File(path),

@@ -74,6 +74,7 @@ impl ConfigReader<'_> {
     fn provider(&mut self, node: &ConfigNode, path: &str) -> ProviderKind {
         let usual = ProviderKind::OpenaiCompatible;
         let Some(said) = node.get("provider") else { return usual };
+        // The scripted model runs in this process and has no server to be asked at.
         let names: Vec<&str> = ProviderKind::NAMES
             .iter()
             .copied()

@@ -38,6 +38,7 @@ impl ToolTask {
             call_id: call.call_id.clone(),
             args,
         };
+        // A cancel is looked at first, so that a hook cannot hold it up. A hook without an answer is ignored by design.
         let answer = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(ToolOutput::cancelled()),
@@ -56,6 +57,7 @@ impl ToolTask {
     pub(super) async fn after(&self, call: &ToolCall, output: &ToolOutput) -> HookAddition {
         let nothing = HookAddition { text: None, limit: self.limit };
         let hooks = &self.agent.hooks;
+        // A cancelled call has no result that a hook could judge, and the run should end soon.
         let is_asked = hooks.has(HookEvent::PostToolUse) && !output.cancelled;
         let Some(args) = arguments(call).filter(|_| is_asked) else { return nothing };
         let ask = PostToolUseRequest {
