@@ -161,6 +161,7 @@ pub mod clock;
 #[doc(hidden)]
 pub mod compaction;
 pub mod config;
+pub mod config_agent;
 pub mod context;
 pub mod counter;
 mod driver;

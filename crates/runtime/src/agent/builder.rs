@@ -1,7 +1,7 @@
 //! A builder that makes an agent in a few lines.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,17 +14,19 @@ use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
 use longhaul_providers::{ModelEndpoint, Provider, ProviderError, SharedProvider, catalogued};
 use longhaul_store::{BlobStore, MemoryStore, SharedStore};
-use longhaul_wire::catalog;
+use longhaul_wire::catalog::{self, TokenRates};
 
 use super::window::DeclaredWindowProvider;
 use super::{Agent, AgentRules};
 use crate::async_strategy::AsyncStrategy;
 use crate::calibration::CalibrationStore;
+use crate::config::AgentConfig;
+use crate::config_agent::{self, ConfigFileError};
 use crate::hooks::{ApprovalHandler, DEADLINE, HookSet, PreCompactDecision, PreCompactRequest};
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
 use crate::session::Runtime;
 use crate::telemetry::Telemetry;
-use crate::tools::{DuplicateTool, Tool, ToolLimits, ToolSet};
+use crate::tools::{DuplicateTool, Tool, ToolSet};
 use crate::workspace::{Workspace, WorkspaceError};
 
 /// The most bytes of pictures, files and long outputs that the in-memory store keeps.
@@ -70,7 +72,10 @@ pub struct AgentBuilder {
     store: Option<(SharedStore, BlobStore)>,
     workspace: Option<PathBuf>,
     scratch: Option<PathBuf>,
-    patience: Duration,
+    patience: Option<Duration>,
+    config: Option<Box<AgentConfig>>,
+    /// True if the model is the one of the agent file.
+    has_config_model: bool,
 }
 
 /// The model that an agent talks to, and its server.
@@ -117,8 +122,43 @@ impl AgentBuilder {
             store: None,
             workspace: None,
             scratch: None,
-            patience: PATIENCE,
+            patience: Some(PATIENCE),
+            config: None,
+            has_config_model: false,
         }
+    }
+
+    /// Applies an agent file, `longhaul.yml`: the model and its limits, the system prompt, the settings of the context,
+    /// of tools, runs, approvals and retries. A method that is called afterwards wins. The library reads no environment:
+    /// the key that `model.api_key_env` names comes from [`api_key`](Self::api_key). The file opens no workspace, and a
+    /// model of the kind `scripted` leaves the builder's model as it is.
+    ///
+    /// ```no_run
+    /// use longhaul::prelude::*;
+    ///
+    /// # async fn example(key: String) -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder().from_config("longhaul.yml")?.api_key(key).build().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConfigFileError`]: the file cannot be read, has mistakes, or sets keys that the library does not apply.
+    #[expect(clippy::wrong_self_convention, reason = "it configures a builder, as its other methods do")]
+    pub fn from_config(mut self, path: impl AsRef<Path>) -> Result<Self, ConfigFileError> {
+        let (config, system) = config_agent::read_config(path.as_ref())?;
+        let model = &config.model;
+        if let Some(kind) = model.provider.kind() {
+            self = self.server(kind, &model.base_url, &model.name);
+            self.has_config_model = true;
+        }
+        if !system.trim().is_empty() {
+            self.system = system;
+        }
+        self.strategy = config_agent::strategy(&config);
+        self.trigger = config.context.compression.trigger.map(config_agent::trigger);
+        self.patience = config.retry.patience;
+        self.config = Some(Box::new(config));
+        Ok(self)
     }
 
     /// Sets the model: one behind a server that speaks Chat Completions, for example `http://localhost:1234/v1`. LM
@@ -144,6 +184,8 @@ impl AgentBuilder {
     }
 
     fn server(mut self, kind: Kind, url: impl Into<String>, model: impl Into<String>) -> Self {
+        // Headers of the agent file may hold a key, which is for its own server only.
+        self.has_config_model = false;
         self.model = Some(ModelSource::Server { kind, url: url.into(), name: model.into() });
         self
     }
@@ -258,7 +300,7 @@ impl AgentBuilder {
 
     /// Sets how long a model server that cannot be reached is asked again before the turn fails.
     pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+        self.patience = Some(patience);
         self
     }
 
@@ -281,8 +323,8 @@ impl AgentBuilder {
     /// # Errors
     /// [`BuildError`].
     pub async fn build_agent(self) -> Result<Agent, BuildError> {
-        let rules = self.rules();
         let tools = self.tool_set()?;
+        let rules = self.rules(&tools);
         let (workspace, sandbox) = self.place()?;
         let provider = self.connect()?;
         // Unknown limits are no error: the server may start later, and the driver asks again at the start of each run.
@@ -303,7 +345,7 @@ impl AgentBuilder {
             tools,
             workspace: Arc::new(workspace),
             sandbox: Arc::new(sandbox),
-            tool_limits: ToolLimits::default(),
+            tool_limits: self.config.as_deref().map(config_agent::tool_limits).unwrap_or_default(),
             rules,
             hooks: self.hooks,
             telemetry: Telemetry::default(),
@@ -319,30 +361,48 @@ impl AgentBuilder {
             ModelSource::Server { kind, url, name } => {
                 let mut endpoint = ModelEndpoint::new(kind.as_str(), url, name);
                 endpoint.api_key.clone_from(&self.api_key);
-                endpoint.declared.window = self.window_tokens;
+                if let Some(config) = self.model_config() {
+                    config_agent::apply_endpoint(config, &mut endpoint);
+                }
+                endpoint.declared.window = self.window_tokens.or(endpoint.declared.window);
                 Ok(catalogued::with_catalog_limits(connect(*kind, endpoint)?, url))
             }
         }
     }
 
-    fn rules(&self) -> AgentRules {
+    /// Returns the agent file if the model is the file's.
+    fn model_config(&self) -> Option<&AgentConfig> {
+        self.config.as_deref().filter(|_| self.has_config_model)
+    }
+
+    fn rules(&self, tools: &ToolSet) -> AgentRules {
         let policy = CompactionPolicy {
             trigger: self.trigger,
             prices: self.prices(),
             ..CompactionPolicy::new(Arc::clone(&self.strategy))
         };
-        let mut rules = AgentRules::new(policy);
-        rules.retry.patience_ms = Some(u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX));
+        let mut rules = AgentRules::new(match &self.config {
+            Some(config) => config_agent::apply_policy(config, policy),
+            None => policy,
+        });
+        rules.retry.patience_ms =
+            self.patience.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         rules.default_approval = match self.hooks.approval_handler() {
             Some(_) => ToolApproval::Ask,
             // Without a handler a question would wait for its timeout, and nobody could answer.
             None => ToolApproval::Deny(NOBODY_APPROVES.to_owned()),
         };
+        if let Some(config) = &self.config {
+            config_agent::apply_rules(config, tools, &mut rules);
+        }
         rules
     }
 
     fn tool_set(&self) -> Result<ToolSet, DuplicateTool> {
         let mut tools = if self.workspace.is_some() { ToolSet::builtin() } else { ToolSet::new() };
+        if let Some(config) = &self.config {
+            tools = tools.choose_builtin(config.tools.enabled.as_deref(), &config.tools.disabled);
+        }
         self.tools.iter().try_for_each(|tool| tools.add(Arc::clone(tool)))?;
         Ok(tools)
     }
@@ -378,7 +438,14 @@ impl AgentBuilder {
     /// Returns the list prices of the model, where they hold: [`AdaptiveStrategy`] acts when an edit pays.
     fn prices(&self) -> Option<TokenPrices> {
         let Some(ModelSource::Server { kind, url, name }) = &self.model else { return None };
-        let rates = catalog::prices(name, url)?.at(0);
+        let declared = self.model_config().and_then(|config| config.models.get(name)?.prices);
+        let declared = declared.map(|prices| TokenRates {
+            input: prices.input,
+            cached: prices.cached_input,
+            write: prices.cache_write,
+            output: prices.output,
+        });
+        let rates = declared.or_else(|| Some(catalog::prices(name, url)?.at(0)))?;
         Some(TokenPrices {
             input: rates.input,
             // A provider that lists no price for cached input charges the full one.

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod async_strategy;
+mod config_file;
 mod events;
 mod examples;
 mod tools;
