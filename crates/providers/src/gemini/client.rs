@@ -75,7 +75,8 @@ impl Provider for GeminiProvider {
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         let body = request::encode_count(request, &self.endpoint)?;
         let response = self.http.post(self.count.clone(), body).await.map_err(refusal::explain)?;
-        let answer = http::collect(self.http.bytes(response), MAX_COUNT_BYTES).await?;
+        let answer = http::collect(self.http.bytes(response), MAX_COUNT_BYTES).await;
+        let answer = answer.map_err(|error| self.http.hide_secrets(error))?;
         let counted: Option<RawObject> = serde_json::from_slice(&answer).ok();
         let total = counted.and_then(|counted| counted.tokens("totalTokens"));
         total.map(Some).ok_or_else(|| ProviderError::new(ErrorCode::ThirdParty, "the count holds no total"))
