@@ -55,7 +55,7 @@ pub enum ImportFormat {
 }
 
 impl ImportFormat {
-    /// The name stored in `SessionStarted`.
+    /// Returns the name that `SessionStarted` stores.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Longhaul => "longhaul",
@@ -199,7 +199,7 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
     let (bytes, unreadable) = readable(bytes);
     let bytes = &*bytes;
     let format = recognise(bytes)?;
-    // What we export has none, and stays byte for byte.
+    // Our own export has no such escapes, and stays byte for byte.
     let (bytes, replaced) = match format {
         ImportFormat::Longhaul => (Cow::Borrowed(bytes), 0),
         _ => longhaul_wire::surrogates::replace_lone_halves(bytes),
@@ -225,7 +225,8 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
     Ok(ImportedFile { format, sessions })
 }
 
-/// The text with U+FFFD in the place of bytes that no JSON may hold (no UTF-8, control characters), and how often.
+/// Returns the text with U+FFFD in the place of bytes that no JSON may hold (no UTF-8, control characters), and the
+/// number of replacements.
 fn readable(bytes: &[u8]) -> (Cow<'_, [u8]>, usize) {
     let is_control = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
     if std::str::from_utf8(bytes).is_ok() && !bytes.iter().any(|byte| is_control(*byte)) {
@@ -253,6 +254,8 @@ fn recognise(bytes: &[u8]) -> Result<ImportFormat, ImportError> {
         Some(b'[') => Ok(ImportFormat::OpenaiMessages),
         Some(b'{') => {
             let line = lines(bytes).next().map_or(bytes, |(_, line)| line);
+            // The formats are tried from the most specific marks to the least: a list named `messages` or `steps` may
+            // also stand in files of other programs.
             match () {
                 () if native::fits(line) => Ok(ImportFormat::Longhaul),
                 () if pi::fits(line) => Ok(ImportFormat::Pi),
@@ -271,14 +274,14 @@ fn recognise(bytes: &[u8]) -> Result<ImportFormat, ImportError> {
     }
 }
 
-/// The lines that are not blank, numbered from 1.
+/// Returns the lines that are not blank, numbered from 1.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let numbered = bytes.split(|byte| *byte == b'\n').enumerate();
     numbered.map(|(index, line)| (index + 1, line.trim_ascii())).filter(|(_, line)| !line.is_empty())
 }
 
-/// All lines, each one JSON value. A last line that was cut off in writing is left out, and so are single lines that
-/// are damaged.
+/// Returns all lines, each one JSON value. A last line that was cut off in writing is left out, and so are single lines
+/// that are damaged.
 ///
 /// # Errors
 /// [`ImportError::Entry`] for a line that never was an entry, or if more lines are damaged than not.
@@ -297,7 +300,7 @@ fn json_lines<'a, T: Deserialize<'a>>(
             Err(error) => {
                 let place = ImportPosition::Line(number);
                 let error = unreadable(place)(error);
-                // One wrong byte leaves the other brace.
+                // A line with one wrong byte still has one of its braces. A line without any never was an entry.
                 if !line.starts_with(b"{") && !line.ends_with(b"}") {
                     return Err(error);
                 }
@@ -306,6 +309,7 @@ fn json_lines<'a, T: Deserialize<'a>>(
             }
         }
     }
+    // A file whose lines are mostly damaged is probably of another format, and the first error says more.
     match damaged.len() > all.len() {
         true => Err(damaged.swap_remove(0)),
         false => Ok(all),

@@ -24,7 +24,7 @@
 //! returns the [`Turn`], a stream of [`SessionEvent`]s; [`Turn::finish`] returns the final answer and the usage. When
 //! the runtime is dropped its sessions stop; their messages are in the store.
 //!
-//! The same without printing:
+//! A turn without printing:
 //!
 //! ```
 //! # use longhaul::prelude::*;
@@ -93,8 +93,8 @@
 //!
 //! # A strategy
 //!
-//! A [`CompactionStrategy`](core::strategy::CompactionStrategy) chooses which messages make room, and when. The planner keeps
-//! tool calls with their results and the newest message, and checks that the request becomes smaller:
+//! A [`CompactionStrategy`](core::strategy::CompactionStrategy) chooses which messages make room, and when. The planner
+//! keeps tool calls with their results and the newest message, and checks that the request becomes smaller:
 //!
 //! ```
 //! use longhaul::prelude::*;

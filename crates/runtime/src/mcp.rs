@@ -101,6 +101,7 @@ impl McpServers {
             }
         });
         let (mut all, mut errors) = (Self::default(), Vec::new());
+        // The servers start side by side, so that the agent waits only for the slowest.
         for started in join_all(starts).await {
             match started {
                 Ok((server, filter)) => all.add(Arc::new(server), filter),

@@ -44,6 +44,7 @@ impl SharedSearchIndex {
     /// Adds the entries since the last search. A message that cannot be read is not found.
     async fn extend(&self, entries: &[LogEntry], blobs: &BlobStore) {
         loop {
+            // The lock is not held while blobs are read, because another search would block its thread on the lock.
             let known = self.lock().len();
             let new = entries.iter().skip(known).take(SLICE_MESSAGES);
             let mut texts = Vec::new();

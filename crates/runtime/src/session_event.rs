@@ -313,7 +313,7 @@ pub enum SessionEvent {
         order_id: OrderId,
     },
 
-    /// This reader was slow, and events were lost. The durable ones are in the log.
+    /// Events were lost because this reader was slow. The durable ones are in the log.
     Lagged {
         /// The number of events.
         missed: u64,

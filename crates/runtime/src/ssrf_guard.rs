@@ -29,10 +29,12 @@ struct AddressRefused(IpAddr);
 /// the machine itself.
 pub(crate) fn client(server: &Url) -> ClientBuilder {
     let builder = Client::builder().dns_resolver(Arc::new(CheckedResolver(SystemResolver)));
+    // Behind a proxy, `localhost` would be the machine of the proxy.
     if is_loopback(server) { builder.no_proxy() } else { builder }
 }
 
 fn is_loopback(url: &Url) -> bool {
+    // `Url` keeps the brackets of an IPv6 host, which is no part of the address.
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

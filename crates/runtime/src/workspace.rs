@@ -350,6 +350,7 @@ fn canonical_or_new(path: &str, wanted: &Path) -> Result<PathBuf, WorkspaceError
                 return append_plain(path, found, missing);
             }
             Err(WorkspaceError::NotFound { .. }) => {
+                // A new file may lie in new folders, so the nearest folder that exists is checked.
                 existing = existing.parent().ok_or(WorkspaceError::NotFound { path: short(path) })?;
             }
             Err(error) => return Err(error),

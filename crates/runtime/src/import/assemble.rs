@@ -51,6 +51,8 @@ pub(super) fn assemble(
         edits: 0,
     };
     for (index, entry) in rest.into_iter().enumerate() {
+        // A compaction names the first entry that it keeps, but the log counts events: an entry may make several or
+        // none.
         maker.starts.push(maker.log.next_seq());
         match entry {
             Some((place, at, kind)) => maker.entry(index, place, at, kind),
@@ -58,6 +60,7 @@ pub(super) fn assemble(
         }
     }
     let events = maker.log.finish();
+    // The readers warn first and the assembly warns later, but a person reads the warnings along the file.
     sink.warnings.sort_by_key(|warning| warning.place);
     ImportedSession {
         title,
@@ -150,6 +153,7 @@ impl<'a> UnmatchedCalls<'a> {
         let call = match (answered.call.as_deref(), answered.tool.as_deref()) {
             (Some(id), _) => {
                 let open = self.by_id.get_mut(id)?;
+                // Some programs count their ids anew, so an older call may have the same id: the newest one is meant.
                 std::iter::from_fn(|| open.pop()).find(|call| !taken.contains(call))
             }
             (None, Some(tool)) => {
@@ -279,6 +283,7 @@ impl ImportAssembler<'_> {
             }
             (cut, _) => cut,
         };
+        // A call that failed without any text leaves no message, only its failed step.
         let failed = said.error.is_some() && said.parts.is_empty();
         if !failed {
             let message = Message { origin: said.origin, ..self.message(Role::Assistant, said.parts) };
@@ -287,6 +292,7 @@ impl ImportAssembler<'_> {
             self.log.push(at, added);
         }
         self.log.push(at, outcome(step_id, said.usage, said.error));
+        // The model never sees a lost answer, so its calls need no results.
         if cut != Some(PartialAnswerReason::Lost) {
             self.results(index, place, &calls, cut);
         }
@@ -304,7 +310,7 @@ impl ImportAssembler<'_> {
         named
     }
 
-    /// The results of a step, in the order of the file; then those that had to be made up.
+    /// Adds the results of a step in the order of the file, then the made-up results of calls that have none.
     fn results(
         &mut self,
         index: usize,
@@ -364,6 +370,7 @@ impl ImportAssembler<'_> {
             return self.note(at, summary);
         };
         self.edits += 1;
+        // Position 1 is `SessionStarted`, which is no message.
         let range = LogRange { from: 2, to: last };
         let original_messages = self.log.messages() - self.log.hidden;
         self.log.hidden = self.log.messages_until(last).saturating_sub(1);

@@ -128,7 +128,7 @@ pub(super) fn user_parts(
     (answers, rest)
 }
 
-/// Arguments as the model wrote them: JSON text, or the JSON itself byte for byte.
+/// Returns arguments as the model wrote them: JSON text, or the JSON itself byte for byte.
 pub(super) fn arguments(raw: Option<&RawValue>) -> String {
     // A call without arguments is one with an empty object for every provider.
     let raw = raw.map_or("{}", RawValue::get);
@@ -239,7 +239,7 @@ fn sourced(
     }
 }
 
-/// Content behind an address: a data URL is content, any other address stays an address.
+/// Returns the content behind an address: a data URL is content, any other address stays an address.
 fn linked(url: &str, name: Option<String>, place: ImportPosition, sink: &mut ImportSink) -> Part {
     let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     if let Some((media_type, base64)) = data {

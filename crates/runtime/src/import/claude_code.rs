@@ -24,7 +24,7 @@ use super::{
 /// The most lines before the first message of a session.
 const LINES_BEFORE: usize = 100;
 
-/// One line.
+/// A line of the file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "an entry of a session")]
 struct ClaudeCodeLine<'a> {
@@ -116,6 +116,7 @@ fn rewound(all: &[(usize, ClaudeCodeLine<'_>)]) -> HashSet<usize> {
     for (index, (_, line)) in all.iter().enumerate() {
         let Some(parent) = line.parent_uuid.as_deref() else { continue };
         let replaced = prompts.get(index) == Some(&true) && newest.get(parent) != Some(&index);
+        // Everything that continues an abandoned prompt is abandoned with it.
         if replaced || names.contains(parent) {
             left.insert(index);
             names.extend(line.uuid.as_deref());

@@ -89,7 +89,7 @@ struct InspectEvent<'a> {
     event: String,
     timestamp: Option<String>,
     completed: Option<String>,
-    /// Of a tool event: the call.
+    /// The call of a tool event.
     id: Option<String>,
     #[serde(borrow)]
     tools: Option<&'a RawValue>,
@@ -177,7 +177,7 @@ fn conversation(
 #[derive(Default)]
 struct InspectTimeline<'a> {
     began: Option<Millis>,
-    /// By the id of the answer.
+    /// The answers by their id.
     answers: HashMap<String, InspectModelAnswer>,
     /// The time at which each call ended, by the call's id.
     calls: HashMap<String, Millis>,
@@ -197,6 +197,7 @@ impl<'a> InspectTimeline<'a> {
         for event in events.iter().filter_map(|raw| serde_json::from_str::<InspectEvent<'a>>(raw.get()).ok())
         {
             let began = event.timestamp.as_deref().and_then(time::rfc3339);
+            // An answer stands in the log at its end; `timestamp` is the beginning of the event.
             let at = event.completed.as_deref().and_then(time::rfc3339).or(began);
             match event.event.as_str() {
                 "sample_init" => course.began = began,
@@ -255,7 +256,7 @@ impl<'a> InspectAttachments<'a> {
         Self { texts, left: bytes.saturating_mul(MAX_REPEATS) }
     }
 
-    /// JSON with every reference replaced, and how many could not be.
+    /// Returns the JSON with its references replaced, and the number of references that could not be.
     fn fill<'j>(&mut self, json: &'j str) -> (Cow<'j, str>, usize) {
         const OPENING: &str = "\"attachment://";
         let mut filled = String::new();
@@ -346,7 +347,7 @@ impl InspectImporter<'_> {
         (at, ImportItemKind::Assistant(Box::new(said)))
     }
 
-    /// Of a call that failed the model was shown the error in place of the content.
+    /// Converts the result of a call. If the call failed, the model was shown the error in place of the content.
     fn answered(
         &mut self,
         place: ImportPosition,

@@ -51,6 +51,8 @@ fn event(line: &[u8], place: ImportPosition, seq: u64) -> Result<Event, ImportEr
     struct Version {
         format: u64,
     }
+    // The format is read by itself first: an event of a newer format may have fields that would fail with a misleading
+    // error.
     let version: Version = serde_json::from_slice(line).map_err(unreadable(place))?;
     check(version.format, u64::from(FORMAT))?;
     let event: Event = serde_json::from_slice(line).map_err(unreadable(place))?;
@@ -79,6 +81,7 @@ fn blob(line: &[u8], place: ImportPosition) -> Result<(BlobRef, Bytes), ImportEr
     let line: ExportBlobLine = serde_json::from_slice(line).map_err(unreadable(place))?;
     let content = decode(&line.data).map_err(|_| wrong("the content is not base64"))?;
     let blob = blob_ref(&content);
+    // A blob is found by its hash, so wrong content would be served under the name of other content.
     if blob.hash != line.blob {
         return Err(wrong("the content does not have the hash it is named by"));
     }

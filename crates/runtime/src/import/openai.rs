@@ -203,7 +203,7 @@ impl ChatMessagesImporter {
         Ok(())
     }
 
-    /// `at` is the time of the log; without one, the response's own counts.
+    /// Adds a logged response. `at` is the time of the log; without one, the response's own time counts.
     fn add_response(
         &mut self,
         place: ImportPosition,

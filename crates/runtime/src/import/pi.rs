@@ -18,7 +18,7 @@ use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedCompaction
 use super::sink::ImportSink;
 use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, json_lines, time, unreadable};
 
-/// One line.
+/// A line of the file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "an entry of a session")]
 struct PiLine<'a> {

@@ -89,6 +89,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
 /// Drops the entries of all agents but the first, and returns their number.
 fn keep_one_agent(entries: &mut Vec<(ImportPosition, &RawValue, SweAgentEntry<'_>)>) -> usize {
     let before = entries.len();
+    // Other agents have conversations of their own, which would break the order of calls and results in this one.
     let first = entries.iter().find_map(|(_, _, entry)| entry.agent.clone());
     entries.retain(|(_, _, entry)| entry.agent.is_none() || entry.agent == first);
     before - entries.len()

@@ -152,7 +152,7 @@ struct TapeImporter {
 }
 
 impl TapeImporter {
-    /// `paired`: an action with its observation, or an observation with its action.
+    /// Adds a step. `paired` marks an action with its observation, and an observation with its action.
     fn step(&mut self, step: TapeStep, paired: bool) -> Result<(), ImportError> {
         let place = step.place;
         let kind = match step.kind {

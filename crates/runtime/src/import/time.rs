@@ -51,7 +51,7 @@ fn fraction(rest: &str) -> Option<(i64, &str)> {
     Some((padded.parse().ok()?, zone))
 }
 
-/// Seconds east of UTC.
+/// Returns the offset of a time zone, in seconds east of UTC.
 fn offset(zone: &str) -> Option<i64> {
     let (sign, rest) = match zone {
         "Z" | "z" | "" => return Some(0),
@@ -63,7 +63,8 @@ fn offset(zone: &str) -> Option<i64> {
     Some(sign * (hours.parse::<u8>().ok()? as i64 * 3_600 + minutes.parse::<u8>().ok()? as i64 * 60))
 }
 
-/// Days from 1970-01-01 in the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date algorithms").
+/// Returns the days from 1970-01-01 in the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
+/// algorithms").
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -92,6 +92,7 @@ impl AgentOverrides {
             Some(file) => file.beneath(key),
             None => SettingSource::Default,
         };
+        // The agent file has one writer for its own strategy. The setting of the other kind shows its default.
         let prunes = plain.policy.strategy.name() == PRUNING_AGENT;
         let configured = |is_asked: bool, same: &str| match plain.policy.writer {
             SummaryWriterModel::Nobody if is_asked => EXTRACT.to_owned(),

@@ -62,6 +62,7 @@ impl SettingsFile {
         if self.read().is_err() {
             fs::rename(&self.path, self.path.with_extension("json.damaged"))?;
         }
+        // Two processes may write at once, so each writes a file of its own.
         let fresh = self.path.with_extension(format!("{}.new", uuid::Uuid::now_v7()));
         let kept = write_new(&fresh, choices).and_then(|()| fs::rename(&fresh, &self.path));
         if kept.is_err() {

@@ -19,6 +19,7 @@ pub(super) fn instructions(system: &str) -> String {
 pub(super) fn messages<'a>(all: impl DoubleEndedIterator<Item = &'a Message>) -> String {
     let mut newest = Vec::new();
     let mut bytes = 0;
+    // The newest messages explain the answer best, so the oldest ones make room.
     for message in all.rev() {
         let text = json!({ "role": role(message.role), "parts": parts(&message.parts) }).to_string();
         bytes += text.len();

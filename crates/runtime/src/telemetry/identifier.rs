@@ -1,8 +1,8 @@
 //! Identifiers from a server: the id of an answer, and the name of the answering model.
 //!
-//! They are exported even without content capture. A server can put any text there, such as the prompt or the key that
-//! it was just sent. Only texts in the form of an identifier pass. The key itself is unknown here, but a key with a
-//! well-known prefix does not pass.
+//! Identifiers are exported even without content capture. A server can put any text there, such as the prompt or the
+//! key that it was just sent. Only texts in the form of an identifier pass. The key itself is unknown here, but a key
+//! with a well-known prefix does not pass.
 
 /// The maximum length of an identifier, in bytes.
 const MAX_BYTES: usize = 128;

@@ -51,6 +51,7 @@ pub(super) fn connect(
     service: &ServiceIdentity,
     content: ContentCapture,
 ) -> Result<TelemetryExporter, OtlpError> {
+    // The path of each signal is appended to the text of the address, so nothing may stand after the path.
     let is_usable = |url: &Url| {
         matches!(url.scheme(), "http" | "https")
             && url.has_host()
@@ -98,6 +99,7 @@ fn spans(
     };
     let batches = BatchConfigBuilder::default()
         .with_max_queue_size(waiting)
+        // A batch must fit in the queue, or the queue would drop spans before the batch is full.
         .with_max_export_batch_size(waiting.min(512))
         .build();
     Ok(BatchSpanProcessor::builder(exporter).with_batch_config(batches).build())

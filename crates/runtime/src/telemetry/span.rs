@@ -181,6 +181,7 @@ impl OperationSpan {
     }
 
     fn finish(&mut self) {
+        // `end` and `Drop` both come here, and a span ends once.
         if std::mem::replace(&mut self.has_ended, true) {
             return;
         }

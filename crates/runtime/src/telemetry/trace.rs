@@ -170,6 +170,7 @@ impl SessionTrace {
     }
 
     fn stopped(&mut self, why: &'static str) {
+        // Without an operation in progress, the word would stay and name the end of a later one.
         if self.turn.is_some() || self.compaction.is_some() || self.call.is_some() {
             self.stop = Some(why);
         }
@@ -291,6 +292,7 @@ impl SessionTrace {
     }
 
     fn call_model(&mut self, max_output_tokens: u64, around: TracedRun<'_>) {
+        // A stored edit ends its compaction, so one that is still open here came to nothing.
         self.drop_compaction();
         // The conventions count a call and its repetitions as one operation (decision 15).
         if let Some(call) = &mut self.call {

@@ -46,6 +46,7 @@ pub(super) fn regular_file(root: &OwnedFd, relative: &Path) -> Result<File, Work
     // Opening a pipe would block this thread until a process writes to the pipe.
     let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match openat(&parent, name, how, Mode::empty()) {
+        // Opening a socket fails with this error.
         Err(Errno::NXIO) => return Err(wrong_kind(relative, FileType::Socket, "a file")),
         other => other.map_err(|error| raced(relative, error))?,
     };

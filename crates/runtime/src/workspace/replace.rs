@@ -70,6 +70,7 @@ fn existing(folder: &OwnedFd, name: &OsStr, path: &Path) -> Result<Option<Stat>,
         Err(error) => return Err(raced(path, error)),
     };
     match FileType::from_raw_mode(stat.st_mode) {
+        // A rename needs no permission of the replaced file, so the mode is checked here.
         FileType::RegularFile if stat.st_mode & 0o222 == 0 => {
             Err(WorkspaceError::ReadOnly { path: shown(path) })
         }
@@ -88,6 +89,7 @@ struct ReplacementFile<'a> {
 
 impl<'a> ReplacementFile<'a> {
     fn create(folder: &'a OwnedFd) -> rustix::io::Result<Self> {
+        // In the same folder, because a rename is atomic only within one file system.
         let name = format!(".longhaul-{}.tmp", Uuid::now_v7().simple());
         let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(folder, &name, how, Mode::from_raw_mode(0o666))?;
@@ -96,6 +98,8 @@ impl<'a> ReplacementFile<'a> {
 
     /// Keeps mode and, where permitted, owner of the replaced file.
     fn take_over(&self, old: &Stat) -> rustix::io::Result<()> {
+        // The owner comes first, because a change of owner clears the set-id bits of the mode. Only root may give files
+        // away, so a refusal is no error.
         let _ = fchown(&self.file, Some(Uid::from_raw(old.st_uid)), Some(Gid::from_raw(old.st_gid)));
         fchmod(&self.file, Mode::from_raw_mode(old.st_mode & 0o7777))
     }
