@@ -143,7 +143,6 @@ impl AgentBuilder {
     ///
     /// # Errors
     /// [`ConfigFileError`]: the file cannot be read, has mistakes, or sets keys that the library does not apply.
-    #[expect(clippy::wrong_self_convention, reason = "it configures a builder, as its other methods do")]
     pub fn from_config(mut self, path: impl AsRef<Path>) -> Result<Self, ConfigFileError> {
         let (config, system) = config_agent::read_config(path.as_ref())?;
         let model = &config.model;

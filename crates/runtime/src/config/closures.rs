@@ -211,7 +211,10 @@ impl ConfigRestrictor<'_> {
         let named: BTreeMap<_, _> =
             user.output_limits.iter().map(|(tool, limit)| (tool.clone(), *limit)).collect();
         for (tool, limit) in named {
-            let key = format!("tools.{tool}.maxOutputChars");
+            // A tool of an MCP server may be written with the prefix `mcp__` or without.
+            let keys = ["", "mcp__"].map(|prefix| format!("tools.{prefix}{tool}.maxOutputChars"));
+            let [key, prefixed] = keys;
+            let key = if self.user.written.contains(&prefixed) { prefixed } else { key };
             let folders = output_limits.get(&tool).copied().unwrap_or(u64::MAX);
             output_limits.insert(tool, self.at_most(&key, limit, folders));
         }
@@ -386,6 +389,7 @@ tools:
   disabled: [bash]
   maxOutputChars: 1000
   bash: { timeoutMs: 1000, maxOutputChars: 900 }
+  mcp__files__read: { maxOutputChars: 800 }
   read: { maxLines: 10, maxLineLength: 11 }
   grep: { maxMatches: 12 }
 sandbox:
@@ -410,6 +414,7 @@ tools:
   enabled: [read, bash, write]
   maxOutputChars: 100000
   bash: { timeoutMs: 100000, maxOutputChars: 90000 }
+  mcp__files__read: { maxOutputChars: 80000 }
   read: { maxLines: 1000, maxLineLength: 1100 }
   grep: { maxMatches: 1200 }
 sandbox:

@@ -177,7 +177,7 @@ fn upstream() -> Value {
         "base_url": { "type": "string", "pattern": "^https?://." },
         "api_key_env": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
         "headers": by_name(),
-        "timeout": duration(),
+        "timeout": json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none|auto)$" }),
         "dialects": { "type": "array", "items": { "enum": GatewayDialect::NAMES } },
         "window": tokens(),
         "models": { "type": "object", "additionalProperties": model },

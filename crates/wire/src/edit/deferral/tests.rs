@@ -157,7 +157,7 @@ fn a_request_lists_what_there_is_room_for_and_two_for_the_others() {
 #[test]
 fn the_list_depends_on_tools_and_window_alone() {
     let list = Value::from(tools(Dialect::Chat)).to_string();
-    let decide = |forced, window| ToolDeferral::decide(Dialect::Chat, &list, forced, window);
+    let decide = |forced, window| ToolDeferral::decide(Dialect::Chat, &list, forced, window, true);
     assert_eq!(decide(None, WINDOW).unwrap().list, decide(None, WINDOW).unwrap().list);
     assert!(decide(None, 1_000_000).is_none(), "they take less than a quarter");
     let forced = decide(Some("mcp__archive__record_90"), WINDOW).unwrap();
