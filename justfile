@@ -71,6 +71,13 @@ gateway-job *options:
     cargo build
     python3 -B clients/checks/gateway/job.py target/debug/longhaul {{options}}
 
+# Real agents in the same job, behind the gateway and alone (installs them: minutes; about a minute for each run).
+agents-job clients="codex,claude-code,opencode,qwen-code,pi,cline":
+    cargo build
+    INSTALL_ONLY=1 clients/checks/gateway/agents.sh target/debug/longhaul
+    python3 -B clients/checks/gateway/agents_job.py target/debug/longhaul target/gateway-agents {{clients}}
+    python3 -B clients/checks/gateway/agents_job.py target/debug/longhaul target/gateway-agents {{clients}} --windows 64000 --alone
+
 # The gateway with the SDKs of others, and with their agents (codex, Claude Code, opencode, aider …): minutes to install.
 gateway-clients:
     cargo build

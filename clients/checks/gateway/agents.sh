@@ -42,4 +42,6 @@ python mini-swe-agent mini-swe-agent==2.4.6 mcp==2.3.0
 python litellm litellm==1.106.2 mcp==2.3.0
 python llm llm==0.36
 
+# INSTALL_ONLY leaves it at that: agents_job.py runs what is installed.
+[ -n "${INSTALL_ONLY:-}" ] && exit
 exec python3 -B "$here/run.py" "$binary" agents "$folder" "$filter"

@@ -133,13 +133,14 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
     let all = plain_words(text);
     let announces_change = announces_change(text, &all);
     let all = plain_words(without_kind(text));
-    // "on-call owner" and "the owner on call" have one subject.
-    let plain = all.iter().flat_map(|word| word.split('-')).filter(|word| !word.is_empty());
+    let plain = all.iter().map(String::as_str);
     let (values, words): (Vec<&str>, Vec<&str>) =
         plain.partition(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
+    // "On-call owner" and "the owner on call" have one subject. A name with a digit, such as "LANTERN-1", is one value.
+    let words = words.into_iter().flat_map(|word| word.split('-')).filter(|word| !word.is_empty());
     // "Update: …" announces a change, but does not name the subject.
     let says_nothing = |word: &str| is_function_word(word) || CUE_WORDS.contains(word);
-    let words = words.into_iter().filter(|word| !says_nothing(word) && word.chars().nth(2).is_some());
+    let words = words.filter(|word| !says_nothing(word) && word.chars().nth(2).is_some());
     ComparableStatement {
         message,
         words: words.flat_map(terms).collect(),
