@@ -162,7 +162,7 @@ async fn wrong_arguments_name_the_field_and_what_it_should_be() {
         ("read", json!({}), "`read` needs the argument `path`, a string"),
         ("read", json!({"file": "x"}), "`read` needs the argument `path`, a string (given: `file`)"),
         ("read", json!({"path": 7}), "`path` must be a string, but is 7"),
-        ("read", json!({"path": "x", "offset": 0}), "`offset` must be a whole number, at least 1, but is 0"),
+        ("read", json!({"path": "x", "limit": 0}), "`limit` must be a whole number, at least 1, but is 0"),
         ("read", json!({"path": "x", "offset": "many"}), "`offset` must be a whole number"),
         (
             "read",
@@ -207,6 +207,10 @@ async fn arguments_of_clear_meaning_are_taken() {
     assert_eq!(bench.content("x"), "b b\n");
     bench.ok("ls", Value::Null).await;
     bench.ok("ls", json!({"path": null})).await;
+    let whole = bench.ok("read", json!({"path": "x", "offset": 0})).await;
+    assert_eq!(whole, bench.ok("read", json!({"path": "x"})).await);
+    let found = bench.ok("grep", json!({"pattern": "b b", "path": "*x"})).await;
+    assert!(found.contains("x:1:b b"), "{found}");
 }
 
 #[tokio::test]
