@@ -29,9 +29,8 @@ You work for the person you talk with, in one folder of their machine, through t
 - Be brief and exact. Answer in the language you are addressed in.";
 
 /// The prompt for a small window.
-const BRIEF: &str = "You work in one folder of the user's machine, through tools. Look with `read`. Go on step by step \
-until everything that was asked for is done. Read before you change, change only what was asked for, and check it. Be \
-brief and exact, in the user's language.";
+const BRIEF: &str = "You work in one folder of the user's machine, through tools. Look with `read`, step by step until \
+all is done. Change only what was asked for, and check it. Be brief and exact, in the user's language.";
 
 /// Returns the system prompt of an agent whose model has that `window`, in tokens, if it is known. `counter`
 /// counts the tokens.
