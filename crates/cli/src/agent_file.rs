@@ -1,5 +1,6 @@
 //! The agent file: found, read, and overridden by the command line.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -54,9 +55,15 @@ pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
     }
     // The command line comes last: it has the words of the person at the keyboard, which no file restricts.
     let overrides = &place.overrides;
-    let says_model = config.model != AgentConfig::default().model;
-    let names_a_server = says_model || overrides.base_url.is_some() || overrides.provider.is_some();
-    let names_a_model = says_model || overrides.model.is_some();
+    // The user's own file may have given the model of a folder's file that names none.
+    let differs = config.model != AgentConfig::default().model;
+    let written = file.as_deref().map(written_keys).unwrap_or_default();
+    let writes = |key: &str| written.contains(key);
+    // A file may name what is also the default.
+    let is_server_written = writes("model.base_url") || writes("model.provider");
+    let names_a_server =
+        differs || is_server_written || overrides.base_url.is_some() || overrides.provider.is_some();
+    let names_a_model = differs || writes("model.name") || overrides.model.is_some();
     if let Some(name) = &overrides.provider {
         let provider = ProviderKind::from_name(name).ok_or_else(|| unknown_provider(name))?;
         if provider != config.model.provider {
@@ -72,6 +79,11 @@ pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
         config.model.base_url.clone_from(url);
     }
     Ok(ResolvedConfig { config, file, names_a_server, names_a_model, held })
+}
+
+/// Returns the keys that a file writes, as dotted paths; none if the file cannot be read.
+fn written_keys(file: &Path) -> BTreeSet<String> {
+    text_of(file).map(|text| AgentConfig::written(&text)).unwrap_or_default()
 }
 
 fn find(place: &CliEnvironment) -> Outcome<Option<PathBuf>> {

@@ -192,6 +192,24 @@ fn the_doctor_asks_the_server_that_run_would_use() {
 }
 
 #[test]
+fn a_file_may_name_the_server_that_is_also_the_default() {
+    let bench = Bench::new();
+    let named = [
+        r#"{ name: qwen3-30b, base_url: "http://localhost:1234/v1" }"#,
+        r#"{ base_url: "http://localhost:1234/v1" }"#,
+    ];
+    for model in named {
+        bench.write("longhaul.yml", &format!("model: {model}"));
+        let said = bench.run(&["doctor"]).exits(0).out;
+        assert!(said.contains("localhost:1234/v1 (named)"), "{model}: {said}");
+    }
+    // A file that says nothing of a model has the one that is found.
+    bench.write("longhaul.yml", "run: { maxSteps: 10 }");
+    let said = bench.run(&["doctor"]).exits(0).out;
+    assert!(!said.contains("(named)"), "{said}");
+}
+
+#[test]
 fn the_help_breaks_between_words() {
     let bench = Bench::new();
     for args in [&["--help"][..], &["sessions", "export", "--help"], &["run", "--help"]] {
