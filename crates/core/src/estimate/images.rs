@@ -30,7 +30,7 @@ pub enum ImageTokenRule {
     /// 258 tokens if both sides are at most 384 pixels, else 258 tokens for each 768 × 768. Source: Google,
     /// "Understand and count tokens".
     Crops,
-    /// The same number of tokens for every picture.
+    /// A fixed number of tokens, the same for every picture.
     Flat(u64),
 }
 

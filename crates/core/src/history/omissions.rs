@@ -77,7 +77,7 @@ impl History {
         true
     }
 
-    /// Builds the messages of `parts` anew under the active omissions, and then the view.
+    /// Builds the messages of `parts` again under the active omissions, and then the view.
     fn show_again(&mut self, seq: Seq, parts: &[OmittedPart]) {
         for part in parts {
             let OmittedPart::Part { seq: at, .. } = part else { continue };
@@ -89,8 +89,8 @@ impl History {
         self.settled_tokens = None;
     }
 
-    /// Builds the shown form of the message at `seq` anew. The last piece of an answer shows the whole answer, so
-    /// later pieces of the same answer are built anew too.
+    /// Builds the shown form of the message at `seq` again. The last piece of an answer shows the whole answer, so
+    /// later pieces of the same answer are built again too.
     fn show_entry_again(&mut self, seq: Seq) {
         let Ok(first) = self.entries.binary_search_by_key(&seq, |entry| entry.seq) else { return };
         let begins = self.entries[first].begins;

@@ -170,7 +170,7 @@ impl LogEntry {
         self.shown.as_ref()
     }
 
-    /// Builds the shown form anew, without the parts in `omitted`. `before` is the piece that the message continues.
+    /// Builds the shown form again, without the parts in `omitted`. `before` is the piece that the message continues.
     pub(super) fn show_without(
         &mut self,
         omitted: &[(EditId, usize, String)],

@@ -142,7 +142,7 @@ impl TokenCalibration {
         if self.observations < ENOUGH_CALLS {
             return None;
         }
-        // A copy: the first call is observed anew with the ratios of the moment, and never by the session's own
+        // A copy: the first call is observed again with the ratios of the moment, and never by the session's own
         // filter.
         let mut profile = self.profile.clone();
         if let Some((mix, actual)) = &self.first {

@@ -86,7 +86,7 @@ impl TodoTracker {
             self.kept.retain(|key, todo| !todo.listed || keys.contains(key));
         }
         for todo in call.todos {
-            // Ids count only in an update, because a whole new list may be numbered anew.
+            // Ids count only in an update, because a whole new list may be numbered again.
             let same = todo.id.as_ref().filter(|_| call.merges).and_then(|id| self.by_id(id));
             if let Some(before) = same.filter(|before| todo.text.is_empty() || *before != key(&todo.text)) {
                 let text = self.kept.take(&before).map(|before| before.text).unwrap_or_default();

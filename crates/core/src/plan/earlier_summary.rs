@@ -128,7 +128,7 @@ pub(super) fn written_in(history: &History, item: &ViewItem) -> Option<String> {
         _ => return None,
     };
     let text = extract::plain_text(&item.message);
-    // Quotes of the user are made anew from the log for every edit, so the old ones are no part of the summary.
+    // Quotes of the user are made again from the log for every edit, so the old ones are no part of the summary.
     let text = user_text::without_section(&text);
     let is_by_model = id.is_some_and(|id| {
         let edit = history.edits().iter().find(|state| state.edit.id == *id).map(|state| &state.edit);

@@ -71,7 +71,7 @@ impl TokenPrices {
     }
 
     /// Returns the number of further calls after which an edit has paid for itself. With a cold cache every request is
-    /// sent anew, so only the making of the edit costs.
+    /// sent again, so only the making of the edit costs.
     pub fn break_even_calls(&self, edit: &EditCost, warm: bool) -> f64 {
         let (rewritten, removed) = (edit.rewritten as f64, (edit.removed as f64).max(1.0));
         if !warm {
@@ -88,7 +88,7 @@ impl TokenPrices {
         (2.0 * once * growth.max(1) as f64 / self.read()).sqrt() as u64
     }
 
-    /// Returns the effect of an edit in words: `saves 41K tokens a call, 12K are sent anew once: pays after 4 calls`.
+    /// Returns the effect of an edit in words: `saves 41K tokens a call, 12K are sent again once: pays after 4 calls`.
     pub fn in_words(&self, edit: &EditCost, warm: bool) -> String {
         let calls = self.break_even_calls(edit, warm).ceil();
         let (removed, rewritten) = (short(edit.removed), short(edit.rewritten));

@@ -131,7 +131,7 @@ fn earlier(history: &History, items: &[&ViewItem]) -> Vec<String> {
     lines
 }
 
-/// Returns the words of a summary without its pinned facts, which every edit derives from the messages anew. Headings
+/// Returns the words of a summary without its pinned facts, which every edit derives from the messages again. Headings
 /// of nested extracts are dropped.
 fn words_of(summary: &str) -> String {
     if let Some((_, written)) = summary.split_once(WRITTEN) {

@@ -16,7 +16,7 @@ const LEAST_TOKENS: u64 = 24;
 const SHARES: usize = 4;
 
 /// Returns the newest of `items` in at most `room` tokens, oldest first. Long messages are shortened in their middle.
-/// Of equal messages only the newest is there, and short messages that occur several times are left out.
+/// Equal messages are listed once, as the newest of them. Short messages that occur several times are left out.
 pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter) -> String {
     let mut said = NewestLines::of(items, false);
     let mut put_out = NewestLines::of(items, true);

@@ -431,8 +431,8 @@ pub(crate) fn order_list(history: &History) -> String {
     if items.is_empty() { items } else { format!("{ORDERS_TITLE}\n{items}") }
 }
 
-/// Returns a summary's text without its quotes of the user and its standing orders. Both are rendered anew from the log
-/// for each view.
+/// Returns a summary's text without its quotes of the user and its standing orders. Each view renders both again from
+/// the log.
 pub(crate) fn without_section(text: &str) -> Cow<'_, str> {
     [TITLE, ORDERS_TITLE].into_iter().fold(Cow::Borrowed(text), |text, title| {
         let Some(start) = text.find(title) else { return text };

@@ -72,7 +72,7 @@ impl Run {
         }
     }
 
-    /// Starts the timer for the rest of the run's time. A recovered run does not get its time anew.
+    /// Starts the timer for the rest of the run's time. A recovered run does not get its time again.
     pub(super) fn start_run_timer(&self, out: &mut Vec<RunEffect>) {
         if let (Some(timeout_ms), Some(run)) = (self.settings.timeout_ms, self.history.open_run()) {
             let spent_ms = self.now.saturating_sub(run.started_at).saturating_sub(run.waited_ms);

@@ -138,8 +138,8 @@ impl AdaptiveStrategy {
         self.shortened(scene, clearable, end, target.saturating_sub(growth))
     }
 
-    /// Returns the cost of the next edit. While clearing is enough, only the newest results are sent anew. Later a
-    /// summary is written, and all that stays is sent anew.
+    /// Returns the cost of the next edit. While clearing is enough, only the newest results are sent again. Later a
+    /// summary is written, and all that stays is sent again.
     fn next_edit(&self, outlook: &ThresholdInput<'_>, settled: u64, prices: &TokenPrices) -> EditCost {
         let shown = settled.saturating_sub(outlook.fixed_tokens);
         if settled < cleared_target(outlook.fixed_tokens, outlook.usable_tokens) {
@@ -172,7 +172,7 @@ impl AdaptiveStrategy {
     }
 
     /// Returns a selection that clears all old results, if the request is under the target without them. Every clearing
-    /// sends the newest results anew, so several small ones cost more.
+    /// sends the newest results again, so several small ones cost more.
     fn cleared_only(
         &self,
         scene: &PlanContext<'_>,

@@ -153,7 +153,7 @@ impl<'a> UnmatchedCalls<'a> {
         let call = match (answered.call.as_deref(), answered.tool.as_deref()) {
             (Some(id), _) => {
                 let open = self.by_id.get_mut(id)?;
-                // Some programs count their ids anew, so an older call may have the same id: the newest one is meant.
+                // Some programs count their ids again, so an older call may have the same id: the newest one is meant.
                 std::iter::from_fn(|| open.pop()).find(|call| !taken.contains(call))
             }
             (None, Some(tool)) => {

@@ -103,7 +103,7 @@ impl ActivityTracker {
     }
 
     fn begin(&mut self, doing: ActivityKind, now: Millis) {
-        // Every piece of a stream comes here. Only a change of the activity starts the clock anew.
+        // Every piece of a stream comes here. Only a change of the activity starts the clock again.
         if self.doing != doing {
             (self.doing, self.since) = (doing, Some(now));
         }

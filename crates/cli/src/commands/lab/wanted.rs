@@ -94,7 +94,7 @@ impl ReplaySelection {
         self.configured.as_ref().and_then(|it| it.named(name)).or_else(|| policy(name))
     }
 
-    /// Returns a maker for each policy. Every use of a maker makes the policy anew.
+    /// Returns a maker for each policy. Every use of a maker makes the policy again.
     pub(super) fn makers(&self) -> Vec<MakePolicy> {
         let maker = |name: &String| -> Option<MakePolicy> {
             policy(name)?;

@@ -14,7 +14,7 @@ use crate::term::human::count;
 /// The number of hits if a call names none.
 const HITS: usize = 5;
 
-/// The size of the searched text at which no older session is added, in bytes. Each search reads the text anew.
+/// The size of the searched text at which no older session is added, in bytes. Each search reads the text again.
 const MOST_BYTES: usize = 64 << 20;
 
 /// A message of a session.

@@ -27,7 +27,7 @@ async fn after_a_power_failure_everything_acknowledged_is_there() {
     model.note_position(place.shim().position());
     let talkers = talkers(SESSIONS, seed, &place);
     // A first start, a clean end, a crash, and another crash. A busy machine writes less in that time, and crashes more
-    // often here, until the log has begun anew as often as the test needs.
+    // often here, until the log has begun again as often as the test needs.
     let planned = [(2500, false), (2500, true), (1500, true)];
     let mut steps = Vec::new();
     for (index, (time_ms, killed)) in planned.into_iter().chain([(2500, true); 8]).enumerate() {
