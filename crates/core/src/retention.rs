@@ -12,4 +12,5 @@ pub(crate) mod lexicon;
 pub(crate) mod mood;
 pub(crate) mod replaced;
 pub(crate) mod sentences;
+pub(crate) mod subjects;
 pub(crate) mod user_text;

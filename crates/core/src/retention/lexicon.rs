@@ -52,7 +52,7 @@ const ENGLISH: LanguageLexicon = LanguageLexicon {
     second_person: "you your yours yourself you're you'll you've you'd",
     change_cues: "now, no longer, not any more, not anymore, instead, instead of, rather than, from now on, actually, \
         update, correction, changed, changes, change, moved, switch, switched, switching, replace, replaces, replaced, \
-        forget, scratch that, never mind, final answer, revised, revise, rotated, retired, renamed, new, after all, on \
+        rebased, forget, scratch that, never mind, final answer, revised, revise, rotated, retired, renamed, new, after all, on \
         second thought, i would rather, i'd rather, wait, make that, as of today, latest, was wrong, from here on",
 };
 

@@ -24,6 +24,20 @@ const MAX_ORDER_WORDS: usize = 60;
 /// The most words of a label in capitals, such as `HARD CONSTRAINT: …`.
 const MAX_LABEL_WORDS: usize = 4;
 
+/// The part of the score that a label in capitals adds to the sentences of its line.
+const LABEL_SCORE: i32 = 3;
+
+/// Returns the score of a later sentence on a line that begins with a label in capitals. The label speaks for the whole
+/// line: "HARD CONSTRAINT: Only Python 3.11. No network."
+pub(crate) fn order_score_below_label(sentence: &str) -> i32 {
+    order_score(sentence).max(0) + LABEL_SCORE
+}
+
+/// Returns whether a line begins with a label in capitals, such as `HARD CONSTRAINT:`.
+pub(crate) fn has_label(line: &str) -> bool {
+    split_label(line.trim()).0
+}
+
 /// Returns the score of a sentence as a standing order; [`ORDER_SCORE`] or more for an order.
 pub(crate) fn order_score(sentence: &str) -> i32 {
     let sentence = sentence.trim();
@@ -38,7 +52,7 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
     let plain: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != CLAUSE).collect();
     let mut score = 0;
     if label {
-        score += 3;
+        score += LABEL_SCORE;
     }
     if is_command(&words) || has_unspaced(body, UNSPACED_COMMANDS) {
         score += 2;

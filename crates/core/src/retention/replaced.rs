@@ -1,13 +1,18 @@
 //! Detection of statements that a later statement of the user replaces: "the cap is 500 now, no longer 300".
 //!
-//! Words decide, not meaning. A later statement replaces an earlier one if it announces a change and shares enough of
-//! the earlier one's rarer words. It also does if both are equal except for their values.
+//! Words decide, not meaning. A later statement replaces an earlier one in three cases. It announces a change and shares
+//! enough of the earlier one's rarer words. Or both are equal except for their values. Or both are orders, and the later
+//! one names a value that excludes the earlier one's: "in Pacific time" after "in UTC". Words for one subject count as
+//! one word ([`subjects`](super::subjects)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::lexicon::{LEXICONS, UNSPACED_CHANGES};
-use super::mood::{PhraseSet, has_phrase, has_unspaced, is_function_word, plain_words};
+use super::mood::{
+    ORDER_SCORE, PhraseSet, has_phrase, has_unspaced, is_function_word, order_score, plain_words,
+};
+use super::subjects::{StatementSubjects, is_subject_term, subject_of};
 use crate::retention_report::facts::is_unspaced;
 
 /// The most statements that are compared with each other: the newest ones.
@@ -15,6 +20,9 @@ const MAX_STATEMENTS: usize = 2_000;
 
 /// The share of the shorter statement's weighted words that both must have, if the later one announces a change.
 const SHARE_WITH_CUE: f64 = 0.3;
+
+/// The same share for statements of one subject, which share another word or need none.
+const SHARE_WITH_SUBJECT: f64 = 0.15;
 
 /// The share of the longer statement's weighted words that both must have, if no change is announced and a value
 /// differs.
@@ -35,7 +43,24 @@ struct ComparableStatement {
     message: usize,
     words: BTreeSet<String>,
     values: BTreeSet<String>,
+    subjects: StatementSubjects,
     announces_change: bool,
+    is_order: bool,
+}
+
+impl ComparableStatement {
+    /// Returns whether the statement has what can replace an earlier one: a value, or the announcement of a change.
+    fn may_replace(&self) -> bool {
+        self.announces_change || !self.values.is_empty() || !self.subjects.values.is_empty()
+    }
+
+    /// Returns whether both statements are about one subject: the only one of its kind, or one that a further word
+    /// tells.
+    fn has_subject_of(&self, later: &Self) -> bool {
+        let common = self.words.intersection(&later.words);
+        let (subjects, others): (Vec<&String>, Vec<&String>) = common.partition(|word| is_subject_term(word));
+        !subjects.is_empty() && (!others.is_empty() || self.subjects.share_a_single(&later.subjects))
+    }
 }
 
 /// Returns for each statement the index of the later one that replaces it.
@@ -59,9 +84,7 @@ pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
         if count > most { 0.1 } else { (1.0 + subjects.len() as f64 / count as f64).ln() }
     };
     let mut replaced = vec![None; statements.len()];
-    let may_replace =
-        |subject: &&(usize, &ComparableStatement)| subject.1.announces_change || !subject.1.values.is_empty();
-    for (later_at, later) in subjects.iter().enumerate().filter(|subject| may_replace(&subject)) {
+    for (later_at, later) in subjects.iter().enumerate().filter(|(_, subject)| subject.may_replace()) {
         let mut candidates: BTreeSet<usize> = BTreeSet::new();
         for word in later.words.iter().chain(&later.values) {
             let holders = holders.get(word.as_str()).filter(|holders| holders.len() <= most);
@@ -99,12 +122,19 @@ fn replaced_share(
         return None;
     }
     let share = shared / least;
+    if earlier.subjects.differ_in_class(&later.subjects) {
+        return None;
+    }
+    let is_excluded = earlier.subjects.are_excluded_by(&later.subjects);
     let has_other_value = later.values.iter().any(|value| !earlier.values.contains(value));
     let names_old_value = earlier.values.iter().any(|value| later.values.contains(value));
-    let is_replaced = if later.announces_change {
+    let is_replaced = if is_excluded && earlier.is_order && (later.is_order || later.announces_change) {
+        true
+    } else if later.announces_change {
         // A change that names the old value ("500, no longer 300") needs fewer common words than another one.
         share >= SHARE_WITH_CUE && (has_other_value || earlier.words != later.words)
             || names_old_value && has_other_value && share >= SHARE_WITH_CUE / 2.0
+            || share >= SHARE_WITH_SUBJECT && earlier.has_subject_of(later)
     } else {
         let most = sum(&earlier.words).max(sum(&later.words));
         !earlier.values.is_empty() && has_other_value && shared / most >= SHARE_WITHOUT_CUE
@@ -132,20 +162,26 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
     });
     let all = plain_words(text);
     let announces_change = announces_change(text, &all);
+    let is_order = order_score(text) >= ORDER_SCORE;
     let all = plain_words(without_kind(text));
+    let subjects = StatementSubjects::of(&all);
     let plain = all.iter().map(String::as_str);
     let (values, words): (Vec<&str>, Vec<&str>) =
         plain.partition(|word| word.bytes().any(|byte| byte.is_ascii_digit()));
-    // "On-call owner" and "the owner on call" have one subject. A name with a digit, such as "LANTERN-1", is one value.
-    let words = words.into_iter().flat_map(|word| word.split('-')).filter(|word| !word.is_empty());
+    // The words of a subject are one word. "Field-trip" and "the trip" have one in common. A name with a digit, such as
+    // "LANTERN-1", is one value.
+    let words = words.into_iter().filter(|word| subject_of(word).is_none()).flat_map(|word| word.split('-'));
+    let words = words.filter(|word| !word.is_empty());
     // "Update: …" announces a change, but does not name the subject.
     let says_nothing = |word: &str| is_function_word(word) || CUE_WORDS.contains(word);
     let words = words.filter(|word| !says_nothing(word) && word.chars().nth(2).is_some());
     ComparableStatement {
         message,
-        words: words.flat_map(terms).collect(),
+        words: words.flat_map(terms).chain(subjects.terms.iter().map(|term| (*term).to_owned())).collect(),
         values: values.into_iter().map(str::to_owned).collect(),
+        subjects,
         announces_change,
+        is_order,
     }
 }
 
@@ -231,6 +267,39 @@ mod tests {
     fn words_that_announce_a_change_are_no_subject() {
         let found = replaced(&["Quick update: lunch is at noon.", "Update: the launch moved to 2027-03-01."]);
         assert_eq!(found, [None, None]);
+    }
+
+    #[test]
+    fn another_word_for_the_subject_replaces_it_too() {
+        let found = replaced(&[
+            "Travel budget: at most 300 euros a day.",
+            "The conference budget is 900 euros.",
+            "Anna Meyer is on call this week.",
+            "The demo is due on 2027-03-01.",
+            "Bo Larsen owns the pager this week now.",
+            "Travel may cost four hundred now.",
+            "The date of the demo moved to April 4.",
+        ]);
+        assert_eq!(found, [Some(5), None, Some(4), Some(6), None, None, None]);
+    }
+
+    #[test]
+    fn an_order_gives_way_to_one_whose_value_excludes_its_own() {
+        let found = replaced(&[
+            "Write all timestamps in UTC.",
+            "Keep replies terse.",
+            "Use imperial units.",
+            "Show clocks in Pacific time.",
+            "Please make answers playful and warm.",
+            "The meeting is at 3 pm GMT.",
+        ]);
+        assert_eq!(found, [Some(3), Some(4), None, None, None, None]);
+    }
+
+    #[test]
+    fn a_tone_does_not_replace_a_language() {
+        let found = replaced(&["Reply in German.", "From now on keep replies formal.", "I was in Rome."]);
+        assert_eq!(found, [None, None, None]);
     }
 
     #[test]

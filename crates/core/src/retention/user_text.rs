@@ -15,7 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::mood::{CLEAR_ORDER_SCORE, ORDER_SCORE, is_question, is_slight, order_score};
+use super::mood::{
+    CLEAR_ORDER_SCORE, ORDER_SCORE, has_label, is_question, is_slight, order_score, order_score_below_label,
+};
 use super::replaced::{is_telling, replacements};
 use super::sentences::sentence_spans;
 use crate::estimate::MessageTokenCounter;
@@ -206,9 +208,14 @@ impl UserText {
             if repeated.get(&line_key(line)).is_some_and(|newest| *newest != (message, line_at)) {
                 continue;
             }
-            for sentence in sentence_spans(line.trim_end()) {
-                // Pasted code has comments such as "never call this twice", which are no orders of the user.
-                let score = if code.is_code(line_at) { 0 } else { order_score(sentence) };
+            let has_label = has_label(line);
+            for (sentence_at, sentence) in sentence_spans(line.trim_end()).into_iter().enumerate() {
+                let score = match () {
+                    // Pasted code has comments such as "never call this twice", which are no orders of the user.
+                    () if code.is_code(line_at) => 0,
+                    () if has_label && sentence_at > 0 => order_score_below_label(sentence),
+                    () => order_score(sentence),
+                };
                 let rank = match () {
                     () if is_goal => UserTextRank::Goal,
                     () if is_slight(sentence) => UserTextRank::Slight,
@@ -339,8 +346,8 @@ impl UserText {
         let left_out = self.pieces.iter().zip(kept).filter(|(_, kept)| !**kept).count();
         let left_out_messages = self.messages.len() - shown.len();
         if left_out > 0 && left_out_messages > 0 {
-            let how = if self.has_recall { "; `recall` finds them" } else { "" };
-            text.push_str(&format!("[{left_out_messages} more messages are not quoted{how}]\n"));
+            let how = if self.has_recall { " are not quoted; `recall` finds them" } else { "" };
+            text.push_str(&format!("[{left_out_messages} more messages{how}]\n"));
         }
         text
     }

@@ -5,10 +5,14 @@ import { endBrowser, until, world } from './world.mjs';
 
 after(endBrowser);
 
-/** The longest task that is allowed while an answer streams. */
+/** The longest task that is allowed while an answer streams, on a machine that has time for it. */
 const TASK_MS = 50;
+/** How long a session may take to open, on such a machine. */
+const OPEN_MS = 300;
 /** Other programs share the machine: the best of so many tries counts. */
 const TRIES = 4;
+/** How much more than an empty session a long one may cost where the machine itself is slow. */
+const SLACK = 1.5;
 
 /** 2,000 messages: turns with prose, lists, code and tools. */
 function history() {
@@ -27,49 +31,66 @@ function history() {
 
 const prose = Array.from({ length: 90 }, (_, at) => `Paragraph ${at} with **bold** and \`code\` in a sentence of some length that wraps.\n\n${at % 6 ? '' : '```rust\nlet x = 1;\n```\n\n'}`).join('');
 
+/** Milliseconds until session `id` shows its `rows` newest messages, or more. */
+async function timeToOpen(page, id, rows) {
+  await page.evaluate(() => { location.hash = '#/'; });
+  await page.locator('#empty').waitFor();
+  return page.evaluate(({ hash, enough }) => new Promise((resolve) => {
+    const begun = performance.now();
+    location.hash = hash;
+    const look = () => {
+      const shown = document.querySelectorAll('.rows .message').length;
+      if (shown >= enough && document.getElementById('loading').hidden) requestAnimationFrame(() => resolve(performance.now() - begun));
+      else requestAnimationFrame(look);
+    };
+    look();
+  }), { hash: `#/s/${id}`, enough: rows });
+}
+
+/** Milliseconds of the longest task while the open session streams `prose` and `end`. Tasks under 50 ms count as 0: the browser does not report them. */
+async function longestTask(page, model, end) {
+  model.answers.push({ text: `${prose}\n\n${end}`, piece: 24, delay: 4 });
+  await page.evaluate(() => {
+    window.longTasks = [0];
+    window.taskWatch = new PerformanceObserver((list) => window.longTasks.push(...list.getEntries().map((entry) => entry.duration)));
+    window.taskWatch.observe({ type: 'longtask' });
+  });
+  await say(page, `Write: ${end}`);
+  await page.locator('.prose').getByText(end, { exact: true }).waitFor({ timeout: 60_000 });
+  return page.evaluate(() => {
+    window.taskWatch.disconnect();
+    return Math.max(...window.longTasks);
+  });
+}
+
+// On a loaded machine even an empty session has long tasks, so the empty one is measured beside the long one, try by try.
 test('a session of 2,000 messages opens at once and streams without a long task', async (t) => {
   const { page, model, server } = await world(t, { imported: history(), window: 1_000_000 });
   await page.locator('.session-link').first().waitFor();
   const [{ id }] = (await server.api('GET', '/api/sessions')).sessions;
   await server.api('GET', `/api/sessions/${id}/messages?limit=1`);
-  const opened = [];
+  await say(page, 'Hello');
+  await page.locator('.prose', { hasText: 'You said: Hello' }).waitFor();
+  const short = new URL(page.url()).hash.replace('#/s/', '');
+  const opened = { long: [], short: [] };
+  const longest = { long: [], short: [] };
   for (let tries = 0; tries < TRIES; tries += 1) {
-    await page.evaluate(() => { location.hash = '#/'; });
-    await page.locator('#empty').waitFor();
-    opened.push(await page.evaluate((hash) => new Promise((resolve) => {
-      const begun = performance.now();
-      location.hash = hash;
-      const look = () => {
-        const rows = document.querySelectorAll('.rows .message');
-        if (rows.length > 3 && document.getElementById('loading').hidden) requestAnimationFrame(() => resolve(performance.now() - begun));
-        else requestAnimationFrame(look);
-      };
-      look();
-    }), `#/s/${id}`));
+    opened.long.push(await timeToOpen(page, id, 4));
+    if (tries === 0) {
+      const rows = await page.locator('.rows > [data-key]').count();
+      assert.ok(rows < 120, `${rows} rows are in the document`);
+      assert.match(await page.locator('.rows').innerText(), /That is answer 499/);
+    }
+    longest.long.push(await longestTask(page, model, `End of long try ${tries}.`));
+    opened.short.push(await timeToOpen(page, short, 2));
+    if (Math.min(...longest.long) < TASK_MS && Math.min(...opened.long) < OPEN_MS) break;
+    longest.short.push(await longestTask(page, model, `End of short try ${tries}.`));
   }
-  t.diagnostic(`opened in ${opened.map(Math.round).join(', ')} ms`);
-  const rows = await page.locator('.rows > [data-key]').count();
-  assert.ok(rows < 120, `${rows} rows are in the document`);
-  assert.match(await page.locator('.rows').innerText(), /That is answer 499/);
-
-  const longest = [];
-  for (let tries = 0; tries < TRIES && !(longest.at(-1) < TASK_MS); tries += 1) {
-    model.answers.push({ text: `${prose}\n\nEnd of try ${tries}.`, piece: 24, delay: 4 });
-    await page.evaluate(() => {
-      window.longTasks = [0];
-      window.taskWatch = new PerformanceObserver((list) => window.longTasks.push(...list.getEntries().map((entry) => entry.duration)));
-      window.taskWatch.observe({ type: 'longtask' });
-    });
-    await say(page, `Write ${tries}`);
-    await page.getByText(`End of try ${tries}.`, { exact: true }).waitFor({ timeout: 40_000 });
-    longest.push(await page.evaluate(() => {
-      window.taskWatch.disconnect();
-      return Math.max(...window.longTasks);
-    }));
-  }
-  t.diagnostic(`longest task while streaming: ${longest.map(Math.round).join(', ')} ms`);
-  assert.ok(Math.min(...longest) < TASK_MS, `tasks of ${longest.map(Math.round).join(', ')} ms`);
-  assert.ok(Math.min(...opened) < 300, `opened in ${opened.map(Math.round).join(', ')} ms`);
+  const list = (figures) => figures.map(Math.round).join(', ') || 'not measured';
+  const figures = `opened in ${list(opened.long)} ms (empty session: ${list(opened.short)}), longest task ${list(longest.long)} ms (empty session: ${list(longest.short)})`;
+  t.diagnostic(figures);
+  assert.ok(Math.min(...longest.long) < Math.max(TASK_MS, SLACK * Math.min(...longest.short)), figures);
+  assert.ok(Math.min(...opened.long) < Math.max(OPEN_MS, SLACK * Math.min(...opened.short)), figures);
   assert.deepEqual(page.failures, []);
 });
 

@@ -197,7 +197,7 @@ impl SummaryDraft {
         };
         ViewOperation::Replace {
             range,
-            parts: vec![Part::text(section.render(history, &orders, &user_text))],
+            parts: vec![Part::text(section.render(history, &orders, &user_text, false))],
             summary: true,
         }
     }

@@ -283,7 +283,8 @@ impl SummaryDraft {
         history: &History,
         limit: u64,
     ) -> Result<ViewEdit, SummaryRejection> {
-        let bare = self.rendered(&vec![String::new(); self.sections.len()], history);
+        let no_quotes = vec![String::new(); self.sections.len()];
+        let bare = self.rendered(&no_quotes, history, false);
         let mut added = self.added(&bare);
         let mut bound = self.bound_of(floor, &added);
         if bound >= limit {
@@ -296,8 +297,14 @@ impl SummaryDraft {
         let orders: u64 = quotes.iter().map(|quote| quote.order_tokens()).sum();
         // Quotes come last: a summary without quotes is better than none.
         let mut room = user_room(limit - bound, limit, self.user_text_share, orders);
+        // Standing orders come before the names and facts of an extract, which the log gives again.
+        let quotes_only = room < orders && self.sections.iter().any(|section| section.is_extract());
+        if quotes_only {
+            let spare = self.bound_of(floor, &self.added(&self.rendered(&no_quotes, history, true)));
+            room = user_room(limit.saturating_sub(spare), limit, self.user_text_share, orders);
+        }
         while room > 0 && quotes.iter().any(|quote| !quote.is_empty()) {
-            let quoted = self.quoted(&quotes, room, history);
+            let quoted = self.quoted(&quotes, room, history, quotes_only);
             let with_quotes = self.added(&quoted);
             if self.bound_of(floor, &with_quotes) < limit {
                 (texts, added) = (quoted, with_quotes);
@@ -323,23 +330,30 @@ impl SummaryDraft {
 
     /// Returns the text of each section with quotes of the user, in at most `room` tokens together. Each section gets
     /// its share.
-    fn quoted(&self, quotes: &[Arc<UserText>], room: u64, history: &History) -> Vec<String> {
+    fn quoted(
+        &self,
+        quotes: &[Arc<UserText>],
+        room: u64,
+        history: &History,
+        quotes_only: bool,
+    ) -> Vec<String> {
         let whole: Vec<u64> = quotes.iter().map(|quote| quote.whole_tokens()).collect();
         let all = whole.iter().sum::<u64>().max(1);
         let share = |tokens: u64| (u128::from(room) * u128::from(tokens) / u128::from(all)) as u64;
         let texts: Vec<String> =
             quotes.iter().zip(whole).map(|(quote, tokens)| quote.fit(share(tokens))).collect();
-        self.rendered(&texts, history)
+        self.rendered(&texts, history, quotes_only)
     }
 
     /// Returns the text of each section with its quotes of the user. The last section lists the standing orders.
-    fn rendered(&self, quotes: &[String], history: &History) -> Vec<String> {
+    /// With `quotes_only` extracts have no other text.
+    fn rendered(&self, quotes: &[String], history: &History, quotes_only: bool) -> Vec<String> {
         let orders = order_list(history);
         let last = self.sections.len().saturating_sub(1);
         let sections = self.sections.iter().zip(quotes).enumerate();
         let texts = sections.map(|(at, (section, quote))| {
             let orders = if at == last { orders.as_str() } else { "" };
-            section.render(history, orders, quote)
+            section.render(history, orders, quote, quotes_only)
         });
         texts.collect()
     }

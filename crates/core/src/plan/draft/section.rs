@@ -10,6 +10,11 @@ impl DraftSection {
         matches!(self.work, SectionProgress::Written(_) | SectionProgress::Extracted)
     }
 
+    /// Returns whether a program writes the section's text, and no model has.
+    pub(super) fn is_extract(&self) -> bool {
+        !matches!(self.work, SectionProgress::Written(_))
+    }
+
     /// Returns the section's pinned facts; an empty string if the section has none.
     pub(super) fn ledger(&self, history: &History) -> String {
         match (&self.ledger, self.ledger_tokens) {
@@ -20,10 +25,18 @@ impl DraftSection {
     }
 
     /// Returns the text in place of the section. Below the first line stand the list of standing `orders` and
-    /// `user_text`, the quotes of the user.
-    pub(super) fn render(&self, history: &History, orders: &str, user_text: &str) -> String {
-        let ledger = self.ledger(history);
+    /// `user_text`, the quotes of the user. With `quotes_only` an extract leaves its room to the quotes.
+    pub(super) fn render(
+        &self,
+        history: &History,
+        orders: &str,
+        user_text: &str,
+        quotes_only: bool,
+    ) -> String {
+        let is_left_out = quotes_only && self.is_extract();
+        let ledger = if is_left_out { String::new() } else { self.ledger(history) };
         let text = match &self.work {
+            _ if is_left_out => String::new(),
             // A line separates facts and summary, because a model's words must not pass for findings of the program.
             SectionProgress::Written(text) if !ledger.is_empty() && !text.is_empty() => {
                 format!("{WRITTEN}\n{text}")

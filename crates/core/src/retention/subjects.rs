@@ -1,0 +1,225 @@
+//! Words for the subjects that people settle and later settle anew: a budget, a date, a name, a tone.
+//!
+//! People often change a statement in other words: "the budget cap is $800", later "spend at most five hundred". The
+//! words of a subject count as one word, so that the comparison of two statements
+//! ([`replaced`](super::replaced)) finds what they have in common. Unlike the classes of
+//! [`lexicon`](super::lexicon), these lists can never be complete: a subject that is missing here is compared by its
+//! own words.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+/// A subject with the words that name it, in several languages.
+struct Subject {
+    /// The term that stands for all words of the subject. No text has it, because of its sign.
+    term: &'static str,
+    /// Words in lower case, separated by blanks.
+    words: &'static str,
+    /// Whether a project has one of it at a time. "The" branch needs no other word to tell which one is meant, while
+    /// there may be a budget for the project and one for travel.
+    is_single: bool,
+}
+
+const SUBJECTS: &[Subject] = &[
+    Subject {
+        term: "§money",
+        words: "budget budgets spend spending spent expense expenses cost costs ceiling cap dollar dollars euro euros \
+            usd eur kosten ausgaben obergrenze dépense dépenses coût coûts plafond gasto gastos presupuesto costo costos \
+            orçamento spese costi бюджет расходы wydatki budżet uitgaven",
+        is_single: false,
+    },
+    Subject {
+        term: "§date",
+        words: "deadline due date dates timing ship ships shipping schedule scheduled termin frist stichtag liefertermin \
+            échéance délai fecha plazo entrega prazo scadenza срок дата termijn",
+        is_single: false,
+    },
+    Subject {
+        term: "§name",
+        words: "name named names renamed codename label labelled call called calling designated heißt nennen genannt \
+            nom appelle appelé nombre llama llamado nome chiama название имя nazwa naam",
+        is_single: false,
+    },
+    Subject {
+        term: "§duty",
+        words: "on-call oncall pager duty escalation escalations rotation bereitschaft rufbereitschaft astreinte guardia \
+            plantão reperibilità дежурный dyżur",
+        is_single: false,
+    },
+    Subject {
+        term: "§secret",
+        words: "code codes password passwords passphrase passcode pin credential credentials passwort kennwort \
+            zugangscode contraseña clave senha пароль hasło wachtwoord",
+        is_single: false,
+    },
+    Subject {
+        term: "§branch",
+        words: "branch branches rebase rebased checkout zweig branche rama ветка gałąź",
+        is_single: true,
+    },
+    Subject {
+        term: "§zone",
+        words: "timezone timezones timestamp timestamps clock clocks zeitzone fuseau fuso huso strefa",
+        is_single: true,
+    },
+    Subject {
+        term: "§style",
+        words: "tone style answer answers reply replies respond response responses antwort antworten antworte tonfall stil \
+            réponse réponses réponds respuesta respuestas responde resposta respostas risposta risposte ответ ответы \
+            odpowiedź odpowiedzi antwoord antwoorden",
+        is_single: false,
+    },
+];
+
+/// Values of which an order names one and excludes the others.
+struct ValueClass {
+    name: &'static str,
+    words: &'static str,
+    /// The subject without which the words mean something else: a "short" list is no tone.
+    within: Option<&'static str>,
+    /// The subject that the values name by themselves: "in UTC" speaks of time zones.
+    names: Option<&'static str>,
+}
+
+const VALUE_CLASSES: &[ValueClass] = &[
+    ValueClass {
+        name: "zone",
+        words: "utc gmt cet cest pst pdt edt jst ist bst pacific",
+        within: None,
+        names: Some("§zone"),
+    },
+    ValueClass {
+        name: "units",
+        words: "metric imperial metrisch métrique métrico",
+        within: None,
+        names: None,
+    },
+    ValueClass {
+        name: "tone",
+        words: "terse brief short concise succinct curt long detailed verbose elaborate playful warm light friendly formal \
+            informal casual serious sachlich förmlich locker kurz knapp ausführlich formel bref concis formale breve \
+            conciso",
+        within: Some("§style"),
+        names: None,
+    },
+    ValueClass {
+        name: "language",
+        words: "english german french spanish italian portuguese russian dutch polish chinese japanese korean deutsch \
+            englisch französisch spanisch italienisch anglais allemand français espagnol inglés alemán francés español",
+        within: Some("§style"),
+        names: None,
+    },
+];
+
+/// The subjects of a statement, and the values of closed classes that it names.
+#[derive(Debug, Default)]
+pub(super) struct StatementSubjects {
+    /// The terms of the subjects.
+    pub(super) terms: BTreeSet<&'static str>,
+    /// The values by the name of their class.
+    pub(super) values: BTreeMap<&'static str, BTreeSet<String>>,
+}
+
+impl StatementSubjects {
+    /// Reads the subjects of a statement from its words in lower case.
+    pub(super) fn of(words: &[String]) -> Self {
+        let mut subjects = Self::default();
+        for (at, word) in words.iter().enumerate() {
+            // "On call" is a duty, and "call" alone gives a name.
+            let is_on_call = word == "call" && at > 0 && words[at - 1] == "on";
+            subjects.terms.extend(if is_on_call { Some("§duty") } else { subject_of(word) });
+        }
+        for class in VALUE_CLASSES {
+            if class.within.is_some_and(|subject| !subjects.terms.contains(subject)) {
+                continue;
+            }
+            let values: BTreeSet<String> =
+                words.iter().filter(|word| is_value_of(class, word)).cloned().collect();
+            if !values.is_empty() {
+                subjects.terms.extend(class.names);
+                subjects.values.insert(class.name, values);
+            }
+        }
+        subjects
+    }
+
+    /// Returns whether both name values, but of classes that have nothing to do with each other: a tone and a language.
+    pub(super) fn differ_in_class(&self, later: &Self) -> bool {
+        let both = !self.values.is_empty() && !later.values.is_empty();
+        both && self.values.keys().all(|class| !later.values.contains_key(class))
+    }
+
+    /// Returns whether a later statement names another value for each class of this one.
+    pub(super) fn are_excluded_by(&self, later: &Self) -> bool {
+        let excludes = |class: &&'static str, values: &BTreeSet<String>| {
+            later.values.get(class).is_some_and(|others| others.is_disjoint(values))
+        };
+        !self.values.is_empty() && self.values.iter().all(|(class, values)| excludes(&class, values))
+    }
+
+    /// Returns whether both have a subject of which a project has one at a time.
+    pub(super) fn share_a_single(&self, later: &Self) -> bool {
+        let singles = SUBJECTS.iter().filter(|subject| subject.is_single);
+        singles
+            .map(|subject| subject.term)
+            .any(|term| self.terms.contains(term) && later.terms.contains(term))
+    }
+}
+
+/// Returns the term of the subject that a word names.
+pub(super) fn subject_of(word: &str) -> Option<&'static str> {
+    static BY_WORD: LazyLock<BTreeMap<&'static str, &'static str>> = LazyLock::new(|| {
+        let pairs = SUBJECTS
+            .iter()
+            .flat_map(|subject| subject.words.split_whitespace().map(move |word| (word, subject.term)));
+        pairs.collect()
+    });
+    BY_WORD.get(word).copied()
+}
+
+/// Returns whether a term stands for a subject.
+pub(super) fn is_subject_term(term: &str) -> bool {
+    term.starts_with('§')
+}
+
+fn is_value_of(class: &ValueClass, word: &str) -> bool {
+    class.words.split_whitespace().any(|value| value == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subjects(text: &str) -> StatementSubjects {
+        let words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
+        StatementSubjects::of(&words)
+    }
+
+    #[test]
+    fn different_words_name_one_subject() {
+        assert_eq!(subjects("keep spending low").terms, subjects("the budget cap").terms);
+        assert_eq!(subjects("anna is on call").terms, subjects("bo owns the pager").terms);
+        assert!(subjects("a short list of ports").terms.is_empty());
+    }
+
+    #[test]
+    fn values_of_one_class_exclude_each_other() {
+        let utc = subjects("put every timestamp in utc");
+        assert!(utc.are_excluded_by(&subjects("show clocks in pacific time")));
+        assert!(!utc.are_excluded_by(&subjects("show clocks in utc")));
+        assert!(!utc.are_excluded_by(&subjects("use metric units")));
+    }
+
+    #[test]
+    fn an_order_with_two_values_is_excluded_by_both() {
+        let both = subjects("keep replies terse with imperial units");
+        assert!(!both.are_excluded_by(&subjects("use metric units")));
+        assert!(both.are_excluded_by(&subjects("playful replies with metric units")));
+    }
+
+    #[test]
+    fn a_tone_and_a_language_go_together() {
+        assert!(subjects("reply in german").differ_in_class(&subjects("keep each reply formal")));
+        assert!(!subjects("reply in german").differ_in_class(&subjects("reply in french")));
+    }
+}
