@@ -178,10 +178,11 @@ impl DeferredTools {
     pub fn find(&self, query: &str, hits: usize) -> Vec<&ToolSpec> {
         let within = self.index.len();
         let query = self.index.query(&words_of(query), within);
-        let mut found = self.index.best_candidates(&query, within, hits, |_| 1.0);
-        // The index puts the last of equal hits first, as it suits a conversation. Tools keep the order of their list.
+        // The index puts the last of equal hits first, as it suits a conversation. Tools keep the order of their list,
+        // so all candidates are sorted before the list is cut: else the last of many equal tools would stay.
+        let mut found = self.index.best_candidates(&query, within, within, |_| 1.0);
         found.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.at.cmp(&other.at)));
-        found.iter().filter_map(|candidate| self.specs.get(candidate.at)).collect()
+        found.iter().take(hits).filter_map(|candidate| self.specs.get(candidate.at)).collect()
     }
 
     /// Returns the call of a deferred tool that the arguments of [`CALL`] describe.
@@ -220,15 +221,16 @@ impl DeferredTools {
 
     /// Returns the tool that a model means. Models often drop the prefix of a name or change its case.
     fn named(&self, name: &str) -> Option<&ToolSpec> {
-        let exact = self.get(name);
+        self.get(name).or_else(|| self.only_tool(|known| known.eq_ignore_ascii_case(name))).or_else(|| {
+            self.only_tool(|known| known.strip_suffix(name).is_some_and(|rest| rest.ends_with("__")))
+        })
+    }
+
+    /// Returns the tool whose name `is_meant` accepts, if there is only one.
+    fn only_tool(&self, is_meant: impl Fn(&str) -> bool) -> Option<&ToolSpec> {
         // A name that several tools match is refused, because a call of the wrong tool may do harm.
-        let only = |is_meant: &dyn Fn(&str) -> bool| {
-            let mut meant = self.specs.iter().filter(|spec| is_meant(&spec.name));
-            meant.next().filter(|_| meant.next().is_none())
-        };
-        exact
-            .or_else(|| only(&|known| known.eq_ignore_ascii_case(name)))
-            .or_else(|| only(&|known| known.strip_suffix(name).is_some_and(|rest| rest.ends_with("__"))))
+        let mut meant = self.specs.iter().filter(|spec| is_meant(&spec.name));
+        meant.next().filter(|_| meant.next().is_none())
     }
 
     /// Returns the answer to a call of an unknown tool, with the nearest names.

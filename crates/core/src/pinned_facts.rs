@@ -64,6 +64,8 @@ const MOST_ARGUMENT_BYTES: usize = 1 << 20;
 pub struct PinnedFacts {
     todos: TodoTracker,
     files: BoundedFactMap<FileAction>,
+    /// The number of changed files among those that were removed because there were too many.
+    evicted_changes: u64,
     facts: ToolFacts,
     outcomes: OutcomeTracker,
     names: NameTracker,
@@ -92,6 +94,7 @@ impl Default for PinnedFacts {
         Self {
             todos: TodoTracker::default(),
             files: BoundedFactMap::new(MOST_FILES),
+            evicted_changes: 0,
             facts: ToolFacts::default(),
             outcomes: OutcomeTracker::default(),
             names: NameTracker::default(),
@@ -168,7 +171,7 @@ impl PinnedFacts {
         let name = line::head(&call.name, 64);
         match self.tools.get_mut(name) {
             Some(count) => *count += 1,
-            None => self.tools.put(name, 1),
+            None => _ = self.tools.put(name, 1),
         }
         let arguments = arguments(call);
         // Identifiers come from the call itself, because even a failed call shows which values the model needs. Files
@@ -240,14 +243,23 @@ impl PinnedFacts {
         };
         // Another read keeps the file's place in the order; another change makes the file the newest.
         if touch.verb != FileAction::Read || known != Some(verb) {
-            self.files.put(&touch.path, verb);
+            let evicted = self.files.put(&touch.path, verb);
+            self.evicted_changes += u64::from(evicted.is_some_and(|verb| verb != FileAction::Read));
         }
     }
 
     /// Returns the files with the strongest action on each: changed files first, then files only read, the newest last.
     pub fn files(&self) -> impl Iterator<Item = (&str, FileAction)> {
-        let of = |read: bool| self.files.iter().filter(move |(_, verb)| (**verb == FileAction::Read) == read);
-        of(false).chain(of(true)).map(|(path, verb)| (path, *verb))
+        self.changed_files().chain(self.read_files().map(|path| (path, FileAction::Read)))
+    }
+
+    fn changed_files(&self) -> impl Iterator<Item = (&str, FileAction)> {
+        let changed = self.files.iter().filter(|(_, verb)| **verb != FileAction::Read);
+        changed.map(|(path, verb)| (path, *verb))
+    }
+
+    fn read_files(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().filter(|(_, verb)| **verb == FileAction::Read).map(|(path, _)| path)
     }
 
     /// Returns the unfinished todos in the order in which they came up.

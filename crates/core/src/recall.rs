@@ -5,6 +5,7 @@
 //! words (BM25: Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009). [`closely`] ranks the
 //! candidates by their best lines. [`search`] does both.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 mod language;
@@ -102,6 +103,13 @@ pub struct SearchCandidate {
     pub score: f64,
     /// The text's weight, as the caller has set it.
     pub weight: f64,
+}
+
+impl SearchCandidate {
+    /// Orders the better candidate first, and the newer one among equals.
+    fn best_first(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(other.at.cmp(&self.at))
+    }
 }
 
 /// A text that answers a query, with its best passages.
@@ -212,7 +220,7 @@ pub fn closely<T: AsRef<str>>(
         (candidate, text)
     });
     let mut ranked: Vec<(SearchCandidate, T)> = scored.collect();
-    ranked.sort_by(|(left, _), (right, _)| right.score.total_cmp(&left.score).then(right.at.cmp(&left.at)));
+    ranked.sort_by(|(left, _), (right, _)| left.best_first(right));
     let best = ranked.into_iter().take(extent.hits).enumerate();
     best.map(|(rank, (candidate, text))| {
         let chars = if rank == 0 { extent.best_chars } else { extent.other_chars };

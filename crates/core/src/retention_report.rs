@@ -218,8 +218,8 @@ impl<'a> IndexedView<'a> {
     fn has_sentence(&self, sentence: &str) -> bool {
         // A text without two words, as in scripts without blanks, has no entry in the index.
         let Some((_, pair)) = facts::word_pairs(sentence).next() else { return self.text.contains(sentence) };
-        let stands_at = |at: &usize| self.text.get(*at..).is_some_and(|rest| rest.starts_with(sentence));
-        self.places.get(&pair).is_some_and(|places| places.iter().any(stands_at))
+        let mut places = self.places.get(&pair).into_iter().flatten();
+        places.any(|at| self.text.get(*at..).is_some_and(|rest| rest.starts_with(sentence)))
     }
 }
 

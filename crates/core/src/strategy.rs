@@ -1,5 +1,6 @@
 //! Compaction strategies: one trait, whose implementations are chosen by name in the configuration.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::budget::StrategyTrigger;
@@ -210,6 +211,19 @@ pub struct TriggerThreshold {
     pub tokens: u64,
     /// The reason for this threshold, in words.
     pub why: String,
+}
+
+/// Returns the smallest number of a range for which a condition holds that holds for all larger ones.
+fn smallest(range: RangeInclusive<usize>, holds: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut low, mut high) = range.into_inner();
+    if low > high || !holds(high) {
+        return None;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    Some(low)
 }
 
 /// The names of all strategies.

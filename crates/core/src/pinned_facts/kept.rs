@@ -29,20 +29,20 @@ impl<V> BoundedFactMap<V> {
         self.facts.get_mut(key).map(|(_, fact)| fact)
     }
 
-    /// Stores a fact as the newest one.
-    pub(super) fn put(&mut self, key: &str, fact: V) {
+    /// Stores a fact as the newest one. Returns the fact that was removed because there were too many.
+    pub(super) fn put(&mut self, key: &str, fact: V) -> Option<V> {
         self.take(key);
         // Both tables share one copy of the key, since keys may be long lines.
         let key: Arc<str> = key.into();
         self.order.insert(self.next, key.clone());
         self.facts.insert(key, (self.next, fact));
         self.next += 1;
-        if self.facts.len() > self.most {
-            self.evicted += 1;
-            if let Some((_, oldest)) = self.order.pop_first() {
-                self.facts.remove(&oldest);
-            }
+        if self.facts.len() <= self.most {
+            return None;
         }
+        self.evicted += 1;
+        let (_, oldest) = self.order.pop_first()?;
+        self.facts.remove(&oldest).map(|(_, fact)| fact)
     }
 
     /// Removes a fact and returns it. The fact does not count as evicted.

@@ -145,8 +145,8 @@ impl NameTracker {
 
     /// Returns the names with their labels: names that calls have used come first, the newest of each group first.
     pub(super) fn kept(&self) -> impl Iterator<Item = String> {
-        let of = |used: bool| self.kept.iter().rev().filter(move |(_, name)| name.used == used);
-        of(true).chain(of(false)).map(|(name, fact)| {
+        let (used, unused): (Vec<_>, Vec<_>) = self.kept.iter().rev().partition(|(_, name)| name.used);
+        used.into_iter().chain(unused).map(|(name, fact)| {
             let name = line::name(name, MOST_ADDRESS_BYTES);
             match &fact.label {
                 Some(label) => format!("{name} ({})", line::name(label, 40)),
@@ -233,8 +233,8 @@ pub(super) fn is_name(word: &str) -> bool {
     }
     let bytes = word.as_bytes();
     let body = word.strip_prefix('#').unwrap_or(word);
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.@".contains(byte);
-    if bytes.len() > MOST_NAME_BYTES || body.is_empty() || !body.as_bytes().iter().all(plain) {
+    let is_plain = body.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.@".contains(&byte));
+    if bytes.len() > MOST_NAME_BYTES || body.is_empty() || !is_plain {
         return false;
     }
     let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -267,9 +267,10 @@ pub(super) fn is_name(word: &str) -> bool {
 /// Returns whether a word is a version of three numbers: `1.2.3`, `1.2.3-rc1`.
 fn is_version(word: &str) -> bool {
     let core = word.split(['-', '+']).next().unwrap_or(word);
-    let is_number =
-        |part: &str| (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
-    core.split('.').count() == 3 && core.split('.').all(is_number)
+    core.split('.').count() == 3
+        && core
+            .split('.')
+            .all(|part| (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns the branch that a command line switches to or creates.

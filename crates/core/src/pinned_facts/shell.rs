@@ -37,18 +37,34 @@ impl ShellCommand {
         let mut rest = self.words.as_slice();
         loop {
             let (first, after) = rest.split_first()?;
-            let is_number = |word: &ShellWord| word.text.starts_with(|char: char| char.is_ascii_digit());
             let skipped = match first.text.as_str() {
                 // Words of the shell's own grammar (`do`, `then`) stand in front of a command in this simple parse.
                 "sudo" | "time" | "env" | "nohup" | "command" | "exec" | "do" | "then" | "else" | "!"
                 | "{" => 1,
-                "timeout" if after.first().is_some_and(is_number) => 2,
+                "timeout" if after.first().is_some_and(ShellWord::starts_with_digit) => 2,
                 text if text.contains('=') && !text.starts_with(['-', '=']) => 1,
                 text => return Some((text.rsplit('/').next().unwrap_or(text), after)),
             };
             rest = rest.get(skipped..)?;
         }
     }
+}
+
+impl ShellWord {
+    /// Returns whether the word has digits only.
+    pub(super) fn is_number(&self) -> bool {
+        self.text.bytes().all(|byte| byte.is_ascii_digit())
+    }
+
+    fn starts_with_digit(&self) -> bool {
+        self.text.starts_with(|char: char| char.is_ascii_digit())
+    }
+}
+
+/// Returns whether a word begins with one of `options`.
+pub(super) fn has_option(words: &[ShellWord], options: &[&str]) -> bool {
+    // A prefix is enough: `-i.bak` is `-i` with a value, and `-rf` is `-r` with another letter.
+    words.iter().any(|word| options.iter().any(|option| word.text.starts_with(option)))
 }
 
 /// Returns the simple commands of a command line, in order.
@@ -152,8 +168,7 @@ impl ShellParser<'_> {
     /// Reads a redirection of output, whose `>` was read.
     fn output(&mut self) {
         // In `2>file` the number names the stream and is no argument.
-        let is_stream = |word: &ShellWord| word.text.bytes().all(|byte| byte.is_ascii_digit());
-        if self.word.as_ref().is_some_and(is_stream) {
+        if self.word.as_ref().is_some_and(ShellWord::is_number) {
             self.word = None;
         }
         self.end_word();

@@ -24,6 +24,13 @@ struct IdentifierCount {
     last: Seq,
 }
 
+impl IdentifierCount {
+    /// Returns the weight at the log position `newest`, in thousandths of a message.
+    fn weight(&self, newest: Seq) -> u64 {
+        self.messages * 1_000 * HALF_LIFE / (HALF_LIFE + newest - self.last)
+    }
+}
+
 impl IdentifierCounts {
     pub(super) fn read(&mut self, at: Seq, message: &Message) {
         for_each_name(message, |word| {
@@ -64,13 +71,11 @@ impl IdentifierCounts {
     /// Returns the names that more than one message contains, the most used first. Recent names count more.
     pub(super) fn most_used(&self) -> Vec<&str> {
         let newest = self.0.values().map(|seen| seen.last).max().unwrap_or(0);
-        let weight =
-            |seen: &IdentifierCount| seen.messages * 1_000 * HALF_LIFE / (HALF_LIFE + newest - seen.last);
         let mut words: Vec<(u64, &str)> = self
             .0
             .iter()
             .filter(|(_, seen)| seen.messages > 1)
-            .map(|(word, seen)| (weight(seen), &**word))
+            .map(|(word, seen)| (seen.weight(newest), &**word))
             .collect();
         // Equal weights are ordered by name, because the order of the table must not show in the text.
         words.sort_by(|left, right| right.0.cmp(&left.0).then(left.1.cmp(right.1)));

@@ -153,9 +153,9 @@ impl<'a> PlanContext<'a> {
         let limit = self.trigger.min(self.before);
         let most = user_room(limit.saturating_sub(floor_bound), limit, self.policy.user_text_share, 0);
         let handles = self.handles(gone);
-        let is_gone = |entry: &&LogEntry| handles.iter().any(|LogHandle(range)| range.contains(entry.seq));
         let typed = self.history.entries().iter().filter(|entry| entry.kind == LogEntryKind::Typed);
-        let tokens: u64 = typed.filter(is_gone).map(LogEntry::tokens).sum();
+        let gone = typed.filter(|entry| handles.iter().any(|LogHandle(range)| range.contains(entry.seq)));
+        let tokens: u64 = gone.map(LogEntry::tokens).sum();
         // The quotes are not chosen yet. They cannot be longer than the messages.
         tokens.min(most)
     }
@@ -202,8 +202,10 @@ impl<'a> PlanContext<'a> {
         }
         self.drop_redundant_clears(&mut choice);
         if choice.instead == UnitReplacement::Note {
-            let removal = || Some(self.removal_by(&choice, self.policy.strategy.name()));
-            let edit = self.with_less_earlier(|| removal().filter(|edit| self.may_commit(edit)))?;
+            let edit = self.with_less_earlier(|| {
+                let edit = self.removal_by(&choice, self.policy.strategy.name());
+                self.may_commit(&edit).then_some(edit)
+            })?;
             return Some(Plan::Edit(Box::new(edit)));
         }
         let draft = SummaryDraft::new(self, &choice)?;
@@ -246,11 +248,11 @@ impl<'a> PlanContext<'a> {
 
     /// Removes results from the cleared list if the selection drops their whole unit.
     pub(super) fn drop_redundant_clears(&self, choice: &mut CompactionSelection) {
-        let goes = |at: &usize| {
+        let gone = &choice.gone;
+        choice.cleared.retain(|at| {
             let unit = self.units.partition_point(|unit| unit.items.end <= *at);
-            choice.gone.get(unit).copied().unwrap_or(false)
-        };
-        choice.cleared.retain(|at| !goes(at));
+            !gone.get(unit).copied().unwrap_or(false)
+        });
     }
 
     /// Removes protected units from a selection.
@@ -298,8 +300,9 @@ impl<'a> PlanContext<'a> {
     /// answers.
     pub fn step_start(&self, count: usize) -> usize {
         let first = self.steps_newest_first().take(count).last().unwrap_or(self.units.len());
-        let is_asked = |unit: &&ViewUnit| matches!(unit.kind, ViewUnitKind::Typed | ViewUnitKind::Note);
-        first - self.units[..first].iter().rev().take_while(is_asked).count()
+        let before = self.units[..first].iter().rev();
+        first
+            - before.take_while(|unit| matches!(unit.kind, ViewUnitKind::Typed | ViewUnitKind::Note)).count()
     }
 
     /// Returns the first unit that a protection level keeps.
@@ -328,11 +331,11 @@ impl<'a> PlanContext<'a> {
     /// included.
     pub fn newest_tokens_from(&self, tokens: u64) -> usize {
         let mut sum = 0;
-        let fits = |unit: &&ViewUnit| {
+        let newest = self.units.iter().rev().take_while(|unit| {
             sum += unit.tokens;
             sum <= tokens
-        };
-        let kept = self.units.iter().rev().take_while(fits).count();
+        });
+        let kept = newest.count();
         (self.units.len() - kept).min(self.step_start(1))
     }
 

@@ -506,14 +506,13 @@ fn summary_limit(
     limit: u64,
 ) -> Option<u64> {
     let ceiling = scene.trigger.min(scene.before);
-    let fits = |limit: u64| {
-        let orders = order_list_tokens(scene);
-        let added = TokensByScript::of(ledger + orders + count * (limit + HEADER_TOKENS));
-        scene.cleared(|unit| !choice.gone[unit], &choice.cleared, added).bound() < ceiling
-    };
+    let beside = ledger + order_list_tokens(scene);
     std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
         .take_while(|tried| *tried >= LEAST_TOKENS.min(limit))
-        .find(|limit| fits(*limit))
+        .find(|limit| {
+            let added = TokensByScript::of(beside + count * (limit + HEADER_TOKENS));
+            scene.cleared(|unit| !choice.gone[unit], &choice.cleared, added).bound() < ceiling
+        })
 }
 
 /// Returns the size of the list of standing orders with its ids and marks, in tokens.
@@ -529,11 +528,10 @@ fn extract_room(scene: &PlanContext<'_>, floor_bound: u64, count: u64) -> u64 {
     let ceiling = scene.trigger.min(scene.before);
     let half = ceiling.saturating_sub(floor_bound) / 2;
     let increment = TokenIncrement::of(scene.history);
-    let fits = |room: &u64| increment.bound(&TokensByScript::of(count * (room + HEADER_TOKENS))) <= half;
     let most = (half / count.max(1)).saturating_sub(HEADER_TOKENS);
     std::iter::successors(Some(most), |room| Some(room * 7 / 8))
         .take_while(|room| *room > 0)
-        .find(fits)
+        .find(|room| increment.bound(&TokensByScript::of(count * (room + HEADER_TOKENS))) <= half)
         .unwrap_or(0)
 }
 

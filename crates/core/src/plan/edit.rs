@@ -27,11 +27,11 @@ impl PlanContext<'_> {
     /// Returns the operations that replace results by placeholders, for indices into the view.
     pub(super) fn placeholders(&self, cleared: &[usize]) -> Vec<ViewOperation> {
         let view = self.history.view();
-        let clear = |at: &usize| {
+        let placeholders = cleared.iter().map(|at| {
             let (seq, excerpt) = (view[*at].range.from, self.cleared_form(*at).excerpt.clone());
             ViewOperation::Placeholder { seq, excerpt, cut: false }
-        };
-        cleared.iter().map(clear).collect()
+        });
+        placeholders.collect()
     }
 
     /// Returns an edit that removes the `gone` units and leaves a note with their handles.
@@ -78,9 +78,10 @@ impl PlanContext<'_> {
     /// orders.
     pub(super) fn note(&self, gone: &[bool]) -> Vec<Part> {
         let count = self.originals_in(gone);
-        let how = match self.history.has_recall() {
-            true => format!(": {}", named(&self.handles(gone))),
-            false => ".".to_owned(),
+        let how = if self.history.has_recall() {
+            format!(": {}", named(&self.handles(gone)))
+        } else {
+            ".".to_owned()
         };
         let mut text = format!("[{count} earlier messages were removed here to make room{how}]");
         // The orders themselves may be in the removed messages, so every replacement lists them whole.
@@ -217,7 +218,11 @@ impl PlanContext<'_> {
     fn originals_in(&self, gone: &[bool]) -> u64 {
         let units = self.units.iter().zip(gone).filter(|(_, gone)| **gone);
         let items = units.flat_map(|(unit, _)| &self.history.view()[unit.items.clone()]);
-        let covered = |range: &LogRange| crate::history::span(self.history.entries(), *range).len();
-        items.map(|item| item.covers.iter().map(covered).sum::<usize>().max(1) as u64).sum()
+        let originals = items.map(|item| {
+            let entries = self.history.entries();
+            let covered = item.covers.iter().map(|range| crate::history::span(entries, *range).len());
+            covered.sum::<usize>().max(1) as u64
+        });
+        originals.sum()
     }
 }

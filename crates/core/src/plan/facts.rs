@@ -86,16 +86,17 @@ fn shape_of(line: &str) -> String {
 /// Returns the score of a line: two points for a sentence, one for a number, one for an identifier.
 fn score(line: &str) -> u32 {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let is_word = |word: &&&str| {
-        let word = word.trim_matches(|char: char| char.is_ascii_punctuation());
-        word.chars().count() > 1
-            && word.chars().all(|char| char.is_alphabetic() || char == '\'' || char == '-')
-    };
-    let plain = words.iter().filter(is_word).count();
+    let plain = words.iter().filter(|word| is_plain_word(word)).count();
     let is_sentence = plain >= 3 && plain * 2 > words.len();
     let has_figure = words.iter().any(|word| word.chars().filter(char::is_ascii_digit).count() > 1);
     let has_identifier = words.iter().any(|word| is_identifier(word));
     2 * u32::from(is_sentence) + u32::from(has_figure) + u32::from(has_identifier)
+}
+
+/// Returns whether a word has letters only, apart from punctuation around the word.
+fn is_plain_word(word: &str) -> bool {
+    let word = word.trim_matches(|char: char| char.is_ascii_punctuation());
+    word.chars().count() > 1 && word.chars().all(|char| char.is_alphabetic() || char == '\'' || char == '-')
 }
 
 /// Returns whether a word has both letters and digits: `OPS-4711`, `E0712`, `v2.3`, `8F3K`.

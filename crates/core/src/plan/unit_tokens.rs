@@ -86,9 +86,10 @@ fn cleared_form(history: &History, item: &ViewItem) -> ResultPlaceholder {
         texts => Cow::Owned(texts.join("\n")),
     };
     let excerpt = facts::outstanding_lines(&text, item.tokens, history.counter().text_counter());
-    let groups = match excerpt.is_empty() {
-        true => item.placeholder,
-        false => cleared_groups_beside(item.range.from, &excerpt, history.counter(), history.has_recall()),
+    let groups = if excerpt.is_empty() {
+        item.placeholder
+    } else {
+        cleared_groups_beside(item.range.from, &excerpt, history.counter(), history.has_recall())
     };
     ResultPlaceholder { excerpt, groups }
 }
@@ -152,17 +153,18 @@ impl PlanContext<'_> {
     /// Returns the smallest run of units from `head` on without which the request, with a note, stays below `target`
     /// tokens. Protected units within the run stay.
     pub fn smallest_gap(&self, head: usize, target: u64) -> Option<Vec<bool>> {
-        let goes = |at: usize| at >= head && !self.is_protected(at);
+        let may_go: Vec<bool> =
+            (0..self.units.len()).map(|at| at >= head && !self.is_protected(at)).collect();
         let mut left = UnitTokens { new: TokensByScript::of(draft::HEADER_TOKENS), ..UnitTokens::default() };
         self.shares.iter().for_each(|share| left.add(share));
         let lefts = (head..self.units.len()).map(|at| {
-            if goes(at) {
+            if may_go[at] {
                 left = left.without(&self.shares[at]);
             }
             left
         });
         let lefts: Vec<UnitTokens> = lefts.collect();
         let end = head + 1 + lefts.partition_point(|left| self.meter_of(left).bound() >= target);
-        (end <= self.units.len()).then(|| (0..self.units.len()).map(|at| at < end && goes(at)).collect())
+        (end <= may_go.len()).then(|| (0..).zip(may_go).map(|(at, may_go)| at < end && may_go).collect())
     }
 }

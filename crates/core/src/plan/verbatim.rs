@@ -75,8 +75,11 @@ struct NewestLines<'a> {
 
 impl<'a> NewestLines<'a> {
     fn of(items: &'a [&'a ViewItem], is_result: bool) -> Self {
-        let is_one = |at: &usize| is_told(&items[*at].kind) && is_output(&items[*at].kind) == is_result;
-        let all: Vec<usize> = (0..items.len()).filter(is_one).collect();
+        let of_kind = items
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| is_told(&item.kind) && is_output(&item.kind) == is_result);
+        let all: Vec<usize> = of_kind.map(|(at, _)| at).collect();
         let (left, found, seen) = (all.len(), Vec::new(), TextSet::default());
         Self { items, all, left, found, seen, counts: None }
     }

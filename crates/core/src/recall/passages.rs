@@ -67,14 +67,15 @@ fn small(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    let small = |char: char| {
-        let mut forms = char.to_lowercase();
-        match (forms.next(), forms.next()) {
-            (Some(form), None) if form.len_utf8() == char.len_utf8() => form,
-            _ => char,
-        }
-    };
-    text.chars().map(small).collect()
+    text.chars().map(small_char).collect()
+}
+
+fn small_char(char: char) -> char {
+    let mut forms = char.to_lowercase();
+    match (forms.next(), forms.next()) {
+        (Some(form), None) if form.len_utf8() == char.len_utf8() => form,
+        _ => char,
+    }
 }
 
 /// Returns the best lines with their neighbours, in the order of the text, in about `chars` characters at most. A
@@ -98,10 +99,11 @@ pub(super) fn passages(text: &str, query: &SearchQuery, chars: usize) -> String 
             chosen.insert(line);
         }
     }
-    match chosen.is_empty() {
+    if chosen.is_empty() {
         // The best line alone is longer than the room.
-        true => format!("…{}…", cut(text, &lines, query, chars)),
-        false => joined(text, &lines, &chosen),
+        format!("…{}…", cut(text, &lines, query, chars))
+    } else {
+        joined(text, &lines, &chosen)
     }
 }
 

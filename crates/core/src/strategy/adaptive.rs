@@ -5,7 +5,7 @@
 
 use super::{
     CompactionSelection, CompactionStrategy, ProtectionLevel, ThresholdInput, TriggerThreshold,
-    UnitReplacement,
+    UnitReplacement, smallest,
 };
 use crate::budget::StrategyTrigger;
 use crate::plan::{EditCost, PlanContext, TokenPrices};
@@ -124,13 +124,15 @@ impl AdaptiveStrategy {
         protection: ProtectionLevel,
     ) -> Option<CompactionSelection> {
         let end = scene.kept_whole_from(protection, self.preserve_last_n_turns);
-        let clearable = match scene.is_priced() {
-            true => scene.clearable_beyond(end, self.tail_tokens),
-            false => scene.clearable(end),
+        let clearable = if scene.is_priced() {
+            scene.clearable_beyond(end, self.tail_tokens)
+        } else {
+            scene.clearable(end)
         };
-        let enough = match scene.is_requested() {
-            true => target,
-            false => target.max(cleared_target(scene.fixed_tokens(), scene.budget.usable)),
+        let enough = if scene.is_requested() {
+            target
+        } else {
+            target.max(cleared_target(scene.fixed_tokens(), scene.budget.usable))
         };
         if let Some(choice) = self.cleared_only(scene, &clearable, enough.saturating_sub(growth)) {
             return Some(choice);
@@ -200,8 +202,10 @@ impl AdaptiveStrategy {
         let ledger_tokens = self.ledger_tokens.min(scene.budget.usable / 8);
         let tokens = self.max_summary_tokens.min(scene.budget.usable / 6).min(scene.budget.reserve);
         let added = ledger_tokens + tokens;
-        let fits = |cut: usize| scene.after_choice(&scene.before_cut(cut), &cleared, added).bound() < target;
-        let cut = smallest(end, fits).unwrap_or(end);
+        let cut = smallest(1..=end, |cut| {
+            scene.after_choice(&scene.before_cut(cut), &cleared, added).bound() < target
+        });
+        let cut = cut.unwrap_or(end);
         let gone = scene.before_cut(cut);
         let going = scene.before.saturating_sub(scene.after_choice(&gone, &[], 0).bound());
         let tokens = tokens.min(going / RATIO).max(LEAST_TOKENS);
@@ -219,17 +223,4 @@ impl AdaptiveStrategy {
 /// the request.
 fn cleared_target(fixed_tokens: u64, usable_tokens: u64) -> u64 {
     fixed_tokens + usable_tokens.saturating_sub(fixed_tokens) / 2
-}
-
-/// Returns the smallest of `1..=most` for which a condition holds that holds for all larger ones.
-fn smallest(most: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
-    if most == 0 || !holds(most) {
-        return None;
-    }
-    let (mut low, mut high) = (1, most);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) { high = middle } else { low = middle + 1 }
-    }
-    Some(low)
 }

@@ -65,8 +65,10 @@ impl CompactionStrategy for MiddleRemovalStrategy {
 fn first_turn(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<usize> {
     let view = scene.history.view();
     let (typed, turn) = (scene.first_typed_end(), scene.first_turn_end());
-    let is_note = |unit: usize| matches!(view[scene.units[unit].items.start].kind, ViewItemKind::Removed(_));
-    let head = (typed..turn).find(|unit| is_note(*unit)).unwrap_or(turn);
+    let mut units = typed..turn;
+    let note =
+        units.find(|unit| matches!(view[scene.units[*unit].items.start].kind, ViewItemKind::Removed(_)));
+    let head = note.unwrap_or(turn);
     let others: Vec<bool> = (0..scene.units.len()).map(|unit| unit >= head).collect();
     (scene.without(&others) <= keep.most / 2).then_some(head)
 }
@@ -78,18 +80,16 @@ fn cleared(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<Compact
         return None;
     }
     let nothing = vec![false; scene.units.len()];
-    let bound = |count: usize| scene.after_choice(&nothing, &marked[..count], 0).bound();
-    let fewest = |target: u64| {
-        let counts: Vec<usize> = (1..=marked.len()).collect();
-        counts.get(counts.partition_point(|count| bound(*count) >= target)).copied()
-    };
-    if bound(marked.len()) >= keep.roomy {
+    if scene.after_choice(&nothing, &marked, 0).bound() >= keep.roomy {
         return None;
     }
-    let count = fewest(keep.roomy)?;
+    let counts: Vec<usize> = (1..=marked.len()).collect();
+    let fewest = counts
+        .partition_point(|count| scene.after_choice(&nothing, &marked[..*count], 0).bound() >= keep.roomy);
+    let count = *counts.get(fewest)?;
     let mut choice = CompactionSelection {
         cleared: marked[..count].to_vec(),
-        ..CompactionSelection::new(nothing.clone(), UnitReplacement::Note)
+        ..CompactionSelection::new(nothing, UnitReplacement::Note)
     };
     scene.restore_until_budget(&mut choice, keep.least, keep.most);
     Some(choice)

@@ -44,9 +44,8 @@ impl CompactionStrategy for PruningAgentStrategy {
             ProtectionLevel::Step => return None,
         };
         // The agent decides how much stays, so only a quarter of the summary's limit must fit beforehand.
-        let fits =
-            |cut: &usize| *cut > 0 && scene.would_fit(&scene.before_cut(*cut), self.max_summary_tokens / 4);
-        let cut = cuts.into_iter().find(fits)?;
+        let least = self.max_summary_tokens / 4;
+        let cut = cuts.into_iter().find(|cut| *cut > 0 && scene.would_fit(&scene.before_cut(*cut), least))?;
         let pruned = UnitReplacement::Pruned { tokens: self.max_summary_tokens };
         Some(CompactionSelection::new(scene.before_cut(cut), pruned))
     }

@@ -156,10 +156,10 @@ pub(in crate::plan) fn check_words(words: &str, material: &str) -> Result<(), Su
 
 fn check_length(text: &str, material: &str) -> Result<(), SummaryDefect> {
     let length = length_of(text);
-    match length < SHORT_CHARS && length * SHORT_SHARE < length_of(material) {
-        true => Err(SummaryDefect::TooShort),
-        false => Ok(()),
+    if length < SHORT_CHARS && length * SHORT_SHARE < length_of(material) {
+        return Err(SummaryDefect::TooShort);
     }
+    Ok(())
 }
 
 /// Checks the content of a text, whatever its length.
@@ -235,10 +235,10 @@ impl TextNames {
     /// Returns the number of strong names that a text has. A path also counts by its last part.
     fn named_in(&self, text: &str) -> usize {
         let words = words_with_parts(text);
-        let is_named = |name: &&String| {
+        let named = self.strong.iter().filter(|name| {
             words.contains(name.as_str()) || last_part(name).is_some_and(|part| words.contains(part))
-        };
-        self.strong.iter().filter(is_named).count()
+        });
+        named.count()
     }
 
     fn weakly_named_in(&self, text: &str) -> usize {
@@ -249,8 +249,8 @@ impl TextNames {
 
 fn strong_names(text: &str) -> BTreeSet<String> {
     let mut names = facts::all_words(text);
-    let is_part = |char: char| char.is_alphanumeric() || "_-.".contains(char);
-    let words = text.split(|char: char| !is_part(char)).map(|word| word.trim_matches(['-', '.', '_']));
+    let words = text.split(|char: char| !char.is_alphanumeric() && !"_-.".contains(char));
+    let words = words.map(|word| word.trim_matches(['-', '.', '_']));
     names.extend(words.filter(|word| is_code(word)).map(str::to_owned));
     names
 }
@@ -314,12 +314,12 @@ fn is_plain_summary(text: &str, material: &str, names: &TextNames, named: usize)
 
 /// Returns the letters and digits of a text. Characters of scripts that write a word in one or two count threefold.
 fn weighed_chars(text: &str) -> usize {
-    let weight = |char: char| match char {
+    let weights = text.chars().map(|char| match char {
         _ if facts::is_unspaced(char) => 3,
         _ if char.is_alphanumeric() => 1,
         _ => 0,
-    };
-    text.chars().map(weight).sum()
+    });
+    weights.sum()
 }
 
 /// Returns the characters of a text. Those of scripts that write a word in one or two count threefold.
@@ -362,26 +362,22 @@ fn covers(text: &str, material: &str) -> bool {
     if material.chars().count() < LONG_CHARS {
         return true;
     }
-    let third = |at: usize| material.floor_char_boundary(material.len() * at / 3);
-    let bounds = [0, third(1), third(2), material.len()];
+    let bounds = [0, 1, 2, 3].map(|thirds| material.floor_char_boundary(material.len() * thirds / 3));
     let parts: Vec<BTreeSet<String>> = bounds
         .windows(2)
         .map(|pair| content_words(material.get(pair[0]..pair[1]).unwrap_or_default()))
         .collect();
     let own = content_words(text);
-    let has_own = |at: usize| {
-        let elsewhere =
-            |word: &String| (0..parts.len()).any(|other| other != at && parts[other].contains(word));
-        own.iter().any(|word| parts[at].contains(word) && !elsewhere(word))
-    };
-    let is_monotone = (0..parts.len()).filter(|at| has_own(*at)).count();
-    let distinct = (0..parts.len()).filter(|at| {
-        let others = (0..parts.len()).filter(|other| other != at);
-        let shared: BTreeSet<&String> = others.flat_map(|other| &parts[other]).collect();
-        parts[*at].iter().any(|word| !shared.contains(word))
-    });
+    let (mut distinct, mut covered) = (0, 0);
+    for (at, part) in parts.iter().enumerate() {
+        let others = parts.iter().enumerate().filter(|(other, _)| *other != at);
+        let elsewhere: BTreeSet<&String> = others.flat_map(|(_, words)| words).collect();
+        let only_here: Vec<&String> = part.iter().filter(|word| !elsewhere.contains(word)).collect();
+        distinct += usize::from(!only_here.is_empty());
+        covered += usize::from(only_here.into_iter().any(|word| own.contains(word)));
+    }
     // Parts without words of their own cannot be told apart, so fewer of them have to be covered.
-    is_monotone >= distinct.count().min(2)
+    covered >= distinct.min(2)
 }
 
 fn is_mostly_code(text: &str) -> bool {

@@ -86,11 +86,10 @@ impl SummaryDraft {
             _ => SectionProgress::Extracted,
         };
         self.sections[at].work = work;
-        let count = |is: fn(&SectionProgress) -> bool| {
-            self.sections.iter().filter(|section| is(&section.work)).count()
-        };
-        let refused = count(|work| *work == SectionProgress::Extracted);
-        if is_enough(refused, count(|work| matches!(work, SectionProgress::Written(_)))) {
+        let works = self.sections.iter().map(|section| &section.work);
+        let refused = works.clone().filter(|work| **work == SectionProgress::Extracted).count();
+        let written = works.filter(|work| matches!(work, SectionProgress::Written(_))).count();
+        if is_enough(refused, written) {
             let open = self.sections.iter_mut().filter(|section| !section.is_done());
             open.for_each(|section| section.work = SectionProgress::Extracted);
         }
@@ -109,14 +108,11 @@ impl SummaryDraft {
         let room = extract_tokens.unwrap_or(0).saturating_sub(*limit_tokens).max(*limit_tokens);
         let most = room / pieces.len().max(1) as u64;
         let mark = format!(" {}>", self.mark());
-        let extract = |at: &usize| {
+        let extracts = given_up.iter().filter_map(|at| {
             let piece = super::defused(&pieces[*at].replace(&mark, ">"));
             shortened(&piece, most, &|text| self.increment.text(text))
-        };
-        let extracts: Vec<String> = given_up.iter().filter_map(extract).collect();
-        match extracts.is_empty() {
-            true => text,
-            false => format!("{text}\n\n{IN_PARTS}\n{}", extracts.join("\n")),
-        }
+        });
+        let extracts: Vec<String> = extracts.collect();
+        if extracts.is_empty() { text } else { format!("{text}\n\n{IN_PARTS}\n{}", extracts.join("\n")) }
     }
 }
