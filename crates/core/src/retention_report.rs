@@ -96,6 +96,7 @@ pub fn survey_sentences(
     // A summary is no message of the user, so its rules would not be found. The originals show which sentences are
     // facts.
     let mut facts = ClassifiedFacts::default();
+    // Indexing the shown text is dear, and most compactions fold no summary.
     if folded.iter().any(|message| !message.0.is_empty()) {
         let shown: String =
             before.iter().flat_map(|message| message.parts.iter().filter_map(Part::as_text)).collect();
@@ -130,6 +131,7 @@ fn tallied(
     }
     let single_spaced = facts::single_spaced(after_text);
     let after = IndexedView::read(after_text, &single_spaced);
+    // Sentences and words are looked for differently: a sentence must stand in one piece, a word anywhere.
     let mut report = RetentionReport::default();
     for (class, items) in facts.sentences {
         let verbatim = items.iter().filter(|item| after.has_sentence(item)).count();

@@ -69,7 +69,7 @@ pub trait CompactionStrategy: Send + Sync {
     }
 
     /// Returns the current threshold for [`StrategyTrigger::Planner`], in tokens of the whole request. The planner caps
-    /// the threshold at the usable room. This method runs before every step, so it must not look at the view.
+    /// the threshold at the usable room. The method runs before every step and must not look at the view.
     fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
         TriggerThreshold { tokens: outlook.usable_tokens, why: String::new() }
     }
@@ -219,6 +219,7 @@ fn smallest(range: RangeInclusive<usize>, holds: impl Fn(usize) -> bool) -> Opti
     if low > high || !holds(high) {
         return None;
     }
+    // A binary search, because each test measures a whole view.
     while low < high {
         let middle = low + (high - low) / 2;
         if holds(middle) { high = middle } else { low = middle + 1 }
@@ -238,7 +239,7 @@ pub const NAMES: &[&str] = &[
     "adaptive",
 ];
 
-/// Returns the strategy of that name with its default options.
+/// Returns the strategy of a name with default options.
 pub fn by_name(name: &str) -> Option<Arc<dyn CompactionStrategy>> {
     Some(match name {
         "reactive-overflow" => Arc::new(ReactiveOverflowStrategy::default()),

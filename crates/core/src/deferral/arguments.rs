@@ -59,6 +59,7 @@ fn object_of(raw: &str) -> Option<String> {
 
 /// Returns the fields as one JSON object.
 fn flat(fields: &BTreeMap<String, &RawValue>) -> String {
+    // Values are copied as they were written, because parsing would change long numbers and escapes.
     let fields = fields.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
@@ -88,6 +89,7 @@ pub(super) fn read_query(arguments: &str) -> Result<(String, Option<usize>), Str
         }
         Ok(Value::String(query)) => (Some(query), None),
         Ok(_) => (None, None),
+        // Text that is no JSON is the query itself: some models leave the object out.
         Err(_) => (Some(arguments.to_owned()), None),
     };
     match query.filter(|query| !query.trim().is_empty()) {

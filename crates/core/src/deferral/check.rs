@@ -58,6 +58,7 @@ fn check_type(schema: &Map<String, Value>, value: &Value, place: &str) -> Result
         Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
         _ => return Ok(()),
     };
+    // OpenAPI's dialect marks values that may be null this way and not by a second type.
     let is_nullable = schema.get("nullable") == Some(&Value::Bool(true)) && value.is_null();
     if is_nullable || types.is_empty() || types.iter().any(|name| is_of(value, name)) {
         return Ok(());

@@ -155,6 +155,7 @@ impl TokenizerProfile {
         let carried = self.spread.map(|row| dot(&row, mix));
         let surprise = actual - dot(&self.weights, mix);
         let variance = dot(&carried, mix) + noise;
+        // One report that is far out, of a server that counts wrongly, must not undo what many reports have shown.
         let expected = OUTLIER_DEVIATIONS * variance.sqrt();
         let gain = 1.0 / (variance * (surprise.abs() / expected).max(1.0));
         for (weight, carried) in self.weights.iter_mut().zip(carried) {
@@ -267,6 +268,7 @@ impl From<StoredProfile> for TokenizerProfile {
             for other in 0..=at {
                 let cell = cells.next().copied().map_or(0.0, f64::from);
                 profile.spread[at][other] = cell;
+                // Only one half is stored, and a symmetric matrix is needed in both.
                 profile.spread[other][at] = cell;
             }
         }

@@ -86,6 +86,7 @@ fn is_single(shape: u64, sorted: &[u64]) -> bool {
 /// Returns how clearly a line states one fact; 0 for a line that states none.
 fn fact_score(line: &str) -> u32 {
     let has_digit = line.bytes().any(|byte| byte.is_ascii_digit());
+    // Capitals in a row are part of a ticket, a label or a code: `OPS-4471`, `DECISION`, `E4417`.
     let has_capitals = line.as_bytes().windows(3).any(|three| three.iter().all(u8::is_ascii_uppercase));
     let prose = prose_words(line);
     if !has_digit && !has_capitals && prose < 4 {

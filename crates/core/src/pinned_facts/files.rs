@@ -1,4 +1,4 @@
-//! Files that a tool call works on, told by the tool's name and the form of its arguments.
+//! The files of a tool call, by the tool's name and the form of the arguments.
 
 use serde_json::{Map, Value};
 
@@ -57,7 +57,7 @@ pub(super) struct FileAccess {
     pub(super) path: String,
 }
 
-/// Returns the files that a call works on if it succeeds.
+/// Returns the files of a successful call.
 pub(super) fn touches(tool: &str, arguments: &Map<String, Value>) -> Vec<FileAccess> {
     let mut found = Vec::new();
     if let Some(command) = tools::command_line(tool, arguments) {
@@ -265,7 +265,7 @@ fn of_shell(line: &str, found: &mut Vec<FileAccess>) {
     }
 }
 
-/// Adds the files that a command redirects its output to.
+/// Adds the files of a command's redirections.
 fn of_writes(command: &ShellCommand, folder: &str, found: &mut Vec<FileAccess>) {
     for write in command.writes.iter().filter(|write| !write.file.text.starts_with("/dev/")) {
         let verb = if write.append { FileAction::Modified } else { FileAction::Created };

@@ -22,16 +22,16 @@ const MOST_ERROR_CHARS: usize = 300;
 /// The most lines kept of one error.
 const MOST_ERROR_LINES: usize = 3;
 
-/// The part of a result that is searched for error lines, in bytes: half at its start, half at its end.
+/// The part of a result that is searched for error lines, in bytes: half at the start, half at the end.
 const MOST_READ_BYTES: usize = 64 << 10;
 
 /// The length of the start and of the end of a result in which an exit code is looked for, in bytes each.
 const CODE_BYTES: usize = 160;
 
-/// The longest key of a call that is stored as it is, in bytes. Longer keys are hashed.
+/// The longest key of a call that is stored unchanged, in bytes. Longer keys are hashed.
 const MOST_KEY_BYTES: usize = 400;
 
-/// The properties of a call that its outcome is judged by.
+/// The properties of a call for the judgement of its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TrackedCall {
     /// The identity of the call: a success resolves an earlier error with the same key.
@@ -197,7 +197,7 @@ fn without_shortening(command: &str) -> String {
     command.strip_suffix("2>&1").unwrap_or(command).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Programs that change nothing. They are not listed, because their output is out of view when the list is read.
+/// Programs that change nothing. The list of commands omits these programs: without their output they say nothing.
 const LOOKING: &[&str] = &[
     "[", "awk", "basename", "bat", "cat", "cd", "cut", "diff", "dirname", "du", "echo", "egrep", "fd",
     "file", "find", "grep", "head", "jq", "less", "ls", "mkdir", "nl", "printf", "pwd", "rg", "sleep",
@@ -254,7 +254,7 @@ fn texts(result: &ToolResult) -> impl DoubleEndedIterator<Item = &str> {
     result.content.iter().filter_map(Part::as_text)
 }
 
-/// Returns the exit code that the result of a shell names at its end or its start.
+/// Returns the exit code at the end or at the start of a shell's result.
 fn exit_code(result: &ToolResult) -> Option<i64> {
     // Agents differ: some put the code in a last line, others in a header or in JSON around the output. The middle is
     // not searched, because the program's own output may mention exit codes.

@@ -114,6 +114,8 @@ pub(super) fn fit(sections: &[FactSection], limit_tokens: u64, counter: &Message
         sections.iter().map(|section| MeasuredSection::new(section, counter)).collect();
     let (first, rest) = measured.split_at(FIRST.min(measured.len()));
     let whole = fill(first, u64::MAX);
+    // Todos and files come first: published comparisons find agents weakest at the files that they have touched
+    // (decision 0017).
     let used = counter.text(&whole);
     if used <= limit_tokens {
         return within(&whole, rest, limit_tokens, limit_tokens - used, counter);
@@ -202,7 +204,7 @@ impl<'a> MeasuredSection<'a> {
         }
     }
 
-    /// Returns the tokens of the section if it has only its title and the number of its items.
+    /// Returns the tokens of the section with only its title and the number of items.
     fn least(&self) -> u64 {
         if self.section.is_empty() { 0 } else { self.title + self.more }
     }

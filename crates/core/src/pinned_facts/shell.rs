@@ -1,7 +1,7 @@
-//! Parser of shell command lines: the simple commands, their words and the files that they write.
+//! Parser of shell command lines: the simple commands with their words and output files.
 //!
 //! The parser reads the text and runs nothing. Words with variables, patterns or substitutions have no value before the
-//! command runs. They are marked, and no file is taken from them.
+//! command runs. The parser marks such words, and no file is taken from them.
 
 /// The part of a command line that is read, in bytes.
 const MOST_BYTES: usize = 16 << 10;
@@ -118,6 +118,7 @@ impl ShellParser<'_> {
         match char {
             '\'' => self.quote('\''),
             '"' => self.quote('"'),
+            // A backslash at the end of a line joins the next line.
             '\\' => match self.next() {
                 Some('\n') | None => {}
                 Some(next) => self.push(next, true),

@@ -156,6 +156,7 @@ pub(super) fn list(tool: &str, arguments: &Map<String, Value>) -> Option<TodoLis
     let todos = lists
         .filter_map(|(_, value)| value.as_array())
         .find_map(|items| items.iter().take(MOST).map(todo).collect::<Option<Vec<TodoItem>>>())?;
+    // Some agents' tool sends only the changed todos, with `merge: true`; others send the whole list each time.
     let merges = arguments.get("merge").and_then(Value::as_bool).unwrap_or(false);
     Some(TodoListUpdate { todos, merges })
 }

@@ -138,6 +138,7 @@ fn equals(line: &str) -> impl Iterator<Item = (&str, &str)> {
         let (key, value) = word.split_once('=')?;
         let value = value.trim_end_matches(['.', ':', '!', '?']);
         let is_switch = matches!(value, "true" | "false" | "on" | "off" | "yes" | "no");
+        // Without a digit or a switch, `key=word` is code or prose more often than a setting.
         let is_value = value.bytes().any(|byte| byte.is_ascii_digit()) || is_switch;
         (is_key(key) && is_value && is_plain(value) && value.len() <= MOST_VALUE_BYTES)
             .then_some((key, value))

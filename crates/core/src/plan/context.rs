@@ -37,8 +37,10 @@ pub struct PlanContext<'a> {
     /// The position of the log up to which the meter's anchor has counted the view.
     pub(super) anchored: Seq,
     /// The objection of the strategy's own check to an edit.
+    // A cell, because strategies and checks only read the context.
     pub(super) complaint: RefCell<Option<String>>,
     /// The most tokens of an earlier summary that an edit keeps.
+    // A cell too: plans with less and less room are tried on one context.
     pub(super) earlier_tokens: Cell<u64>,
 }
 
@@ -64,6 +66,7 @@ impl<'a> PlanContext<'a> {
         let pinned = if forced { Vec::new() } else { history.pinned() };
         let units = units(history.view(), &pinned);
         let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
+        // The tokens of each unit are summed once, because strategies weigh hundreds of selections.
         let shares =
             units.iter().map(|unit| UnitTokens::of(&history.view()[unit.items.clone()], anchored)).collect();
         let newest_typed = units.iter().rposition(|unit| unit.kind == ViewUnitKind::Typed);
@@ -86,7 +89,7 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    /// Returns the plan that makes a refused request smaller, by the first target that a plan can reach.
+    /// Returns the plan for a smaller request after a refusal, by the first reachable target.
     pub(super) fn after_refusal(mut self) -> Plan {
         let mut plan = Plan::Fits;
         for target in overflow_targets(self.before, &self.budget) {
@@ -168,8 +171,8 @@ impl<'a> PlanContext<'a> {
         })
     }
 
-    /// Returns another edit of a view that has hardly grown and is full all the same. An edit that leaves room for
-    /// growth is preferred, so that the next one is not due at once. Otherwise any edit that fits is taken.
+    /// Returns another edit of a view that has hardly grown and is full all the same. An edit with room for growth is
+    /// preferred, because the next one is not due at once. Otherwise any edit that fits is taken.
     pub(super) fn again(mut self) -> Plan {
         let line = self.trigger;
         self.trigger = line.min(self.budget.usable - self.budget.progress());
@@ -200,6 +203,7 @@ impl<'a> PlanContext<'a> {
             let edit = self.clearing(&choice)?;
             return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
         }
+        // The clears follow the units: `protect` and `spare_unread` may have taken units out of the selection.
         self.drop_redundant_clears(&mut choice);
         if choice.instead == UnitReplacement::Note {
             let edit = self.with_less_earlier(|| {
@@ -274,6 +278,7 @@ impl<'a> PlanContext<'a> {
         if edit.compressed_bound >= self.trigger || edit.compressed_bound >= self.before {
             return false;
         }
+        // The strategy's own check comes last, because it may fold the whole history with the edit.
         match self.policy.strategy.validate(self.history, edit) {
             Ok(()) => true,
             Err(complaint) => {

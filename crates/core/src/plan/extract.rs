@@ -44,6 +44,7 @@ pub(super) fn summary(
     let items = history.view().iter();
     let items: Vec<&ViewItem> =
         items.filter(|item| handles.iter().any(|LogHandle(range)| range.overlaps(&item.range))).collect();
+    // A third of the room stays for the words of the conversation.
     let own = if above.is_empty() { ledger(history, handles, limit_tokens * 2 / 3) } else { String::new() };
     // Lines of earlier extracts often repeat the facts, which are derived from the log for every edit.
     let mut earlier = earlier(history, &items);
@@ -66,6 +67,7 @@ pub(super) fn summary(
 
 /// Returns lines of earlier extracts in at most half of the room, and the newest messages in the rest.
 fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &MessageTokenCounter) -> String {
+    // The older lines have no other place, but they must not push out the newest messages.
     let before = fill(&[(EARLIER, earlier)], room / 2, counter);
     let left = room.saturating_sub(counter.text(&before));
     before + &said(items, left, counter)
@@ -90,6 +92,7 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &MessageTo
     let mut room = limit_tokens;
     for (index, (title, lines)) in sections.iter().enumerate() {
         let share = room / (sections.len() - index) as u64;
+        // Three tokens are for the colon and the line end of a title, two for the mark and the line end of an item.
         let mut used = counter.text(title) + 3;
         let mut taken = Vec::new();
         for line in lines {
@@ -121,6 +124,7 @@ fn earlier(history: &History, items: &[&ViewItem]) -> Vec<String> {
             words_of(&user_text::without_section(&text)).lines().filter(|line| !line.starts_with(MARK))
         {
             let line = clip(line.trim_start_matches("- "), 300);
+            // The lines that count omitted facts belong to an older state, and the new facts have their own.
             if !line.is_empty() && !line.starts_with("… and ") && !lines.contains(&line) {
                 lines.push(line);
             }

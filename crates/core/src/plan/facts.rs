@@ -20,7 +20,7 @@ const MIN_TOKENS: u64 = 16;
 /// The length of lines that are scored, in characters: shorter lines carry no fact, longer ones do not fit.
 const LINE_CHARS: std::ops::RangeInclusive<usize> = 12..=240;
 
-/// The part of a result that is read, in bytes from its beginning. This bounds the time of a plan.
+/// The part of a result that is read, in bytes from the beginning. The limit bounds the time of a plan.
 const MAX_BYTES: usize = 1 << 18;
 
 /// A shape is rare if at most one line in so many has it.
@@ -42,6 +42,7 @@ pub(super) fn outstanding_lines(text: &str, tokens: u64, counter: &dyn TextCount
     for (_, shape) in &lines {
         *counts.entry(shape).or_default() += 1;
     }
+    // In a short result a shape that occurs once is rare, though it is more than this share of the lines.
     let most = (lines.len() / RARE_SHARE).max(1);
     let scored = lines.iter().enumerate().filter_map(|(at, (line, shape))| {
         let count = counts.get(shape.as_str()).copied().unwrap_or(1);
@@ -87,6 +88,7 @@ fn shape_of(line: &str) -> String {
 fn score(line: &str) -> u32 {
     let words: Vec<&str> = line.split_whitespace().collect();
     let plain = words.iter().filter(|word| is_plain_word(word)).count();
+    // Code has words too; in prose they are the larger part of the line.
     let is_sentence = plain >= 3 && plain * 2 > words.len();
     let has_figure = words.iter().any(|word| word.chars().filter(char::is_ascii_digit).count() > 1);
     let has_identifier = words.iter().any(|word| is_identifier(word));

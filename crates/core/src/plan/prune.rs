@@ -42,6 +42,7 @@ impl PlanContext<'_> {
         let view = self.history.view();
         let end = self.protected_from(ProtectionLevel::Step, 1);
         let results = self.units.iter().enumerate().flat_map(|(index, unit)| {
+            // An undo has pinned the unit, and a client's rule must not take away again what a user has put back.
             let may_go = index < end && !unit.pinned;
             let results =
                 unit.items.clone().filter(|at| matches!(view[*at].kind, ViewItemKind::Result { .. }));

@@ -89,6 +89,7 @@ impl PruningProgress {
                 None => pieces.push((vec![message], index + 1, tokens)),
             }
         }
+        // A conversation of more pieces than calls is left to the sections' extracts and summaries.
         if pieces.is_empty() || pieces.len() > most {
             return None;
         }
@@ -115,6 +116,7 @@ impl PruningProgress {
     /// # Errors
     /// The defect that makes the answer unusable.
     pub(super) fn take(&mut self, text: &str) -> Result<(), &'static str> {
+        // Each piece begins where the one before ends, whether that one was answered or given up.
         let from = self.next.checked_sub(1).map_or(0, |before| self.pieces[before].1);
         let Some((_, end)) = self.pieces.get(self.next) else { return Err("nobody asked") };
         // Models wrap the object in a fence or in prose.
@@ -288,6 +290,7 @@ fn checked(entries: &[Value], from: usize, end: usize) -> Result<Vec<PrunedEntry
             if index < least || index >= end {
                 return Err("its indices are not those of the conversation, in order");
             }
+            // A message that is named twice or backwards would be shown twice or out of order.
             least = index + 1;
             kept.push(PrunedEntry::Item(index));
             continue;

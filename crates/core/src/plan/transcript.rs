@@ -1,4 +1,4 @@
-//! A part of the conversation as text, for summarisers that get it as data, in pieces that fit their window.
+//! A part of the conversation as text, in pieces for the window of a summariser.
 
 use super::{extract, role_name};
 use crate::history::{ViewItem, ViewItemKind};

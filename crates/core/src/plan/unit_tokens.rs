@@ -10,7 +10,7 @@ use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter::{self, MeterReading};
 
-/// The tokens of a part of the view: those that the anchor's call has counted, and those that came later.
+/// The tokens of a part of the view: those in the count of the anchor's call, and later ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UnitTokens {
     kept: TokensByScript,
@@ -63,6 +63,7 @@ const NOTE_TOKENS: u64 = 64;
 pub(crate) fn least_bound(history: &History, fixed_tokens: u64) -> u64 {
     let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
     let view = history.view();
+    // The step that the model has not answered must stay, whatever else goes.
     let step = view.iter().rposition(|item| item.kind == ViewItemKind::Assistant).unwrap_or(view.len());
     // A message behind the step is in the sum of the step already.
     let typed = history.newest_typed().filter(|at| *at < step);
@@ -116,6 +117,7 @@ impl PlanContext<'_> {
                 sum.add(share);
             }
         }
+        // Results and units ascend, so one walk finds the unit of each result.
         let mut unit = 0;
         for at in marked {
             while self.units[unit].items.end <= *at {

@@ -23,6 +23,7 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCount
     let told = said.count_up_to(SHARES, counter);
     let told = told + put_out.count_up_to(SHARES - told, counter);
     let shares = (told as u64).min(room / LEAST_TOKENS).max(1);
+    // No message takes more than its share at first, so that one long message does not leave the others out.
     let most = room / shares;
     let mut left = room;
     // Each line has its tokens, and whether the line is the whole message.

@@ -191,5 +191,6 @@ pub(super) fn languages_of<'w>(words: impl Iterator<Item = &'w str> + Clone) -> 
 }
 
 fn lists_word(list: &str, word: &str) -> bool {
+    // Only words of queries are looked up, which are few: a table would not pay.
     list.split_ascii_whitespace().any(|listed| listed == word)
 }

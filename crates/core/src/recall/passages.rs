@@ -81,6 +81,7 @@ fn small_char(char: char) -> char {
 /// Returns the best lines with their neighbours, in the order of the text, in about `chars` characters at most. A
 /// text that is not longer is returned whole.
 pub(super) fn passages(text: &str, query: &SearchQuery, chars: usize) -> String {
+    // `nth` ends at the limit, where a count would read all of a long text.
     if text.chars().nth(chars).is_none() {
         return text.to_owned();
     }
@@ -133,6 +134,7 @@ fn cut<'t>(text: &'t str, lines: &ScoredLines, query: &SearchQuery, chars: usize
     let range = lines.range(lines.best_first().first().copied().unwrap_or(0));
     let line = &lines.lower[range.clone()];
     let found = query.roots.iter().filter_map(|(root, _)| line.find(root.as_str())).min().unwrap_or(0);
+    // A quarter of the room shows the text that leads up to the word.
     let before = line[..found].char_indices().rev().take(chars / 4).last().map_or(found, |(at, _)| at);
     let rest = &text[range.start + before..range.end];
     &rest[..rest.char_indices().nth(chars).map_or(rest.len(), |(at, _)| at)]

@@ -82,6 +82,7 @@ impl SearchQuery {
 impl SearchIndex {
     /// Reads a query against the first `within` texts.
     pub fn query(&self, query: &str, within: usize) -> SearchQuery {
+        // Later texts count as absent, so that the answer is the same once the index has grown.
         let texts = within.min(self.len());
         let words = query_words(query, MOST_WORDS);
         let speech = QueryStemmers::of(&words);
@@ -116,9 +117,11 @@ impl SearchIndex {
         asked
     }
 
-    /// Adds the words of the index that equal the term, begin with it or have its stem.
+    /// Adds the words of the index that equal the term, begin with the term or have its stem.
     fn spell(&self, term: &mut QueryTerm, forms: Option<&WordForms<'_>>) {
         if term.is_function_word {
+            // Function words are searched as they are: `in` would otherwise find every word that begins with these
+            // letters.
             term.spellings.extend(
                 self.terms.contains_key(term.text.as_str()).then(|| (term.text.as_str().into(), 1.0)),
             );
@@ -215,6 +218,7 @@ impl QueryStemmers {
         }
         let stems: Vec<(String, f64)> =
             self.stemmers.iter().map(|(stemmer, count)| (stemmer.stem(word).into_owned(), *count)).collect();
+        // The root must be common to the word and to its stem in every language that the query may be in.
         let shared = stems.iter().map(|(stem, _)| common_bytes(word, stem)).min()?;
         let root = &word[..shared];
         // A shorter root would stem a large part of the index.

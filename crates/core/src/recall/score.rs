@@ -45,8 +45,10 @@ impl SearchIndex {
         for term in &query.terms {
             self.score_term(term, texts, &weight, &mut scores);
         }
+        // Empty if the query asks for no time, so that no text gets the bonus.
         let tells_time = self.texts_with_any(&query.time_words, texts);
         let mut found = Vec::new();
+        // A text without a word of its own is no hit, whatever its neighbours have lent.
         for (at, own) in scores.own.iter().enumerate().filter(|(_, own)| **own > 0.0) {
             let weight = weight(at);
             if weight > 0.0 {

@@ -33,6 +33,7 @@ pub fn spec() -> ToolSpec {
                       (query)."
             .to_owned(),
         parameters: RawJson(
+            // No argument is required, because a call has either a handle or a query.
             r#"{"type":"object","properties":{"handle":{"type":"string"},"range":{"type":"string"},"query":{"type":"string"},"limit":{"type":"integer"}}}"#
                 .to_owned(),
         ),
@@ -263,7 +264,9 @@ fn clamp(text: &str, from: usize, to: usize, handle: &str, limit: &TextLimit) ->
     let start = byte_of(text, from);
     let end = byte_of(text, to);
     let wanted = &text[start..end.max(start)];
+    // A few tokens are shown in any case: with none, the range of the rest would be the range that was asked for.
     let most = limit.max_tokens.saturating_sub(FOOT_TOKENS).max(16);
+    // 200 characters stay for the line that names the range of the rest.
     let mut shown = &wanted[..byte_of(wanted, limit.max_chars.saturating_sub(200) as usize)];
     // A linear guess can still be too long, because text is not equally dense everywhere. Each round takes at least
     // one character.

@@ -217,6 +217,7 @@ fn sentences_of_line(line: &str) -> Vec<&str> {
         let is_end = match end {
             "." => after.starts_with(' ') && !is_abbreviation(before, after),
             "!" | "?" => after.starts_with(' '),
+            // The marks of Chinese and Japanese end a sentence without a blank behind.
             _ => true,
         };
         if is_end {
@@ -368,6 +369,7 @@ fn for_each_word(text: &str, mut take: impl FnMut(&'static str, &str)) {
                 take(class, &fact);
             }
         }
+        // A number waits for the next word, because `5 ms` is one fact.
         number_before = (looks.begins_with_digit && is_number(raw)).then_some(raw);
         rest = rest.get(raw.len()..).unwrap_or_default();
         let between = rest.chars().next().map_or(0, char::len_utf8);
@@ -504,6 +506,7 @@ pub fn is_identifier(word: &str) -> bool {
         return false;
     }
     let bytes = word.as_bytes();
+    // Bytes are enough, because names in programs are ASCII; other letters never match.
     let camel = bytes.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
     let snake = bytes.windows(2).any(|pair| pair[0].is_ascii_alphanumeric() && pair[1] == b'_');
     camel || snake || word.trim_matches(':').contains("::") || is_hex_id(word)

@@ -61,6 +61,7 @@ impl CompactionStrategy for ImportanceStrategy {
             ProtectionLevel::Step => return None,
         };
         let order = self.lowest_first(scene, kept_from);
+        // All messages below the threshold go in one edit, since every edit voids the provider's cache.
         let at_once = order.iter().take_while(|(score, _)| *score < self.min_score_threshold).count();
         // A fifth of the trigger stays free for growth, so that the next edit is not due at once.
         let target = scene.trigger * 4 / 5;

@@ -76,6 +76,7 @@ fn first_turn(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<usiz
 /// Returns a selection that clears the fewest of the oldest tool results, if that is enough.
 fn cleared(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<CompactionSelection> {
     let marked = scene.clearable(scene.kept_whole_from(ProtectionLevel::Turns, PROTECTED_TURNS));
+    // A compaction on request comes below the trigger too. The user gets a removal, which clearing results is not.
     if scene.before < scene.trigger || !scene.is_worth_clearing(&marked) {
         return None;
     }
@@ -100,6 +101,7 @@ fn removed(scene: &PlanContext<'_>, keep: MiddleRemovalBounds, head: usize) -> O
     // Room for growth is only a wish: a view that just fits is better than no edit.
     let gap = scene.smallest_gap(head, keep.roomy).or_else(|| scene.smallest_gap(head, keep.most))?;
     let mut choice = CompactionSelection::new(gap, UnitReplacement::Note);
+    // Below the limit a user has asked for the compaction. All that was dropped would fit and come back.
     if scene.before >= keep.most {
         scene.restore_until_budget(&mut choice, keep.least, keep.most);
     }

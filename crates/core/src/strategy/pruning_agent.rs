@@ -41,6 +41,7 @@ impl CompactionStrategy for PruningAgentStrategy {
         let cuts = match protection {
             ProtectionLevel::Turns => INTACT.map(|count| scene.newest_messages_from(count)),
             ProtectionLevel::Steps => [scene.newest_messages_from(KEPT_WITHOUT_AGENT), scene.step_start(1)],
+            // The agent needs messages to choose from, and the planner's last resort serves a single step.
             ProtectionLevel::Step => return None,
         };
         // The agent decides how much stays, so only a quarter of the summary's limit must fit beforehand.

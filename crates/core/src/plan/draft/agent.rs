@@ -36,6 +36,7 @@ impl SummaryDraft {
         // Order, piece and answer together must fit the window, even if the count is off by its margin.
         let window = self.window_of_writer(budget)?;
         let fits = (window.saturating_sub(answer) as f64 / (1.0 + self.increment.margin())) as u64;
+        // 400 tokens are for the order and for the braces around a piece.
         let room = answer.min(fits).saturating_sub(400);
         let end = self.sections.first().and_then(|section| {
             let last = view.iter().rposition(|item| self.is_of(section, item))?;
@@ -102,6 +103,7 @@ impl SummaryDraft {
         let view = history.view();
         let units = units(view, &[]);
         let (_, handles) = self.what_goes();
+        // At least 1, because the share below is a quotient.
         let all_quotes = history.user_text_of(&handles).whole_tokens().max(1);
         let mut summary = Some(pruning.summary()).filter(|summary| !summary.is_empty());
         let mut says_nothing = false;

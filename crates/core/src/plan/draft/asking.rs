@@ -164,6 +164,7 @@ impl SummaryDraft {
         }
         let Some(window) = self.window_of_writer(budget) else { return SectionProgress::Extracted };
         let so_far = section.limit_tokens.max(section.earlier.shown_tokens());
+        // 192 tokens are for the sentences that introduce the piece and the earlier summary.
         let taken = self.increment.text(&self.order(at)) + section.limit_tokens + so_far + 192;
         // The count may prove too low only while the pieces are read, so at least a tenth is spared.
         let room = (window.saturating_sub(taken) as f64 / (1.0 + self.increment.margin().max(0.1))) as u64;

@@ -1,7 +1,7 @@
-//! The check of a summary: a model's answer is compared, by its form, with the text that it replaces.
+//! The check of a summary: a model's answer is compared, by its form, with the replaced text.
 //!
 //! The check asks no model and has no list of sentences. Its signals exist in any language: length, headings, names
-//! that occur in the replaced text, the share of its words that occur there, and the mood of sentences.
+//! and words in common with the replaced text, and the mood of sentences.
 
 use std::collections::BTreeSet;
 
@@ -138,6 +138,8 @@ pub fn check_summary(
     if share_in(text, replaced.order) > 0.3 {
         return Err(SummaryDefect::OrderRepeated);
     }
+    // Models miss a limit that is given in words. A quarter more is accepted, and the edit is measured again before its
+    // commit.
     if count(text) > replaced.limit_tokens.saturating_add(replaced.limit_tokens / 4) {
         return Err(SummaryDefect::TooLong);
     }
@@ -164,6 +166,7 @@ fn check_length(text: &str, material: &str) -> Result<(), SummaryDefect> {
 
 /// Checks the content of a text, whatever its length.
 fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), SummaryDefect> {
+    // Most checks look at the body, because headings are the same words in every summary.
     let outline = headings::HeadingOutline::of(text);
     let words = outline.body.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric));
     if words.count() < 2 && weighed_chars(&outline.body) < 12 {
@@ -304,6 +307,7 @@ fn proper_names(text: &str) -> BTreeSet<String> {
 /// text, and not of one part only.
 fn is_plain_summary(text: &str, material: &str, names: &TextNames, named: usize) -> bool {
     let is_long = weighed_chars(text) >= LEAST_PLAIN_CHARS;
+    // The more names the replaced text has, the more of them its summary must repeat.
     let is_named = match names.strong.len() {
         0..LEAST_NAMES => named > 0 || names.weakly_named_in(text) > 0 || overlap(text, material) >= 0.6,
         LEAST_NAMES..12 => named >= 1 && overlap(text, material) >= 0.3,
@@ -381,12 +385,14 @@ fn covers(text: &str, material: &str) -> bool {
 }
 
 fn is_mostly_code(text: &str) -> bool {
+    // Every second piece between fences is code.
     let fenced: usize = text.split("```").skip(1).step_by(2).map(str::len).sum();
     fenced * 2 > text.len()
 }
 
 /// Returns whether a text is almost verbatim in another.
 fn is_copy(text: &str, material: &str) -> bool {
+    // A text of few words may quote one sentence and still be a summary.
     spoken_words(text).count() >= 2 * ROW_WORDS && share_in(text, material) > 0.8
 }
 

@@ -122,6 +122,8 @@ impl SummaryDraft {
             return None;
         }
         if !self.is_written() {
+            // No step waits for a background summary (decision 0016): an extract takes its place until the text is
+            // there.
             return self.unwritten().rebased(scene);
         }
         let is_extract = self.sections.iter().all(|section| section.work == SectionProgress::Extracted);
@@ -220,6 +222,7 @@ impl SummaryDraft {
         history: &History,
     ) -> Result<ViewEdit, SummaryRejection> {
         let mut filled = self.filled(edit.clone(), floor, history);
+        // A half and a quarter of the surplus are tried, then none, which leaves the length of a summary.
         for share in [2, 4, 0] {
             if filled.is_ok() || !self.sections.iter().any(DraftSection::has_roomy_extract) {
                 break;

@@ -38,6 +38,7 @@ impl DraftSection {
         };
         let how = if history.has_recall() { format!(": {}", named(&self.handles)) } else { ".".to_owned() };
         let head = format!("{MARK} of {} earlier messages{how}", self.messages);
+        // A summary by a model has merged the earlier one, unless the check has found that it does not carry it on.
         let earlier = match &self.work {
             SectionProgress::Written(text) if !text.is_empty() && !self.earlier.is_kept() => String::new(),
             _ => self.earlier.block(history.counter()),

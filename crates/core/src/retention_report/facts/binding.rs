@@ -200,6 +200,7 @@ pub(crate) fn binds(sentence: &str) -> bool {
     }
     let small = small(sentence);
     let words: Vec<&str> = small.split_whitespace().filter(|word| *word != CLAUSE).collect();
+    // The cheap tests come first, because every sentence of a log passes through here.
     has_phrase(&words)
         || is_apart(&words)
         || is_german_command(&words)

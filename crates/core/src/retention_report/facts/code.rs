@@ -112,6 +112,7 @@ fn fence(line: &str) -> Option<&str> {
 /// count little.
 fn is_program(line: &str) -> bool {
     let (signs, prose) = (signs(line), longest_prose(line));
+    // A sentence may quote one operator or call, so prose of some words needs more signs to be code.
     is_comment(line) || (signs > 0 && prose < 2) || (signs > 2 && prose < 3)
 }
 
@@ -166,6 +167,7 @@ fn longest_prose(line: &str) -> usize {
         let is_plain = bare.chars().any(char::is_alphabetic)
             && bare.chars().all(|char| char.is_alphabetic() || "-'’".contains(char));
         let is_name = bare.chars().all(|char| char.is_alphanumeric() || "_-./:@#%+~".contains(char));
+        // The first condition that holds decides.
         row = match () {
             () if at == 0 && KEYWORDS.contains(&bare) => 0,
             () if at == 0 && OPENERS.contains(&bare.to_lowercase().as_str()) => 2,

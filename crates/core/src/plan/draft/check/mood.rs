@@ -65,7 +65,7 @@ pub(super) struct SentenceMoodCounts {
     chars: usize,
 }
 
-/// The length from which on a text has content of its own, even if it begins or ends in another mood. In characters.
+/// The length from which on a text has content of its own, even with another mood at its ends. In characters.
 const LONG_CHARS: usize = 600;
 
 impl SentenceMoodCounts {
@@ -103,6 +103,7 @@ impl SentenceMoodCounts {
 
 fn sentences(text: &str) -> Vec<&str> {
     let pieces = text.split_inclusive(['.', '!', '?', '。', '！', '？', '؟', '।', '\n']).map(str::trim);
+    // Numbers of lists and abbreviations end with a full stop too, but have hardly any letters.
     pieces.filter(|piece| piece.chars().filter(|char| char.is_alphanumeric()).count() >= 3).collect()
 }
 
