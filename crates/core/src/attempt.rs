@@ -1,7 +1,7 @@
 //! Decisions about a request to a model's server that was refused, failed or broke off.
 //!
 //! A session's [`Run`](crate::run::Run) and the gateway's exchange make requests in different ways, but take the same
-//! decisions about them. This module has these decisions as pure functions:
+//! decisions. This module has the decisions as pure functions:
 //!
 //! - the wait before the next attempt,
 //! - the number of times that a request is made smaller,
@@ -16,7 +16,7 @@ pub use broken_answer::{BrokenAnswer, BrokenAnswerAction};
 pub use refused_media::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
 pub use retry::RetryPolicy;
 
-/// The most times that one request is made smaller because its server refuses it for its length.
+/// The most times that one request is made smaller after refusals for its length.
 ///
 /// Each retry aims well below the refused size, so five of them halve a request twice. If the server still refuses, the
 /// error has another cause than the length.

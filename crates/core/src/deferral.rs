@@ -131,6 +131,8 @@ impl DeferredTools {
 
     /// Returns the sources of the tools with their numbers of tools: `48 of github, 12 of jira`.
     fn sources(&self) -> String {
+        // A sorted map, because the description is a part of every request: another order would void the provider's
+        // prompt cache.
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         self.specs.iter().for_each(|spec| *counts.entry(spec.source.as_str()).or_default() += 1);
         let said = counts.iter().map(|(source, count)| format!("{count} of {source}"));
@@ -139,6 +141,8 @@ impl DeferredTools {
 
     /// Returns a sentence with the names of the tools, as far as [`MAX_NAMES_TOKENS`] allows.
     fn names(&self) -> String {
+        // The order of the list and not of use (decision 0052): a description that changes within a session would void
+        // the cache.
         let mut names = String::from(" Their names: ");
         let mut tokens = text_tokens(&names);
         for (at, spec) in self.specs.iter().enumerate() {
@@ -178,10 +182,11 @@ impl DeferredTools {
     pub fn find(&self, query: &str, hits: usize) -> Vec<&ToolSpec> {
         let within = self.index.len();
         let query = self.index.query(&words_of(query), within);
-        let mut found = self.index.best_candidates(&query, within, hits, |_| 1.0);
-        // The index puts the last of equal hits first, as it suits a conversation. Tools keep the order of their list.
+        // The index puts the last of equal hits first, as it suits a conversation. Tools keep the order of their list,
+        // so all candidates are sorted before the list is cut: else the last of many equal tools would stay.
+        let mut found = self.index.best_candidates(&query, within, within, |_| 1.0);
         found.sort_by(|one, other| other.score.total_cmp(&one.score).then(one.at.cmp(&other.at)));
-        found.iter().filter_map(|candidate| self.specs.get(candidate.at)).collect()
+        found.iter().take(hits).filter_map(|candidate| self.specs.get(candidate.at)).collect()
     }
 
     /// Returns the call of a deferred tool that the arguments of [`CALL`] describe.
@@ -192,6 +197,8 @@ impl DeferredTools {
     pub fn resolve(&self, arguments: &str) -> Result<DeferredToolCall, String> {
         let DeferredCallArguments { name, arguments } = DeferredCallArguments::read(arguments)?;
         let spec = self.named(&name).ok_or_else(|| self.unknown(&name))?;
+        // Arguments are checked before anybody is asked for an approval (decision 0052), so that a person never judges
+        // a call that cannot be made.
         match check_arguments(spec.parameters.as_str(), &arguments) {
             Ok(()) => Ok(DeferredToolCall { name: spec.name.clone(), arguments }),
             Err(why) => Err(format!(
@@ -218,17 +225,18 @@ impl DeferredTools {
         }
     }
 
-    /// Returns the tool that a model means. Models often drop the prefix of a name or change its case.
+    /// Returns the tool of a name that a model wrote. Models often drop a prefix or change capitals.
     fn named(&self, name: &str) -> Option<&ToolSpec> {
-        let exact = self.get(name);
+        self.get(name).or_else(|| self.only_tool(|known| known.eq_ignore_ascii_case(name))).or_else(|| {
+            self.only_tool(|known| known.strip_suffix(name).is_some_and(|rest| rest.ends_with("__")))
+        })
+    }
+
+    /// Returns the tool whose name `is_meant` accepts, if there is only one.
+    fn only_tool(&self, is_meant: impl Fn(&str) -> bool) -> Option<&ToolSpec> {
         // A name that several tools match is refused, because a call of the wrong tool may do harm.
-        let only = |is_meant: &dyn Fn(&str) -> bool| {
-            let mut meant = self.specs.iter().filter(|spec| is_meant(&spec.name));
-            meant.next().filter(|_| meant.next().is_none())
-        };
-        exact
-            .or_else(|| only(&|known| known.eq_ignore_ascii_case(name)))
-            .or_else(|| only(&|known| known.strip_suffix(name).is_some_and(|rest| rest.ends_with("__"))))
+        let mut meant = self.specs.iter().filter(|spec| is_meant(&spec.name));
+        meant.next().filter(|_| meant.next().is_none())
     }
 
     /// Returns the answer to a call of an unknown tool, with the nearest names.
@@ -255,6 +263,7 @@ pub fn read_call(arguments: &str) -> Result<DeferredToolCall, String> {
 /// Replaces calls of tools that a request does not list by calls of [`CALL`]. The provider's own items stay, because
 /// they contain the call as the model wrote it.
 pub fn wrap_calls(messages: &mut [Message], is_listed: impl Fn(&str) -> bool) {
+    // Some servers refuse a conversation with a call of a tool that its list does not have (decision 0052).
     for part in messages.iter_mut().flat_map(|message| &mut message.parts) {
         if let Part::ToolCall(call) = part
             && !is_listed(&call.name)
@@ -268,6 +277,7 @@ pub fn wrap_calls(messages: &mut [Message], is_listed: impl Fn(&str) -> bool) {
 /// Returns whether tools are deferred. They are if all listed tools take more than `share` of the window, and if the
 /// deferral makes them smaller. `deferred_tokens` is the size of the list with deferred tools.
 pub fn is_worth_deferring(all_tokens: u64, deferred_tokens: u64, window_tokens: u64, share: f64) -> bool {
+    // A few tools with short schemas can be smaller than the two tools that would replace them.
     all_tokens as f64 > window_tokens as f64 * share && deferred_tokens < all_tokens
 }
 
@@ -286,6 +296,7 @@ fn listing(found: &[&ToolSpec], limit: &TextLimit) -> String {
         // An answer without any schema would be of no use, so the first tool ignores the limit.
         let chars = (text.chars().count() + line.chars().count()) as u64;
         if at > 0 && (tokens > limit.max_tokens || chars > limit.max_chars) {
+            // The names alone let the model ask for one of them.
             let names: Vec<&str> = found[at..].iter().map(|spec| spec.name.as_str()).collect();
             text.push_str(&format!("\nNot shown for want of room: {}.", names.join(", ")));
             break;
@@ -317,7 +328,7 @@ fn spec(name: &str, description: String, parameters: &str) -> ToolSpec {
     }
 }
 
-/// Returns the text by which a tool is found: its name, the words of its name, and its description.
+/// Returns the text by which a tool is found: the name, the words of the name, and the description.
 fn searched_text(spec: &ToolSpec) -> String {
     format!("{}: {}\n{}", words_of(&spec.name), spec.name, spec.description)
 }
@@ -331,6 +342,7 @@ fn words_of(text: &str) -> String {
             words.push(' ');
         }
         was_lower = char.is_lowercase() || char.is_ascii_digit();
+        // Names and queries are cut alike, so that `create_issue`, `createIssue` and `create issue` match.
         words.push(if matches!(char, '_' | '-' | '.') { ' ' } else { char });
     }
     words

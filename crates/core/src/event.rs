@@ -53,7 +53,7 @@ pub enum EventBody {
         message: Message,
         /// The queue entries that form the message, oldest first; empty for imported messages.
         taken: Vec<QueueId>,
-        /// Present when more than one entry was taken.
+        /// The entries that form the message; `None` for a single entry.
         coalesced: Option<CoalescedMessages>,
         /// The metadata that a client sent along with the only entry. The metadata of several entries is in
         /// `coalesced`.
@@ -90,7 +90,7 @@ pub enum EventBody {
         message: Message,
         /// The reason why the model stopped.
         finish: ModelStopReason,
-        /// Set when the answer was cut off.
+        /// The reason of a cut; `None` for a whole answer.
         cut: Option<PartialAnswerReason>,
     },
     /// The model call of a step is over and gave an answer.
@@ -196,7 +196,7 @@ pub enum EventBody {
         run_id: RunId,
         /// The reason why the run ended.
         reason: RunEnd,
-        /// Present when it ended with an error.
+        /// The error of the run, if there was one.
         error: Option<ErrorInfo>,
     },
     /// The process that ran the session ended in the middle of a run, and another process took over.
@@ -295,7 +295,7 @@ pub struct CoalescedMessages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoteReason {
-    /// The same call gave the same result too often.
+    /// Too many repetitions of one call with one result.
     Loop,
     /// The run's time is over: the model must report its state.
     TimeUp,

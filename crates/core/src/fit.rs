@@ -333,6 +333,7 @@ impl MessageOnlyHistory {
     /// Appends an event and returns its position.
     fn append(&mut self, body: EventBody) -> Seq {
         let seq = self.history.last_seq() + 1;
+        // A list of messages tells no times, and no decision of the planner needs them here.
         let folded = self.history.apply(&Event { seq, at: 0, format: FORMAT, body });
         // The events are built here in valid order, so the fold cannot refuse one.
         debug_assert!(folded.is_ok(), "{folded:?}");

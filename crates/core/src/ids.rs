@@ -142,14 +142,14 @@ impl std::str::FromStr for LogHandle {
     /// [`LogHandleError`] if the text has another form, or if the range runs backwards.
     fn from_str(text: &str) -> Result<Self, LogHandleError> {
         // The text comes from a model or a person and may be long.
-        let wrong = || LogHandleError(text.chars().take(80).collect());
-        let body = text.trim().strip_prefix("lh:").ok_or_else(wrong)?;
-        let (from, to) = body.split_once('-').unwrap_or((body, body));
-        let from = from.parse().map_err(|_| wrong())?;
-        let to = to.parse().map_err(|_| wrong())?;
-        if from == 0 || from > to {
-            return Err(wrong());
-        }
-        Ok(Self(LogRange { from, to }))
+        parse_range(text).map(Self).ok_or_else(|| LogHandleError(text.chars().take(80).collect()))
     }
+}
+
+fn parse_range(text: &str) -> Option<LogRange> {
+    let body = text.trim().strip_prefix("lh:")?;
+    let (from, to) = body.split_once('-').unwrap_or((body, body));
+    let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+    // Positions of the log count from 1.
+    (from > 0 && from <= to).then_some(LogRange { from, to })
 }

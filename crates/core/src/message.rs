@@ -81,7 +81,7 @@ pub enum Part {
     Image(MediaPart),
     /// A file, stored as a blob.
     File(MediaPart),
-    /// A provider's block that this crate does not model. It is kept and sent back only to its provider.
+    /// A provider's block without a type in this crate. The block is kept and sent back only to its provider.
     Opaque(OpaquePart),
 }
 
@@ -95,7 +95,7 @@ pub struct TextPart {
     pub native: Option<RawJson>,
 }
 
-/// Reasoning: the part that may be shown, and the item by which its provider verifies it.
+/// Reasoning: the part that may be shown, and the item for the provider's own verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReasoningPart {
     /// The readable part; empty for encrypted or redacted reasoning.
@@ -159,9 +159,9 @@ pub fn given_arguments(written: &str) -> &str {
 pub fn may_be_no_arguments(begun: &str) -> bool {
     // A stream gives the arguments in pieces, and a piece that was passed on cannot be taken back.
     let begun = begun.trim();
-    let is_blank_text =
-        || begun.strip_prefix('"').is_some_and(|text| text.trim_end_matches('"').trim().is_empty());
-    "null".starts_with(begun) || is_blank_text()
+    // A quotation mark that is still open may close around nothing but blanks.
+    let text = begun.strip_prefix('"').map(|text| text.trim_end_matches('"').trim());
+    "null".starts_with(begun) || text.is_some_and(str::is_empty)
 }
 
 /// The outcome of a tool call.

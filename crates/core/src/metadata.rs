@@ -96,7 +96,9 @@ mod tests {
 
     #[test]
     fn metadata_has_a_size_limit_in_bytes_of_compact_json() {
-        let of_bytes = |bytes: usize| json!({ "a": "é".repeat((bytes - r#"{"a":""}"#.len()) / 2) });
+        fn of_bytes(bytes: usize) -> Value {
+            json!({ "a": "é".repeat((bytes - r#"{"a":""}"#.len()) / 2) })
+        }
         let largest = MessageMetadata::try_from(of_bytes(MAX_METADATA_BYTES)).unwrap();
         assert_eq!(serde_json::to_string(&largest).unwrap().len(), MAX_METADATA_BYTES);
         let refused = MessageMetadata::try_from(of_bytes(MAX_METADATA_BYTES + 2));

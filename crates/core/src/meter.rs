@@ -59,6 +59,7 @@ impl MeterReading {
 
     fn new(history: &History, reported: u64, estimated: u64) -> Self {
         let total = reported.saturating_add(estimated);
+        // A request without any token has no error, and the division needs a divisor.
         let share = estimated as f64 / total.max(1) as f64;
         Self { total, reported, estimated, margin: margin(history, share) }
     }
@@ -116,9 +117,11 @@ pub fn of_parts(
 /// the largest under-estimate of the newest 100 calls, at least 1 % and at most 30 %.
 fn margin(history: &History, estimated_share: f64) -> f64 {
     let errors = history.errors_per_mille();
+    // A request that was reported whole has no error, however wrong earlier estimates were.
     if estimated_share == 0.0 {
         return 0.0;
     }
+    // Decision 0004: with fewer than 20 calls the largest error so far is no bound.
     let known = errors.len() >= 20;
     let lowest = errors.min().unwrap_or(0);
     let shown = ((-lowest).max(0) as f64 / 1000.0).min(0.30);

@@ -20,7 +20,7 @@ pub const MAX_ORDER_CHARS: usize = 1_000;
 pub const MAX_ACTIVE_ORDERS: usize = 256;
 
 /// The divisor of the usable window that gives the room of all active orders together: a quarter. Every view shows all
-/// orders whole, so more of them would push out the work that they are about.
+/// orders whole, so more of them would push out the work itself.
 pub const WINDOW_SHARE: u64 = 4;
 
 /// The author of a standing order.
@@ -162,13 +162,15 @@ impl StandingOrders {
 
     /// Returns a name that no order has.
     pub fn next_id(&self) -> OrderId {
-        let free = |number: &usize| {
-            let id = OrderId::new(format!("o{number}"));
-            self.get(&id).is_none()
-        };
         // Imported orders may have any names, so the next number may be taken.
-        let number = (self.all.len() + 1..).find(free).unwrap_or(self.all.len() + 1);
-        OrderId::new(format!("o{number}"))
+        let mut number = self.all.len() + 1;
+        loop {
+            let id = OrderId::new(format!("o{number}"));
+            if self.get(&id).is_none() {
+                return id;
+            }
+            number += 1;
+        }
     }
 
     /// Checks whether `text` can be pinned. An active order with the same text is no error and is returned.
@@ -201,6 +203,7 @@ impl StandingOrders {
         check_text(text)?;
         let order = self.check_active(id)?;
         match self.same(text) {
+            // An edit that only changes case or spacing finds the order itself.
             Some(same) if same.id != *id => Err(StandingOrderError::Duplicate(same.id.clone())),
             _ => Ok(order),
         }
@@ -295,6 +298,7 @@ impl StandingOrders {
     /// Records that the log has a note with all news.
     pub(crate) fn note_told(&mut self) {
         for order in &mut self.all {
+            // An order that has ended needs no news any more, and one that holds is known by its present text.
             order.told = order.is_active().then(|| order.text.clone());
         }
     }

@@ -5,7 +5,7 @@
 //! nothing that the first one kept. One pass over any part of the log is enough, without a model and in bounded
 //! memory. Equal messages give equal text.
 //!
-//! Tool output is untrusted material. It shows how calls ended, which error lines they gave and which names exist. It
+//! Tool output is untrusted material. It shows the endings of calls, their error lines and the names that exist, but
 //! never becomes a todo. Every item is one line. A line that begins with a mark of the view is quoted, and text that
 //! looks like a handle is written `lh\:12`.
 //!
@@ -64,6 +64,8 @@ const MOST_ARGUMENT_BYTES: usize = 1 << 20;
 pub struct PinnedFacts {
     todos: TodoTracker,
     files: BoundedFactMap<FileAction>,
+    /// The number of changed files among those that were removed because there were too many.
+    evicted_changes: u64,
     facts: ToolFacts,
     outcomes: OutcomeTracker,
     names: NameTracker,
@@ -92,6 +94,7 @@ impl Default for PinnedFacts {
         Self {
             todos: TodoTracker::default(),
             files: BoundedFactMap::new(MOST_FILES),
+            evicted_changes: 0,
             facts: ToolFacts::default(),
             outcomes: OutcomeTracker::default(),
             names: NameTracker::default(),
@@ -109,6 +112,8 @@ impl PinnedFacts {
     /// Extracts the pinned facts of messages, given in log order.
     pub fn read<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> Self {
         let mut ledger = Self::default();
+        // Messages and never earlier summaries are read, so that the twentieth compaction keeps what the first one did
+        // (decision 0017).
         entries.into_iter().for_each(|entry| ledger.extend(entry));
         ledger
     }
@@ -165,10 +170,11 @@ impl PinnedFacts {
     }
 
     fn read_call(&mut self, at: Seq, call: &ToolCall) {
+        // A model may invent a name of any length, and the limit of the class counts names and not bytes.
         let name = line::head(&call.name, 64);
         match self.tools.get_mut(name) {
             Some(count) => *count += 1,
-            None => self.tools.put(name, 1),
+            None => _ = self.tools.put(name, 1),
         }
         let arguments = arguments(call);
         // Identifiers come from the call itself, because even a failed call shows which values the model needs. Files
@@ -182,7 +188,7 @@ impl PinnedFacts {
         self.pending.put(call.call_id.as_str(), pending);
     }
 
-    /// Returns the files that a call works on. Editors with one open file name that file only when they open it.
+    /// Returns the files that a call works on. Some editors name their open file only in the call that opens the file.
     fn touches(&mut self, tool: &str, arguments: &Map<String, Value>) -> Vec<FileAccess> {
         let touches = files::touches(tool, arguments);
         let tool = tools::plain(tool);
@@ -224,6 +230,7 @@ impl PinnedFacts {
         for touch in call.touches {
             self.record_file_access(&touch, result);
         }
+        // An interrupted call may have changed files, but its list of todos is not known to have arrived.
         if let Some(list) = call.list.filter(|_| result.status == ToolStatus::Completed) {
             self.todos.apply(list);
         }
@@ -240,14 +247,23 @@ impl PinnedFacts {
         };
         // Another read keeps the file's place in the order; another change makes the file the newest.
         if touch.verb != FileAction::Read || known != Some(verb) {
-            self.files.put(&touch.path, verb);
+            let evicted = self.files.put(&touch.path, verb);
+            self.evicted_changes += u64::from(evicted.is_some_and(|verb| verb != FileAction::Read));
         }
     }
 
     /// Returns the files with the strongest action on each: changed files first, then files only read, the newest last.
     pub fn files(&self) -> impl Iterator<Item = (&str, FileAction)> {
-        let of = |read: bool| self.files.iter().filter(move |(_, verb)| (**verb == FileAction::Read) == read);
-        of(false).chain(of(true)).map(|(path, verb)| (path, *verb))
+        self.changed_files().chain(self.read_files().map(|path| (path, FileAction::Read)))
+    }
+
+    fn changed_files(&self) -> impl Iterator<Item = (&str, FileAction)> {
+        let changed = self.files.iter().filter(|(_, verb)| **verb != FileAction::Read);
+        changed.map(|(path, verb)| (path, *verb))
+    }
+
+    fn read_files(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().filter(|(_, verb)| **verb == FileAction::Read).map(|(path, _)| path)
     }
 
     /// Returns the unfinished todos in the order in which they came up.
@@ -283,6 +299,7 @@ impl PinnedFacts {
 fn arguments(call: &ToolCall) -> Map<String, Value> {
     let text = line::head(&call.arguments, MOST_ARGUMENT_BYTES);
     serde_json::from_str(text).unwrap_or_else(|_| {
+        // OpenAI's models call `apply_patch` with the patch itself as the argument, without any JSON.
         let is_patch = tools::plain(&call.name).contains("patch");
         let patch = is_patch.then(|| ("patch".to_owned(), Value::from(text)));
         patch.into_iter().collect()

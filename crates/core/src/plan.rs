@@ -249,6 +249,7 @@ pub fn plan_with(
         return Plan::Fits;
     }
     let scene = PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line);
+    // The server has counted the request, so neither the threshold nor the growth since the last edit matters.
     if *occasion == PlanTrigger::Overflow {
         return scene.after_refusal();
     }
@@ -307,6 +308,7 @@ pub fn ahead_from(
     {
         return None;
     }
+    // `plan` commits no edit of a view that has hardly grown and still fits, so the summary would wait in vain.
     if no_progress(history, budget) {
         return None;
     }
@@ -373,6 +375,7 @@ fn line_at(
     }
     // The strategy compares estimates with the meter's bound, so the estimates are scaled to that bound.
     let counted = fixed_tokens + history.view_tokens();
+    // The divisor is not zero even in a session without a message.
     let scale = bound as f64 / counted.max(1) as f64;
     let settled = history.edited_tokens().map(|view| ((fixed_tokens + view) as f64 * scale) as u64);
     let prices = policy.prices.as_ref().filter(|prices| prices.are_known());
@@ -399,6 +402,7 @@ fn growth(history: &History) -> u64 {
 /// Returns the most tokens of a request that continues an answer. At least a quarter of the window stays free for the
 /// rest of the answer.
 pub fn pause_target(budget: &Budget) -> u64 {
+    // The share is that of decision 0018.
     budget.usable.min(budget.window * 3 / 4)
 }
 

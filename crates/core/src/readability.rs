@@ -75,8 +75,10 @@ fn is_base64(byte: u8) -> bool {
 
 /// Returns whether a run has letters of both cases and digits, as encoded content has and words or rulers have not.
 fn is_mixed(run: &str) -> bool {
-    let has = |is: fn(&u8) -> bool| run.bytes().any(|byte| is(&byte));
-    has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)
+    let bytes = run.as_bytes();
+    bytes.iter().any(u8::is_ascii_uppercase)
+        && bytes.iter().any(u8::is_ascii_lowercase)
+        && bytes.iter().any(u8::is_ascii_digit)
 }
 
 /// Returns whether a character is no text: the replacement of a byte that is not UTF-8, or a control character that
@@ -99,9 +101,8 @@ impl<'a> LineBlock<'a> {
     /// Returns whether a line continues encoded content, which has lines of one length. Encoded digits or blanks give
     /// lines without letters of both cases.
     fn goes_on_with(&self, line: &str) -> bool {
-        let is_next = |last: &&&str| last.len() == line.len();
         self.kind == LineKind::Base64
-            && self.lines.last().filter(is_next).is_some()
+            && self.lines.last().is_some_and(|last| last.len() == line.len())
             && line.trim_end().bytes().all(is_base64)
     }
 
@@ -137,9 +138,10 @@ impl<'a> LineBlock<'a> {
         let shown: &[&str] = if what.is_some() { &[] } else { &self.lines };
         if let Some(what) = what {
             // The note itself must be readable, so it quotes no control characters.
-            let readable = |c: &char| !is_unreadable(*c) && !matches!(c, '\r' | '\u{8}' | '\u{c}' | '\u{1b}');
-            let start = self.lines.iter().flat_map(|line| line.trim_end().chars()).filter(readable);
-            let start: String = start.take(KEPT_CHARS).collect();
+            let chars = self.lines.iter().flat_map(|line| line.trim_end().chars());
+            let readable =
+                chars.filter(|c| !is_unreadable(*c) && !matches!(c, '\r' | '\u{8}' | '\u{c}' | '\u{1b}'));
+            let start: String = readable.take(KEPT_CHARS).collect();
             let cut = grouped(self.chars - start.chars().count().min(self.chars));
             out.push_str(&format!("{start} [{cut} more characters of {what} cut]\n"));
         }

@@ -5,6 +5,7 @@
 //! words (BM25: Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009). [`closely`] ranks the
 //! candidates by their best lines. [`search`] does both.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 mod language;
@@ -64,14 +65,14 @@ impl SearchLimits {
     }
 }
 
-/// The worth of a text that has the query's words on many lines, relative to a text that has all of them on one line.
+/// The worth of a text with the query's words on many lines, relative to a text with all of them on one line.
 const SCATTERED_SHARE: f64 = 0.75;
 
 /// The weight of a message that its reader is shown in full anyway. Without a lower weight the question itself would
 /// be the best hit.
 pub const SHOWN_WEIGHT: f64 = 0.2;
 
-/// The first character of the term for a word that labels its text. No word begins with this character.
+/// The first character of the term for a label. No word begins with this character.
 const LABEL: char = ':';
 
 /// An index of the words of texts.
@@ -104,6 +105,13 @@ pub struct SearchCandidate {
     pub weight: f64,
 }
 
+impl SearchCandidate {
+    /// Orders the better candidate first, and the newer one among equals.
+    fn best_first(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(other.at.cmp(&self.at))
+    }
+}
+
 /// A text that answers a query, with its best passages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassageHit {
@@ -133,6 +141,7 @@ impl SearchIndex {
         for (term, count) in counts {
             self.terms.entry(term.into()).or_default().push(IndexPosting { text: at as u32, count });
         }
+        // Labels are terms of their own, because a label counts more than a mention of the same word.
         for word in label_words(text) {
             self.terms
                 .entry(format!("{LABEL}{word}").into())
@@ -180,6 +189,7 @@ impl SearchIndex {
     }
 
     fn length(&self, at: usize) -> u64 {
+        // `lengths` are running sums, from which the mean of any beginning follows at once.
         self.lengths[at] - at.checked_sub(1).map_or(0, |before| self.lengths[before])
     }
 }
@@ -190,6 +200,8 @@ fn before(postings: &[IndexPosting], texts: usize) -> &[IndexPosting] {
 
 /// Returns the worth of a word that `holders` of `texts` texts hold; 0 if no text holds the word.
 fn rarity(texts: usize, holders: usize) -> f64 {
+    // The `1 +` keeps the worth above zero for a word that every text has; else a query of such words would find
+    // nothing.
     if holders == 0 { 0.0 } else { (1.0 + texts as f64 / holders as f64).ln() }
 }
 
@@ -207,12 +219,13 @@ pub fn closely<T: AsRef<str>>(
         let lines = ScoredLines::of(text.as_ref(), query);
         candidate.score *= SCATTERED_SHARE + (1.0 - SCATTERED_SHARE) * lines.closeness();
         if query.phrase.as_ref().is_some_and(|phrase| lines.has(phrase)) {
+            // Three times the worth of all words lets the exact phrase win over any text that has the words apart.
             candidate.score += 3.0 * candidate.weight * all;
         }
         (candidate, text)
     });
     let mut ranked: Vec<(SearchCandidate, T)> = scored.collect();
-    ranked.sort_by(|(left, _), (right, _)| right.score.total_cmp(&left.score).then(right.at.cmp(&left.at)));
+    ranked.sort_by(|(left, _), (right, _)| left.best_first(right));
     let best = ranked.into_iter().take(extent.hits).enumerate();
     best.map(|(rank, (candidate, text))| {
         let chars = if rank == 0 { extent.best_chars } else { extent.other_chars };

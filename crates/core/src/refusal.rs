@@ -3,7 +3,7 @@
 //! A part that a server refuses stays in the conversation, so the server refuses every later request too. Adapters
 //! parse such errors into a [`PartRefusal`]. The loop then leaves the part out of the view and asks again.
 
-/// The part that a refusal is about. Only refusals that the same request would get again have one.
+/// The subject of a refusal. Only refusals that the same request would get again have one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartRefusal {
     /// The kind of part; `None` where the error does not say.
@@ -12,7 +12,7 @@ pub struct PartRefusal {
     pub part: Option<RefusedPart>,
     /// `true` if the model accepts no part of that kind, for example no pictures.
     pub takes_none: bool,
-    /// The maximum number of parts of that kind in a request, if the error names it.
+    /// The maximum number of parts of the kind in a request, if the error names a number.
     pub most: Option<u32>,
     /// `true` if the next request differs already, because the limits learned from this error choose its pictures.
     pub is_remedied: bool,
@@ -27,7 +27,7 @@ pub enum RefusedPartKind {
     File,
     /// A message or a tool result whose content a filter withholds.
     Content,
-    /// Reasoning that its own provider does not recognise.
+    /// Reasoning that is not accepted by its own provider.
     Reasoning,
     /// The schema of a tool.
     ToolSchema,
@@ -36,15 +36,15 @@ pub enum RefusedPartKind {
 /// A part of a request, as a server's error names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusedPart {
-    /// A picture or a file, by its number among those of the request, from 0.
+    /// A picture or a file, by the number among all media of the request, from 0.
     Media(usize),
     /// A picture or a file, by the hash of its content.
     Blob(String),
     /// The result of a call, by the name that the request gives the call.
     ToolResult(String),
-    /// The message or result with this text in it.
+    /// The message or result that contains a text.
     Text(String),
-    /// Reasoning whose native item has this signature, id or encrypted content in it.
+    /// Reasoning whose native item contains a signature, an id or encrypted content.
     Reasoning(String),
     /// A tool, by its name.
     Tool(String),
@@ -53,6 +53,7 @@ pub enum RefusedPart {
 impl PartRefusal {
     /// Returns whether the error names a kind of part or a part. Without either, the choice of a part is a guess.
     pub fn is_specific(&self) -> bool {
+        // With neither, the likeliest parts are tried in turn (decision 0045).
         self.kind.is_some() || self.part.is_some()
     }
 }

@@ -96,6 +96,7 @@ pub fn survey_sentences(
     // A summary is no message of the user, so its rules would not be found. The originals show which sentences are
     // facts.
     let mut facts = ClassifiedFacts::default();
+    // Indexing the shown text is dear, and most compactions fold no summary.
     if folded.iter().any(|message| !message.0.is_empty()) {
         let shown: String =
             before.iter().flat_map(|message| message.parts.iter().filter_map(Part::as_text)).collect();
@@ -130,6 +131,7 @@ fn tallied(
     }
     let single_spaced = facts::single_spaced(after_text);
     let after = IndexedView::read(after_text, &single_spaced);
+    // Sentences and words are looked for differently: a sentence must stand in one piece, a word anywhere.
     let mut report = RetentionReport::default();
     for (class, items) in facts.sentences {
         let verbatim = items.iter().filter(|item| after.has_sentence(item)).count();
@@ -218,8 +220,8 @@ impl<'a> IndexedView<'a> {
     fn has_sentence(&self, sentence: &str) -> bool {
         // A text without two words, as in scripts without blanks, has no entry in the index.
         let Some((_, pair)) = facts::word_pairs(sentence).next() else { return self.text.contains(sentence) };
-        let stands_at = |at: &usize| self.text.get(*at..).is_some_and(|rest| rest.starts_with(sentence));
-        self.places.get(&pair).is_some_and(|places| places.iter().any(stands_at))
+        let mut places = self.places.get(&pair).into_iter().flatten();
+        places.any(|at| self.text.get(*at..).is_some_and(|rest| rest.starts_with(sentence)))
     }
 }
 

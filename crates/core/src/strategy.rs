@@ -1,5 +1,6 @@
 //! Compaction strategies: one trait, whose implementations are chosen by name in the configuration.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::budget::StrategyTrigger;
@@ -68,7 +69,7 @@ pub trait CompactionStrategy: Send + Sync {
     }
 
     /// Returns the current threshold for [`StrategyTrigger::Planner`], in tokens of the whole request. The planner caps
-    /// the threshold at the usable room. This method runs before every step, so it must not look at the view.
+    /// the threshold at the usable room. The method runs before every step and must not look at the view.
     fn line(&self, outlook: &ThresholdInput<'_>) -> TriggerThreshold {
         TriggerThreshold { tokens: outlook.usable_tokens, why: String::new() }
     }
@@ -212,6 +213,20 @@ pub struct TriggerThreshold {
     pub why: String,
 }
 
+/// Returns the smallest number of a range for which a condition holds that holds for all larger ones.
+fn smallest(range: RangeInclusive<usize>, holds: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut low, mut high) = range.into_inner();
+    if low > high || !holds(high) {
+        return None;
+    }
+    // A binary search, because each test measures a whole view.
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) { high = middle } else { low = middle + 1 }
+    }
+    Some(low)
+}
+
 /// The names of all strategies.
 pub const NAMES: &[&str] = &[
     "reactive-overflow",
@@ -224,7 +239,7 @@ pub const NAMES: &[&str] = &[
     "adaptive",
 ];
 
-/// Returns the strategy of that name with its default options.
+/// Returns the strategy of a name with default options.
 pub fn by_name(name: &str) -> Option<Arc<dyn CompactionStrategy>> {
     Some(match name {
         "reactive-overflow" => Arc::new(ReactiveOverflowStrategy::default()),

@@ -16,7 +16,7 @@ use crate::message::RawJson;
 
 pub use self::names::PropertyNames;
 
-/// A schema that every provider accepts, and the property names that were changed for it.
+/// A schema that every provider accepts, and the property names that were changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NormalizedSchema {
     /// The schema, for the model.
@@ -51,7 +51,7 @@ pub enum ToolSchemaError {
 /// Returns the schema of a tool in a form that every provider accepts. `None` and `null` stand for a tool without
 /// arguments.
 ///
-/// A schema that needs no change keeps its bytes. The function is idempotent, because its results need no change.
+/// A schema that needs no change keeps its bytes. The function is idempotent: results need no change.
 ///
 /// # Errors
 /// [`ToolSchemaError`] if the schema cannot be brought into such a form. Only that tool must then be left out.

@@ -208,12 +208,11 @@ pub fn render(kept: &str, truncation: &OutputTruncation, seq: Seq) -> String {
 /// Returns the shown form of a text that was cut: head, marker on a line of its own, tail. `seq` is the position of
 /// the whole. The marker names no handle if there is no tool that resolves handles.
 pub(crate) fn shortened(cut: &TruncatedText, seq: Seq, has_recall: bool) -> String {
-    let marker = match has_recall {
-        true => marker(cut.omitted_chars, cut.total_chars, LogHandle(LogRange::one(seq))),
-        false => {
-            let (omitted, total) = (grouped(cut.omitted_chars), grouped(cut.total_chars));
-            format!("{MARKER} {omitted} of {total} characters left out")
-        }
+    let marker = if has_recall {
+        marker(cut.omitted_chars, cut.total_chars, LogHandle(LogRange::one(seq)))
+    } else {
+        let (omitted, total) = (grouped(cut.omitted_chars), grouped(cut.total_chars));
+        format!("{MARKER} {omitted} of {total} characters left out")
     };
     let (head, tail) = cut.kept.split_at(cut.head_bytes);
     join(head, &marker, tail)
@@ -241,6 +240,7 @@ fn join(head: &str, marker: &str, tail: &str) -> String {
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    // By hand, because the standard library formats no separators.
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');

@@ -2,7 +2,7 @@
 
 use crate::refusal::{PartRefusal, RefusedPartKind};
 
-/// The most times that one request is made again without parts that its server refuses.
+/// The most times that one request is made again without refused parts.
 pub const MAX_OMISSIONS: u32 = 3;
 
 /// The length after which a note cuts the server's error message, in characters.
@@ -23,10 +23,13 @@ pub fn choose_refused_media<T>(
         Some(RefusedPartKind::Image) => Some(true),
         Some(RefusedPartKind::File) => Some(false),
         None => None,
+        // The loop leaves reasoning, filtered content and schemas out by itself.
         Some(_) => return Vec::new(),
     };
-    let of_kind = |one: &T| wants_images.is_none_or(|wants_images| is_image(one) == wants_images);
-    let mut chosen: Vec<T> = media.into_iter().filter(of_kind).collect();
+    let mut chosen = media;
+    if let Some(wants_images) = wants_images {
+        chosen.retain(|one| is_image(one) == wants_images);
+    }
     match (refusal.takes_none, refusal.most) {
         (false, Some(most)) => chosen.truncate(chosen.len().saturating_sub(most as usize)),
         // The request before was accepted with the older ones, so the newest is the likeliest cause.

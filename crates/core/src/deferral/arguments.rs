@@ -28,19 +28,24 @@ impl DeferredCallArguments {
     /// # Errors
     /// A sentence for the model.
     pub(super) fn read(written: &str) -> Result<Self, String> {
-        let shape = || format!("Error: `{CALL}` takes {{\"name\": TOOL, \"arguments\": {{…}}}}");
         let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(given_arguments(written))
-            .map_err(|error| format!("{}: {error}", shape()))?;
+            .map_err(|error| format!("{}: {error}", wrong_shape()))?;
         let name = NAME_KEYS.iter().find_map(|key| fields.remove(*key));
-        let name = name.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()).ok_or_else(shape)?;
+        let name =
+            name.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok()).ok_or_else(wrong_shape)?;
         let given = ARGUMENT_KEYS.iter().find_map(|key| fields.remove(*key));
         let arguments = match given {
-            Some(raw) => object_of(raw.get()).ok_or_else(shape)?,
+            Some(raw) => object_of(raw.get()).ok_or_else(wrong_shape)?,
             // Some models write the arguments of the tool beside its name and not within an object.
             None => flat(&fields),
         };
         Ok(Self { name, arguments })
     }
+}
+
+/// Returns the answer to a call of [`CALL`] whose arguments have another shape.
+fn wrong_shape() -> String {
+    format!("Error: `{CALL}` takes {{\"name\": TOOL, \"arguments\": {{…}}}}")
 }
 
 /// Returns a JSON object as it was written, or the object within a JSON string.
@@ -54,6 +59,7 @@ fn object_of(raw: &str) -> Option<String> {
 
 /// Returns the fields as one JSON object.
 fn flat(fields: &BTreeMap<String, &RawValue>) -> String {
+    // Values are copied as they were written, because parsing would change long numbers and escapes.
     let fields = fields.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
@@ -73,22 +79,21 @@ pub fn wrapped_arguments(name: &str, arguments: &str) -> String {
 /// # Errors
 /// A sentence for the model.
 pub(super) fn read_query(arguments: &str) -> Result<(String, Option<usize>), String> {
-    let nothing = || format!("Error: `{SEARCH}` takes {{\"query\": WORDS}}");
     let (query, limit) = match serde_json::from_str(given_arguments(arguments)) {
         Ok(Value::Object(fields)) => {
-            let text = |value: &Value| value.as_str().map(str::to_owned);
             // Small models invent other keys, such as `q`. The first text is the query then.
             let query = fields.get("query").or_else(|| fields.values().find(|value| value.is_string()));
             let limit =
                 fields.get("limit").and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
-            (query.and_then(text), limit)
+            (query.and_then(Value::as_str).map(str::to_owned), limit)
         }
         Ok(Value::String(query)) => (Some(query), None),
         Ok(_) => (None, None),
+        // Text that is no JSON is the query itself: some models leave the object out.
         Err(_) => (Some(arguments.to_owned()), None),
     };
     match query.filter(|query| !query.trim().is_empty()) {
         Some(query) => Ok((query, limit)),
-        None => Err(nothing()),
+        None => Err(format!("Error: `{SEARCH}` takes {{\"query\": WORDS}}")),
     }
 }

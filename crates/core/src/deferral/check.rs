@@ -58,6 +58,7 @@ fn check_type(schema: &Map<String, Value>, value: &Value, place: &str) -> Result
         Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
         _ => return Ok(()),
     };
+    // OpenAPI's dialect marks values that may be null this way and not by a second type.
     let is_nullable = schema.get("nullable") == Some(&Value::Bool(true)) && value.is_null();
     if is_nullable || types.is_empty() || types.iter().any(|name| is_of(value, name)) {
         return Ok(());
@@ -67,7 +68,6 @@ fn check_type(schema: &Map<String, Value>, value: &Value, place: &str) -> Result
 }
 
 fn check_choice(schema: &Map<String, Value>, value: &Value, place: &str) -> Result<(), String> {
-    let quote = |allowed: &Value| allowed.to_string().chars().take(MAX_QUOTED_CHARS).collect::<String>();
     match (schema.get("enum"), schema.get("const")) {
         (Some(Value::Array(allowed)), _) if !allowed.contains(value) => {
             Err(format!("{} must be one of {}", at(place), quote(&Value::from(allowed.clone()))))
@@ -75,6 +75,10 @@ fn check_choice(schema: &Map<String, Value>, value: &Value, place: &str) -> Resu
         (_, Some(only)) if only != value => Err(format!("{} must be {}", at(place), quote(only))),
         _ => Ok(()),
     }
+}
+
+fn quote(allowed: &Value) -> String {
+    allowed.to_string().chars().take(MAX_QUOTED_CHARS).collect()
 }
 
 fn check_unions(schema: &Map<String, Value>, value: &Value, place: &str, depth: usize) -> Result<(), String> {

@@ -48,6 +48,7 @@ fn a_tool_gets_nothing_from_its_neighbours_in_the_list() {
     let tools = ["a__one", "a__two", "a__three"];
     let alike = DeferredTools::new(tools.iter().map(|name| tool(name, "does a thing", "{}")).collect());
     assert_eq!(names(&alike.find("thing", 3)), tools, "equal hits keep the order of the list");
+    assert_eq!(names(&alike.find("thing", 2)), tools[..2], "also those that are cut off");
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn schemas_with_unions_and_references_are_checked_as_far_as_they_say() {
 
 #[test]
 fn a_request_says_calls_through_the_tool_that_it_lists() {
-    let call = |name: &str, arguments: &str| {
+    fn call(name: &str, arguments: &str) -> Part {
         Part::ToolCall(ToolCall {
             call_id: "c".into(),
             name: name.to_owned(),
@@ -153,7 +154,7 @@ fn a_request_says_calls_through_the_tool_that_it_lists() {
             provider_id: None,
             native: None,
         })
-    };
+    }
     let parts = vec![call("read", "{}"), call("mail__send", r#"{"to":"a"}"#), call("mail__send", "{broken")];
     let mut messages = vec![Message { id: "m".into(), role: Role::Assistant, parts, origin: None }];
     wrap_calls(&mut messages, |name| name == "read" || name == CALL);

@@ -86,6 +86,7 @@ impl Default for FramingTokens {
     /// results follow measurements by users of the API: about 24 tokens with a result's message. A schema is rendered
     /// shorter than its JSON: 63 tokens for 85 in the published example.
     fn default() -> Self {
+        // The reports of the provider correct these figures.
         Self { message: 4, reply: 3, call: 10, result: 10, tool: 10, schema_percent: 75 }
     }
 }

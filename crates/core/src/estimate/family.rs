@@ -58,6 +58,7 @@ impl TokenizerFamily {
     /// ```
     pub fn of(model: &str) -> Self {
         let model = model.to_ascii_lowercase();
+        // Routers and model hubs put the owner in front of the name.
         let name = model.rsplit('/').next().unwrap_or_default();
         let named = NAMES.iter().find(|(word, _)| name.contains(word)).map(|(_, family)| *family);
         named.unwrap_or(if is_llama_3(name) { Self::Llama } else { Self::O200k })

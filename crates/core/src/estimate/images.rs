@@ -97,15 +97,21 @@ impl ImageTokenRule {
         else {
             return if let Self::Flat(tokens) = self { *tokens } else { UNKNOWN_IMAGE_TOKENS };
         };
-        let pieces = |side: u32| u64::from(width.div_ceil(side)) * u64::from(height.div_ceil(side));
         match *self {
             Self::Tiles { base, tile } => base + tile * tiles(width, height),
-            Self::Patches { side, most, percent } => (pieces(side).min(most) * percent).div_ceil(100),
+            Self::Patches { side, most, percent } => {
+                (squares(width, height, side).min(most) * percent).div_ceil(100)
+            }
             Self::Crops if width.max(height) <= 384 => 258,
-            Self::Crops => 258 * pieces(768),
+            Self::Crops => 258 * squares(width, height, 768),
             Self::Flat(tokens) => tokens,
         }
     }
+}
+
+/// Returns the number of squares with sides of `side` pixels that cover a picture.
+fn squares(width: u32, height: u32, side: u32) -> u64 {
+    u64::from(width.div_ceil(side)) * u64::from(height.div_ceil(side))
 }
 
 fn tiles(width: u32, height: u32) -> u64 {

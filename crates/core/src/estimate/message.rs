@@ -84,12 +84,13 @@ impl MessageTokenCounter {
     /// Returns the tokens of one part by group. The framing of a tool call or result is included, the framing of the
     /// message is not.
     pub fn part_groups(&self, part: &Part) -> TokensByScript {
-        let text = |text: &str| self.text_counter().groups(text);
+        let texts = self.text_counter();
         match part {
-            Part::Text(said) => text(&said.text),
+            Part::Text(said) => texts.groups(&said.text),
             Part::Reasoning(reasoning) => self.reasoning_groups(reasoning),
             Part::ToolCall(call) => {
-                text(&call.name) + text(&call.arguments) + TokensByScript::of(self.framing().call)
+                let framing = TokensByScript::of(self.framing().call);
+                texts.groups(&call.name) + texts.groups(&call.arguments) + framing
             }
             Part::ToolResult(result) => {
                 let content: TokensByScript = result.content.iter().map(|part| self.part_groups(part)).sum();
@@ -98,7 +99,7 @@ impl MessageTokenCounter {
             Part::Image(media) => TokensByScript::of(self.images().tokens(media.width, media.height)),
             Part::File(media) => TokensByScript::of(file_tokens(media)),
             // A block without a type here is sent back byte for byte, so its JSON is its content.
-            Part::Opaque(opaque) => text(opaque.native.as_str()),
+            Part::Opaque(opaque) => texts.groups(opaque.native.as_str()),
         }
     }
 

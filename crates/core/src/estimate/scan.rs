@@ -357,11 +357,9 @@ impl FeatureScanner<'_> {
 
     /// Takes `'s`, `'re` … into the word before.
     fn contraction(&mut self, word: &WordFeatureCounts) {
-        let Some(b'\'') = self.bytes.get(self.at) else { return };
-        let lower = |at: usize| self.bytes.get(at).map_or(0, u8::to_ascii_lowercase);
-        let len = match (lower(self.at + 1), lower(self.at + 2)) {
-            (b'r' | b'v', b'e') | (b'l', b'l') => 3,
-            (b's' | b't' | b'm' | b'd', _) => 2,
+        let len = match self.bytes.get(self.at..).unwrap_or_default() {
+            [b'\'', b'r' | b'R' | b'v' | b'V', b'e' | b'E', ..] | [b'\'', b'l' | b'L', b'l' | b'L', ..] => 3,
+            [b'\'', b's' | b'S' | b't' | b'T' | b'm' | b'M' | b'd' | b'D', ..] => 2,
             _ => return,
         };
         if word.letters + word.foreign > 0 {
@@ -388,6 +386,7 @@ impl FeatureScanner<'_> {
         } as usize;
         if all_capitals {
             self.counts.at(first + (longer as usize - 1).min(Feature::CAPITAL_SIZES - 1), 1);
+            // The rows by length end at 8 capitals and at 20 letters; longer words count their excess apart.
             self.counts.add(Feature::CapitalExcess, word.letters.saturating_sub(8));
             self.counts.add(Feature::CapitalsGlued, u64::from(before != WordPrefix::Blank));
             return;

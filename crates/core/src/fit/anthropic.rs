@@ -9,20 +9,26 @@ use crate::message::{Message, Part, RawJson, ReasoningPart, Role, ToolCall, Tool
 /// Reads a message. A user's message may have several tool results and text behind them: each result becomes a message.
 pub(super) fn read_message(message: &Value) -> FittableContent {
     let content = &message["content"];
-    let of = |role, parts| Message { id: "".into(), role, parts, origin: None };
     match message["role"].as_str() {
         Some("system") => return FittableContent::Instructions(text_of(content)),
         Some("assistant") => {
-            return FittableContent::Messages(vec![of(Role::Assistant, read_content(content, read_block))]);
+            return FittableContent::Messages(vec![message_of(
+                Role::Assistant,
+                read_content(content, read_block),
+            )]);
         }
         _ => {}
     }
     // The API demands results before text, so the order of the groups is right for every accepted request.
     let (results, said): (Vec<Part>, Vec<Part>) =
         read_content(content, read_block).into_iter().partition(|part| matches!(part, Part::ToolResult(_)));
-    let said = (results.is_empty() || !said.is_empty()).then(|| of(Role::User, said));
-    let results = results.into_iter().map(|result| of(Role::Tool, vec![result]));
+    let said = (results.is_empty() || !said.is_empty()).then(|| message_of(Role::User, said));
+    let results = results.into_iter().map(|result| message_of(Role::Tool, vec![result]));
     FittableContent::Messages(results.chain(said).collect())
+}
+
+fn message_of(role: Role, parts: Vec<Part>) -> Message {
+    Message { id: "".into(), role, parts, origin: None }
 }
 
 /// Writes the message that shows `shown` in the place of `original`, or an extract if there is no original.
@@ -41,18 +47,21 @@ pub(super) fn write_message(shown: &[Message], original: Option<&Value>) -> Valu
 /// Returns a content that shows `parts`. A result that is shown in part keeps the other fields of its block, such as
 /// `cache_control`.
 fn write_blocks(parts: &[Part], content: &Value) -> Value {
-    let result_block = |result: &ToolResult| {
-        let is_same = |block: &&Value| {
-            block["type"] == "tool_result" && block["tool_use_id"].as_str() == Some(result.call_id.as_str())
-        };
-        let mut block = content.as_array()?.iter().find(is_same)?.clone();
-        block["content"] = write_content(&result.content, &block["content"], read_block, &|_| None);
-        Some(block)
-    };
     write_content(parts, content, read_block, &|part| match part {
-        Part::ToolResult(result) => result_block(result),
+        Part::ToolResult(result) => result_block(result, content),
         _ => None,
     })
+}
+
+/// Returns the block of a result in `content`, with the content that is shown.
+fn result_block(result: &ToolResult, content: &Value) -> Option<Value> {
+    let mut blocks = content.as_array()?.iter();
+    let block = blocks.find(|block| {
+        block["type"] == "tool_result" && block["tool_use_id"].as_str() == Some(result.call_id.as_str())
+    });
+    let mut block = block?.clone();
+    block["content"] = write_content(&result.content, &block["content"], read_block, &|_| None);
+    Some(block)
 }
 
 fn read_block(block: &Value) -> Part {

@@ -13,7 +13,7 @@ pub(super) fn read_content(content: &Value, read_block: fn(&Value) -> Part) -> V
     }
 }
 
-/// Returns a content that shows `parts` of `original`: blocks that are shown as they were keep all their fields.
+/// Returns a content that shows `parts` of `original`. Unchanged blocks keep all their fields.
 /// `rewrite` gives the block of a part that was changed; by default only texts have one.
 pub(super) fn write_content(
     parts: &[Part],
@@ -50,7 +50,7 @@ pub(super) fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns a picture or file that a block carries or points to. `data` is its base64, or its address.
+/// Returns the picture or file of a block. `data` is base64, or an address.
 pub(super) fn media(media_type: &str, data: &str) -> MediaPart {
     // Base64 has four characters for three bytes.
     let bytes = (data.len() as u64 * 3).div_ceil(4);
@@ -58,7 +58,7 @@ pub(super) fn media(media_type: &str, data: &str) -> MediaPart {
     MediaPart { blob, media_type: media_type.to_owned(), name: None, width: None, height: None }
 }
 
-/// Returns a block that the planner counts by its bytes and does not read.
+/// Returns a block as bytes, which the planner counts and does not read.
 pub(super) fn opaque(block: &Value) -> Part {
     Part::Opaque(OpaquePart { kind: string(&block["type"]), native: RawJson(block.to_string()) })
 }

@@ -48,14 +48,12 @@ impl CompactionStrategy for Filling {
         let mut choice = self.0.choose(scene, protection)?;
         let target = (scene.budget.usable as f64 * FILLED_SHARE) as u64;
         let added = added_tokens(choice.instead);
-        let fits = |count: &usize| {
-            scene.after_choice(&choice.gone, &choice.cleared[..*count], added).bound() < target
-        };
         // Each cleared result makes the request smaller, so a binary search finds the smallest number.
         let (mut low, mut high) = (0, choice.cleared.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            if fits(&middle) { high = middle } else { low = middle + 1 }
+            let bound = scene.after_choice(&choice.gone, &choice.cleared[..middle], added).bound();
+            if bound < target { high = middle } else { low = middle + 1 }
         }
         choice.cleared.truncate(low);
         Some(choice)

@@ -28,12 +28,12 @@ pub(super) fn write_message(shown: &[Message], original: Option<&Value>) -> Valu
         return json!({"role": "user", "content": parts.iter().filter_map(Part::as_text).collect::<String>()});
     };
     let mut message = original.clone();
-    // Calls and reasoning have fields of their own, which the copy of the original keeps.
-    let is_content = |part: &Part| !matches!(part, Part::ToolCall(_) | Part::Reasoning(_));
-    let parts = match parts.first() {
+    let mut parts = match parts.first() {
         Some(Part::ToolResult(result)) => result.content.clone(),
-        _ => parts.into_iter().filter(is_content).collect(),
+        _ => parts,
     };
+    // Calls and reasoning have fields of their own, which the copy of the original keeps.
+    parts.retain(|part| !matches!(part, Part::ToolCall(_) | Part::Reasoning(_)));
     let content = write_content(&parts, &original["content"], read_block, &|_| None);
     if let Some(fields) = message.as_object_mut() {
         fields.insert("content".to_owned(), content);

@@ -1,6 +1,7 @@
 //! Messages of any type: conversion to messages of this crate and back.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::{CallNames, Fitted, MessagePlace};
 use crate::history::{History, ViewItem, ViewItemKind};
@@ -65,8 +66,7 @@ impl FittableMessage for Message {
     }
 
     fn from_messages(shown: &[Message], original: Option<&Self>) -> Self {
-        let empty = || Self::user("", Vec::new());
-        let shown = shown.first().cloned().unwrap_or_else(empty);
+        let shown = shown.first().cloned().unwrap_or_else(|| Self::user("", Vec::new()));
         match original {
             Some(original) => Self { id: original.id.clone(), ..shown },
             None => shown,
@@ -89,6 +89,42 @@ struct ShownMessage<'a> {
     messages: Vec<&'a Message>,
 }
 
+/// The writer of messages to send, with all that is known of the given ones.
+struct MessageWriter<'a, M> {
+    given: &'a [M],
+    places: &'a [MessagePlace],
+    /// The messages of the unedited view. The given ones are compared in this form, because a history gives some
+    /// messages ids of its own.
+    before: BTreeMap<Seq, &'a Message>,
+    names: &'a CallNames,
+    format: &'a MessageFormat<M>,
+}
+
+impl<M: Clone> MessageWriter<'_, M> {
+    /// Returns whether `shown` is all of a given message.
+    fn is_whole(&self, at: usize, shown: &[&Message]) -> bool {
+        match &self.places[at] {
+            MessagePlace::Fixed => true,
+            MessagePlace::Log(seqs) => {
+                let all: Option<Vec<&Message>> =
+                    seqs.iter().map(|seq| self.before.get(seq.as_ref()?).copied()).collect();
+                all.is_some_and(|all| all == shown)
+            }
+        }
+    }
+
+    fn write(&self, shown: &[&Message], original: Option<&M>) -> M {
+        let shown: Vec<Message> =
+            shown.iter().map(|message| self.names.restored(Message::clone(message))).collect();
+        (self.format.write)(&shown, original)
+    }
+
+    /// Returns the messages in a range that are instructions, which are always sent.
+    fn instructions(&self, range: Range<usize>) -> impl Iterator<Item = M> {
+        range.filter(|at| matches!(self.places[*at], MessagePlace::Fixed)).map(|at| self.given[at].clone())
+    }
+}
+
 /// Returns the messages that a view shows, without their tokens.
 pub(super) fn fitted_messages<M: Clone>(
     given: &[M],
@@ -98,45 +134,28 @@ pub(super) fn fitted_messages<M: Clone>(
     format: &MessageFormat<M>,
 ) -> Fitted<M> {
     let mut fitted = Fitted { messages: Vec::new(), left_out: Vec::new(), shortened: Vec::new(), tokens: 0 };
-    // A message is compared with its form in the unedited view, because a history gives some messages ids of its own.
-    let before: BTreeMap<Seq, &Message> =
-        whole.view().iter().map(|item| (item.range.from, &*item.message)).collect();
-    let is_whole = |at: usize, shown: &[&Message]| match &places[at] {
-        MessagePlace::Fixed => true,
-        MessagePlace::Log(seqs) => {
-            let all: Option<Vec<&Message>> =
-                seqs.iter().map(|seq| before.get(seq.as_ref()?).copied()).collect();
-            all.is_some_and(|all| all == shown)
-        }
-    };
-    let write = |shown: &[&Message], original: Option<&M>| {
-        let shown: Vec<Message> =
-            shown.iter().map(|message| names.restored(Message::clone(message))).collect();
-        (format.write)(&shown, original)
-    };
-    let shown = shown_messages(places, history.view());
-    let fixed = |from: usize, until: usize| {
-        (from..until).filter(|at| matches!(places[*at], MessagePlace::Fixed)).map(|at| given[at].clone())
-    };
+    let before = whole.view().iter().map(|item| (item.range.from, &*item.message)).collect();
+    let writer = MessageWriter { given, places, before, names, format };
     let mut is_sent: Vec<bool> = places.iter().map(|place| matches!(place, MessagePlace::Fixed)).collect();
     let mut next = 0;
-    for ShownMessage { given: at, first, messages } in shown {
+    for ShownMessage { given: at, first, messages } in shown_messages(places, history.view()) {
         // Instructions keep their place among the other messages.
-        fitted.messages.extend(fixed(next, first));
+        fitted.messages.extend(writer.instructions(next..first));
+        // `first` can lie before `next`, and instructions must not be sent twice.
         next = next.max(first);
         let Some(at) = at else {
-            fitted.messages.push(write(&messages, None));
+            fitted.messages.push(writer.write(&messages, None));
             continue;
         };
         is_sent[at] = true;
-        if is_whole(at, &messages) {
+        if writer.is_whole(at, &messages) {
             fitted.messages.push(given[at].clone());
         } else {
             fitted.shortened.push(at);
-            fitted.messages.push(write(&messages, Some(&given[at])));
+            fitted.messages.push(writer.write(&messages, Some(&given[at])));
         }
     }
-    fitted.messages.extend(fixed(next, given.len()));
+    fitted.messages.extend(writer.instructions(next..given.len()));
     fitted.left_out = (0..given.len()).filter(|at| !is_sent[*at]).collect();
     fitted.shortened.sort_unstable();
     fitted

@@ -123,6 +123,7 @@ impl TokenCalibration {
         if less.total() == 0 && actual < (total / 4).max(1) as i64 {
             return;
         }
+        // The drift comes first: the observation below then counts more than it would against a belief that never ages.
         self.profile.drift(DRIFT);
         let noise = (NOISE_SHARE * total as f64).powi(2) + NOISE_TOKENS;
         self.profile.observe(&difference_mix(more, less), actual as f64, noise);
@@ -133,6 +134,8 @@ impl TokenCalibration {
     /// Keeps the session's first call: `groups`, with `fixed_tokens` estimated tokens of system prompt and tools, had
     /// `actual` tokens.
     pub(crate) fn see_first(&mut self, groups: &TokensByScript, fixed_tokens: u64, actual: u64) {
+        // Only the session's first call has the overhead alone: later calls are known by their difference to the call
+        // before.
         self.first.get_or_insert((whole_mix(groups, fixed_tokens), actual as f64));
     }
 

@@ -155,6 +155,7 @@ impl TokenizerProfile {
         let carried = self.spread.map(|row| dot(&row, mix));
         let surprise = actual - dot(&self.weights, mix);
         let variance = dot(&carried, mix) + noise;
+        // One report that is far out, of a server that counts wrongly, must not undo what many reports have shown.
         let expected = OUTLIER_DEVIATIONS * variance.sqrt();
         let gain = 1.0 / (variance * (surprise.abs() / expected).max(1.0));
         for (weight, carried) in self.weights.iter_mut().zip(carried) {
@@ -200,19 +201,24 @@ impl TokenizerProfile {
     fn sane(mut self) -> Self {
         self.bound_weights();
         let unknown = Self::default().spread;
-        let variances: Mix = std::array::from_fn(|at| self.spread[at][at]);
-        let is_sound = |at: usize| {
-            variances[at].is_finite() && variances[at] >= 0.0 && variances[at] <= unknown[at][at] * 100.0
-        };
-        // By the Cauchy-Schwarz inequality. The tolerance allows for the rounding to `f32` on disk.
-        let is_covariance = |at: usize, other: usize| {
-            self.spread[at][other].powi(2) <= variances[at] * variances[other] * (1.0 + 1e-3)
-        };
-        let all = || (0..SIZE).flat_map(|at| (0..SIZE).map(move |other| (at, other)));
-        if !(0..SIZE).all(is_sound) || !all().all(|(at, other)| is_covariance(at, other)) {
+        if !self.has_sound_spread(&unknown) {
             self.spread = unknown;
         }
         self
+    }
+
+    /// Returns whether the spread is a covariance whose variances are at most a hundred times those of `unknown`.
+    fn has_sound_spread(&self, unknown: &Matrix) -> bool {
+        let variances: Mix = std::array::from_fn(|at| self.spread[at][at]);
+        (0..SIZE).all(|at| {
+            let variance = variances[at];
+            variance.is_finite()
+                && (0.0..=unknown[at][at] * 100.0).contains(&variance)
+                // By the Cauchy-Schwarz inequality. The tolerance allows for the rounding to `f32` on disk.
+                && (0..SIZE).all(|other| {
+                    self.spread[at][other].powi(2) <= variance * variances[other] * (1.0 + 1e-3)
+                })
+        })
     }
 }
 
@@ -262,6 +268,7 @@ impl From<StoredProfile> for TokenizerProfile {
             for other in 0..=at {
                 let cell = cells.next().copied().map_or(0.0, f64::from);
                 profile.spread[at][other] = cell;
+                // Only one half is stored, and a symmetric matrix is needed in both.
                 profile.spread[other][at] = cell;
             }
         }

@@ -1,4 +1,4 @@
-//! The tool `pin`, by which the model pins a standing order: its specification, its arguments and its answers.
+//! The tool `pin` of the model, which pins a standing order: specification, arguments and answers.
 
 use serde::Deserialize;
 
@@ -35,7 +35,7 @@ pub fn spec() -> ToolSpec {
 pub struct PinArguments {
     /// The text of the order.
     pub text: String,
-    /// The order to replace: its name or its text.
+    /// The name or the text of the order to replace.
     #[serde(default)]
     pub replaces: Option<String>,
 }
@@ -83,12 +83,11 @@ impl PinArguments {
         let Some(said) = self.replaces.as_deref().map(str::trim).filter(|said| !said.is_empty()) else {
             return Ok(None);
         };
+        let wanted = key(said);
         // Models often quote the text of an order where its name is wanted.
-        let is_meant = |said: &str| {
-            let said = key(said);
-            orders.active().find(|order| key(order.id.as_str()) == said || key(&order.text) == said)
-        };
-        match is_meant(said) {
+        let mut active = orders.active();
+        let meant = active.find(|order| key(order.id.as_str()) == wanted || key(&order.text) == wanted);
+        match meant {
             Some(order) => Ok(Some(order.id.clone())),
             None => orders.check_active(&OrderId::from(said)).map(|order| Some(order.id.clone())),
         }

@@ -1,4 +1,4 @@
-//! Cache of pinned facts: a new extraction continues the longest cached one that covers a beginning of it.
+//! Cache of pinned facts: a new extraction continues the longest cached one that is its beginning.
 //!
 //! A compaction covers all messages of the previous one and some more. Without the cache each compaction would read the
 //! whole log again.
@@ -19,7 +19,7 @@ const MAX_LEDGERS: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PinnedFactsCache(DerivedCache<Vec<CachedPinnedFacts>>);
 
-/// Pinned facts and the messages that they were extracted from.
+/// Pinned facts and their messages.
 #[derive(Clone, Debug)]
 struct CachedPinnedFacts {
     /// The messages, as ascending ranges of indices with gaps between them.
@@ -75,6 +75,7 @@ impl CachedPinnedFacts {
         if rest.peek().is_none() {
             return;
         }
+        // A plan may still hold the facts of before, which then get a copy of their own.
         let ledger = Arc::make_mut(&mut self.ledger);
         for at in rest.flatten() {
             if stop_flag.is_raised() {
@@ -163,8 +164,8 @@ mod tests {
         let history = history(40);
         let cache = PinnedFactsCache::default();
         cache.ledger(history.entries(), [0..20, 21..30], true, &StopFlag::default());
-        let ends = |ranges: &[Range<usize>]| ranges.last().map_or(0, |range| range.end);
-        let read: Vec<usize> = cache.0.lock().iter().map(|known| ends(&known.read)).collect();
+        let read: Vec<usize> =
+            cache.0.lock().iter().map(|known| known.read.last().map_or(0, |range| range.end)).collect();
         assert_eq!(read, [20, 30]);
         cache.ledger(history.entries(), [0..35], true, &StopFlag::default());
         let read: Vec<Vec<Range<usize>>> = cache.0.lock().iter().map(|known| known.read.clone()).collect();

@@ -44,13 +44,9 @@ impl ToolFacts {
         let shapes: Vec<u64> = text.lines().map(shape).collect();
         let mut sorted = shapes.clone();
         sorted.sort_unstable();
-        let is_single = |shape: u64| {
-            let first = sorted.partition_point(|other| *other < shape);
-            sorted.get(first + 1) != Some(&shape)
-        };
         let mut found: Vec<(u32, usize, &str)> = Vec::new();
         for (at, (line, shape)) in text.lines().zip(shapes).enumerate() {
-            if line.len() > MAX_LINE_BYTES || !is_single(shape) {
+            if line.len() > MAX_LINE_BYTES || !is_single(shape, &sorted) {
                 continue;
             }
             let score = fact_score(line);
@@ -81,9 +77,16 @@ impl ToolFacts {
     }
 }
 
+/// Returns whether at most one line has this shape, by the ascending shapes of all lines.
+fn is_single(shape: u64, sorted: &[u64]) -> bool {
+    let first = sorted.partition_point(|other| *other < shape);
+    sorted.get(first + 1) != Some(&shape)
+}
+
 /// Returns how clearly a line states one fact; 0 for a line that states none.
 fn fact_score(line: &str) -> u32 {
     let has_digit = line.bytes().any(|byte| byte.is_ascii_digit());
+    // Capitals in a row are part of a ticket, a label or a code: `OPS-4471`, `DECISION`, `E4417`.
     let has_capitals = line.as_bytes().windows(3).any(|three| three.iter().all(u8::is_ascii_uppercase));
     let prose = prose_words(line);
     if !has_digit && !has_capitals && prose < 4 {

@@ -1,8 +1,8 @@
-//! Files that a tool call works on, told by the tool's name and the form of its arguments.
+//! The files of a tool call, by the tool's name and the form of the arguments.
 
 use serde_json::{Map, Value};
 
-use super::shell::{self, ShellCommand, ShellWord};
+use super::shell::{self, ShellCommand, ShellWord, has_option};
 use super::{line, tools};
 
 /// The longest text that counts as a path, in bytes.
@@ -57,7 +57,7 @@ pub(super) struct FileAccess {
     pub(super) path: String,
 }
 
-/// Returns the files that a call works on if it succeeds.
+/// Returns the files of a successful call.
 pub(super) fn touches(tool: &str, arguments: &Map<String, Value>) -> Vec<FileAccess> {
     let mut found = Vec::new();
     if let Some(command) = tools::command_line(tool, arguments) {
@@ -89,7 +89,6 @@ fn add(found: &mut Vec<FileAccess>, verb: FileAction, path: &str) {
 
 /// Returns whether a text looks like a path that one line can show unchanged.
 fn looks_like_path(path: &str) -> bool {
-    let is_odd = |char: char| "<>|\"*?`".contains(char);
     let in_words = path.split(' ').count();
     let fits = (1..=MOST_PATH_BYTES).contains(&path.len()) && in_words <= 8;
     let is_whole = fits && line::single_line(path, MOST_PATH_BYTES) == path;
@@ -99,7 +98,7 @@ fn looks_like_path(path: &str) -> bool {
     is_whole
         && has_name
         && is_shaped
-        && !path.contains(is_odd)
+        && !path.contains(['<', '>', '|', '"', '*', '?', '`'])
         && !path.contains("://")
         && !path.starts_with('-')
 }
@@ -112,37 +111,41 @@ fn is_patch(text: &str) -> bool {
 fn of_patch(patch: &str, found: &mut Vec<FileAccess>) {
     let mut old = "";
     for line in patch.lines() {
-        let of = |mark: &str| line.strip_prefix(mark).map(str::trim);
-        if let Some(path) = of("*** Add File: ") {
+        if let Some(path) = path_after("*** Add File: ", line) {
             add(found, FileAction::Created, path);
-        } else if let Some(path) = of("*** Update File: ") {
+        } else if let Some(path) = path_after("*** Update File: ", line) {
             old = path;
             add(found, FileAction::Modified, path);
-        } else if let Some(path) = of("*** Delete File: ") {
+        } else if let Some(path) = path_after("*** Delete File: ", line) {
             add(found, FileAction::Deleted, path);
-        } else if let Some(path) = of("*** Move to: ") {
+        } else if let Some(path) = path_after("*** Move to: ", line) {
             add(found, FileAction::Deleted, old);
             add(found, FileAction::Created, path);
-        } else if let Some(path) = of("--- ") {
+        } else if let Some(path) = path_after("--- ", line) {
             old = path;
-        } else if let Some(path) = of("+++ ") {
+        } else if let Some(path) = path_after("+++ ", line) {
             of_diff(old, path, found);
         }
     }
 }
 
+fn path_after<'l>(mark: &str, line: &'l str) -> Option<&'l str> {
+    line.strip_prefix(mark).map(str::trim)
+}
+
 /// Adds the file of one part of a unified diff, by its lines `---` and `+++`.
 fn of_diff(old: &str, new: &str, found: &mut Vec<FileAccess>) {
-    let bare = |path: &str| {
-        // A tab separates the path from a time stamp, and `git diff` puts `a/` and `b/` in front of paths.
-        let path = path.split('\t').next().unwrap_or_default();
-        path.strip_prefix("a/").or(path.strip_prefix("b/")).unwrap_or(path).to_owned()
-    };
-    match (bare(old).as_str(), bare(new).as_str()) {
+    match (diff_path(old), diff_path(new)) {
         ("/dev/null", new) => add(found, FileAction::Created, new),
         (old, "/dev/null") => add(found, FileAction::Deleted, old),
         (_, new) => add(found, FileAction::Modified, new),
     }
+}
+
+fn diff_path(path: &str) -> &str {
+    // A tab separates the path from a time stamp, and `git diff` puts `a/` and `b/` in front of paths.
+    let path = path.split('\t').next().unwrap_or_default();
+    path.strip_prefix("a/").or(path.strip_prefix("b/")).unwrap_or(path)
 }
 
 /// The names of arguments that hold a path, in [`tools::plain`] form.
@@ -209,7 +212,6 @@ fn verb(tool: &str, arguments: &Map<String, Value>) -> Option<FileAction> {
         }
         _ => {}
     }
-    let has = |keys: &[&str]| arguments.keys().any(|key| keys.contains(&tools::plain(key).as_str()));
     // The order matters: searching tools such as `find_file` have words of the later lists in their names.
     if has_any(tool, &["grep", "glob", "search", "find", "list", "tree", "mkdir", "directory"])
         || matches!(tool, "ls" | "dir")
@@ -220,17 +222,21 @@ fn verb(tool: &str, arguments: &Map<String, Value>) -> Option<FileAction> {
         return Some(FileAction::Deleted);
     }
     if has_any(tool, &["edit", "replace", "update", "append", "patch", "modify", "insert", "apply"])
-        || has(&["oldstring", "oldtext", "oldstr", "replacements"])
+        || has_key(arguments, &["oldstring", "oldtext", "oldstr", "replacements"])
     {
         return Some(FileAction::Modified);
     }
     if has_any(tool, &["write", "create", "save", "newfile"])
-        || has(&["content", "contents", "filetext", "codecontent"])
+        || has_key(arguments, &["content", "contents", "filetext", "codecontent"])
     {
         return Some(FileAction::Created);
     }
     has_any(tool, &["read", "view", "open", "cat", "file", "show", "load", "goto", "scroll"])
         .then_some(FileAction::Read)
+}
+
+fn has_key(arguments: &Map<String, Value>, keys: &[&str]) -> bool {
+    arguments.keys().any(|key| keys.contains(&tools::plain(key).as_str()))
 }
 
 fn has_any(tool: &str, words: &[&str]) -> bool {
@@ -259,7 +265,7 @@ fn of_shell(line: &str, found: &mut Vec<FileAccess>) {
     }
 }
 
-/// Adds the files that a command redirects its output to.
+/// Adds the files of a command's redirections.
 fn of_writes(command: &ShellCommand, folder: &str, found: &mut Vec<FileAccess>) {
     for write in command.writes.iter().filter(|write| !write.file.text.starts_with("/dev/")) {
         let verb = if write.append { FileAction::Modified } else { FileAction::Created };
@@ -269,31 +275,38 @@ fn of_writes(command: &ShellCommand, folder: &str, found: &mut Vec<FileAccess>) 
 
 /// Adds the files that a known program works on.
 fn of_program(program: &str, arguments: &[ShellWord], folder: &str, found: &mut Vec<FileAccess>) {
-    let has = |options: &[&str]| {
-        arguments.iter().any(|word| options.iter().any(|option| word.text.starts_with(option)))
-    };
     let plain: Vec<&ShellWord> =
         arguments.iter().filter(|word| !word.text.is_empty() && !word.text.starts_with(['-', '+'])).collect();
-    let mut all =
-        |verb, words: &[&ShellWord]| words.iter().for_each(|word| add_word(found, verb, folder, word));
     match (program, plain.as_slice()) {
-        ("cat" | "head" | "tail" | "less" | "more" | "nl" | "bat", files) => all(FileAction::Read, files),
-        ("rm" | "unlink" | "rmdir", files) => all(FileAction::Deleted, files),
-        ("touch", files) => all(FileAction::Created, files),
-        ("tee", files) => all(if has(&["-a"]) { FileAction::Modified } else { FileAction::Created }, files),
-        ("sed", [first, rest @ ..]) => {
-            let verb = if has(&["-i", "--in-place"]) { FileAction::Modified } else { FileAction::Read };
-            // The first word is the script, unless an option has named the script already.
-            if has(&["-e", "-f"]) && looks_like_path(&first.text) && !first.text.starts_with("s/") {
-                all(verb, &[first]);
-            }
-            all(verb, rest);
+        ("cat" | "head" | "tail" | "less" | "more" | "nl" | "bat", files) => {
+            add_words(found, FileAction::Read, folder, files);
         }
-        ("perl" | "ruby", [_, files @ ..]) if has(&["-i", "-pi"]) => all(FileAction::Modified, files),
+        ("rm" | "unlink" | "rmdir", files) => add_words(found, FileAction::Deleted, folder, files),
+        ("touch", files) => add_words(found, FileAction::Created, folder, files),
+        ("tee", files) => {
+            let appends = has_option(arguments, &["-a"]);
+            let verb = if appends { FileAction::Modified } else { FileAction::Created };
+            add_words(found, verb, folder, files);
+        }
+        ("sed", [first, rest @ ..]) => {
+            let in_place = has_option(arguments, &["-i", "--in-place"]);
+            let verb = if in_place { FileAction::Modified } else { FileAction::Read };
+            // The first word is the script, unless an option has named the script already.
+            if has_option(arguments, &["-e", "-f"])
+                && looks_like_path(&first.text)
+                && !first.text.starts_with("s/")
+            {
+                add_word(found, verb, folder, first);
+            }
+            add_words(found, verb, folder, rest);
+        }
+        ("perl" | "ruby", [_, files @ ..]) if has_option(arguments, &["-i", "-pi"]) => {
+            add_words(found, FileAction::Modified, folder, files);
+        }
         ("mv", [from @ .., to]) => of_move(from, to, folder, true, found),
         ("cp", [from @ .., to]) => of_move(from, to, folder, false, found),
         ("git", [sub, rest @ ..]) => match (sub.text.as_str(), rest) {
-            ("rm", files) => all(FileAction::Deleted, files),
+            ("rm", files) => add_words(found, FileAction::Deleted, folder, files),
             ("mv", [from @ .., to]) => of_move(from, to, folder, true, found),
             _ => {}
         },
@@ -313,11 +326,14 @@ fn of_move(from: &[&ShellWord], to: &ShellWord, folder: &str, gone: bool, found:
     }
 }
 
+fn add_words(found: &mut Vec<FileAccess>, verb: FileAction, folder: &str, words: &[&ShellWord]) {
+    words.iter().for_each(|word| add_word(found, verb, folder, word));
+}
+
 /// Adds the file that a word names. Words with variables or patterns name none.
 fn add_word(found: &mut Vec<FileAccess>, verb: FileAction, folder: &str, word: &ShellWord) {
     // A bare number is the value of an option, as in `head -n 20`.
-    let is_number = word.text.bytes().all(|byte| byte.is_ascii_digit());
-    if word.literal && !is_number {
+    if word.literal && !word.is_number() {
         add(found, verb, &below(folder, &word.text));
     }
 }

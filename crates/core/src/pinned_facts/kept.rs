@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::text_table::TextTable;
 
-/// Facts by key, in the order in which they were last put. Beyond `most` facts the oldest ones go.
+/// Facts by key, in the order of their last storage. Beyond `most` facts the oldest ones go.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BoundedFactMap<V> {
     most: usize,
@@ -24,25 +24,25 @@ impl<V> BoundedFactMap<V> {
         self.facts.get(key).map(|(_, fact)| fact)
     }
 
-    /// Returns a fact for a change that keeps its place in the order.
+    /// Returns a fact for a change. Its place in the order stays.
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut V> {
         self.facts.get_mut(key).map(|(_, fact)| fact)
     }
 
-    /// Stores a fact as the newest one.
-    pub(super) fn put(&mut self, key: &str, fact: V) {
+    /// Stores a fact as the newest one. Returns the fact that was removed because there were too many.
+    pub(super) fn put(&mut self, key: &str, fact: V) -> Option<V> {
         self.take(key);
         // Both tables share one copy of the key, since keys may be long lines.
         let key: Arc<str> = key.into();
         self.order.insert(self.next, key.clone());
         self.facts.insert(key, (self.next, fact));
         self.next += 1;
-        if self.facts.len() > self.most {
-            self.evicted += 1;
-            if let Some((_, oldest)) = self.order.pop_first() {
-                self.facts.remove(&oldest);
-            }
+        if self.facts.len() <= self.most {
+            return None;
         }
+        self.evicted += 1;
+        let (_, oldest) = self.order.pop_first()?;
+        self.facts.remove(&oldest).map(|(_, fact)| fact)
     }
 
     /// Removes a fact and returns it. The fact does not count as evicted.
@@ -52,9 +52,10 @@ impl<V> BoundedFactMap<V> {
         Some(fact)
     }
 
-    /// Removes all facts for which `holds` returns `false`. They do not count as evicted.
+    /// Removes all facts for which `holds` returns `false`. Such facts do not count as evicted.
     pub(super) fn retain(&mut self, holds: impl Fn(&str, &V) -> bool) {
         self.facts.retain(|key, (_, fact)| holds(key, fact));
+        // The second table follows the first, so that a removed key does not count towards the oldest.
         let facts = &self.facts;
         self.order.retain(|_, key| facts.contains_key(key));
     }

@@ -47,8 +47,9 @@ pub(super) fn quoted(text: &str, limit: usize) -> String {
 
 /// Returns a path or an id: bare if it has only the characters of such names, else [`quoted`].
 pub(super) fn name(text: &str, limit: usize) -> String {
-    let is_plain = |char: char| char.is_alphanumeric() || "_-./~@+#".contains(char);
-    let is_bare = text.len() <= limit && text.chars().all(is_plain) && !text.starts_with(['#', '-']);
+    let is_plain = text.chars().all(|char| char.is_alphanumeric() || "_-./~@+#".contains(char));
+    // At the beginning of an item, `#` and `-` would read as a heading and as another item.
+    let is_bare = text.len() <= limit && is_plain && !text.starts_with(['#', '-']);
     if is_bare { text.to_owned() } else { quoted(text, limit) }
 }
 

@@ -1,6 +1,6 @@
 //! Identifiers that will be needed again: ids, hashes, addresses, versions and branches, copied letter for letter.
 //!
-//! A name is kept if a call uses it after a result has shown it. It is also kept if several messages contain it and a
+//! A name is kept if a result shows the name and a later call uses it. A name in several messages is kept too, if a
 //! person or the model wrote one of them. Names that occur only in tool output, such as a listing read twice, are not.
 
 use std::sync::Arc;
@@ -46,7 +46,7 @@ struct NameSighting {
     label: Option<Arc<str>>,
 }
 
-/// A name that is kept, with the key of the argument that held it.
+/// A kept name, with the key of its argument.
 #[derive(Clone, Debug, PartialEq)]
 struct TrackedName {
     label: Option<Arc<str>>,
@@ -114,7 +114,7 @@ impl NameTracker {
         }
     }
 
-    /// Records that a name was seen, and keeps the name if that shows that it is needed again.
+    /// Records a sighting of a name, and keeps the name if the sighting shows a further need.
     fn record_sighting(&mut self, at: Seq, voice: NameSource, name: &str, label: Option<&str>, used: bool) {
         if let Some(known) = self.kept.get_mut(name) {
             known.used |= used;
@@ -145,8 +145,8 @@ impl NameTracker {
 
     /// Returns the names with their labels: names that calls have used come first, the newest of each group first.
     pub(super) fn kept(&self) -> impl Iterator<Item = String> {
-        let of = |used: bool| self.kept.iter().rev().filter(move |(_, name)| name.used == used);
-        of(true).chain(of(false)).map(|(name, fact)| {
+        let (used, unused): (Vec<_>, Vec<_>) = self.kept.iter().rev().partition(|(_, name)| name.used);
+        used.into_iter().chain(unused).map(|(name, fact)| {
             let name = line::name(name, MOST_ADDRESS_BYTES);
             match &fact.label {
                 Some(label) => format!("{name} ({})", line::name(label, 40)),
@@ -193,7 +193,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// For each byte, whether it separates words. A table, because every byte of every message is looked up.
+/// The bytes that separate words, as a table: every byte of every message is looked up.
 const BETWEEN: [bool; 256] = {
     let mut table = [false; 256];
     let marks = b"\"'`<>()[]{},;|\\*";
@@ -223,6 +223,7 @@ fn is_id_key(key: &str) -> bool {
     ]
     .iter()
     .any(|end| key.ends_with(end))
+        // These keys end like keys of identifiers, but their values are sizes, places and codes of the world.
         && !matches!(key.as_str(), "linenumber" | "width" | "grid" | "postcode" | "zipcode" | "keycode")
 }
 
@@ -233,8 +234,8 @@ pub(super) fn is_name(word: &str) -> bool {
     }
     let bytes = word.as_bytes();
     let body = word.strip_prefix('#').unwrap_or(word);
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.@".contains(byte);
-    if bytes.len() > MOST_NAME_BYTES || body.is_empty() || !body.as_bytes().iter().all(plain) {
+    let is_plain = body.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.@".contains(&byte));
+    if bytes.len() > MOST_NAME_BYTES || body.is_empty() || !is_plain {
         return false;
     }
     let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -259,6 +260,7 @@ pub(super) fn is_name(word: &str) -> bool {
         // File names and fields have full stops as well; they are not identifiers unless the word is an e-mail address.
         return word.contains('@');
     }
+    // Git shows at least seven digits of a hash.
     let is_hash = bytes.len() >= 7 && bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
     let is_code = uppers >= 2 && lowers == 0 && bytes.len() >= 4;
     is_hash || is_code || digits >= 4 || (digits >= 3 && marked)
@@ -267,9 +269,10 @@ pub(super) fn is_name(word: &str) -> bool {
 /// Returns whether a word is a version of three numbers: `1.2.3`, `1.2.3-rc1`.
 fn is_version(word: &str) -> bool {
     let core = word.split(['-', '+']).next().unwrap_or(word);
-    let is_number =
-        |part: &str| (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
-    core.split('.').count() == 3 && core.split('.').all(is_number)
+    core.split('.').count() == 3
+        && core
+            .split('.')
+            .all(|part| (1..=6).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns the branch that a command line switches to or creates.

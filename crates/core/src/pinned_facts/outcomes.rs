@@ -22,16 +22,16 @@ const MOST_ERROR_CHARS: usize = 300;
 /// The most lines kept of one error.
 const MOST_ERROR_LINES: usize = 3;
 
-/// The part of a result that is searched for error lines, in bytes: half at its start, half at its end.
+/// The part of a result that is searched for error lines, in bytes: half at the start, half at the end.
 const MOST_READ_BYTES: usize = 64 << 10;
 
 /// The length of the start and of the end of a result in which an exit code is looked for, in bytes each.
 const CODE_BYTES: usize = 160;
 
-/// The longest key of a call that is stored as it is, in bytes. Longer keys are hashed.
+/// The longest key of a call that is stored unchanged, in bytes. Longer keys are hashed.
 const MOST_KEY_BYTES: usize = 400;
 
-/// The properties of a call that its outcome is judged by.
+/// The properties of a call for the judgement of its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TrackedCall {
     /// The identity of the call: a success resolves an earlier error with the same key.
@@ -153,9 +153,12 @@ impl OutcomeTracker {
 
     /// Returns the unresolved errors as items of a list, the newest first.
     pub(super) fn errors(&self) -> impl Iterator<Item = String> {
-        self.errors.iter().rev().map(|(_, failure)| match failure.lines.is_empty() {
-            true => format!("{}: failed without a word", failure.title),
-            false => format!("{}: {}", failure.title, failure.lines.join(" / ")),
+        self.errors.iter().rev().map(|(_, failure)| {
+            if failure.lines.is_empty() {
+                format!("{}: failed without a word", failure.title)
+            } else {
+                format!("{}: {}", failure.title, failure.lines.join(" / "))
+            }
         })
     }
 
@@ -194,7 +197,7 @@ fn without_shortening(command: &str) -> String {
     command.strip_suffix("2>&1").unwrap_or(command).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Programs that change nothing. They are not listed, because their output is out of view when the list is read.
+/// Programs that change nothing. The list of commands omits these programs: without their output they say nothing.
 const LOOKING: &[&str] = &[
     "[", "awk", "basename", "bat", "cat", "cd", "cut", "diff", "dirname", "du", "echo", "egrep", "fd",
     "file", "find", "grep", "head", "jq", "less", "ls", "mkdir", "nl", "printf", "pwd", "rg", "sleep",
@@ -208,14 +211,11 @@ fn only_looks(line: &str) -> bool {
     let commands = shell::commands(line);
     commands.iter().all(|command| {
         let writes = command.writes.iter().any(|write| !write.file.text.starts_with("/dev/"));
-        let has = |options: &[&str]| {
-            command.words.iter().any(|word| options.iter().any(|option| word.text.starts_with(option)))
-        };
         let Some((program, arguments)) = command.program() else { return !writes };
         let looks = match program {
             "git" => arguments.first().is_some_and(|sub| GIT_LOOKING.contains(&sub.text.as_str())),
-            "sed" => !has(&["-i", "--in-place"]),
-            "find" => !has(&["-delete", "-exec"]),
+            "sed" => !shell::has_option(&command.words, &["-i", "--in-place"]),
+            "find" => !shell::has_option(&command.words, &["-delete", "-exec"]),
             "xargs" => arguments.iter().any(|word| LOOKING.contains(&word.text.as_str())),
             _ => LOOKING.contains(&program),
         };
@@ -254,7 +254,7 @@ fn texts(result: &ToolResult) -> impl DoubleEndedIterator<Item = &str> {
     result.content.iter().filter_map(Part::as_text)
 }
 
-/// Returns the exit code that the result of a shell names at its end or its start.
+/// Returns the exit code at the end or at the start of a shell's result.
 fn exit_code(result: &ToolResult) -> Option<i64> {
     // Agents differ: some put the code in a last line, others in a header or in JSON around the output. The middle is
     // not searched, because the program's own output may mention exit codes.
@@ -293,10 +293,9 @@ fn error_lines(result: &ToolResult) -> Vec<String> {
 /// Returns whether a line describes an error.
 fn tells_error(line: &str) -> bool {
     let lower = line::head(line, 2_000).to_ascii_lowercase();
-    let says = |word: &&str| lower.contains(*word);
     // Test runners and compilers report success with these words too: `0 failed`, `no errors`.
-    ERROR_WORDS.iter().any(says)
-        && !["0 failed", "0 errors", "no errors", "exited with code"].iter().any(says)
+    const SUCCESS: &[&str] = &["0 failed", "0 errors", "no errors", "exited with code"];
+    ERROR_WORDS.iter().any(|word| lower.contains(word)) && !SUCCESS.iter().any(|words| lower.contains(words))
 }
 
 /// Returns the lines that describe a failure: the error lines of a result, or else its first line.
@@ -305,11 +304,10 @@ fn told_lines(result: &ToolResult) -> Vec<String> {
     if !lines.is_empty() {
         return lines;
     }
-    let is_word = |line: &&str| line.chars().any(char::is_alphanumeric) && code_in(line).is_none();
-    // A package manager echoes the script that it runs (`> name`), which does not describe the failure.
-    let first = texts(result)
-        .flat_map(|text| line::head(text, MOST_READ_BYTES).lines())
-        .find(|line| is_word(line) && !line.starts_with("> "));
+    let first = texts(result).flat_map(|text| line::head(text, MOST_READ_BYTES).lines()).find(|line| {
+        // A package manager echoes the script that it runs (`> name`), which does not describe the failure.
+        line.chars().any(char::is_alphanumeric) && code_in(line).is_none() && !line.starts_with("> ")
+    });
     first.map(|line| line::quoted(&line::without_colours(line), MOST_ERROR_CHARS)).into_iter().collect()
 }
 

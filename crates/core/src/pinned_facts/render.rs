@@ -1,6 +1,6 @@
 //! Rendering of pinned facts as text: sections in order of importance, cut to a number of tokens.
 
-use super::{FileAction, PinnedFacts, line};
+use super::{PinnedFacts, line};
 use crate::estimate::MessageTokenCounter;
 
 /// The number of sections that come before all others: open todos, files changed, files read.
@@ -41,13 +41,17 @@ struct MeasuredSection<'a> {
 /// Returns the sections with at least one item, the most important first. The first [`FIRST`] sections may be empty.
 pub(super) fn sections(ledger: &PinnedFacts) -> Vec<FactSection> {
     let (commands, errors) = ledger.outcomes.evicted();
-    let of = |read: bool| ledger.files().filter(move |(_, verb)| (*verb == FileAction::Read) == read);
-    let changed = of(false).map(|(path, verb)| format!("{} ({})", line::name(path, 1_000), verb.as_str()));
-    let read = of(true).map(|(path, _)| line::name(path, 1_000));
+    let changed = ledger.changed_files();
+    let changed = changed.map(|(path, verb)| format!("{} ({})", line::name(path, 1_000), verb.as_str()));
+    let read = ledger.read_files().map(|path| line::name(path, 1_000));
+    let evicted_reads = ledger.files.evicted() - ledger.evicted_changes;
     let todos = ledger.todos.open().map(|(text, begun)| {
         let text = line::said(text, MOST_CHARS);
         if begun { format!("{text} (begun)") } else { text }
     });
+    let todos: Vec<String> = todos.collect();
+    // Most evicted todos are finished. Their number says something only beside open todos.
+    let evicted_todos = if todos.is_empty() { 0 } else { ledger.todos.evicted() };
     let todos_title = match ledger.todos.finished() {
         0 => "Open todos".to_owned(),
         finished => format!("Open todos ({finished} finished)"),
@@ -56,28 +60,26 @@ pub(super) fn sections(ledger: &PinnedFacts) -> Vec<FactSection> {
         0 => "Errors, newest first".to_owned(),
         resolved => format!("Errors, newest first ({resolved} resolved since)"),
     };
-    let said = |title: &str, items: Vec<String>, evicted, stays| section(title, items, evicted, stays);
     let mut sections = vec![
-        said(&todos_title, todos.collect(), ledger.todos.evicted(), SectionEnd::First),
-        // Files of both lists share one limit, and removed ones are counted once, with the files read.
-        said("Files changed, newest last", changed.collect(), 0, SectionEnd::Last),
-        said("Files read, newest last", read.collect(), ledger.files.evicted(), SectionEnd::Last),
-        said(
+        section(&todos_title, todos, evicted_todos, SectionEnd::First),
+        section("Files changed, newest last", changed.collect(), ledger.evicted_changes, SectionEnd::Last),
+        section("Files read, newest last", read.collect(), evicted_reads, SectionEnd::Last),
+        section(
             "Facts in tool output, newest first",
             ledger.facts.newest_first().collect(),
             ledger.facts.evicted(),
             SectionEnd::First,
         ),
-        said(&errors_title, ledger.outcomes.errors().collect(), errors, SectionEnd::First),
-        said("Commands, newest first", ledger.outcomes.commands().collect(), commands, SectionEnd::First),
-        said("Identifiers", ledger.names.kept().collect(), ledger.names.evicted(), SectionEnd::First),
-        said(
+        section(&errors_title, ledger.outcomes.errors().collect(), errors, SectionEnd::First),
+        section("Commands, newest first", ledger.outcomes.commands().collect(), commands, SectionEnd::First),
+        section("Identifiers", ledger.names.kept().collect(), ledger.names.evicted(), SectionEnd::First),
+        section(
             "Values, the latest of each",
             ledger.values.latest().collect(),
             ledger.values.evicted(),
             SectionEnd::First,
         ),
-        said("Tools called", tool_counts(ledger), 0, SectionEnd::First),
+        section("Tools called", tool_counts(ledger), 0, SectionEnd::First),
     ];
     // The first sections stay even if they are empty, so that their number is fixed.
     let rest = sections.split_off(FIRST);
@@ -112,6 +114,8 @@ pub(super) fn fit(sections: &[FactSection], limit_tokens: u64, counter: &Message
         sections.iter().map(|section| MeasuredSection::new(section, counter)).collect();
     let (first, rest) = measured.split_at(FIRST.min(measured.len()));
     let whole = fill(first, u64::MAX);
+    // Todos and files come first: published comparisons find agents weakest at the files that they have touched
+    // (decision 0017).
     let used = counter.text(&whole);
     if used <= limit_tokens {
         return within(&whole, rest, limit_tokens, limit_tokens - used, counter);
@@ -129,10 +133,9 @@ const NAMES: &str = "Names in use: ";
 
 /// Returns the text with a line of at most `room` tokens of the names that the text does not contain yet.
 pub(super) fn with_names(text: String, names: Vec<&str>, room: u64, counter: &MessageTokenCounter) -> String {
-    let known = |name: &&str| !text.contains(name);
     let mut line = String::from(NAMES);
     let mut used = counter.text(NAMES) + 2;
-    for name in names.into_iter().filter(known) {
+    for name in names.into_iter().filter(|name| !text.contains(name)) {
         let name = super::line::name(name, 100);
         let cost = counter.text(&name) + 1;
         if used + cost > room {
@@ -201,9 +204,9 @@ impl<'a> MeasuredSection<'a> {
         }
     }
 
-    /// Returns the tokens of the section if it has only its title and the number of its items.
+    /// Returns the tokens of the section with only its title and the number of items.
     fn least(&self) -> u64 {
-        if self.section.items.is_empty() { 0 } else { self.title + self.more }
+        if self.section.is_empty() { 0 } else { self.title + self.more }
     }
 
     /// Returns the tokens of the section with all items.
@@ -215,41 +218,47 @@ impl<'a> MeasuredSection<'a> {
     fn take(&self, room: u64) -> (String, u64) {
         let (items, evicted) = (&self.section.items, self.section.evicted);
         let all = self.all();
-        if items.is_empty() {
+        if self.section.is_empty() {
             return (String::new(), 0);
         }
         if all <= room && evicted == 0 {
             return ([self.section.title.as_str(), &items.concat()].concat(), all);
         }
-        let mut used = self.least();
-        if used > room {
-            return (String::new(), 0);
-        }
-        let mut fits = |cost: u64| {
-            let fits = used + cost <= room;
-            used += if fits { cost } else { 0 };
-            fits
+        let least = self.least();
+        let Some(room) = room.checked_sub(least) else { return (String::new(), 0) };
+        let (taken, used) = match self.section.stays {
+            SectionEnd::First => count_fitting(self.items.iter(), room),
+            SectionEnd::Last => count_fitting(self.items.iter().rev(), room),
         };
-        let count = items.len();
-        let taken: Vec<usize> = match self.section.stays {
-            SectionEnd::First => (0..count).take_while(|at| fits(self.items[*at])).collect(),
-            SectionEnd::Last => {
-                let mut taken: Vec<usize> = (0..count).rev().take_while(|at| fits(self.items[*at])).collect();
-                taken.reverse();
-                taken
-            }
-        };
-        let more = self.section.more((count - taken.len()) as u64 + evicted);
-        let items: String = taken.into_iter().map(|at| items[at].as_str()).collect();
+        let omitted = items.len() - taken;
+        let more = self.section.more(omitted as u64 + evicted);
         let text = match self.section.stays {
-            SectionEnd::First => [items, more].concat(),
-            SectionEnd::Last => [more, items].concat(),
+            SectionEnd::First => items[..taken].concat() + &more,
+            SectionEnd::Last => more + &items[omitted..].concat(),
         };
-        ([self.section.title.as_str(), &text].concat(), used)
+        ([self.section.title.as_str(), &text].concat(), least + used)
     }
 }
 
+/// Returns how many items fit into `room` tokens one after the other, and the sum of their tokens.
+fn count_fitting<'t>(items: impl Iterator<Item = &'t u64>, room: u64) -> (usize, u64) {
+    let (mut count, mut used) = (0, 0);
+    for tokens in items {
+        if used + tokens > room {
+            break;
+        }
+        count += 1;
+        used += tokens;
+    }
+    (count, used)
+}
+
 impl FactSection {
+    /// Returns whether the section has nothing to show, not even a number of removed entries.
+    fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.evicted == 0
+    }
+
     /// Returns the line that counts omitted items.
     fn more(&self, count: u64) -> String {
         let how = if self.has_recall { ", by recall" } else { "" };

@@ -1,7 +1,7 @@
-//! Parser of shell command lines: the simple commands, their words and the files that they write.
+//! Parser of shell command lines: the simple commands with their words and output files.
 //!
 //! The parser reads the text and runs nothing. Words with variables, patterns or substitutions have no value before the
-//! command runs. They are marked, and no file is taken from them.
+//! command runs. The parser marks such words, and no file is taken from them.
 
 /// The part of a command line that is read, in bytes.
 const MOST_BYTES: usize = 16 << 10;
@@ -37,18 +37,34 @@ impl ShellCommand {
         let mut rest = self.words.as_slice();
         loop {
             let (first, after) = rest.split_first()?;
-            let is_number = |word: &ShellWord| word.text.starts_with(|char: char| char.is_ascii_digit());
             let skipped = match first.text.as_str() {
                 // Words of the shell's own grammar (`do`, `then`) stand in front of a command in this simple parse.
                 "sudo" | "time" | "env" | "nohup" | "command" | "exec" | "do" | "then" | "else" | "!"
                 | "{" => 1,
-                "timeout" if after.first().is_some_and(is_number) => 2,
+                "timeout" if after.first().is_some_and(ShellWord::starts_with_digit) => 2,
                 text if text.contains('=') && !text.starts_with(['-', '=']) => 1,
                 text => return Some((text.rsplit('/').next().unwrap_or(text), after)),
             };
             rest = rest.get(skipped..)?;
         }
     }
+}
+
+impl ShellWord {
+    /// Returns whether the word has digits only.
+    pub(super) fn is_number(&self) -> bool {
+        self.text.bytes().all(|byte| byte.is_ascii_digit())
+    }
+
+    fn starts_with_digit(&self) -> bool {
+        self.text.starts_with(|char: char| char.is_ascii_digit())
+    }
+}
+
+/// Returns whether a word begins with one of `options`.
+pub(super) fn has_option(words: &[ShellWord], options: &[&str]) -> bool {
+    // A prefix is enough: `-i.bak` is `-i` with a value, and `-rf` is `-r` with another letter.
+    words.iter().any(|word| options.iter().any(|option| word.text.starts_with(option)))
 }
 
 /// Returns the simple commands of a command line, in order.
@@ -102,6 +118,7 @@ impl ShellParser<'_> {
         match char {
             '\'' => self.quote('\''),
             '"' => self.quote('"'),
+            // A backslash at the end of a line joins the next line.
             '\\' => match self.next() {
                 Some('\n') | None => {}
                 Some(next) => self.push(next, true),
@@ -152,8 +169,7 @@ impl ShellParser<'_> {
     /// Reads a redirection of output, whose `>` was read.
     fn output(&mut self) {
         // In `2>file` the number names the stream and is no argument.
-        let is_stream = |word: &ShellWord| word.text.bytes().all(|byte| byte.is_ascii_digit());
-        if self.word.as_ref().is_some_and(is_stream) {
+        if self.word.as_ref().is_some_and(ShellWord::is_number) {
             self.word = None;
         }
         self.end_word();

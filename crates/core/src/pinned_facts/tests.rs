@@ -97,13 +97,13 @@ fn owned(files: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
 
 #[test]
 fn todo_lists_are_the_newest_state() {
-    let list = |items: &[(&str, &str)]| {
+    fn list(items: &[(&str, &str)]) -> Value {
         let todos: Vec<Value> = items
             .iter()
             .map(|(text, status)| json!({"content": text, "status": status, "id": "1"}))
             .collect();
         json!({ "todos": todos })
-    };
+    }
     let log = Log::default()
         .uses("TodoWrite", list(&[("Design", "pending"), ("Build it", "pending"), ("Old", "pending")]), "ok")
         .uses(
@@ -231,7 +231,9 @@ fn files_of_command_lines() {
 #[test]
 fn what_became_of_a_file() {
     use FileAction::{Created, Deleted, Modified, Read};
-    let after = |verbs: &[FileAction]| verbs.iter().copied().reduce(FileAction::then).unwrap();
+    fn after(verbs: &[FileAction]) -> FileAction {
+        verbs.iter().copied().reduce(FileAction::then).unwrap()
+    }
     assert_eq!(after(&[Read, Modified, Read]), Modified);
     assert_eq!(after(&[Created, Modified, Read]), Created);
     assert_eq!(after(&[Read, Created]), Modified);
@@ -261,7 +263,9 @@ fn only_paths_count_as_paths() {
 
 #[test]
 fn commands_have_their_outcome_and_the_newest_of_equal_ones_stays() {
-    let run = |log: Log, command: &str, output: &str| log.uses("Bash", json!({ "command": command }), output);
+    fn run(log: Log, command: &str, output: &str) -> Log {
+        log.uses("Bash", json!({ "command": command }), output)
+    }
     let log = run(Log::default(), "cargo build", "warning\n[exit code 0]");
     let log = run(log, "cargo test 2>&1 | tail -5", "2 failed\n[exit code 101]");
     let log = run(log, "ls -la && git status", "a\nb");
@@ -286,7 +290,9 @@ fn commands_have_their_outcome_and_the_newest_of_equal_ones_stays() {
 #[test]
 fn a_later_success_resolves_an_error() {
     let test = json!({"command": "cargo test"});
-    let edit = |old: &str| json!({"path": "a.rs", "oldText": old, "newText": "b"});
+    fn edit(old: &str) -> Value {
+        json!({"path": "a.rs", "oldText": old, "newText": "b"})
+    }
     let log = Log::default()
         .fails("bash", test.clone(), "compiling\nerror[E0308]: mismatched types\n --> a.rs\n[exit code 101]")
         .fails("edit", edit("x"), "Could not find the text in a.rs.");
@@ -305,7 +311,9 @@ fn a_later_success_resolves_an_error() {
 
 #[test]
 fn a_pipe_that_succeeds_resolves_nothing_while_it_shows_errors() {
-    let run = |log: Log, output| log.uses("bash", json!({"command": "make | tail -3"}), output);
+    fn run(log: Log, output: &str) -> Log {
+        log.uses("bash", json!({"command": "make | tail -3"}), output)
+    }
     let log = Log::default().fails("bash", json!({"command": "make"}), "fatal: no rule\n[exit code 2]");
     let log = run(log, "fatal: no rule\n[exit code 0]");
     assert_eq!(log.section("Errors").len(), 1);
@@ -435,6 +443,22 @@ fn a_small_limit_keeps_what_comes_first() {
     assert_eq!(ledger.render(0, &counter), "");
 }
 
+#[test]
+fn removed_files_are_counted_by_what_happened_to_them() {
+    let mut log = Log::default();
+    for at in 0..3 {
+        log = log.uses("write", json!({"path": format!("src/w{at}.rs"), "content": ""}), "");
+    }
+    // 64 files are the most of one call, and 33 times 64 are one call more than there is room for.
+    for call in 0..33 {
+        let paths: Vec<String> = (0..64).map(|at| format!("src/r{call}_{at}.rs")).collect();
+        log = log.bash(&format!("cat {}", paths.join(" ")));
+    }
+    assert_eq!(log.section("Files changed"), ["… and 3 more, by recall"]);
+    let read = log.section("Files read");
+    assert_eq!((read.len(), read[0].as_str()), (MOST_FILES + 1, "… and 64 more, by recall"));
+}
+
 /// Counts words, and how much it was asked to count.
 #[derive(Debug, Default)]
 struct Measuring(std::sync::atomic::AtomicU64);
@@ -479,13 +503,10 @@ fn one_message_more_changes_what_it_is_about() {
         .uses("edit", json!({"path": "b.rs"}), "");
     let before = log.text();
     let log = log.uses("read", json!({"path": "a.rs"}), "").says("Fine.");
-    let same = |text: &str| {
-        text.lines()
-            .filter(|line| !line.contains("times") && !line.contains("once"))
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(same(&before), same(&log.text()));
+    fn without_counts(text: &str) -> Vec<&str> {
+        text.lines().filter(|line| !line.contains("times") && !line.contains("once")).collect()
+    }
+    assert_eq!(without_counts(&before), without_counts(&log.text()));
 }
 
 #[test]

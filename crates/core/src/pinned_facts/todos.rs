@@ -113,7 +113,7 @@ impl TodoTracker {
         }
         match self.kept.get_mut(&key) {
             Some(known) => *known = todo,
-            None => self.kept.put(&key, todo),
+            None => _ = self.kept.put(&key, todo),
         }
     }
 
@@ -151,17 +151,20 @@ fn checkbox(line: &str) -> Option<(TodoState, &str)> {
 
 /// Returns the list of todos in the arguments of a call; `None` if there is no such list.
 pub(super) fn list(tool: &str, arguments: &Map<String, Value>) -> Option<TodoListUpdate> {
-    let is_list = |name: &str| {
-        let name = tools::plain(name);
-        LIST_KEYS.iter().any(|key| name.contains(key))
-    };
-    let lists = arguments.iter().filter(|(key, _)| is_list(key) || is_list(tool));
+    let lists = arguments.iter().filter(|(key, _)| names_todos(key) || names_todos(tool));
     // Every item must have a text or id and a known state: an order's `items`, for example, are no todos.
     let todos = lists
         .filter_map(|(_, value)| value.as_array())
         .find_map(|items| items.iter().take(MOST).map(todo).collect::<Option<Vec<TodoItem>>>())?;
+    // Some agents' tool sends only the changed todos, with `merge: true`; others send the whole list each time.
     let merges = arguments.get("merge").and_then(Value::as_bool).unwrap_or(false);
     Some(TodoListUpdate { todos, merges })
+}
+
+/// Returns whether a tool or an argument of this name holds a list of todos.
+fn names_todos(name: &str) -> bool {
+    let name = tools::plain(name);
+    LIST_KEYS.iter().any(|key| name.contains(key))
 }
 
 fn todo(item: &Value) -> Option<TodoItem> {
@@ -173,10 +176,10 @@ fn todo(item: &Value) -> Option<TodoItem> {
     }
     let state = match item.get("status").or_else(|| item.get("state")) {
         Some(status) => state(status.as_str()?)?,
-        None => match ["done", "completed"].iter().find_map(|key| item.get(*key)?.as_bool())? {
-            true => TodoState::Finished,
-            false => TodoState::Open,
-        },
+        None => {
+            let is_done = ["done", "completed"].iter().find_map(|key| item.get(*key)?.as_bool())?;
+            if is_done { TodoState::Finished } else { TodoState::Open }
+        }
     };
     Some(TodoItem { text: cut(text.unwrap_or_default()), state, id, listed: true })
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 /// Returns a name without case, separators and the prefix of its server: `mcp__fs__read_file` gives `readfile`.
 pub(super) fn plain(name: &str) -> String {
+    // Clients of MCP put the name of the server in front, each with a separator of its own.
     let last = name.rsplit("__").next().unwrap_or(name);
     let last = last.rsplit(['.', ':', '/']).next().unwrap_or(last);
     last.chars().filter(char::is_ascii_alphanumeric).map(|char| char.to_ascii_lowercase()).collect()

@@ -107,7 +107,6 @@ impl SettingTracker {
         let shown = self.0.iter().rev().filter(|(_, setting)| setting.again || setting.typed.is_some());
         shown.map(|(_, setting)| {
             let key = line::single_line(&setting.key, MOST_KEY_BYTES);
-            let quoted = |value: &str| line::quoted(value, MOST_VALUE_BYTES);
             match (&setting.typed, &setting.later) {
                 (Some(typed), Some(later)) => {
                     format!("{key} = {} (the user said {})", quoted(later), quoted(typed))
@@ -124,6 +123,10 @@ impl SettingTracker {
     }
 }
 
+fn quoted(value: &str) -> String {
+    line::quoted(value, MOST_VALUE_BYTES)
+}
+
 /// Returns whether a line is one setting: `key: value` or `key = value`.
 pub(super) fn states_value(line: &str) -> bool {
     colon(line).is_some() || (line.contains('=') && equals(line).next().is_some())
@@ -135,6 +138,7 @@ fn equals(line: &str) -> impl Iterator<Item = (&str, &str)> {
         let (key, value) = word.split_once('=')?;
         let value = value.trim_end_matches(['.', ':', '!', '?']);
         let is_switch = matches!(value, "true" | "false" | "on" | "off" | "yes" | "no");
+        // Without a digit or a switch, `key=word` is code or prose more often than a setting.
         let is_value = value.bytes().any(|byte| byte.is_ascii_digit()) || is_switch;
         (is_key(key) && is_value && is_plain(value) && value.len() <= MOST_VALUE_BYTES)
             .then_some((key, value))
@@ -157,11 +161,10 @@ fn colon(line: &str) -> Option<(&str, &str)> {
     let line = line.trim().trim_start_matches(['-', '*', ' ']);
     let (key, value) = line.split_once(": ")?;
     let (key, value) = (key.trim_matches('*'), value.trim().trim_matches(['*', '`']).trim_end_matches('.'));
-    let is_name = |char: char| char.is_alphanumeric() || " _-./".contains(char);
+    let is_name = key.chars().all(|char| char.is_alphanumeric() || " _-./".contains(char));
     let fits = (2..=MOST_KEY_BYTES).contains(&key.len()) && (1..=MOST_VALUE_BYTES).contains(&value.len());
     let is_short = key.split(' ').count() <= 3 && value.split(' ').count() <= 4;
     let starts = key.starts_with(char::is_alphabetic);
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
-    (fits && is_short && starts && has_digit && is_plain(value) && key.chars().all(is_name))
-        .then_some((key, value))
+    (fits && is_short && starts && has_digit && is_plain(value) && is_name).then_some((key, value))
 }

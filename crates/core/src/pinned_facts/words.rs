@@ -5,7 +5,7 @@ use crate::message::Message;
 use crate::retention_report::facts::for_each_name;
 use crate::text_table::TextTable;
 
-/// The most names kept. Beyond it, old names that only one message contains go first.
+/// The most names kept. Beyond this number, old names in one message only go first.
 const MOST_WORDS: usize = 16_384;
 
 /// The longest word that counts as a name, in bytes.
@@ -22,6 +22,13 @@ pub(super) struct IdentifierCounts(TextTable<Box<str>, IdentifierCount>);
 struct IdentifierCount {
     messages: u64,
     last: Seq,
+}
+
+impl IdentifierCount {
+    /// Returns the weight at the log position `newest`, in thousandths of a message.
+    fn weight(&self, newest: Seq) -> u64 {
+        self.messages * 1_000 * HALF_LIFE / (HALF_LIFE + newest - self.last)
+    }
 }
 
 impl IdentifierCounts {
@@ -44,7 +51,7 @@ impl IdentifierCounts {
         }
     }
 
-    /// Removes the older half of the names that one message contains, or of all names if that is not enough.
+    /// Removes the older half of the names in one message only, or of all names if those are too few.
     fn make_room(&mut self) {
         // Half of them go at once, because finding the oldest takes a pass over all names.
         let mut ages: Vec<Seq> =
@@ -63,14 +70,14 @@ impl IdentifierCounts {
 
     /// Returns the names that more than one message contains, the most used first. Recent names count more.
     pub(super) fn most_used(&self) -> Vec<&str> {
+        // The age counts from the newest name and not from the end of the log: this text must follow from these
+        // messages alone.
         let newest = self.0.values().map(|seen| seen.last).max().unwrap_or(0);
-        let weight =
-            |seen: &IdentifierCount| seen.messages * 1_000 * HALF_LIFE / (HALF_LIFE + newest - seen.last);
         let mut words: Vec<(u64, &str)> = self
             .0
             .iter()
             .filter(|(_, seen)| seen.messages > 1)
-            .map(|(word, seen)| (weight(seen), &**word))
+            .map(|(word, seen)| (seen.weight(newest), &**word))
             .collect();
         // Equal weights are ordered by name, because the order of the table must not show in the text.
         words.sort_by(|left, right| right.0.cmp(&left.0).then(left.1.cmp(right.1)));

@@ -37,8 +37,10 @@ pub struct PlanContext<'a> {
     /// The position of the log up to which the meter's anchor has counted the view.
     pub(super) anchored: Seq,
     /// The objection of the strategy's own check to an edit.
+    // A cell, because strategies and checks only read the context.
     pub(super) complaint: RefCell<Option<String>>,
     /// The most tokens of an earlier summary that an edit keeps.
+    // A cell too: plans with less and less room are tried on one context.
     pub(super) earlier_tokens: Cell<u64>,
 }
 
@@ -64,6 +66,7 @@ impl<'a> PlanContext<'a> {
         let pinned = if forced { Vec::new() } else { history.pinned() };
         let units = units(history.view(), &pinned);
         let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
+        // The tokens of each unit are summed once, because strategies weigh hundreds of selections.
         let shares =
             units.iter().map(|unit| UnitTokens::of(&history.view()[unit.items.clone()], anchored)).collect();
         let newest_typed = units.iter().rposition(|unit| unit.kind == ViewUnitKind::Typed);
@@ -86,7 +89,7 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    /// Returns the plan that makes a refused request smaller, by the first target that a plan can reach.
+    /// Returns the plan for a smaller request after a refusal, by the first reachable target.
     pub(super) fn after_refusal(mut self) -> Plan {
         let mut plan = Plan::Fits;
         for target in overflow_targets(self.before, &self.budget) {
@@ -153,9 +156,9 @@ impl<'a> PlanContext<'a> {
         let limit = self.trigger.min(self.before);
         let most = user_room(limit.saturating_sub(floor_bound), limit, self.policy.user_text_share, 0);
         let handles = self.handles(gone);
-        let is_gone = |entry: &&LogEntry| handles.iter().any(|LogHandle(range)| range.contains(entry.seq));
         let typed = self.history.entries().iter().filter(|entry| entry.kind == LogEntryKind::Typed);
-        let tokens: u64 = typed.filter(is_gone).map(LogEntry::tokens).sum();
+        let gone = typed.filter(|entry| handles.iter().any(|LogHandle(range)| range.contains(entry.seq)));
+        let tokens: u64 = gone.map(LogEntry::tokens).sum();
         // The quotes are not chosen yet. They cannot be longer than the messages.
         tokens.min(most)
     }
@@ -168,8 +171,8 @@ impl<'a> PlanContext<'a> {
         })
     }
 
-    /// Returns another edit of a view that has hardly grown and is full all the same. An edit that leaves room for
-    /// growth is preferred, so that the next one is not due at once. Otherwise any edit that fits is taken.
+    /// Returns another edit of a view that has hardly grown and is full all the same. An edit with room for growth is
+    /// preferred, because the next one is not due at once. Otherwise any edit that fits is taken.
     pub(super) fn again(mut self) -> Plan {
         let line = self.trigger;
         self.trigger = line.min(self.budget.usable - self.budget.progress());
@@ -200,10 +203,13 @@ impl<'a> PlanContext<'a> {
             let edit = self.clearing(&choice)?;
             return self.may_commit(&edit).then(|| Plan::Edit(Box::new(edit)));
         }
+        // The clears follow the units: `protect` and `spare_unread` may have taken units out of the selection.
         self.drop_redundant_clears(&mut choice);
         if choice.instead == UnitReplacement::Note {
-            let removal = || Some(self.removal_by(&choice, self.policy.strategy.name()));
-            let edit = self.with_less_earlier(|| removal().filter(|edit| self.may_commit(edit)))?;
+            let edit = self.with_less_earlier(|| {
+                let edit = self.removal_by(&choice, self.policy.strategy.name());
+                self.may_commit(&edit).then_some(edit)
+            })?;
             return Some(Plan::Edit(Box::new(edit)));
         }
         let draft = SummaryDraft::new(self, &choice)?;
@@ -246,11 +252,11 @@ impl<'a> PlanContext<'a> {
 
     /// Removes results from the cleared list if the selection drops their whole unit.
     pub(super) fn drop_redundant_clears(&self, choice: &mut CompactionSelection) {
-        let goes = |at: &usize| {
+        let gone = &choice.gone;
+        choice.cleared.retain(|at| {
             let unit = self.units.partition_point(|unit| unit.items.end <= *at);
-            choice.gone.get(unit).copied().unwrap_or(false)
-        };
-        choice.cleared.retain(|at| !goes(at));
+            !gone.get(unit).copied().unwrap_or(false)
+        });
     }
 
     /// Removes protected units from a selection.
@@ -272,6 +278,7 @@ impl<'a> PlanContext<'a> {
         if edit.compressed_bound >= self.trigger || edit.compressed_bound >= self.before {
             return false;
         }
+        // The strategy's own check comes last, because it may fold the whole history with the edit.
         match self.policy.strategy.validate(self.history, edit) {
             Ok(()) => true,
             Err(complaint) => {
@@ -298,8 +305,9 @@ impl<'a> PlanContext<'a> {
     /// answers.
     pub fn step_start(&self, count: usize) -> usize {
         let first = self.steps_newest_first().take(count).last().unwrap_or(self.units.len());
-        let is_asked = |unit: &&ViewUnit| matches!(unit.kind, ViewUnitKind::Typed | ViewUnitKind::Note);
-        first - self.units[..first].iter().rev().take_while(is_asked).count()
+        let before = self.units[..first].iter().rev();
+        first
+            - before.take_while(|unit| matches!(unit.kind, ViewUnitKind::Typed | ViewUnitKind::Note)).count()
     }
 
     /// Returns the first unit that a protection level keeps.
@@ -328,11 +336,11 @@ impl<'a> PlanContext<'a> {
     /// included.
     pub fn newest_tokens_from(&self, tokens: u64) -> usize {
         let mut sum = 0;
-        let fits = |unit: &&ViewUnit| {
+        let newest = self.units.iter().rev().take_while(|unit| {
             sum += unit.tokens;
             sum <= tokens
-        };
-        let kept = self.units.iter().rev().take_while(fits).count();
+        });
+        let kept = newest.count();
         (self.units.len() - kept).min(self.step_start(1))
     }
 

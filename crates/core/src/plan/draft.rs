@@ -1,4 +1,4 @@
-//! Compaction by summary: the draft that waits for its texts, and the rules that make a draft valid.
+//! Compaction by summary: the draft without its texts, and the rules of a valid draft.
 
 use std::sync::Arc;
 
@@ -43,9 +43,10 @@ pub(super) const LEAST_TOKENS: u64 = 200;
 
 /// The most model calls for one compaction, repeated calls not counted. Messages older than those calls can read are
 /// extracted without a model.
+// The limit is that of decision 0016.
 const MAX_CALLS: usize = 32;
 
-/// A compaction that waits for its summary.
+/// A compaction without its summary yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryDraft {
     /// The edit without its texts.
@@ -159,8 +160,8 @@ pub enum SummaryRejection {
 }
 
 impl SummaryRejection {
-    /// Returns whether a pruning agent's answer is not the JSON that was asked for. The agent may be a model that
-    /// cannot write JSON.
+    /// Returns whether a pruning agent's answer has another form than the requested JSON. The agent's model may be
+    /// unable to write JSON.
     pub fn is_other_form(&self) -> bool {
         matches!(self, Self::Incomplete(NO_JSON | OTHER_JSON))
     }
@@ -194,6 +195,7 @@ impl SummaryDraft {
         let floor = scene.after_choice(&choice.gone, &choice.cleared, 0);
         // The writer's answer has no more room than the reserve, whatever the strategy asks for.
         let most = asked.min(scene.budget.usable / 6).min(scene.budget.reserve);
+        // All chapters have one limit, because the room below the trigger is shared.
         let limit = summary_limit(scene, choice, chapters.len() as u64, ledger_tokens, most)?;
         // Quotes of the user go first: an extract fills half of the room that the quotes leave.
         let quoted = scene.user_text_bound(
@@ -246,6 +248,7 @@ impl SummaryDraft {
             subject: subject(scene.history.view(), &edit.ops),
             writer: scene.policy.writer,
             prices: scene.policy.prices.filter(TokenPrices::are_known),
+            // Without prices nothing says how long the cache lives, so it counts as warm.
             cache_is_warm: !scene.history.is_cold(scene.policy.prices.map_or(u64::MAX, |p| p.cache_life_ms)),
             usage: None,
             agent: if matches!(choice.instead, UnitReplacement::Pruned { .. }) {
@@ -476,6 +479,7 @@ fn chapters(scene: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Vec<
         return vec![gone.to_vec()];
     }
     // Each chapter takes at least one call, so there must not be more chapters than calls.
+    // Half of the calls are left for chapters that are read in several pieces.
     let messages = messages.max((scene.messages_in(gone) as usize).div_ceil(MAX_CALLS / 2));
     let mut chapters: Vec<Vec<bool>> = Vec::new();
     let mut room = 0;
@@ -506,14 +510,13 @@ fn summary_limit(
     limit: u64,
 ) -> Option<u64> {
     let ceiling = scene.trigger.min(scene.before);
-    let fits = |limit: u64| {
-        let orders = order_list_tokens(scene);
-        let added = TokensByScript::of(ledger + orders + count * (limit + HEADER_TOKENS));
-        scene.cleared(|unit| !choice.gone[unit], &choice.cleared, added).bound() < ceiling
-    };
+    let beside = ledger + order_list_tokens(scene);
     std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
         .take_while(|tried| *tried >= LEAST_TOKENS.min(limit))
-        .find(|limit| fits(*limit))
+        .find(|limit| {
+            let added = TokensByScript::of(beside + count * (limit + HEADER_TOKENS));
+            scene.cleared(|unit| !choice.gone[unit], &choice.cleared, added).bound() < ceiling
+        })
 }
 
 /// Returns the size of the list of standing orders with its ids and marks, in tokens.
@@ -529,17 +532,17 @@ fn extract_room(scene: &PlanContext<'_>, floor_bound: u64, count: u64) -> u64 {
     let ceiling = scene.trigger.min(scene.before);
     let half = ceiling.saturating_sub(floor_bound) / 2;
     let increment = TokenIncrement::of(scene.history);
-    let fits = |room: &u64| increment.bound(&TokensByScript::of(count * (room + HEADER_TOKENS))) <= half;
     let most = (half / count.max(1)).saturating_sub(HEADER_TOKENS);
     std::iter::successors(Some(most), |room| Some(room * 7 / 8))
         .take_while(|room| *room > 0)
-        .find(fits)
+        .find(|room| increment.bound(&TokensByScript::of(count * (room + HEADER_TOKENS))) <= half)
         .unwrap_or(0)
 }
 
 /// Names the items that operations touch, in their present form.
 fn subject(view: &[ViewItem], ops: &[ViewOperation]) -> String {
     let mut ranges: Vec<_> = ops.iter().map(ViewOperation::range).collect();
+    // Operations of clears stand behind those of ranges, and the search below needs them in the order of the log.
     ranges.sort_unstable();
     let touched = view.iter().filter(|item| {
         let first = ranges.partition_point(|range| range.to < item.range.from);

@@ -1,4 +1,4 @@
-//! The summary that a model wrote earlier. No edit drops this text: it stays verbatim in the replacement of its message
+//! The earlier summary of a model. No edit drops this text: it stays verbatim in the replacement of its message
 //! until a newer summary has merged it.
 
 use super::PlanContext;
@@ -31,7 +31,7 @@ pub(super) struct EarlierSummary {
 }
 
 impl EarlierSummary {
-    /// Collects the text that models wrote in those items that are summaries or notes, cut to `most_tokens`.
+    /// Collects the text of models in summaries and notes among the items, cut to `most_tokens`.
     pub(super) fn of(history: &History, items: &[&ViewItem], most_tokens: u64) -> Self {
         let texts: Vec<String> = items.iter().filter_map(|item| written_in(history, item)).collect();
         let text = texts.join("\n\n");
@@ -148,8 +148,10 @@ fn written_of(text: &str, is_by_model: bool) -> Option<String> {
         (before, inner.trim())
     });
     let before = carried.map_or(text, |(before, _)| before);
+    // What stands above this line are pinned facts, which every edit derives anew.
     let own = match before.split_once(WRITTEN) {
         Some((_, written)) => Some(up_to_title(written)),
+        // An extract has titles of the program, and a summary that a model wrote alone has none of them.
         None if is_by_model && text.starts_with(MARK) && !before.lines().any(is_section_title) => {
             before.split_once("\n\n").map(|(_, body)| body.trim())
         }

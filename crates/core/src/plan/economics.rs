@@ -61,6 +61,7 @@ impl TokenPrices {
     /// Returns the cost of a summary asked for behind the live request of `context` tokens, in tokens of uncached
     /// input.
     pub fn riding(&self, context: u64, order: u64, summary: u64, warm: bool) -> f64 {
+        // Behind a cold cache the request writes the whole prefix anew.
         let share = if warm { self.read() } else { self.write() };
         share * context as f64 + self.write() * order as f64 + self.output() * summary as f64
     }
@@ -75,6 +76,8 @@ impl TokenPrices {
     pub fn break_even_calls(&self, edit: &EditCost, warm: bool) -> f64 {
         let (rewritten, removed) = (edit.rewritten as f64, (edit.removed as f64).max(1.0));
         if !warm {
+            // The next request is written to the cache in any case. It costs less without the removed tokens, and so
+            // does each reading after it.
             return ((edit.making - removed * self.write()) / (removed * self.read())).max(0.0);
         }
         let rebilled = rewritten * (self.write() - self.read()).max(0.0);
@@ -85,6 +88,7 @@ impl TokenPrices {
     /// has `fixed` tokens that no edit touches. `edit` is the effect of one edit.
     pub fn best_growth(&self, edit: &EditCost, fixed: u64, growth: u64) -> u64 {
         let once = self.write() * edit.rewritten as f64 + self.read() * fixed as f64 + edit.making;
+        // A view that does not grow needs no edit, but the formula needs a rate.
         (2.0 * once * growth.max(1) as f64 / self.read()).sqrt() as u64
     }
 

@@ -27,11 +27,11 @@ impl PlanContext<'_> {
     /// Returns the operations that replace results by placeholders, for indices into the view.
     pub(super) fn placeholders(&self, cleared: &[usize]) -> Vec<ViewOperation> {
         let view = self.history.view();
-        let clear = |at: &usize| {
+        let placeholders = cleared.iter().map(|at| {
             let (seq, excerpt) = (view[*at].range.from, self.cleared_form(*at).excerpt.clone());
             ViewOperation::Placeholder { seq, excerpt, cut: false }
-        };
-        cleared.iter().map(clear).collect()
+        });
+        placeholders.collect()
     }
 
     /// Returns an edit that removes the `gone` units and leaves a note with their handles.
@@ -56,6 +56,7 @@ impl PlanContext<'_> {
         let originals = self.originals_in(gone);
         let after = self.cleared(|unit| !gone[unit], &choice.cleared, self.cost(parts.clone()));
         let mut parts = Some(parts);
+        // One note stands for all gaps: it takes the place of the first, and the others leave nothing.
         let ops = self.runs(gone).into_iter().map(|range| match parts.take() {
             Some(parts) => ViewOperation::Replace { range, parts, summary: false },
             None => ViewOperation::Drop { range },
@@ -70,6 +71,7 @@ impl PlanContext<'_> {
             what.push_str(earlier_summary::SHORTENED);
         }
         let why = self.reasoned(what, &choice.why, &after, self.first_touched(choice), 0.0);
+        // The note is a message too.
         let kept = self.messages() - count + 1;
         self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
     }
@@ -78,9 +80,10 @@ impl PlanContext<'_> {
     /// orders.
     pub(super) fn note(&self, gone: &[bool]) -> Vec<Part> {
         let count = self.originals_in(gone);
-        let how = match self.history.has_recall() {
-            true => format!(": {}", named(&self.handles(gone))),
-            false => ".".to_owned(),
+        let how = if self.history.has_recall() {
+            format!(": {}", named(&self.handles(gone)))
+        } else {
+            ".".to_owned()
         };
         let mut text = format!("[{count} earlier messages were removed here to make room{how}]");
         // The orders themselves may be in the removed messages, so every replacement lists them whole.
@@ -120,6 +123,7 @@ impl PlanContext<'_> {
             }
         }
         if let Some(prices) = self.policy.prices.as_ref().filter(|prices| prices.are_known()) {
+            // The provider's cache holds up to the first change. All tokens behind it are sent anew.
             let untouched: u64 = self.history.view()[..first].iter().map(|item| item.tokens).sum();
             let rewritten = after.total.saturating_sub(self.fixed_tokens + untouched);
             let removed = self.now.total.saturating_sub(after.total);
@@ -143,6 +147,7 @@ impl PlanContext<'_> {
         compressed_messages: u64,
         why: String,
     ) -> ViewEdit {
+        // After a switch the smaller window of the new model is the cause, although the threshold fired.
         let reason = match self.occasion {
             PlanTrigger::Routine | PlanTrigger::Pause if self.history.is_switched() => {
                 EditReason::ModelSwitch
@@ -180,6 +185,8 @@ impl PlanContext<'_> {
     /// Returns maximal runs of `gone` units as ranges of the log.
     pub(super) fn runs(&self, gone: &[bool]) -> Vec<LogRange> {
         let mut runs: Vec<LogRange> = Vec::new();
+        // Neighbours in the list may be far apart in the log, where hidden messages lie between them; a run covers
+        // these too.
         let mut open = false;
         for (unit, gone) in self.units.iter().zip(gone) {
             match runs.last_mut() {
@@ -217,7 +224,11 @@ impl PlanContext<'_> {
     fn originals_in(&self, gone: &[bool]) -> u64 {
         let units = self.units.iter().zip(gone).filter(|(_, gone)| **gone);
         let items = units.flat_map(|(unit, _)| &self.history.view()[unit.items.clone()]);
-        let covered = |range: &LogRange| crate::history::span(self.history.entries(), *range).len();
-        items.map(|item| item.covers.iter().map(covered).sum::<usize>().max(1) as u64).sum()
+        let originals = items.map(|item| {
+            let entries = self.history.entries();
+            let covered = item.covers.iter().map(|range| crate::history::span(entries, *range).len());
+            covered.sum::<usize>().max(1) as u64
+        });
+        originals.sum()
     }
 }

@@ -41,12 +41,14 @@ pub(super) fn summary(
     above: &str,
 ) -> String {
     let counter = history.counter();
-    let goes = |item: &&ViewItem| handles.iter().any(|LogHandle(range)| range.overlaps(&item.range));
-    let items: Vec<&ViewItem> = history.view().iter().filter(goes).collect();
+    let items = history.view().iter();
+    let items: Vec<&ViewItem> =
+        items.filter(|item| handles.iter().any(|LogHandle(range)| range.overlaps(&item.range))).collect();
+    // A third of the room stays for the words of the conversation.
     let own = if above.is_empty() { ledger(history, handles, limit_tokens * 2 / 3) } else { String::new() };
     // Lines of earlier extracts often repeat the facts, which are derived from the log for every edit.
-    let said = |line: &String| !above.contains(line.as_str()) && !own.contains(line.as_str());
-    let earlier: Vec<String> = earlier(history, &items).into_iter().filter(said).collect();
+    let mut earlier = earlier(history, &items);
+    earlier.retain(|line| !above.contains(line) && !own.contains(line));
     let used = counter.text(&own);
     let rest = match room_tokens {
         Some(room) => spacious(&items, earlier, room.saturating_sub(used), counter),
@@ -65,6 +67,7 @@ pub(super) fn summary(
 
 /// Returns lines of earlier extracts in at most half of the room, and the newest messages in the rest.
 fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &MessageTokenCounter) -> String {
+    // The older lines have no other place, but they must not push out the newest messages.
     let before = fill(&[(EARLIER, earlier)], room / 2, counter);
     let left = room.saturating_sub(counter.text(&before));
     before + &said(items, left, counter)
@@ -75,14 +78,12 @@ fn spacious(items: &[&ViewItem], earlier: Vec<String>, room: u64, counter: &Mess
 pub(super) fn said(items: &[&ViewItem], room: u64, counter: &MessageTokenCounter) -> String {
     let left = room.saturating_sub(counter.text(SAID) + 3);
     // Quotes of the user stand in their own section. Only pastes are shortened there, so their text is shown here too.
-    let is_quoted =
-        |item: &ViewItem| item.kind == ViewItemKind::Typed && item.tokens <= user_text::PASTE_TOKENS;
-    let others: Vec<&ViewItem> = items.iter().copied().filter(|item| !is_quoted(item)).collect();
+    let others = items.iter().copied();
+    let others: Vec<&ViewItem> = others
+        .filter(|item| item.kind != ViewItemKind::Typed || item.tokens > user_text::PASTE_TOKENS)
+        .collect();
     let said = verbatim::newest(&others, left, counter);
-    match said.is_empty() {
-        true => String::new(),
-        false => format!("{SAID}:\n{}", defused(&said)),
-    }
+    if said.is_empty() { said } else { format!("{SAID}:\n{}", defused(&said)) }
 }
 
 /// Returns sections of equal shares of the room. Unused room goes to the next section.
@@ -91,6 +92,7 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &MessageTo
     let mut room = limit_tokens;
     for (index, (title, lines)) in sections.iter().enumerate() {
         let share = room / (sections.len() - index) as u64;
+        // Three tokens are for the colon and the line end of a title, two for the mark and the line end of an item.
         let mut used = counter.text(title) + 3;
         let mut taken = Vec::new();
         for line in lines {
@@ -112,17 +114,17 @@ fn fill(sections: &[(&str, Vec<String>)], limit_tokens: u64, counter: &MessageTo
 /// Returns lines of earlier extracts. Text of a model is [carried on](super::earlier_summary) unchanged and is not
 /// among them.
 fn earlier(history: &History, items: &[&ViewItem]) -> Vec<String> {
-    let is_extract = |item: &&&ViewItem| {
-        matches!(item.kind, ViewItemKind::Summary(_)) && written_in(history, item).is_none()
-    };
-    let summaries = items.iter().filter(is_extract);
+    let extracts = items
+        .iter()
+        .filter(|item| matches!(item.kind, ViewItemKind::Summary(_)) && written_in(history, item).is_none());
     let mut lines: Vec<String> = Vec::new();
-    for item in summaries {
+    for item in extracts {
         let text = plain_text(&item.message);
         for line in
             words_of(&user_text::without_section(&text)).lines().filter(|line| !line.starts_with(MARK))
         {
             let line = clip(line.trim_start_matches("- "), 300);
+            // The lines that count omitted facts belong to an older state, and the new facts have their own.
             if !line.is_empty() && !line.starts_with("… and ") && !lines.contains(&line) {
                 lines.push(line);
             }
@@ -137,10 +139,6 @@ fn words_of(summary: &str) -> String {
     if let Some((_, written)) = summary.split_once(WRITTEN) {
         return written.to_owned();
     }
-    let heading = |title: &str| format!("{title}:");
-    let headings = [heading(STATE), heading(EARLIER), heading(SAID)];
-    let is_heading =
-        |line: &str| headings.iter().any(|heading| line.trim_start_matches("- ").trim() == heading);
     match summary.lines().position(is_heading) {
         Some(at) => {
             let words = summary.lines().skip(at).filter(|line| !is_heading(line));
@@ -148,6 +146,11 @@ fn words_of(summary: &str) -> String {
         }
         None => summary.replace(NOTHING_SAID, "").replace(NOTHING_SAID_ALONE, ""),
     }
+}
+
+/// Returns whether a line is a title, also one that an extract of extracts has taken as an item of its list.
+fn is_heading(line: &str) -> bool {
+    is_section_title(line.trim_start_matches("- "))
 }
 
 /// Returns whether a line is the title of a section that an extract has below its ledger.

@@ -20,7 +20,7 @@ const MIN_TOKENS: u64 = 16;
 /// The length of lines that are scored, in characters: shorter lines carry no fact, longer ones do not fit.
 const LINE_CHARS: std::ops::RangeInclusive<usize> = 12..=240;
 
-/// The part of a result that is read, in bytes from its beginning. This bounds the time of a plan.
+/// The part of a result that is read, in bytes from the beginning. The limit bounds the time of a plan.
 const MAX_BYTES: usize = 1 << 18;
 
 /// A shape is rare if at most one line in so many has it.
@@ -42,6 +42,7 @@ pub(super) fn outstanding_lines(text: &str, tokens: u64, counter: &dyn TextCount
     for (_, shape) in &lines {
         *counts.entry(shape).or_default() += 1;
     }
+    // In a short result a shape that occurs once is rare, though it is more than this share of the lines.
     let most = (lines.len() / RARE_SHARE).max(1);
     let scored = lines.iter().enumerate().filter_map(|(at, (line, shape))| {
         let count = counts.get(shape.as_str()).copied().unwrap_or(1);
@@ -86,16 +87,18 @@ fn shape_of(line: &str) -> String {
 /// Returns the score of a line: two points for a sentence, one for a number, one for an identifier.
 fn score(line: &str) -> u32 {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let is_word = |word: &&&str| {
-        let word = word.trim_matches(|char: char| char.is_ascii_punctuation());
-        word.chars().count() > 1
-            && word.chars().all(|char| char.is_alphabetic() || char == '\'' || char == '-')
-    };
-    let plain = words.iter().filter(is_word).count();
+    let plain = words.iter().filter(|word| is_plain_word(word)).count();
+    // Code has words too; in prose they are the larger part of the line.
     let is_sentence = plain >= 3 && plain * 2 > words.len();
     let has_figure = words.iter().any(|word| word.chars().filter(char::is_ascii_digit).count() > 1);
     let has_identifier = words.iter().any(|word| is_identifier(word));
     2 * u32::from(is_sentence) + u32::from(has_figure) + u32::from(has_identifier)
+}
+
+/// Returns whether a word has letters only, apart from punctuation around the word.
+fn is_plain_word(word: &str) -> bool {
+    let word = word.trim_matches(|char: char| char.is_ascii_punctuation());
+    word.chars().count() > 1 && word.chars().all(|char| char.is_alphabetic() || char == '\'' || char == '-')
 }
 
 /// Returns whether a word has both letters and digits: `OPS-4711`, `E0712`, `v2.3`, `8F3K`.

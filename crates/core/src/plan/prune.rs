@@ -41,17 +41,19 @@ impl PlanContext<'_> {
     fn clear_by(&self, rule: &ResultClearing) -> Option<ViewEdit> {
         let view = self.history.view();
         let end = self.protected_from(ProtectionLevel::Step, 1);
-        let is_result = |at: &usize| matches!(view[*at].kind, ViewItemKind::Result { .. });
         let results = self.units.iter().enumerate().flat_map(|(index, unit)| {
+            // An undo has pinned the unit, and a client's rule must not take away again what a user has put back.
             let may_go = index < end && !unit.pinned;
-            unit.items.clone().filter(is_result).map(move |at| (at, may_go))
+            let results =
+                unit.items.clone().filter(|at| matches!(view[*at].kind, ViewItemKind::Result { .. }));
+            results.map(move |at| (at, may_go))
         });
         let results: Vec<(usize, bool)> = results.collect();
         let old = &results[..results.len().saturating_sub(rule.keep_results)];
-        let may_clear =
-            |at: usize| is_clearable(&view[at].kind, &rule.excluded_tools) && self.worth_clearing(at) > 0;
-        let marked: Vec<usize> =
-            old.iter().filter(|(at, may_go)| *may_go && may_clear(*at)).map(|(at, _)| *at).collect();
+        let clearable = old.iter().filter(|(at, may_go)| {
+            *may_go && is_clearable(&view[*at].kind, &rule.excluded_tools) && self.worth_clearing(*at) > 0
+        });
+        let marked: Vec<usize> = clearable.map(|(at, _)| *at).collect();
         let saved: u64 = marked.iter().map(|at| self.worth_clearing(*at)).sum();
         (!marked.is_empty() && saved >= rule.minimum_tokens).then(|| self.clear_marked(&marked))
     }

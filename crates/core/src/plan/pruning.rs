@@ -75,7 +75,7 @@ impl PruningProgress {
         for (index, item) in view[..end].iter().enumerate() {
             let content = extract::plain_text(&item.message);
             let message = json!({ "index": index, "role": role_name(item.message.role), "content": content });
-            // Counted as JSON, because every quotation mark and line end takes a backslash there.
+            // The message is counted as JSON, because every quotation mark and line end takes a backslash there.
             let tokens = increment.text(&message.to_string()) + 4;
             if tokens > room {
                 return None;
@@ -89,18 +89,16 @@ impl PruningProgress {
                 None => pieces.push((vec![message], index + 1, tokens)),
             }
         }
-        let render = |(messages, end, _): (Vec<Value>, usize, u64)| {
-            let (current, limit) = limits;
+        // A conversation of more pieces than calls is left to the sections' extracts and summaries.
+        if pieces.is_empty() || pieces.len() > most {
+            return None;
+        }
+        let (current, limit) = limits;
+        let requests = pieces.into_iter().map(|(messages, end, _)| {
             let asked = json!({ "conversation": messages, "currentTokens": current, "contextLimit": limit });
             (asked.to_string(), end)
-        };
-        let fits = !pieces.is_empty() && pieces.len() <= most;
-        fits.then(|| Self {
-            pieces: pieces.into_iter().map(render).collect(),
-            next: 0,
-            kept: Vec::new(),
-            summaries: Vec::new(),
-        })
+        });
+        Some(Self { pieces: requests.collect(), next: 0, kept: Vec::new(), summaries: Vec::new() })
     }
 
     /// Returns the text of the next request with `more` behind the order; `None` if every piece is answered.
@@ -118,6 +116,7 @@ impl PruningProgress {
     /// # Errors
     /// The defect that makes the answer unusable.
     pub(super) fn take(&mut self, text: &str) -> Result<(), &'static str> {
+        // Each piece begins where the one before ends, whether that one was answered or given up.
         let from = self.next.checked_sub(1).map_or(0, |before| self.pieces[before].1);
         let Some((_, end)) = self.pieces.get(self.next) else { return Err("nobody asked") };
         // Models wrap the object in a fence or in prose.
@@ -201,12 +200,6 @@ impl PruningProgress {
             })
             .collect();
         let mut words = self.words(extracts);
-        // The words of a run may stand before it, if every message in between was dropped too.
-        let mut take = |from: usize| {
-            let place = words.range(..=from).next_back().map(|(place, _)| *place)?;
-            let is_here = stays.range(place..from).next().is_none();
-            is_here.then(|| words.remove(&place)).flatten()
-        };
         let mut ops = Vec::new();
         let mut cleared = Vec::new();
         let mut run: Vec<usize> = Vec::new();
@@ -216,20 +209,20 @@ impl PruningProgress {
                 continue;
             }
             if !run.is_empty() {
-                let words = take(units[run[0]].items.start);
+                let words = take_words(&mut words, units[run[0]].items.start, &stays);
                 ops.push(replace(&std::mem::take(&mut run), words));
             }
             // A call must keep its result, so results of a kept step that the agent did not name become placeholders.
             for item in unit.items.clone().skip(1).filter(|item| may_go[at] && !stays.contains(item)) {
                 if matches!(view[item].kind, ViewItemKind::Result { cleared: None, .. }) {
-                    let excerpt = take(item).unwrap_or_default();
+                    let excerpt = take_words(&mut words, item, &stays).unwrap_or_default();
                     let seq = view[item].range.from;
                     cleared.push(ViewOperation::Placeholder { seq, excerpt, cut: false });
                 }
             }
         }
         if !run.is_empty() {
-            let words = take(units[run[0]].items.start);
+            let words = take_words(&mut words, units[run[0]].items.start, &stays);
             ops.push(replace(&run, words));
         }
         ops.extend(cleared);
@@ -261,6 +254,14 @@ impl PruningProgress {
     }
 }
 
+/// Takes the agent's words for the items from `from` on out of `words`. `stays` are the items that are kept.
+fn take_words(words: &mut BTreeMap<usize, String>, from: usize, stays: &BTreeSet<usize>) -> Option<String> {
+    let place = words.range(..=from).next_back().map(|(place, _)| *place)?;
+    // The words may stand before the items, if every message in between was dropped too.
+    let is_here = stays.range(place..from).next().is_none();
+    if is_here { words.remove(&place) } else { None }
+}
+
 /// Checks the agent's own words by the content rules of [`check_summary`](super::check_summary), if no message stays
 /// beside them.
 fn check_words(piece: &str, kept: &[PrunedEntry], summary: &str) -> Result<(), &'static str> {
@@ -289,6 +290,7 @@ fn checked(entries: &[Value], from: usize, end: usize) -> Result<Vec<PrunedEntry
             if index < least || index >= end {
                 return Err("its indices are not those of the conversation, in order");
             }
+            // A message that is named twice or backwards would be shown twice or out of order.
             least = index + 1;
             kept.push(PrunedEntry::Item(index));
             continue;

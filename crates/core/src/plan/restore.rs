@@ -119,6 +119,7 @@ impl SelectionRestorer<'_> {
         let protected = &self.scene.policy.prune.protected_tools;
         let mut results: Vec<usize> = self.scene.units[unit].items.clone().collect();
         results.retain(|at| is_clearable(&view[*at].kind, protected) && self.scene.worth_clearing(*at) > 0);
+        // The largest results go first, so that the fewest become placeholders.
         results.sort_by_key(|at| self.scene.worth_clearing(*at));
         let mut cleared = Vec::new();
         while !self.fits(&sum) {

@@ -102,8 +102,8 @@ impl Log {
     }
 
     fn shown(&self) -> String {
-        let text = |item: &crate::history::ViewItem| extract::plain_text(&item.message);
-        self.history.view().iter().map(text).collect::<Vec<_>>().join("|")
+        let texts = self.history.view().iter().map(|item| extract::plain_text(&item.message));
+        texts.collect::<Vec<_>>().join("|")
     }
 }
 
@@ -211,10 +211,9 @@ fn strategies_have_the_triggers_of_the_table() {
 fn the_trigger_flips_at_one_token() {
     let log = Log::turns(4, 400);
     let bound = log.bound();
-    let at = |tokens| CompactionPolicy {
-        trigger: Some(StrategyTrigger::Tokens(tokens)),
-        ..policy("middle-removal")
-    };
+    fn at(tokens: u64) -> CompactionPolicy {
+        CompactionPolicy { trigger: Some(StrategyTrigger::Tokens(tokens)), ..policy("middle-removal") }
+    }
     assert_eq!(log.routine(100_000, &at(bound + 1)), Plan::Fits);
     assert_ne!(log.routine(100_000, &at(bound)), Plan::Fits);
     let off = CompactionPolicy { enabled: false, ..at(bound) };
@@ -252,10 +251,10 @@ fn pruning_leaves_the_last_two_turns_alone() {
 #[test]
 fn pruning_needs_to_be_worth_it() {
     let log = Log::turns(8, 300);
-    let worth = |item: &crate::history::ViewItem| {
+    fn worth(item: &crate::history::ViewItem) -> u64 {
         item.tokens
             - crate::history::cleared_groups(item.range.from, MessageTokenCounter::structured(), true).total()
-    };
+    }
     let old = log.history.view().iter().filter(|item| results(&log.history)[..6].contains(&item.range.from));
     let saved: u64 = old.map(worth).sum();
     for (minimum, prunes) in [(saved - 1, true), (saved, false)] {
@@ -331,10 +330,10 @@ fn three_long_answers() -> Log {
 #[test]
 fn a_summary_may_be_shorter_where_little_goes() {
     let log = three_long_answers();
-    let reserve = |window| Budget { window, reserve: 2_000, usable: window - 2_000 };
     for (window, limits) in [(8_000, 1_000..1_001), (6_900, 200..1_000)] {
         let requested = PlanTrigger::Requested { instructions: None };
-        let draft = draft(log.plan(&reserve(window), &policy("reactive-overflow"), &requested));
+        let budget = Budget { window, reserve: 2_000, usable: window - 2_000 };
+        let draft = draft(log.plan(&budget, &policy("reactive-overflow"), &requested));
         assert!(limits.contains(&draft.limit_tokens()), "{window}: {}", draft.limit_tokens());
         assert_eq!(draft.what_goes().0, 2, "the oldest turn, no more");
     }
@@ -361,7 +360,9 @@ fn a_step_that_is_kept_keeps_what_it_answers() {
 fn summaries_are_taken_only_if_whole() {
     let log = Log::turns(8, 800);
     let draft = draft(log.routine(8_000, &policy("reactive-overflow")));
-    let with = |parts, finish| ModelAnswer { parts, finish, usage: None, envelope: None };
+    fn with(parts: Vec<Part>, finish: ModelStopReason) -> ModelAnswer {
+        ModelAnswer { parts, finish, usage: None, envelope: None }
+    }
     let call = Part::ToolCall(ToolCall {
         call_id: "c".into(),
         name: "read".to_owned(),
@@ -509,7 +510,9 @@ fn an_extract_has_no_room_for_acknowledgements() {
 
 #[test]
 fn nothing_promises_a_tool_that_is_not_there() {
-    let promises = |text: &str| text.to_lowercase().contains("recall") || text.contains("lh:");
+    fn promises(text: &str) -> bool {
+        text.to_lowercase().contains("recall") || text.contains("lh:")
+    }
     for (name, has_recall) in strategy::NAMES.iter().flat_map(|name| [(name, false), (name, true)]) {
         let mut log = Log::new();
         if !has_recall {
@@ -596,8 +599,12 @@ fn one_bad_answer_of_several_costs_its_own_part_only() {
 
 /// The numbers of the questions and answers that a text has.
 fn questions(text: &str) -> BTreeSet<usize> {
-    let number = |rest: &str| rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok());
-    text.replace("answer", "question").split("question").skip(1).filter_map(number).collect()
+    let text = text.replace("answer", "question");
+    let numbers = text.split("question").skip(1).filter_map(|rest| {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        digits.parse().ok()
+    });
+    numbers.collect()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A part of the conversation as text, for summarisers that get it as data, in pieces that fit their window.
+//! A part of the conversation as text, in pieces for the window of a summariser.
 
 use super::{extract, role_name};
 use crate::history::{ViewItem, ViewItemKind};
@@ -27,13 +27,13 @@ impl<'a> SummaryTranscript<'a> {
         mark: &str,
         increment: &'a TokenIncrement,
     ) -> Self {
-        let line = |item: &ViewItem| {
+        let lines = items.map(|item| {
             let (role, said) = (role_name(item.message.role), extract::plain_text(&item.message));
             let text = format!("<{role} {mark}>\n{said}\n");
             let is_result = matches!(item.kind, ViewItemKind::Result { .. });
             TranscriptLine { tokens: increment.text(&text), text, is_result }
-        };
-        Self { lines: items.map(line).collect(), increment }
+        });
+        Self { lines: lines.collect(), increment }
     }
 
     fn tokens(&self) -> u64 {

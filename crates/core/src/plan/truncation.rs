@@ -42,11 +42,13 @@ impl PlanContext<'_> {
         let usable = self.budget.usable;
         let fits = self.before <= usable && !matches!(self.occasion, PlanTrigger::Overflow);
         let whole = self.ladder_to(self.trigger, true);
-        let below_usable = || if fits { Some(Plan::Fits) } else { self.ladder_to(usable, true) };
         // Unread results stay as long as the window has room for them, and are cut before they are dropped.
-        let kept = match self.is_unread() {
-            true => whole.or_else(below_usable).or_else(|| self.newest_step_cut()),
-            false => whole,
+        let kept = if self.is_unread() {
+            whole
+                .or_else(|| if fits { Some(Plan::Fits) } else { self.ladder_to(usable, true) })
+                .or_else(|| self.newest_step_cut())
+        } else {
+            whole
         };
         if let Some(plan) = kept.or_else(|| self.ladder_to(self.trigger, false)) {
             return plan;
@@ -54,12 +56,14 @@ impl PlanContext<'_> {
         if fits {
             return Plan::Fits;
         }
-        let made = self.ladder_to(usable, false).or_else(|| self.to_the_brim());
-        made.unwrap_or_else(|| match self.may_be_miscounted() {
-            // Only another call can tell, and the server answers a request that is too long with its own numbers.
-            true => Plan::Fits,
-            false => self.typed_cut().unwrap_or_else(|| Plan::DoesNotFit(self.misfit())),
-        })
+        if let Some(plan) = self.ladder_to(usable, false).or_else(|| self.to_the_brim()) {
+            return plan;
+        }
+        // Only another call can tell, and the server answers a request that is too long with its own numbers.
+        if self.may_be_miscounted() {
+            return Plan::Fits;
+        }
+        self.typed_cut().unwrap_or_else(|| Plan::DoesNotFit(self.misfit()))
     }
 
     /// Returns an edit that leaves less than the reserve for the answer, because a short answer is better than none.
@@ -86,9 +90,10 @@ impl PlanContext<'_> {
     /// whole.
     fn ladder_to(&self, target: u64, keeps_newest: bool) -> Option<Plan> {
         // The newest step counts more than the earlier summary, so that is shortened only where the step may go.
-        let edit = match keeps_newest {
-            true => self.ladder(target, keeps_newest)?,
-            false => self.with_less_earlier(|| self.ladder(target, keeps_newest))?,
+        let edit = if keeps_newest {
+            self.ladder(target, keeps_newest)?
+        } else {
+            self.with_less_earlier(|| self.ladder(target, keeps_newest))?
         };
         // Above the threshold the window itself was the trigger, and the event says so.
         let trigger_tokens = edit.trigger_tokens.max(target);
@@ -97,28 +102,31 @@ impl PlanContext<'_> {
 
     /// Returns the first edit in order that stays below `target`. With `keeps_newest` the newest step stays as it is.
     fn ladder(&self, target: u64, keeps_newest: bool) -> Option<ViewEdit> {
-        let fits = |edit: &ViewEdit| edit.compressed_bound < target && edit.compressed_bound < self.before;
         let whole = self.steps_beside_ledger(target, usize::MAX).or_else(|| {
             self.newest_steps(1, |choice| self.removal_by(choice, NAME).compressed_bound < target)
         });
-        let cleared = || self.what_fits(target.saturating_sub(self.room_of_ledger(target)));
-        let shortest = if keeps_newest { whole } else { whole.or_else(cleared) };
-        let edit = shortest.map(|choice| self.with_ledger(&choice, target)).filter(fits);
         if keeps_newest {
-            return edit;
+            return self.below(target, self.with_ledger(&whole?, target));
         }
-        edit.or_else(|| self.results_cut(target, 0).filter(fits))
-            .or_else(|| self.newest_step_alone().filter(fits))
-            .or_else(|| self.typed_alone().map(|choice| self.with_ledger(&choice, target)).filter(fits))
+        let shortest = whole.or_else(|| self.what_fits(target.saturating_sub(self.room_of_ledger(target))));
+        shortest
+            .and_then(|choice| self.below(target, self.with_ledger(&choice, target)))
+            .or_else(|| self.below(target, self.results_cut(target, 0)?))
+            .or_else(|| self.below(target, self.newest_step_alone()?))
+            .or_else(|| self.below(target, self.with_ledger(&self.typed_alone()?, target)))
+    }
+
+    /// Returns an edit if the request after the edit is smaller than before and stays below `target` tokens.
+    fn below(&self, target: u64, edit: ViewEdit) -> Option<ViewEdit> {
+        (edit.compressed_bound < target.min(self.before)).then_some(edit)
     }
 
     /// Returns the plan that keeps at most `steps` newest steps beside the pinned facts of the dropped messages.
     pub(super) fn beside_ledger(&self, steps: usize) -> Option<Plan> {
         let target = self.trigger;
         let choice = self.steps_beside_ledger(target, steps)?;
-        let edit = self.with_ledger(&choice, target);
-        let fits = edit.compressed_bound < target && edit.compressed_bound < self.before;
-        fits.then(|| Plan::Edit(Box::new(edit)))
+        let edit = self.below(target, self.with_ledger(&choice, target))?;
+        Some(Plan::Edit(Box::new(edit)))
     }
 
     /// Returns the most tokens of pinned facts.
@@ -135,8 +143,8 @@ impl PlanContext<'_> {
     /// Returns the edit of a selection, with pinned facts below its note if there is room.
     fn with_ledger(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
         let bare = self.removal_by(choice, NAME);
-        let fits = |told: &ViewEdit| told.compressed_bound < below_brim(target);
-        if let Some(told) = self.told(choice, self.most_told()).filter(fits) {
+        let told = self.told(choice, self.most_told());
+        if let Some(told) = told.filter(|told| told.compressed_bound < below_brim(target)) {
             return told;
         }
         // New text may have up to an eighth more tokens than its estimate.
@@ -174,11 +182,11 @@ impl PlanContext<'_> {
 
     /// Returns the selection of as many newest steps as fit beside the whole pinned facts, at most `most`.
     fn steps_beside_ledger(&self, target: u64, most: usize) -> Option<CompactionSelection> {
-        let fits = |edit: &ViewEdit| edit.compressed_bound < below_brim(target);
+        let limit = below_brim(target);
         self.newest_steps(most, |choice| {
             // Pinned facts are costly to read, so a selection that is too long without them is refused first.
-            let bare = self.removal_by(choice, NAME);
-            fits(&bare) && self.told(choice, self.most_told()).as_ref().is_none_or(fits)
+            self.removal_by(choice, NAME).compressed_bound < limit
+                && self.told(choice, self.most_told()).is_none_or(|told| told.compressed_bound < limit)
         })
     }
 
@@ -190,8 +198,9 @@ impl PlanContext<'_> {
         self.refill_newest(&mut choice, target);
         let newest = self.steps_newest_first().next();
         // The newest results come first: no older message may take their room.
-        let is_cleared = |step: usize| self.units[step].items.clone().any(|at| choice.cleared.contains(&at));
-        let keeps_newest = newest.is_none_or(|step| !choice.gone[step] && !is_cleared(step));
+        let keeps_newest = newest.is_none_or(|step| {
+            !choice.gone[step] && !self.units[step].items.clone().any(|at| choice.cleared.contains(&at))
+        });
         (keeps_newest && choice.gone.contains(&true)).then_some(choice)
     }
 
@@ -230,11 +239,12 @@ impl PlanContext<'_> {
     /// the reserve of the answer is used too.
     fn newest_step_cut(&self) -> Option<Plan> {
         let usable = self.budget.usable;
-        let cut = |target: u64, least: u64| self.results_cut(target, least).map(|edit| (target, edit));
         let brim = self.brim().max(usable);
-        let (target, edit) = cut(usable, LEAST_EXCERPT_TOKENS)
-            .or_else(|| cut(brim, LEAST_EXCERPT_TOKENS))
-            .or_else(|| cut(usable, 0))?;
+        // A room so small that even the reserve brings no useful excerpt is no reason to take the reserve.
+        let attempts = [(usable, LEAST_EXCERPT_TOKENS), (brim, LEAST_EXCERPT_TOKENS), (usable, 0)];
+        let (target, edit) = attempts
+            .into_iter()
+            .find_map(|(target, least)| self.results_cut(target, least).map(|edit| (target, edit)))?;
         let trigger_tokens = edit.trigger_tokens.max(target);
         Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
     }
@@ -243,10 +253,7 @@ impl PlanContext<'_> {
     /// messages are dropped first, except those that fit beside results too large for any window. `None` if each result
     /// would have fewer than `least` tokens.
     fn results_cut(&self, target: u64, least: u64) -> Option<ViewEdit> {
-        let step = self.steps_newest_first().next()?;
-        let view = self.history.view();
-        let is_marked = |at: &usize| is_clearable(&view[*at].kind, &[]) && self.worth_clearing(*at) > 0;
-        let results: Vec<usize> = self.units[step].items.clone().filter(is_marked).collect();
+        let results = self.cuttable_results(self.steps_newest_first().next()?);
         let mut room = self.room_of_results(&results, target)?;
         for _ in 0..MOST_CUTS {
             let cap = self.fair_share(&results, room);
@@ -260,7 +267,7 @@ impl PlanContext<'_> {
             let edit =
                 self.beside_cleared(&marked, beside).or_else(|| self.beside_cleared(&marked, target))?;
             let edit = self.with_excerpts(edit, cap);
-            if edit.compressed_bound < target && edit.compressed_bound < self.before {
+            if let Some(edit) = self.below(target, edit) {
                 return Some(edit);
             }
             // The excerpts turned out longer than their estimate.
@@ -271,12 +278,18 @@ impl PlanContext<'_> {
 
     /// Returns whether the newest step fits the usable room, with its results cut to nothing if need be.
     pub(super) fn can_keep_step(&self, step: usize) -> bool {
-        let view = self.history.view();
-        let is_cuttable = |at: &usize| is_clearable(&view[*at].kind, &[]) && self.worth_clearing(*at) > 0;
-        let results: Vec<usize> = self.units[step].items.clone().filter(is_cuttable).collect();
+        let results = self.cuttable_results(step);
         let gone = self.all_but(1).unwrap_or_else(|| vec![false; self.units.len()]);
         let note = self.cost(self.note(&gone));
         self.cleared(|unit| !gone[unit], &results, note).bound() < self.budget.usable
+    }
+
+    /// Returns the results of a step that are longer than their placeholder, as indices into the view. Protected tools
+    /// are among them, because their output alone may be too large for any request.
+    fn cuttable_results(&self, step: usize) -> Vec<usize> {
+        let view = self.history.view();
+        let items = self.units[step].items.clone();
+        items.filter(|at| is_clearable(&view[*at].kind, &[]) && self.worth_clearing(*at) > 0).collect()
     }
 
     /// Returns the room of all results of the newest step where they cannot be shown whole, in tokens. The room is
@@ -320,13 +333,10 @@ impl PlanContext<'_> {
             let ops = self.placeholders(marked);
             return Some(self.view_edit(ops, EditKind::Prune, NAME, &after, self.messages(), why));
         }
-        let with_cleared =
-            |choice: &CompactionSelection| CompactionSelection { cleared: marked.to_vec(), ..choice.clone() };
-        let fits = |choice: &CompactionSelection| {
-            self.removal_by(&with_cleared(choice), NAME).compressed_bound < target
-        };
-        let choice = self.newest_steps(usize::MAX, fits)?;
-        let edit = self.with_ledger(&with_cleared(&choice), target);
+        let choice = self.newest_steps(usize::MAX, |choice| {
+            self.removal_by(&with_cleared(choice, marked), NAME).compressed_bound < target
+        })?;
+        let edit = self.with_ledger(&with_cleared(&choice, marked), target);
         let why = format!("{why}; {}", edit.why);
         Some(ViewEdit { why, ..edit })
     }
@@ -364,10 +374,10 @@ impl PlanContext<'_> {
             return text;
         };
         let (head, tail) = cut.kept.split_at(cut.head_bytes);
-        match cut.kept.is_empty() {
-            true => String::new(),
-            false => format!("{head}\n[{} characters left out]\n{tail}", cut.omitted_chars),
+        if cut.kept.is_empty() {
+            return String::new();
         }
+        format!("{head}\n[{} characters left out]\n{tail}", cut.omitted_chars)
     }
 
     /// Returns the edit that keeps the newest step without the message that the step answers.
@@ -407,7 +417,7 @@ impl PlanContext<'_> {
                 return None;
             }
             let edit = self.with_typed_cut(gone.as_deref(), entry.seq, &cut);
-            if edit.compressed_bound < target && edit.compressed_bound < self.before {
+            if let Some(edit) = self.below(target, edit) {
                 let trigger_tokens = edit.trigger_tokens.max(target);
                 return Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })));
             }
@@ -447,6 +457,11 @@ impl PlanContext<'_> {
             window_tokens: self.budget.window,
         }
     }
+}
+
+/// Returns a selection that also clears the results at `cleared` in the view.
+fn with_cleared(choice: &CompactionSelection, cleared: &[usize]) -> CompactionSelection {
+    CompactionSelection { cleared: cleared.to_vec(), ..choice.clone() }
 }
 
 /// Returns the most tokens of a request with pinned facts, a little below `target`: a request that is full to the brim

@@ -10,7 +10,7 @@ use crate::ids::Seq;
 use crate::message::Part;
 use crate::meter::{self, MeterReading};
 
-/// The tokens of a part of the view: those that the anchor's call has counted, and those that came later.
+/// The tokens of a part of the view: those in the count of the anchor's call, and later ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UnitTokens {
     kept: TokensByScript,
@@ -63,6 +63,7 @@ const NOTE_TOKENS: u64 = 64;
 pub(crate) fn least_bound(history: &History, fixed_tokens: u64) -> u64 {
     let anchored = history.anchor().map_or(0, |anchor| anchor.seq);
     let view = history.view();
+    // The step that the model has not answered must stay, whatever else goes.
     let step = view.iter().rposition(|item| item.kind == ViewItemKind::Assistant).unwrap_or(view.len());
     // A message behind the step is in the sum of the step already.
     let typed = history.newest_typed().filter(|at| *at < step);
@@ -86,9 +87,10 @@ fn cleared_form(history: &History, item: &ViewItem) -> ResultPlaceholder {
         texts => Cow::Owned(texts.join("\n")),
     };
     let excerpt = facts::outstanding_lines(&text, item.tokens, history.counter().text_counter());
-    let groups = match excerpt.is_empty() {
-        true => item.placeholder,
-        false => cleared_groups_beside(item.range.from, &excerpt, history.counter(), history.has_recall()),
+    let groups = if excerpt.is_empty() {
+        item.placeholder
+    } else {
+        cleared_groups_beside(item.range.from, &excerpt, history.counter(), history.has_recall())
     };
     ResultPlaceholder { excerpt, groups }
 }
@@ -115,6 +117,7 @@ impl PlanContext<'_> {
                 sum.add(share);
             }
         }
+        // Results and units ascend, so one walk finds the unit of each result.
         let mut unit = 0;
         for at in marked {
             while self.units[unit].items.end <= *at {
@@ -152,17 +155,18 @@ impl PlanContext<'_> {
     /// Returns the smallest run of units from `head` on without which the request, with a note, stays below `target`
     /// tokens. Protected units within the run stay.
     pub fn smallest_gap(&self, head: usize, target: u64) -> Option<Vec<bool>> {
-        let goes = |at: usize| at >= head && !self.is_protected(at);
+        let may_go: Vec<bool> =
+            (0..self.units.len()).map(|at| at >= head && !self.is_protected(at)).collect();
         let mut left = UnitTokens { new: TokensByScript::of(draft::HEADER_TOKENS), ..UnitTokens::default() };
         self.shares.iter().for_each(|share| left.add(share));
         let lefts = (head..self.units.len()).map(|at| {
-            if goes(at) {
+            if may_go[at] {
                 left = left.without(&self.shares[at]);
             }
             left
         });
         let lefts: Vec<UnitTokens> = lefts.collect();
         let end = head + 1 + lefts.partition_point(|left| self.meter_of(left).bound() >= target);
-        (end <= self.units.len()).then(|| (0..self.units.len()).map(|at| at < end && goes(at)).collect())
+        (end <= may_go.len()).then(|| (0..).zip(may_go).map(|(at, may_go)| at < end && may_go).collect())
     }
 }

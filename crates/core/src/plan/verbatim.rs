@@ -23,6 +23,7 @@ pub(super) fn newest(items: &[&ViewItem], room: u64, counter: &MessageTokenCount
     let told = said.count_up_to(SHARES, counter);
     let told = told + put_out.count_up_to(SHARES - told, counter);
     let shares = (told as u64).min(room / LEAST_TOKENS).max(1);
+    // No message takes more than its share at first, so that one long message does not leave the others out.
     let most = room / shares;
     let mut left = room;
     // Each line has its tokens, and whether the line is the whole message.
@@ -75,8 +76,11 @@ struct NewestLines<'a> {
 
 impl<'a> NewestLines<'a> {
     fn of(items: &'a [&'a ViewItem], is_result: bool) -> Self {
-        let is_one = |at: &usize| is_told(&items[*at].kind) && is_output(&items[*at].kind) == is_result;
-        let all: Vec<usize> = (0..items.len()).filter(is_one).collect();
+        let of_kind = items
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| is_told(&item.kind) && is_output(&item.kind) == is_result);
+        let all: Vec<usize> = of_kind.map(|(at, _)| at).collect();
         let (left, found, seen) = (all.len(), Vec::new(), TextSet::default());
         Self { items, all, left, found, seen, counts: None }
     }

@@ -183,12 +183,14 @@ impl SearchLanguage {
 /// Returns the languages of a query: the languages that know most of its words as function words. A query without
 /// function words may be in any language.
 pub(super) fn languages_of<'w>(words: impl Iterator<Item = &'w str> + Clone) -> Vec<SearchLanguage> {
-    let known =
-        |language: &SearchLanguage| words.clone().filter(|word| language.has_function_word(word)).count();
-    let most = SearchLanguage::ALL.iter().map(known).max().unwrap_or(0);
-    SearchLanguage::ALL.into_iter().filter(|language| known(language) == most).collect()
+    let counts = SearchLanguage::ALL
+        .map(|language| words.clone().filter(|word| language.has_function_word(word)).count());
+    let most = counts.iter().max();
+    let known = SearchLanguage::ALL.into_iter().zip(&counts).filter(|(_, count)| Some(*count) == most);
+    known.map(|(language, _)| language).collect()
 }
 
 fn lists_word(list: &str, word: &str) -> bool {
+    // Only words of queries are looked up, which are few: a table would not pay.
     list.split_ascii_whitespace().any(|listed| listed == word)
 }

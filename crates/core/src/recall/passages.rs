@@ -67,19 +67,21 @@ fn small(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    let small = |char: char| {
-        let mut forms = char.to_lowercase();
-        match (forms.next(), forms.next()) {
-            (Some(form), None) if form.len_utf8() == char.len_utf8() => form,
-            _ => char,
-        }
-    };
-    text.chars().map(small).collect()
+    text.chars().map(small_char).collect()
+}
+
+fn small_char(char: char) -> char {
+    let mut forms = char.to_lowercase();
+    match (forms.next(), forms.next()) {
+        (Some(form), None) if form.len_utf8() == char.len_utf8() => form,
+        _ => char,
+    }
 }
 
 /// Returns the best lines with their neighbours, in the order of the text, in about `chars` characters at most. A
 /// text that is not longer is returned whole.
 pub(super) fn passages(text: &str, query: &SearchQuery, chars: usize) -> String {
+    // `nth` ends at the limit, where a count would read all of a long text.
     if text.chars().nth(chars).is_none() {
         return text.to_owned();
     }
@@ -98,10 +100,11 @@ pub(super) fn passages(text: &str, query: &SearchQuery, chars: usize) -> String 
             chosen.insert(line);
         }
     }
-    match chosen.is_empty() {
+    if chosen.is_empty() {
         // The best line alone is longer than the room.
-        true => format!("…{}…", cut(text, &lines, query, chars)),
-        false => joined(text, &lines, &chosen),
+        format!("…{}…", cut(text, &lines, query, chars))
+    } else {
+        joined(text, &lines, &chosen)
     }
 }
 
@@ -131,6 +134,7 @@ fn cut<'t>(text: &'t str, lines: &ScoredLines, query: &SearchQuery, chars: usize
     let range = lines.range(lines.best_first().first().copied().unwrap_or(0));
     let line = &lines.lower[range.clone()];
     let found = query.roots.iter().filter_map(|(root, _)| line.find(root.as_str())).min().unwrap_or(0);
+    // A quarter of the room shows the text that leads up to the word.
     let before = line[..found].char_indices().rev().take(chars / 4).last().map_or(found, |(at, _)| at);
     let rest = &text[range.start + before..range.end];
     &rest[..rest.char_indices().nth(chars).map_or(rest.len(), |(at, _)| at)]

@@ -71,8 +71,7 @@ impl SearchQuery {
 
     /// Removes function words from the roots if other words say more: function words stand on nearly every line.
     fn drop_function_words(&mut self) {
-        let says_more = |term: &QueryTerm| !term.is_function_word && term.worth > 0.0;
-        if self.terms.iter().any(says_more) {
+        if self.terms.iter().any(|term| !term.is_function_word && term.worth > 0.0) {
             let function_words = self.terms.iter().filter(|term| term.is_function_word);
             let dropped: BTreeSet<&str> = function_words.map(|term| term.text.as_str()).collect();
             self.roots.retain(|(root, _)| !dropped.contains(root.as_str()));
@@ -83,6 +82,7 @@ impl SearchQuery {
 impl SearchIndex {
     /// Reads a query against the first `within` texts.
     pub fn query(&self, query: &str, within: usize) -> SearchQuery {
+        // Later texts count as absent, so that the answer is the same once the index has grown.
         let texts = within.min(self.len());
         let words = query_words(query, MOST_WORDS);
         let speech = QueryStemmers::of(&words);
@@ -94,7 +94,7 @@ impl SearchIndex {
             let is_word = words.contains(&text);
             let is_function_word = speech.has_function_word(&text);
             let forms = if is_word && !is_function_word { speech.forms(&text) } else { None };
-            // Two forms of one word ask for the same thing.
+            // Two forms of one word ask for the same thing: the second would count the word twice.
             if forms.as_ref().is_some_and(|forms| !stems.insert(forms.key().to_owned())) {
                 continue;
             }
@@ -117,17 +117,18 @@ impl SearchIndex {
         asked
     }
 
-    /// Adds the words of the index that equal the term, begin with it or have its stem.
+    /// Adds the words of the index that equal the term, begin with the term or have its stem.
     fn spell(&self, term: &mut QueryTerm, forms: Option<&WordForms<'_>>) {
         if term.is_function_word {
+            // Function words are searched as they are: `in` would otherwise find every word that begins with these
+            // letters.
             term.spellings.extend(
                 self.terms.contains_key(term.text.as_str()).then(|| (term.text.as_str().into(), 1.0)),
             );
             return;
         }
-        let count = |word: &str| if word == term.text { 1.0 } else { LIKELY_SHARE };
         let longer = self.beginning_with(&term.text).take(LONGER_WORDS);
-        term.spellings = longer.map(|word| (word.clone(), count(word))).collect();
+        term.spellings = longer.map(|word| (word.clone(), likely_share(**word == *term.text))).collect();
         let Some(forms) = forms else { return };
         for word in self.beginning_with(&forms.root).take(MOST_STEMMED) {
             if let Some(count) = forms.count(word) {
@@ -161,6 +162,11 @@ impl SearchIndex {
     }
 }
 
+/// Returns the count of a spelling that is sure or only likely to be the word that is meant.
+fn likely_share(is_sure: bool) -> f64 {
+    if is_sure { 1.0 } else { LIKELY_SHARE }
+}
+
 /// Returns the words and their pieces, each once, because a text with a part of a path is better than no text.
 fn with_pieces(words: &BTreeSet<String>) -> BTreeSet<String> {
     let mut terms = words.clone();
@@ -186,11 +192,12 @@ impl QueryStemmers {
     fn of(words: &BTreeSet<String>) -> Self {
         let languages = languages_of(words.iter().map(String::as_str));
         let is_known = languages.len() < SearchLanguage::ALL.len();
-        // A single word is most often English. A Russian word is known by its script.
-        let is_likely =
-            |language| is_known || matches!(language, SearchLanguage::English | SearchLanguage::Russian);
-        let count = |language| if is_likely(language) { 1.0 } else { LIKELY_SHARE };
-        let stemmers = languages.iter().map(|language| (language.stemmer(), count(*language))).collect();
+        let with_stemmers = languages.iter().map(|language| {
+            // A single word is most often English. A Russian word is known by its script.
+            let is_likely = is_known || matches!(language, SearchLanguage::English | SearchLanguage::Russian);
+            (language.stemmer(), likely_share(is_likely))
+        });
+        let stemmers = with_stemmers.collect();
         Self { languages, stemmers }
     }
 
@@ -199,8 +206,9 @@ impl QueryStemmers {
     }
 
     fn time_words(&self, words: &BTreeSet<String>) -> Vec<&'static str> {
-        let asks = |language: &&SearchLanguage| words.iter().any(|word| language.asks_for_time(word));
-        self.languages.iter().filter(asks).flat_map(|language| language.time_words()).collect()
+        let asked =
+            self.languages.iter().filter(|language| words.iter().any(|word| language.asks_for_time(word)));
+        asked.flat_map(|language| language.time_words()).collect()
     }
 
     /// Returns the forms of a word of letters. Names with other signs have no forms.
@@ -208,8 +216,9 @@ impl QueryStemmers {
         if !word.chars().all(char::is_alphabetic) {
             return None;
         }
-        let stem = |(stemmer, count): &'_ (Stemmer, f64)| (stemmer.stem(word).into_owned(), *count);
-        let stems: Vec<(String, f64)> = self.stemmers.iter().map(stem).collect();
+        let stems: Vec<(String, f64)> =
+            self.stemmers.iter().map(|(stemmer, count)| (stemmer.stem(word).into_owned(), *count)).collect();
+        // The root must be common to the word and to its stem in every language that the query may be in.
         let shared = stems.iter().map(|(stem, _)| common_bytes(word, stem)).min()?;
         let root = &word[..shared];
         // A shorter root would stem a large part of the index.

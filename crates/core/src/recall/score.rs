@@ -45,8 +45,10 @@ impl SearchIndex {
         for term in &query.terms {
             self.score_term(term, texts, &weight, &mut scores);
         }
+        // Empty if the query asks for no time, so that no text gets the bonus.
         let tells_time = self.texts_with_any(&query.time_words, texts);
         let mut found = Vec::new();
+        // A text without a word of its own is no hit, whatever its neighbours have lent.
         for (at, own) in scores.own.iter().enumerate().filter(|(_, own)| **own > 0.0) {
             let weight = weight(at);
             if weight > 0.0 {
@@ -59,15 +61,12 @@ impl SearchIndex {
                 });
             }
         }
-        let better = |left: &SearchCandidate, right: &SearchCandidate| {
-            right.score.total_cmp(&left.score).then(right.at.cmp(&left.at))
-        };
         // A long session has thousands of candidates: selection is linear, and only the few best are sorted.
         if found.len() > most {
-            found.select_nth_unstable_by(most, better);
+            found.select_nth_unstable_by(most, SearchCandidate::best_first);
             found.truncate(most);
         }
-        found.sort_unstable_by(better);
+        found.sort_unstable_by(SearchCandidate::best_first);
         found
     }
 
@@ -79,6 +78,7 @@ impl SearchIndex {
         weight: impl Fn(usize) -> f64,
         scores: &mut TextScores,
     ) {
+        // `lengths` are running sums, so the last one divided by the number of texts is the mean length.
         let usual = texts.checked_sub(1).map_or(0, |last| self.lengths[last]) as f64 / texts.max(1) as f64;
         let holding = self.holding(term, texts);
         let label = format!("{LABEL}{}", term.text);

@@ -35,10 +35,13 @@ pub(super) fn is_question(text: &str, words: u64) -> bool {
 /// kind of a line in a log.
 pub(super) fn label_words(text: &str) -> Vec<String> {
     let start: String = text.chars().take(LONGEST).collect();
-    let label =
-        // Text before the colon that is a path, or longer than a sentence or a line, is no label.
-        start.split_once(':').map(|(label, _)| label).filter(|label| !label.contains(['\n', '.', '/']));
-    let words: Vec<String> = label.into_iter().flat_map(words).map(str::to_lowercase).collect();
+    let Some((label, rest)) = start.split_once(':') else { return Vec::new() };
+    // Text before the colon that is a path, or longer than a sentence or a line, is no label. Nor is a colon within a
+    // word the end of one: `https://…`, `C:\…`, `std::fmt`.
+    if label.contains(['\n', '.', '/']) || rest.starts_with(['/', '\\', ':']) {
+        return Vec::new();
+    }
+    let words: Vec<String> = words(label).map(str::to_lowercase).collect();
     if words.len() <= LABEL_WORDS { words } else { Vec::new() }
 }
 
@@ -69,8 +72,7 @@ fn take_if_useful(term: &str, take: &mut impl FnMut(&str)) {
 
 /// Returns the words of a text. Identifiers, paths and versions are words.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    let is_word = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/');
-    text.split(move |char: char| !is_word(char))
+    text.split(|char: char| !char.is_alphanumeric() && !matches!(char, '_' | '-' | '.' | '/'))
         .map(|word| word.trim_matches(['.', '-']))
         .filter(|word| !word.is_empty())
 }

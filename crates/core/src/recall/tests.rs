@@ -59,11 +59,11 @@ fn an_index_that_grew_answers_like_one_that_was_built_at_once() {
 
 #[test]
 fn what_weighs_less_stands_behind_and_what_weighs_nothing_is_not_found() {
-    let texts = ["the needle", "the needle", "hay"];
-    let ask = |weight: fn(usize) -> f64| {
+    fn ask(weight: fn(usize) -> f64) -> Vec<usize> {
+        let texts = ["the needle", "the needle", "hay"];
         let hits = search(&index(&texts), "needle", 3, SearchLimits::of(5), weight, |at| texts[at]);
-        hits.iter().map(|hit| hit.at).collect::<Vec<_>>()
-    };
+        hits.iter().map(|hit| hit.at).collect()
+    }
     assert_eq!(ask(|_| 1.0), [1, 0]);
     assert_eq!(ask(|at| if at == 1 { 0.5 } else { 1.0 }), [0, 1]);
     assert_eq!(ask(|at| if at == 1 { 0.0 } else { 1.0 }), [0]);
@@ -103,10 +103,10 @@ fn a_passage_is_no_longer_than_it_may_be() {
 /// Five hits take at most about half the room, at four characters a token, but never nothing.
 #[test]
 fn passages_are_shorter_where_there_is_little_room() {
-    let all = |tokens| {
+    fn all(tokens: u64) -> u64 {
         let extent = SearchLimits::in_room(5, tokens);
         (extent.best_chars + 4 * extent.other_chars) as u64
-    };
+    }
     assert_eq!(SearchLimits::in_room(5, 100_000), SearchLimits::of(5));
     for tokens in [200, 1_000, 4_000] {
         assert!(all(tokens) <= tokens * 4 / 2 && all(tokens) >= tokens * 4 / 3, "{tokens}");
@@ -117,10 +117,10 @@ fn passages_are_shorter_where_there_is_little_room() {
 /// A query of thousands of words asks no more of the index than one of some dozens.
 #[test]
 fn a_long_query_is_cut() {
-    let asked = |words: usize| {
+    fn asked(words: usize) -> SearchQuery {
         let query: Vec<String> = (0..words).map(|at| format!("unknown{at}/piece{at}")).collect();
         index(&["known words"]).query(&query.join(" "), 1)
-    };
+    }
     let (long, longer) = (asked(100), asked(10_000));
     assert_eq!((long.roots.len(), longer.roots.len()), (MOST_WORDS, MOST_WORDS));
     let looked_into = longer.terms.iter().filter(|term| term.is_looked_into).count();
@@ -169,11 +169,11 @@ fn a_word_that_a_text_lacks_counts_half_if_its_neighbour_has_it() {
     assert_eq!(found(&texts, "the blue thing for the key")[0], 2, "not the newest that is blue");
     // What weighs nothing lends nothing, and what has no word of the query is no hit.
     assert!(!found(&["spare key", "lighthouse", "lighthouse"], "spare key").contains(&1));
-    let ask = |weight: fn(usize) -> f64| {
+    fn ask(weight: fn(usize) -> f64) -> Option<usize> {
         let texts = ["zebra crossing", "a horse", "x", "y", "z", "a horse"];
         let hits = search(&index(&texts), "zebra horse", 6, SearchLimits::of(5), weight, |at| texts[at]);
         hits.iter().map(|hit| hit.at).find(|at| *at > 0)
-    };
+    }
     assert_eq!((ask(|_| 1.0), ask(|at| if at == 0 { 0.0 } else { 1.0 })), (Some(1), Some(5)));
 }
 
@@ -183,6 +183,21 @@ fn an_answer_wins_over_its_question_and_a_time_where_one_is_asked_for() {
         ["x: when was the zebra race", "y: the zebra race was great", "y: the zebra race was last week"];
     assert_eq!(found(&texts, "When was the zebra race?")[0], 2);
     assert_eq!(found(&["is it a zebra", "it is a zebra?"], "zebra"), [0, 1]);
+}
+
+#[test]
+fn a_colon_within_a_word_ends_no_label() {
+    assert_eq!(label_words("Ada Smith: hello"), ["ada", "smith"]);
+    assert_eq!(label_words("ERROR:no such file"), ["error"]);
+    for text in [
+        "https://example.org/a is down",
+        "see http://example.org: it is down",
+        "C:\\temp is full",
+        "std::fmt is used: twice",
+        "src/main.rs: a file",
+    ] {
+        assert!(label_words(text).is_empty(), "{text}");
+    }
 }
 
 #[test]

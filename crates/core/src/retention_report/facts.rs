@@ -217,6 +217,7 @@ fn sentences_of_line(line: &str) -> Vec<&str> {
         let is_end = match end {
             "." => after.starts_with(' ') && !is_abbreviation(before, after),
             "!" | "?" => after.starts_with(' '),
+            // The marks of Chinese and Japanese end a sentence without a blank behind.
             _ => true,
         };
         if is_end {
@@ -283,20 +284,17 @@ pub(crate) fn has_any(sentence: &str, marks: &[&str]) -> bool {
 fn plain_words(sentence: &str) -> String {
     let mut padded = String::with_capacity(sentence.len() + 2);
     padded.push(' ');
-    let mut push = |char: char| {
-        if char != ' ' || !padded.ends_with(' ') {
-            padded.push(char);
-        }
-    };
-    for char in sentence.chars() {
-        push(match char {
+    for char in sentence.chars().chain([' ']) {
+        let plain = match char {
             '’' => '\'',
             '\'' => char,
             _ if char.is_alphanumeric() => char.to_ascii_lowercase(),
             _ => ' ',
-        });
+        };
+        if plain != ' ' || !padded.ends_with(' ') {
+            padded.push(plain);
+        }
     }
-    push(' ');
     padded
 }
 
@@ -319,14 +317,17 @@ pub(super) fn word_pairs(text: &str) -> impl Iterator<Item = (usize, (&str, &str
 
 /// Returns the runs of letters and digits of a text, with their byte positions.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let between = |char: char| !char.is_alphanumeric();
-    let pieces = text.split_inclusive(between).scan(0, |end, piece| {
+    let pieces = text.split_inclusive(is_between).scan(0, |end, piece| {
         *end += piece.len();
         Some((*end - piece.len(), piece))
     });
     pieces
-        .map(move |(start, piece)| (start, piece.trim_end_matches(between)))
+        .map(|(start, piece)| (start, piece.trim_end_matches(is_between)))
         .filter(|(_, word)| !word.is_empty())
+}
+
+fn is_between(char: char) -> bool {
+    !char.is_alphanumeric()
 }
 
 /// Returns the facts of all word classes of a text together.
@@ -368,6 +369,7 @@ fn for_each_word(text: &str, mut take: impl FnMut(&'static str, &str)) {
                 take(class, &fact);
             }
         }
+        // A number waits for the next word, because `5 ms` is one fact.
         number_before = (looks.begins_with_digit && is_number(raw)).then_some(raw);
         rest = rest.get(raw.len()..).unwrap_or_default();
         let between = rest.chars().next().map_or(0, char::len_utf8);
@@ -462,13 +464,14 @@ fn is_number(text: &str) -> bool {
 /// Returns whether a line reports an error, by its words.
 pub fn is_error_line(line: &str) -> bool {
     let bytes = line.as_bytes();
-    let begins = |at: usize, word: &str| {
-        bytes.get(at..at + word.len()).is_some_and(|there| there.eq_ignore_ascii_case(word.as_bytes()))
-    };
     // The first two letters rule out most places, which matters because every line of every output is searched.
     bytes.windows(2).enumerate().any(|(at, pair)| {
         let pair = [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()];
-        ERROR_STARTS.contains(&pair) && ERROR_WORDS.iter().any(|word| begins(at, word))
+        ERROR_STARTS.contains(&pair)
+            && ERROR_WORDS.iter().any(|word| {
+                let there = bytes.get(at..at + word.len());
+                there.is_some_and(|there| there.eq_ignore_ascii_case(word.as_bytes()))
+            })
     })
 }
 
@@ -503,9 +506,9 @@ pub fn is_identifier(word: &str) -> bool {
         return false;
     }
     let bytes = word.as_bytes();
-    let pair = |test: fn(&u8, &u8) -> bool| bytes.iter().zip(bytes.iter().skip(1)).any(|(a, b)| test(a, b));
-    let camel = pair(|a, b| a.is_ascii_lowercase() && b.is_ascii_uppercase());
-    let snake = pair(|a, b| a.is_ascii_alphanumeric() && *b == b'_');
+    // Bytes are enough, because names in programs are ASCII; other letters never match.
+    let camel = bytes.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
+    let snake = bytes.windows(2).any(|pair| pair[0].is_ascii_alphanumeric() && pair[1] == b'_');
     camel || snake || word.trim_matches(':').contains("::") || is_hex_id(word)
 }
 

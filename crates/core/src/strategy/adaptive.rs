@@ -5,12 +5,13 @@
 
 use super::{
     CompactionSelection, CompactionStrategy, ProtectionLevel, ThresholdInput, TriggerThreshold,
-    UnitReplacement,
+    UnitReplacement, smallest,
 };
 use crate::budget::StrategyTrigger;
 use crate::plan::{EditCost, PlanContext, TokenPrices};
 
 /// The most of a summary's length: one part in so many of the replaced text.
+// Decision 0019: a summary is written only of what is at least eight times as long.
 const RATIO: u64 = 8;
 
 /// The least room of a summary, in tokens.
@@ -18,6 +19,7 @@ const LEAST_TOKENS: u64 = 100;
 
 /// The size from which on a dropped part is worth a model call, in tokens. Below it the pinned facts stand with the
 /// last words.
+// Chosen on recorded conversations of customer support (decision 0019).
 const LEAST_WORTH_TOKENS: u64 = 4_000;
 
 /// The approximate size of the order to write a summary, in tokens.
@@ -109,6 +111,7 @@ impl CompactionStrategy for AdaptiveStrategy {
         // The background summary is committed at the threshold, when the view has grown that far.
         let growth = scene.trigger.saturating_sub(scene.before);
         let choice = self.below(self.target_in(scene), growth, scene, ProtectionLevel::Turns)?;
+        // Clearing results takes no model call, so nothing has to be prepared.
         choice.gone.contains(&true).then_some(choice)
     }
 }
@@ -124,13 +127,15 @@ impl AdaptiveStrategy {
         protection: ProtectionLevel,
     ) -> Option<CompactionSelection> {
         let end = scene.kept_whole_from(protection, self.preserve_last_n_turns);
-        let clearable = match scene.is_priced() {
-            true => scene.clearable_beyond(end, self.tail_tokens),
-            false => scene.clearable(end),
+        let clearable = if scene.is_priced() {
+            scene.clearable_beyond(end, self.tail_tokens)
+        } else {
+            scene.clearable(end)
         };
-        let enough = match scene.is_requested() {
-            true => target,
-            false => target.max(cleared_target(scene.fixed_tokens(), scene.budget.usable)),
+        let enough = if scene.is_requested() {
+            target
+        } else {
+            target.max(cleared_target(scene.fixed_tokens(), scene.budget.usable))
         };
         if let Some(choice) = self.cleared_only(scene, &clearable, enough.saturating_sub(growth)) {
             return Some(choice);
@@ -154,6 +159,7 @@ impl AdaptiveStrategy {
     /// room ends lower.
     fn target(&self, fixed: u64, usable: u64, priced: bool) -> u64 {
         let low = (usable as f64 * self.low_target) as u64;
+        // The eighth was chosen on the longest recorded coding session (decision 0019).
         let share = if priced { 8 } else { 6 };
         let least = fixed + usable.saturating_sub(fixed) / share;
         let cheap = fixed + self.tail_tokens + self.ledger_tokens.min(usable / 8) + self.max_summary_tokens;
@@ -167,6 +173,7 @@ impl AdaptiveStrategy {
         if scene.is_requested() {
             return 0;
         }
+        // The next edit would be due at once if this one ended right below the trigger.
         let clearly_below = scene.trigger.saturating_sub(scene.budget.progress()).max(scene.trigger / 2);
         self.target(scene.fixed_tokens(), scene.budget.usable, scene.is_priced()).min(clearly_below)
     }
@@ -200,8 +207,10 @@ impl AdaptiveStrategy {
         let ledger_tokens = self.ledger_tokens.min(scene.budget.usable / 8);
         let tokens = self.max_summary_tokens.min(scene.budget.usable / 6).min(scene.budget.reserve);
         let added = ledger_tokens + tokens;
-        let fits = |cut: usize| scene.after_choice(&scene.before_cut(cut), &cleared, added).bound() < target;
-        let cut = smallest(end, fits).unwrap_or(end);
+        let cut = smallest(1..=end, |cut| {
+            scene.after_choice(&scene.before_cut(cut), &cleared, added).bound() < target
+        });
+        let cut = cut.unwrap_or(end);
         let gone = scene.before_cut(cut);
         let going = scene.before.saturating_sub(scene.after_choice(&gone, &[], 0).bound());
         let tokens = tokens.min(going / RATIO).max(LEAST_TOKENS);
@@ -219,17 +228,4 @@ impl AdaptiveStrategy {
 /// the request.
 fn cleared_target(fixed_tokens: u64, usable_tokens: u64) -> u64 {
     fixed_tokens + usable_tokens.saturating_sub(fixed_tokens) / 2
-}
-
-/// Returns the smallest of `1..=most` for which a condition holds that holds for all larger ones.
-fn smallest(most: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
-    if most == 0 || !holds(most) {
-        return None;
-    }
-    let (mut low, mut high) = (1, most);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) { high = middle } else { low = middle + 1 }
-    }
-    Some(low)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement};
+use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplacement, smallest};
 use crate::budget::StrategyTrigger;
 use crate::history::{ViewUnit, ViewUnitKind};
 use crate::message::{Message, Part};
@@ -61,39 +61,36 @@ impl CompactionStrategy for ImportanceStrategy {
             ProtectionLevel::Step => return None,
         };
         let order = self.lowest_first(scene, kept_from);
+        // All messages below the threshold go in one edit, since every edit voids the provider's cache.
         let at_once = order.iter().take_while(|(score, _)| *score < self.min_score_threshold).count();
-        let gone = |count: usize| {
-            let mut gone = vec![false; scene.units.len()];
-            order[..count].iter().for_each(|(_, at)| gone[*at] = true);
-            gone
-        };
         // A fifth of the trigger stays free for growth, so that the next edit is not due at once.
         let target = scene.trigger * 4 / 5;
-        let fits = |count: usize| scene.without(&gone(count)) < target;
-        if order.is_empty() || !fits(order.len()) {
-            return None;
-        }
-        let (mut low, mut high) = (at_once.max(1), order.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if fits(middle) { high = middle } else { low = middle + 1 }
-        }
-        Some(CompactionSelection::new(gone(low), UnitReplacement::Note))
+        let count = smallest(at_once.max(1)..=order.len(), |count| {
+            scene.without(&selected(&order[..count], scene.units.len())) < target
+        })?;
+        let gone = selected(&order[..count], scene.units.len());
+        Some(CompactionSelection::new(gone, UnitReplacement::Note))
     }
+}
+
+/// Returns one flag for each of `units` units: `true` for those in `order`.
+fn selected(order: &[(f64, usize)], units: usize) -> Vec<bool> {
+    let mut flags = vec![false; units];
+    order.iter().for_each(|(_, at)| flags[*at] = true);
+    flags
 }
 
 impl ImportanceStrategy {
     /// Returns the units before `end` with their scores, the least important first. Of equal units the older is first.
     fn lowest_first(&self, scene: &PlanContext<'_>, end: usize) -> Vec<(f64, usize)> {
-        let view = scene.history.view();
-        let messages = |unit: &ViewUnit| view[unit.items.clone()].iter().map(|item| &*item.message);
-        let recent: BTreeSet<&str> = scene.units[end..].iter().flat_map(messages).flat_map(names).collect();
-        let score = |unit: &ViewUnit| {
-            let referenced = messages(unit).flat_map(names).any(|name| recent.contains(name));
-            self.score(unit.kind, messages(unit)) + if referenced { REFERENCED } else { 0.0 }
-        };
-        let mut order: Vec<(f64, usize)> =
-            scene.units[..end].iter().enumerate().map(|(at, unit)| (score(unit), at)).collect();
+        let recent = scene.units[end..].iter().flat_map(|unit| messages(scene, unit));
+        let recent: BTreeSet<&str> = recent.flat_map(names).collect();
+        let scored = scene.units[..end].iter().enumerate().map(|(at, unit)| {
+            let is_referenced = messages(scene, unit).flat_map(names).any(|name| recent.contains(name));
+            let extra = if is_referenced { REFERENCED } else { 0.0 };
+            (self.score(unit.kind, messages(scene, unit)) + extra, at)
+        });
+        let mut order: Vec<(f64, usize)> = scored.collect();
         order.sort_by(|left, right| left.0.total_cmp(&right.0).then(left.1.cmp(&right.1)));
         order
     }
@@ -117,6 +114,10 @@ impl ImportanceStrategy {
             }
         }
     }
+}
+
+fn messages<'s>(scene: &'s PlanContext<'_>, unit: &ViewUnit) -> impl Iterator<Item = &'s Message> + use<'s> {
+    scene.history.view()[unit.items.clone()].iter().map(|item| &*item.message)
 }
 
 /// Returns the words of a message that name something: paths and identifiers.

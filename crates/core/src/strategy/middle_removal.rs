@@ -65,8 +65,10 @@ impl CompactionStrategy for MiddleRemovalStrategy {
 fn first_turn(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<usize> {
     let view = scene.history.view();
     let (typed, turn) = (scene.first_typed_end(), scene.first_turn_end());
-    let is_note = |unit: usize| matches!(view[scene.units[unit].items.start].kind, ViewItemKind::Removed(_));
-    let head = (typed..turn).find(|unit| is_note(*unit)).unwrap_or(turn);
+    let mut units = typed..turn;
+    let note =
+        units.find(|unit| matches!(view[scene.units[*unit].items.start].kind, ViewItemKind::Removed(_)));
+    let head = note.unwrap_or(turn);
     let others: Vec<bool> = (0..scene.units.len()).map(|unit| unit >= head).collect();
     (scene.without(&others) <= keep.most / 2).then_some(head)
 }
@@ -74,22 +76,21 @@ fn first_turn(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<usiz
 /// Returns a selection that clears the fewest of the oldest tool results, if that is enough.
 fn cleared(scene: &PlanContext<'_>, keep: MiddleRemovalBounds) -> Option<CompactionSelection> {
     let marked = scene.clearable(scene.kept_whole_from(ProtectionLevel::Turns, PROTECTED_TURNS));
+    // A compaction on request comes below the trigger too. The user gets a removal, which clearing results is not.
     if scene.before < scene.trigger || !scene.is_worth_clearing(&marked) {
         return None;
     }
     let nothing = vec![false; scene.units.len()];
-    let bound = |count: usize| scene.after_choice(&nothing, &marked[..count], 0).bound();
-    let fewest = |target: u64| {
-        let counts: Vec<usize> = (1..=marked.len()).collect();
-        counts.get(counts.partition_point(|count| bound(*count) >= target)).copied()
-    };
-    if bound(marked.len()) >= keep.roomy {
+    if scene.after_choice(&nothing, &marked, 0).bound() >= keep.roomy {
         return None;
     }
-    let count = fewest(keep.roomy)?;
+    let counts: Vec<usize> = (1..=marked.len()).collect();
+    let fewest = counts
+        .partition_point(|count| scene.after_choice(&nothing, &marked[..*count], 0).bound() >= keep.roomy);
+    let count = *counts.get(fewest)?;
     let mut choice = CompactionSelection {
         cleared: marked[..count].to_vec(),
-        ..CompactionSelection::new(nothing.clone(), UnitReplacement::Note)
+        ..CompactionSelection::new(nothing, UnitReplacement::Note)
     };
     scene.restore_until_budget(&mut choice, keep.least, keep.most);
     Some(choice)
@@ -100,6 +101,7 @@ fn removed(scene: &PlanContext<'_>, keep: MiddleRemovalBounds, head: usize) -> O
     // Room for growth is only a wish: a view that just fits is better than no edit.
     let gap = scene.smallest_gap(head, keep.roomy).or_else(|| scene.smallest_gap(head, keep.most))?;
     let mut choice = CompactionSelection::new(gap, UnitReplacement::Note);
+    // Below the limit a user has asked for the compaction. All that was dropped would fit and come back.
     if scene.before >= keep.most {
         scene.restore_until_budget(&mut choice, keep.least, keep.most);
     }

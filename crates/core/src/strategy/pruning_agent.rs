@@ -41,12 +41,12 @@ impl CompactionStrategy for PruningAgentStrategy {
         let cuts = match protection {
             ProtectionLevel::Turns => INTACT.map(|count| scene.newest_messages_from(count)),
             ProtectionLevel::Steps => [scene.newest_messages_from(KEPT_WITHOUT_AGENT), scene.step_start(1)],
+            // The agent needs messages to choose from, and the planner's last resort serves a single step.
             ProtectionLevel::Step => return None,
         };
         // The agent decides how much stays, so only a quarter of the summary's limit must fit beforehand.
-        let fits =
-            |cut: &usize| *cut > 0 && scene.would_fit(&scene.before_cut(*cut), self.max_summary_tokens / 4);
-        let cut = cuts.into_iter().find(fits)?;
+        let least = self.max_summary_tokens / 4;
+        let cut = cuts.into_iter().find(|cut| *cut > 0 && scene.would_fit(&scene.before_cut(*cut), least))?;
         let pruned = UnitReplacement::Pruned { tokens: self.max_summary_tokens };
         Some(CompactionSelection::new(scene.before_cut(cut), pruned))
     }

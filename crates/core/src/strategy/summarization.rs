@@ -46,6 +46,7 @@ impl CompactionStrategy for SummarizationStrategy {
             }
         };
         let mut gone = scene.before_cut(cut);
+        // Summaries of earlier chapters stay, so that the provider's cache holds up to the first new chapter.
         if protection == ProtectionLevel::Turns {
             for (gone, unit) in gone.iter_mut().zip(&scene.units) {
                 *gone &= unit.kind != ViewUnitKind::Compacted;

@@ -128,14 +128,17 @@ pub(super) fn renamed(schema: &mut Value) -> PropertyNames {
 
 /// Returns whether every provider accepts the name: `[a-zA-Z0-9_.-]{1,64}`.
 fn is_accepted(name: &str) -> bool {
-    let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    (1..=MAX_CHARS).contains(&name.len()) && name.chars().all(is_known)
+    (1..=MAX_CHARS).contains(&name.len()) && name.chars().all(is_accepted_char)
+}
+
+fn is_accepted_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
 /// Returns an accepted name that resembles `name` and is not taken.
 fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' };
-    let mut new: String = name.trim_start_matches(['$', '@', '#']).chars().map(plain).collect();
+    let chars = name.trim_start_matches(['$', '@', '#']).chars();
+    let mut new: String = chars.map(|c| if is_accepted_char(c) { c } else { '_' }).collect();
     // Long names may differ only at their end, so a hash of the whole name stands for the part that is cut.
     if new.len() > MAX_CHARS {
         let hash = blake3::hash(name.as_bytes()).to_hex();
@@ -145,6 +148,7 @@ fn free_name(name: &str, taken: &BTreeSet<String>) -> String {
     if new.is_empty() {
         new.push('_');
     }
+    // Another property may have the plain name already, as `$filter` beside `filter`.
     if !taken.contains(&new) {
         return new;
     }

@@ -67,6 +67,7 @@ fn flat(schema: &Object) -> Option<FlatObjectSchema> {
             flat.also(name, property);
         }
         flat.require(member.required.iter().map(String::as_str));
+        // A union within `allOf` is lost at the root as well, so its sentence comes along.
         flat.notes.extend(member.notes);
     }
     for key in ["anyOf", "oneOf"] {
@@ -176,10 +177,10 @@ fn both(one: Value, other: Value) -> Value {
         return json!({ "allOf": [one, other] });
     };
     // Two descriptions of one property may differ in their words; the first is kept.
-    let agrees = |(key, value): (&String, &Value)| {
+    let agree = others.iter().all(|(key, value)| {
         matches!(key.as_str(), "description" | "title") || fields.get(key).is_none_or(|known| known == value)
-    };
-    if !others.iter().all(agrees) {
+    });
+    if !agree {
         return json!({ "allOf": [one, other] });
     }
     for (key, value) in others {

@@ -257,8 +257,10 @@ fn faults(value: &Value, faults: &mut Vec<String>) {
         match (key.as_str(), value) {
             ("additionalProperties" | "unevaluatedProperties", Value::Bool(_)) => {}
             ("properties", Value::Object(inner)) => {
-                let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-                let bad = inner.keys().filter(|name| name.is_empty() || !name.chars().all(is_known));
+                let bad = inner.keys().filter(|name| {
+                    let is_known = name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+                    name.is_empty() || !is_known
+                });
                 faults.extend(bad.map(|name| format!("the name {name}")));
                 inner.values().for_each(|schema| self::faults(schema, faults));
             }

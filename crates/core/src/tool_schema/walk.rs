@@ -211,8 +211,8 @@ fn unescaped(fragment: &str) -> String {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();
     while let Some((first, after)) = rest.split_first() {
-        let escaped = || u8::from_str_radix(std::str::from_utf8(after.get(..2)?).ok()?, 16).ok();
-        match (*first == b'%').then(escaped).flatten() {
+        let escaped = if *first == b'%' { escaped_byte(after) } else { None };
+        match escaped {
             Some(byte) => {
                 bytes.push(byte);
                 rest = &after[2..];
@@ -226,10 +226,15 @@ fn unescaped(fragment: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Returns the byte that two hexadecimal digits at the beginning of `digits` stand for.
+fn escaped_byte(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(std::str::from_utf8(digits.get(..2)?).ok()?, 16).ok()
+}
+
 /// Returns the schema that has an anchor.
 fn anchored<'a>(value: &'a Value, anchor: &str) -> Option<&'a Value> {
-    let is_it = |key: &str| value.get(key).and_then(Value::as_str) == Some(anchor);
-    if is_it("$anchor") || is_it("$dynamicAnchor") {
+    let mut anchors = ["$anchor", "$dynamicAnchor"].iter().filter_map(|key| value.get(*key)?.as_str());
+    if anchors.any(|own| own == anchor) {
         return Some(value);
     }
     match value {
@@ -298,15 +303,15 @@ fn type_name(name: &str) -> Option<&'static str> {
 /// Adds to `required` the properties that have `required: true` themselves, as in the third draft.
 fn lift_required(fields: &Object, out: &mut Object) {
     let Some(Value::Object(properties)) = fields.get("properties") else { return };
-    let says_so = |property: &Value| property.get("required") == Some(&Value::Bool(true));
     let lifted: Vec<Value> = properties
         .iter()
-        .filter(|(_, property)| says_so(property))
+        .filter(|(_, property)| property.get("required") == Some(&Value::Bool(true)))
         .map(|(name, _)| name.as_str().into())
         .collect();
     if lifted.is_empty() {
         return;
     }
+    // The property may be required by the parent's own list as well.
     let required = out.entry("required").or_insert_with(|| json!([]));
     if let Value::Array(required) = required {
         for name in lifted {
@@ -323,12 +328,11 @@ fn add_type(out: &mut Object) {
     if SAYS_IT.iter().any(|key| out.contains_key(*key)) {
         return;
     }
-    let has = |keys: &[&str]| keys.iter().any(|key| out.contains_key(*key));
-    let of_object = ["properties", "patternProperties", "additionalProperties", "required"];
+    const OF_OBJECTS: [&str; 4] = ["properties", "patternProperties", "additionalProperties", "required"];
     let kind = match out.get("enum") {
         Some(Value::Array(values)) => type_of_all(values),
-        _ if has(&of_object) => Some("object"),
-        _ if has(&["items", "prefixItems"]) => Some("array"),
+        _ if OF_OBJECTS.iter().any(|key| out.contains_key(*key)) => Some("object"),
+        _ if out.contains_key("items") || out.contains_key("prefixItems") => Some("array"),
         _ => None,
     };
     out.extend(kind.map(|kind| ("type".to_owned(), kind.into())));
@@ -336,17 +340,18 @@ fn add_type(out: &mut Object) {
 
 /// Returns the common type of all values; `None` if they differ.
 fn type_of_all(values: &[Value]) -> Option<&'static str> {
-    let kind = |value: &Value| {
-        Some(match value {
-            Value::String(_) => "string",
-            Value::Bool(_) => "boolean",
-            Value::Number(number) if number.is_f64() => "number",
-            Value::Number(_) => "integer",
-            _ => return None,
-        })
-    };
-    let first = kind(values.first()?)?;
-    values.iter().all(|value| kind(value) == Some(first)).then_some(first)
+    let first = scalar_type(values.first()?)?;
+    values.iter().all(|value| scalar_type(value) == Some(first)).then_some(first)
+}
+
+fn scalar_type(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::String(_) => Some("string"),
+        Value::Bool(_) => Some("boolean"),
+        Value::Number(number) if number.is_f64() => Some("number"),
+        Value::Number(_) => Some("integer"),
+        _ => None,
+    }
 }
 
 /// Returns whether a schema names the type, alone or in a list.

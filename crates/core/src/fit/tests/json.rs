@@ -72,8 +72,8 @@ fn check(given: &[Value], fitted: &Fitted<Value>, usable_tokens: u64) -> usize {
     assert!(fitted.tokens <= usable_tokens, "{} tokens", fitted.tokens);
     let (calls, results) = pairs(&fitted.messages);
     assert_eq!(calls, results, "every call has its result");
-    let is_kept = |at: &usize| !fitted.left_out.contains(at) && !fitted.shortened.contains(at);
-    let kept: Vec<&Value> = (0..given.len()).filter(is_kept).map(|at| &given[at]).collect();
+    let kept = (0..given.len()).filter(|at| !fitted.left_out.contains(at) && !fitted.shortened.contains(at));
+    let kept: Vec<&Value> = kept.map(|at| &given[at]).collect();
     let mut rest = fitted.messages.iter();
     for message in &kept {
         assert!(rest.any(|sent| sent == *message), "{message} is neither kept in order nor named");
@@ -163,8 +163,12 @@ fn a_long_text_is_shown_beside_its_picture() {
 
 #[test]
 fn results_keep_their_order_within_a_message() {
-    let call = |id| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
-    let result = |id| json!({"type": "tool_result", "tool_use_id": id, "content": "done"});
+    fn call(id: &str) -> Value {
+        json!({"type": "tool_use", "id": id, "name": "f", "input": {}})
+    }
+    fn result(id: &str) -> Value {
+        json!({"type": "tool_result", "tool_use_id": id, "content": "done"})
+    }
     let given = [
         json!({"role": "user", "content": "Do both."}),
         json!({"role": "assistant", "content": [call("one"), call("two")]}),

@@ -36,6 +36,7 @@ impl SummaryDraft {
         // Order, piece and answer together must fit the window, even if the count is off by its margin.
         let window = self.window_of_writer(budget)?;
         let fits = (window.saturating_sub(answer) as f64 / (1.0 + self.increment.margin())) as u64;
+        // 400 tokens are for the order and for the braces around a piece.
         let room = answer.min(fits).saturating_sub(400);
         let end = self.sections.first().and_then(|section| {
             let last = view.iter().rposition(|item| self.is_of(section, item))?;
@@ -57,15 +58,13 @@ impl SummaryDraft {
         }
         let room: u64 = self.sections.iter().filter_map(|section| section.extract_tokens).sum();
         // The agent's own words take the first half of the room. Extracts get less where that is not enough.
-        let with = |most: u64| self.pruned_with(pruning, &self.extracts(pruning, most, history), history);
-        let mut made = with(room / 2 / missing);
-        for most in [room / pruning.pieces() as u64, 0] {
+        for most in [room / 2 / missing, room / pruning.pieces() as u64] {
+            let made = self.pruned_with(pruning, &self.extracts(pruning, most, history), history);
             if !matches!(made, Err(SummaryRejection::TooLong { .. })) {
-                break;
+                return made;
             }
-            made = with(most);
         }
-        made
+        self.pruned_with(pruning, &self.extracts(pruning, 0, history), history)
     }
 
     /// Returns the pruned edit with as many quotes of the user as fit.
@@ -104,18 +103,18 @@ impl SummaryDraft {
         let view = history.view();
         let units = units(view, &[]);
         let (_, handles) = self.what_goes();
+        // At least 1, because the share below is a quotient.
         let all_quotes = history.user_text_of(&handles).whole_tokens().max(1);
         let mut summary = Some(pruning.summary()).filter(|summary| !summary.is_empty());
         let mut says_nothing = false;
         let mut orders = Some(order_list(history));
-        let replace = |run: &[usize], words: Option<String>| {
+        let ops = pruning.ops((view, &units), &self.may_go, extracts, |run, words| {
             let texts: Vec<String> = summary.take().into_iter().chain(words).collect();
             says_nothing |= texts.is_empty();
             let words = defused(&texts.join("\n\n"));
             let orders = orders.take().unwrap_or_default();
             self.stand_in(history, &units, run, (orders, words), user_room as f64 / all_quotes as f64)
-        };
-        let ops = pruning.ops((view, &units), &self.may_go, extracts, replace);
+        });
         if ops.is_empty() {
             return Err(SummaryRejection::Incomplete("it leaves everything as it is"));
         }
@@ -145,13 +144,13 @@ impl SummaryDraft {
 
     /// Returns the extracts of the pieces without a usable answer, each in at most `most` tokens.
     fn extracts(&self, pruning: &PruningProgress, most: u64, history: &History) -> Vec<String> {
-        let of = |items: std::ops::Range<usize>| {
+        let extracts = pruning.missing().map(|items| {
             let handles: Vec<LogHandle> =
                 history.view()[items].iter().map(|item| LogHandle(item.range)).collect();
             // Pinned facts take at most a third, so that words of the conversation fit below them.
             extract::summary(history, &handles, most / 3, Some(most), "")
-        };
-        pruning.missing().map(of).collect()
+        });
+        extracts.collect()
     }
 
     /// Returns the message in place of a run of units, with the list of standing orders and the agent's words.
@@ -172,9 +171,10 @@ impl SummaryDraft {
         // An earlier summary that the agent's words do not carry on stays as it is.
         let items: Vec<&ViewItem> = items.iter().collect();
         let earlier = EarlierSummary::of(history, &items, u64::MAX);
-        let earlier = match words.is_empty() || !earlier.is_carried_by(&words) {
-            true => earlier.kept(),
-            false => EarlierSummary::default(),
+        let earlier = if words.is_empty() || !earlier.is_carried_by(&words) {
+            earlier.kept()
+        } else {
+            EarlierSummary::default()
         };
         let handles: Vec<LogHandle> =
             crate::history::merged(history.entries(), covered).into_iter().map(LogHandle).collect();

@@ -164,6 +164,7 @@ impl SummaryDraft {
         }
         let Some(window) = self.window_of_writer(budget) else { return SectionProgress::Extracted };
         let so_far = section.limit_tokens.max(section.earlier.shown_tokens());
+        // 192 tokens are for the sentences that introduce the piece and the earlier summary.
         let taken = self.increment.text(&self.order(at)) + section.limit_tokens + so_far + 192;
         // The count may prove too low only while the pieces are read, so at least a tenth is spared.
         let room = (window.saturating_sub(taken) as f64 / (1.0 + self.increment.margin().max(0.1))) as u64;
@@ -173,9 +174,10 @@ impl SummaryDraft {
         let goes = view.iter().filter(|item| self.is_of(section, item));
         let transcript = SummaryTranscript::of(goes, self.mark(), &self.increment);
         let (pieces, skipped) = pieces(&transcript, room, MAX_CALLS / self.sections.len().min(MAX_CALLS));
-        let before = match self.has_recall {
-            true => "(what came before that is not in here; its handle leads to it)",
-            false => "(what came before that is not in here)",
+        let before = if self.has_recall {
+            "(what came before that is not in here; its handle leads to it)"
+        } else {
+            "(what came before that is not in here)"
         };
         // The first piece holds the earlier summary. If that piece is skipped or refused, the other requests still
         // carry it.
@@ -183,10 +185,10 @@ impl SummaryDraft {
             Some(section.earlier.text()).filter(|text| !text.is_empty() && (skipped || pieces.len() > 1));
         let so_far: Vec<&str> = earlier.into_iter().chain(skipped.then_some(before)).collect();
         let so_far = (!so_far.is_empty()).then(|| so_far.join("\n\n"));
-        match pieces.is_empty() {
-            true => SectionProgress::Extracted,
-            false => SectionProgress::Reading { pieces, next: 0, so_far, given_up: Vec::new() },
+        if pieces.is_empty() {
+            return SectionProgress::Extracted;
         }
+        SectionProgress::Reading { pieces, next: 0, so_far, given_up: Vec::new() }
     }
 
     /// Returns the mark of messages in a transcript. It is a digest of all that is dropped, so no message can contain
@@ -197,9 +199,10 @@ impl SummaryDraft {
 
     /// Returns whether a section drops an item of the view.
     pub(super) fn is_of(&self, section: &DraftSection, item: &ViewItem) -> bool {
-        let mut ops = self.edit.ops[section.op..].iter().enumerate();
-        let own = |(at, op): &(usize, &ViewOperation)| *at == 0 || matches!(op, ViewOperation::Drop { .. });
-        ops.by_ref().take_while(own).any(|(_, op)| op.range().overlaps(&item.range))
+        let ops = self.edit.ops[section.op..].iter().enumerate();
+        // A section is one replacement and the drops behind it, up to the next section's replacement.
+        let mut own = ops.take_while(|(at, op)| *at == 0 || matches!(op, ViewOperation::Drop { .. }));
+        own.any(|(_, op)| op.range().overlaps(&item.range))
     }
 
     /// Returns the order to write the summary of a section.

@@ -1,7 +1,7 @@
-//! The check of a summary: a model's answer is compared, by its form, with the text that it replaces.
+//! The check of a summary: a model's answer is compared, by its form, with the replaced text.
 //!
 //! The check asks no model and has no list of sentences. Its signals exist in any language: length, headings, names
-//! that occur in the replaced text, the share of its words that occur there, and the mood of sentences.
+//! and words in common with the replaced text, and the mood of sentences.
 
 use std::collections::BTreeSet;
 
@@ -138,6 +138,8 @@ pub fn check_summary(
     if share_in(text, replaced.order) > 0.3 {
         return Err(SummaryDefect::OrderRepeated);
     }
+    // Models miss a limit that is given in words. A quarter more is accepted, and the edit is measured again before its
+    // commit.
     if count(text) > replaced.limit_tokens.saturating_add(replaced.limit_tokens / 4) {
         return Err(SummaryDefect::TooLong);
     }
@@ -156,14 +158,15 @@ pub(in crate::plan) fn check_words(words: &str, material: &str) -> Result<(), Su
 
 fn check_length(text: &str, material: &str) -> Result<(), SummaryDefect> {
     let length = length_of(text);
-    match length < SHORT_CHARS && length * SHORT_SHARE < length_of(material) {
-        true => Err(SummaryDefect::TooShort),
-        false => Ok(()),
+    if length < SHORT_CHARS && length * SHORT_SHARE < length_of(material) {
+        return Err(SummaryDefect::TooShort);
     }
+    Ok(())
 }
 
 /// Checks the content of a text, whatever its length.
 fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), SummaryDefect> {
+    // Most checks look at the body, because headings are the same words in every summary.
     let outline = headings::HeadingOutline::of(text);
     let words = outline.body.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric));
     if words.count() < 2 && weighed_chars(&outline.body) < 12 {
@@ -235,10 +238,10 @@ impl TextNames {
     /// Returns the number of strong names that a text has. A path also counts by its last part.
     fn named_in(&self, text: &str) -> usize {
         let words = words_with_parts(text);
-        let is_named = |name: &&String| {
+        let named = self.strong.iter().filter(|name| {
             words.contains(name.as_str()) || last_part(name).is_some_and(|part| words.contains(part))
-        };
-        self.strong.iter().filter(is_named).count()
+        });
+        named.count()
     }
 
     fn weakly_named_in(&self, text: &str) -> usize {
@@ -249,8 +252,8 @@ impl TextNames {
 
 fn strong_names(text: &str) -> BTreeSet<String> {
     let mut names = facts::all_words(text);
-    let is_part = |char: char| char.is_alphanumeric() || "_-.".contains(char);
-    let words = text.split(|char: char| !is_part(char)).map(|word| word.trim_matches(['-', '.', '_']));
+    let words = text.split(|char: char| !char.is_alphanumeric() && !"_-.".contains(char));
+    let words = words.map(|word| word.trim_matches(['-', '.', '_']));
     names.extend(words.filter(|word| is_code(word)).map(str::to_owned));
     names
 }
@@ -304,6 +307,7 @@ fn proper_names(text: &str) -> BTreeSet<String> {
 /// text, and not of one part only.
 fn is_plain_summary(text: &str, material: &str, names: &TextNames, named: usize) -> bool {
     let is_long = weighed_chars(text) >= LEAST_PLAIN_CHARS;
+    // The more names the replaced text has, the more of them its summary must repeat.
     let is_named = match names.strong.len() {
         0..LEAST_NAMES => named > 0 || names.weakly_named_in(text) > 0 || overlap(text, material) >= 0.6,
         LEAST_NAMES..12 => named >= 1 && overlap(text, material) >= 0.3,
@@ -314,12 +318,12 @@ fn is_plain_summary(text: &str, material: &str, names: &TextNames, named: usize)
 
 /// Returns the letters and digits of a text. Characters of scripts that write a word in one or two count threefold.
 fn weighed_chars(text: &str) -> usize {
-    let weight = |char: char| match char {
+    let weights = text.chars().map(|char| match char {
         _ if facts::is_unspaced(char) => 3,
         _ if char.is_alphanumeric() => 1,
         _ => 0,
-    };
-    text.chars().map(weight).sum()
+    });
+    weights.sum()
 }
 
 /// Returns the characters of a text. Those of scripts that write a word in one or two count threefold.
@@ -362,35 +366,33 @@ fn covers(text: &str, material: &str) -> bool {
     if material.chars().count() < LONG_CHARS {
         return true;
     }
-    let third = |at: usize| material.floor_char_boundary(material.len() * at / 3);
-    let bounds = [0, third(1), third(2), material.len()];
+    let bounds = [0, 1, 2, 3].map(|thirds| material.floor_char_boundary(material.len() * thirds / 3));
     let parts: Vec<BTreeSet<String>> = bounds
         .windows(2)
         .map(|pair| content_words(material.get(pair[0]..pair[1]).unwrap_or_default()))
         .collect();
     let own = content_words(text);
-    let has_own = |at: usize| {
-        let elsewhere =
-            |word: &String| (0..parts.len()).any(|other| other != at && parts[other].contains(word));
-        own.iter().any(|word| parts[at].contains(word) && !elsewhere(word))
-    };
-    let is_monotone = (0..parts.len()).filter(|at| has_own(*at)).count();
-    let distinct = (0..parts.len()).filter(|at| {
-        let others = (0..parts.len()).filter(|other| other != at);
-        let shared: BTreeSet<&String> = others.flat_map(|other| &parts[other]).collect();
-        parts[*at].iter().any(|word| !shared.contains(word))
-    });
+    let (mut distinct, mut covered) = (0, 0);
+    for (at, part) in parts.iter().enumerate() {
+        let others = parts.iter().enumerate().filter(|(other, _)| *other != at);
+        let elsewhere: BTreeSet<&String> = others.flat_map(|(_, words)| words).collect();
+        let only_here: Vec<&String> = part.iter().filter(|word| !elsewhere.contains(word)).collect();
+        distinct += usize::from(!only_here.is_empty());
+        covered += usize::from(only_here.into_iter().any(|word| own.contains(word)));
+    }
     // Parts without words of their own cannot be told apart, so fewer of them have to be covered.
-    is_monotone >= distinct.count().min(2)
+    covered >= distinct.min(2)
 }
 
 fn is_mostly_code(text: &str) -> bool {
+    // Every second piece between fences is code.
     let fenced: usize = text.split("```").skip(1).step_by(2).map(str::len).sum();
     fenced * 2 > text.len()
 }
 
 /// Returns whether a text is almost verbatim in another.
 fn is_copy(text: &str, material: &str) -> bool {
+    // A text of few words may quote one sentence and still be a summary.
     spoken_words(text).count() >= 2 * ROW_WORDS && share_in(text, material) > 0.8
 }
 

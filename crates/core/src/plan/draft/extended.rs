@@ -23,28 +23,27 @@ impl PlanContext<'_> {
             if !choice.gone.contains(&true) {
                 return None;
             }
-            let is_covered = |at: usize| {
-                let items = &self.history.view()[self.units[at].items.clone()];
+            let covered = self.units.iter().map(|unit| {
+                let items = &self.history.view()[unit.items.clone()];
                 items.iter().any(|item| written.is_of(section, item))
-            };
-            let covers_all = (0..self.units.len()).all(|at| choice.gone[at] || !is_covered(at));
+            });
+            let covered: Vec<bool> = covered.collect();
+            let covers_all = covered.iter().zip(&choice.gone).all(|(covered, gone)| *gone || !covered);
             let mut draft = SummaryDraft::new(self, &choice).filter(|_| covers_all)?;
             let [new] = draft.sections.as_mut_slice() else { return None };
-            let more = (0..self.units.len()).filter(|at| choice.gone[*at] && !is_covered(*at));
+            let more = (0..self.units.len()).filter(|at| choice.gone[*at] && !covered[*at]);
             let more: Vec<&ViewItem> =
                 more.flat_map(|at| &self.history.view()[self.units[at].items.clone()]).collect();
             let room = new.limit_tokens.max(new.extract_tokens.unwrap_or(0));
             let counter = self.history.counter();
-            let with = |room: u64| match extract::said(&more, room, counter) {
-                said if said.is_empty() => text.clone(),
-                said => format!("{text}\n\n{said}"),
-            };
             // The usage of the old draft is stored with the edit by the caller that drops the draft.
             draft.refused.clone_from(&written.refused);
             draft.say("written ahead of a part of it");
             // The summary is paid for, so it is used even without any of the newer messages.
             [room, room / 4, 0].into_iter().find_map(|room| {
-                draft.sections[0].work = SectionProgress::Written(with(room));
+                let said = extract::said(&more, room, counter);
+                let text = if said.is_empty() { text.clone() } else { format!("{text}\n\n{said}") };
+                draft.sections[0].work = SectionProgress::Written(text);
                 let edit = draft.finish(self.history).ok()?;
                 self.may_commit(&edit).then_some(edit)
             })

@@ -9,7 +9,7 @@ use super::{
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, SummaryCheck, ViewEdit, ViewOperation};
 use crate::history::{History, ViewItem, ViewItemKind};
-use crate::ids::{EditId, LogRange};
+use crate::ids::EditId;
 use crate::message::{Message, Part};
 use crate::meter::MeterReading;
 use crate::retention::user_text::{UserText, order_list, user_room};
@@ -104,9 +104,9 @@ impl SummaryDraft {
 
     /// Returns whether this draft became `edit`.
     pub fn became(&self, edit: &ViewEdit) -> bool {
-        let ranges = |edit: &ViewEdit| edit.ops.iter().map(ViewOperation::range).collect::<Vec<_>>();
+        let ranges = edit.ops.iter().map(ViewOperation::range);
         // Ids and sizes change when a draft is committed to a later view. Strategy and ranges do not.
-        edit.strategy == self.edit.strategy && ranges(edit) == ranges(&self.edit)
+        edit.strategy == self.edit.strategy && ranges.eq(self.edit.ops.iter().map(ViewOperation::range))
     }
 
     /// Returns whether the view still shows the messages of the draft unchanged.
@@ -122,29 +122,31 @@ impl SummaryDraft {
             return None;
         }
         if !self.is_written() {
+            // No step waits for a background summary (decision 0016): an extract takes its place until the text is
+            // there.
             return self.unwritten().rebased(scene);
         }
         let is_extract = self.sections.iter().all(|section| section.work == SectionProgress::Extracted);
         let how = if is_extract { "the summary is on its way" } else { "written ahead" };
-        let goes = |range: &crate::ids::LogRange| {
+        let gone = scene.units.iter().map(|unit| {
             let mut ops = self.edit.ops.iter().filter(|op| !matches!(op, ViewOperation::Placeholder { .. }));
-            ops.any(|op| op.range().overlaps(range))
-        };
-        let gone: Vec<bool> = scene.units.iter().map(|unit| goes(&unit.range)).collect();
+            ops.any(|op| op.range().overlaps(&unit.range))
+        });
+        let gone: Vec<bool> = gone.collect();
         let mut kept = gone.clone();
         scene.protect(&mut kept);
         // A part that an undo has pinned since, or the newest typed message, must stay.
         if kept != gone {
             return None;
         }
-        let is_cleared = |at: &usize| {
-            let seq = view[*at].range.from;
+        let cleared = view.iter().enumerate().filter(|(_, item)| {
+            let from = item.range.from;
             self.edit
                 .ops
                 .iter()
-                .any(|op| matches!(op, ViewOperation::Placeholder { seq: cleared, .. } if *cleared == seq))
-        };
-        let cleared: Vec<usize> = (0..view.len()).filter(is_cleared).collect();
+                .any(|op| matches!(op, ViewOperation::Placeholder { seq, .. } if *seq == from))
+        });
+        let cleared: Vec<usize> = cleared.map(|(at, _)| at).collect();
         let floor = scene.after_choice(&gone, &cleared, 0);
         let messages = scene.messages() - scene.messages_in(&gone) + self.sections.len() as u64;
         let edit = scene.view_edit(
@@ -180,12 +182,11 @@ impl SummaryDraft {
 
     /// Returns whether the view still shows the extracts of `edit`, which stood in for the summaries.
     pub fn is_stood_in_by(&self, edit: &EditId, view: &[ViewItem]) -> bool {
-        let is_shown = |section: &DraftSection| {
+        let kind = ViewItemKind::Summary(edit.clone());
+        self.sections.iter().all(|section| {
             let range = self.edit.ops.get(section.op).map(ViewOperation::range);
-            view.iter()
-                .any(|item| item.kind == ViewItemKind::Summary(edit.clone()) && Some(item.range) == range)
-        };
-        self.sections.iter().all(is_shown)
+            view.iter().any(|item| item.kind == kind && Some(item.range) == range)
+        })
     }
 
     /// Returns the edit that replaces the extracts of `stand_in` by the summaries; `None` if the view has changed
@@ -201,8 +202,8 @@ impl SummaryDraft {
             ops.push(self.edit.ops.get(section.op)?.clone());
             section.op = ops.len() - 1;
         }
-        let replaced = |range: &LogRange| ops.iter().any(|op| op.range() == *range);
-        let gone: Vec<bool> = scene.units.iter().map(|unit| replaced(&unit.range)).collect();
+        let units = scene.units.iter();
+        let gone: Vec<bool> = units.map(|unit| ops.iter().any(|op| op.range() == unit.range)).collect();
         let floor = scene.after_choice(&gone, &[], 0);
         let why = format!("; an extract stood in its place until now{}", self.edit.why);
         let name = &self.edit.strategy;
@@ -221,18 +222,17 @@ impl SummaryDraft {
         history: &History,
     ) -> Result<ViewEdit, SummaryRejection> {
         let mut filled = self.filled(edit.clone(), floor, history);
-        let is_roomy = |section: &DraftSection| {
-            section.work == SectionProgress::Extracted && section.extract_tokens > Some(section.limit_tokens)
-        };
+        // A half and a quarter of the surplus are tried, then none, which leaves the length of a summary.
         for share in [2, 4, 0] {
-            if filled.is_ok() || !self.sections.iter().any(is_roomy) {
+            if filled.is_ok() || !self.sections.iter().any(DraftSection::has_roomy_extract) {
                 break;
             }
             let mut shorter = self.clone();
             for section in &mut shorter.sections {
                 let limit = section.limit_tokens;
-                let less = |room: u64| limit + room.saturating_sub(limit).checked_div(share).unwrap_or(0);
-                section.extract_tokens = section.extract_tokens.map(less);
+                section.extract_tokens = section
+                    .extract_tokens
+                    .map(|room| limit + room.saturating_sub(limit).checked_div(share).unwrap_or(0));
             }
             filled = shorter.filled(edit.clone(), floor, history);
         }
@@ -339,10 +339,12 @@ impl SummaryDraft {
     ) -> Vec<String> {
         let whole: Vec<u64> = quotes.iter().map(|quote| quote.whole_tokens()).collect();
         let all = whole.iter().sum::<u64>().max(1);
-        let share = |tokens: u64| (u128::from(room) * u128::from(tokens) / u128::from(all)) as u64;
-        let texts: Vec<String> =
-            quotes.iter().zip(whole).map(|(quote, tokens)| quote.fit(share(tokens))).collect();
-        self.rendered(&texts, history, quotes_only)
+        let texts = quotes.iter().zip(whole).map(|(quote, tokens)| {
+            // The product of two token counts may exceed 64 bits.
+            let share = u128::from(room) * u128::from(tokens) / u128::from(all);
+            quote.fit(share as u64)
+        });
+        self.rendered(&texts.collect::<Vec<_>>(), history, quotes_only)
     }
 
     /// Returns the text of each section with its quotes of the user. The last section lists the standing orders.

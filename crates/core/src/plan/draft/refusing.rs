@@ -7,13 +7,14 @@ use super::{DraftSection, PruningAgentState, SectionProgress, SummaryDraft, Summ
 const IN_PARTS: &str = "Parts of which no summary was made, their beginnings and ends word for word:";
 
 /// The number of first parts without a usable answer after which the model is not asked for others.
+// Decision 0035: a model that answers in prose was asked 28 times for a compaction of 14 parts before there were
+// limits.
 const MOST_AT_FIRST: usize = 2;
 
 /// The number of parts without a usable answer, among usable ones, after which the model is not asked for others.
 const MOST_IN_ALL: usize = 4;
 
-/// Returns whether the model has shown that it cannot write these summaries, by its numbers of refused and usable
-/// answers.
+/// Returns whether the model seems unable to write these summaries, by the numbers of refused and usable answers.
 fn is_enough(refused: usize, usable: usize) -> bool {
     refused >= MOST_IN_ALL || usable == 0 && refused >= MOST_AT_FIRST
 }
@@ -86,11 +87,10 @@ impl SummaryDraft {
             _ => SectionProgress::Extracted,
         };
         self.sections[at].work = work;
-        let count = |is: fn(&SectionProgress) -> bool| {
-            self.sections.iter().filter(|section| is(&section.work)).count()
-        };
-        let refused = count(|work| *work == SectionProgress::Extracted);
-        if is_enough(refused, count(|work| matches!(work, SectionProgress::Written(_)))) {
+        let works = self.sections.iter().map(|section| &section.work);
+        let refused = works.clone().filter(|work| **work == SectionProgress::Extracted).count();
+        let written = works.filter(|work| matches!(work, SectionProgress::Written(_))).count();
+        if is_enough(refused, written) {
             let open = self.sections.iter_mut().filter(|section| !section.is_done());
             open.for_each(|section| section.work = SectionProgress::Extracted);
         }
@@ -109,14 +109,11 @@ impl SummaryDraft {
         let room = extract_tokens.unwrap_or(0).saturating_sub(*limit_tokens).max(*limit_tokens);
         let most = room / pieces.len().max(1) as u64;
         let mark = format!(" {}>", self.mark());
-        let extract = |at: &usize| {
+        let extracts = given_up.iter().filter_map(|at| {
             let piece = super::defused(&pieces[*at].replace(&mark, ">"));
             shortened(&piece, most, &|text| self.increment.text(text))
-        };
-        let extracts: Vec<String> = given_up.iter().filter_map(extract).collect();
-        match extracts.is_empty() {
-            true => text,
-            false => format!("{text}\n\n{IN_PARTS}\n{}", extracts.join("\n")),
-        }
+        });
+        let extracts: Vec<String> = extracts.collect();
+        if extracts.is_empty() { text } else { format!("{text}\n\n{IN_PARTS}\n{}", extracts.join("\n")) }
     }
 }

@@ -15,6 +15,11 @@ impl DraftSection {
         !matches!(self.work, SectionProgress::Written(_))
     }
 
+    /// Returns whether the section's extract may be longer than a summary, so that a shorter one can be tried.
+    pub(super) fn has_roomy_extract(&self) -> bool {
+        self.work == SectionProgress::Extracted && self.extract_tokens > Some(self.limit_tokens)
+    }
+
     /// Returns the section's pinned facts; an empty string if the section has none.
     pub(super) fn ledger(&self, history: &History) -> String {
         match (&self.ledger, self.ledger_tokens) {
@@ -44,11 +49,9 @@ impl DraftSection {
             SectionProgress::Written(text) => text.clone(),
             _ => extract::summary(history, &self.handles, self.limit_tokens, self.extract_tokens, &ledger),
         };
-        let how = match history.has_recall() {
-            true => format!(": {}", named(&self.handles)),
-            false => ".".to_owned(),
-        };
+        let how = if history.has_recall() { format!(": {}", named(&self.handles)) } else { ".".to_owned() };
         let head = format!("{MARK} of {} earlier messages{how}", self.messages);
+        // A summary by a model has merged the earlier one, unless the check has found that it does not carry it on.
         let earlier = match &self.work {
             SectionProgress::Written(text) if !text.is_empty() && !self.earlier.is_kept() => String::new(),
             _ => self.earlier.block(history.counter()),

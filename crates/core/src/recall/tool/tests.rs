@@ -31,10 +31,12 @@ fn a_text_alone_or_under_another_name_is_a_query_or_a_handle() {
 
 #[test]
 fn a_limit_is_honoured_up_to_the_most() {
-    let hits = |limit: &str| match RecallRequest::read(&format!(r#"{{"query":"port","limit":{limit}}}"#)) {
-        Ok(RecallRequest::Words { hits, .. }) => hits,
-        other => panic!("{other:?}"),
-    };
+    fn hits(limit: &str) -> usize {
+        match RecallRequest::read(&format!(r#"{{"query":"port","limit":{limit}}}"#)) {
+            Ok(RecallRequest::Words { hits, .. }) => hits,
+            other => panic!("{other:?}"),
+        }
+    }
     assert_eq!([hits("1"), hits("20"), hits("50"), hits("\"20\"")], [1, 20, 50, 20]);
     assert_eq!([hits("0"), hits("-3"), hits("900"), hits("null")], [1, 1, MAX_HITS, DEFAULT_HITS]);
     // Each of so many hits has its room.

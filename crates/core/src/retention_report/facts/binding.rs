@@ -200,6 +200,7 @@ pub(crate) fn binds(sentence: &str) -> bool {
     }
     let small = small(sentence);
     let words: Vec<&str> = small.split_whitespace().filter(|word| *word != CLAUSE).collect();
+    // The cheap tests come first, because every sentence of a log passes through here.
     has_phrase(&words)
         || is_apart(&words)
         || is_german_command(&words)
@@ -265,9 +266,8 @@ fn is_apart(words: &[&str]) -> bool {
 /// Returns whether the words are a German command with a negation.
 fn is_german_command(words: &[&str]) -> bool {
     let words = if words.first() == Some(&"bitte") { &words[1..] } else { words };
-    let turns = |word: &&str| matches!(*word, "nicht" | "nichts" | "kein" | "keine" | "keinen");
     words.first().is_some_and(|first| GERMAN_COMMANDS.split(' ').any(|command| command == *first))
-        && words.iter().any(turns)
+        && words.iter().any(|word| matches!(*word, "nicht" | "nichts" | "kein" | "keine" | "keinen"))
 }
 
 /// Returns whether a clause forbids by a denial, as `No sudo` does and `No problem` does not.
@@ -280,10 +280,8 @@ fn is_denial(at: usize, clause: &str, sentence: &[&str]) -> bool {
     let [first, then, ..] = words else { return false };
     // In a later clause these words mostly answer or correct ("no, the other one"), unless the sentence is a command.
     let may_come_later = !matches!(*first, "no" | "non" | "mai" | "pas");
-    let leads = || sentence.first().is_some_and(|first| IMPERATIVES.contains(first));
-    let denies = |(denials, answers): &(&[&str], &[&str])| denials.contains(first) && !answers.contains(then);
-    DENIALS.iter().any(denies)
+    DENIALS.iter().any(|(denials, answers)| denials.contains(first) && !answers.contains(then))
         && words.len() <= MOST_DENIED
-        && (at == 0 || may_come_later || leads())
+        && (at == 0 || may_come_later || sentence.first().is_some_and(|first| IMPERATIVES.contains(first)))
         && !words.iter().any(|word| STATES.contains(word))
 }

@@ -93,10 +93,10 @@ impl<'a> CodeFenceLines<'a> {
 
     /// Returns whether most of the non-blank lines around a line are code.
     fn stands_in_code(&self, at: usize) -> bool {
-        let said = |at: &usize| !self.lines[*at].trim().is_empty();
-        let before = (0..at).rev().filter(said).take(NEIGHBOURS);
-        let after = (at + 1..self.lines.len()).filter(said).take(NEIGHBOURS);
-        let around: Vec<bool> = before.chain(after).map(|at| is_program(self.lines[at])).collect();
+        let (before, after) = (self.lines[..at].iter().rev(), self.lines[at + 1..].iter());
+        let before = before.filter(|line| !line.trim().is_empty()).take(NEIGHBOURS);
+        let after = after.filter(|line| !line.trim().is_empty()).take(NEIGHBOURS);
+        let around: Vec<bool> = before.chain(after).map(|line| is_program(line)).collect();
         around.iter().filter(|is_code| **is_code).count() * 2 > around.len()
     }
 }
@@ -112,6 +112,7 @@ fn fence(line: &str) -> Option<&str> {
 /// count little.
 fn is_program(line: &str) -> bool {
     let (signs, prose) = (signs(line), longest_prose(line));
+    // A sentence may quote one operator or call, so prose of some words needs more signs to be code.
     is_comment(line) || (signs > 0 && prose < 2) || (signs > 2 && prose < 3)
 }
 
@@ -147,8 +148,8 @@ fn signs(line: &str) -> usize {
 }
 
 fn has_call(text: &str) -> bool {
-    let is_name = |char: char| char.is_alphanumeric() || char == '_';
-    text.match_indices('(').any(|(at, _)| text[..at].ends_with(is_name))
+    let mut brackets = text.match_indices('(');
+    brackets.any(|(at, _)| text[..at].ends_with(|char: char| char.is_alphanumeric() || char == '_'))
 }
 
 fn is_assignment(text: &str) -> bool {
@@ -166,6 +167,7 @@ fn longest_prose(line: &str) -> usize {
         let is_plain = bare.chars().any(char::is_alphabetic)
             && bare.chars().all(|char| char.is_alphabetic() || "-'’".contains(char));
         let is_name = bare.chars().all(|char| char.is_alphanumeric() || "_-./:@#%+~".contains(char));
+        // The first condition that holds decides.
         row = match () {
             () if at == 0 && KEYWORDS.contains(&bare) => 0,
             () if at == 0 && OPENERS.contains(&bare.to_lowercase().as_str()) => 2,

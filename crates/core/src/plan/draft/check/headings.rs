@@ -242,9 +242,8 @@ fn heading(line: &str) -> Option<(&str, &str)> {
 
 /// Returns the short text before a colon or a similar mark, and the text behind the mark.
 fn label(line: &str) -> Option<(&str, &str)> {
-    let cut = |mark: &str| line.split_once(mark);
     let marks = [":", "：", "】", " - ", " – ", " — ", "|"];
-    let (title, rest) = marks.iter().filter_map(|mark| cut(mark)).min_by_key(|(title, _)| {
+    let (title, rest) = marks.iter().filter_map(|mark| line.split_once(mark)).min_by_key(|(title, _)| {
         // A mark at the beginning of a line is a bullet and not the end of a title.
         let is_blank = undecorated(title).is_empty();
         if is_blank { usize::MAX } else { title.len() }
@@ -265,22 +264,25 @@ fn undecorated(title: &str) -> &str {
 fn is_requested(title: &str) -> bool {
     let title = title.to_lowercase();
     let bare = without_accents(&title);
-    let is_word = |word: &&str| {
-        let unspaced = word.chars().any(crate::retention_report::facts::is_unspaced);
-        let begins = |text: &str, word: &str| {
-            text.split(|char: char| !char.is_alphanumeric()).any(|own| own.starts_with(word))
-        };
-        match unspaced {
-            true => title.contains(*word),
-            false => begins(&title, word) || begins(&bare, &without_accents(word)),
-        }
-    };
-    is_short(&title) && WORDS.iter().flat_map(|words| words.iter()).any(is_word)
+    let mut words = WORDS.iter().flat_map(|words| words.iter());
+    is_short(&title)
+        && words.any(|word| {
+            if word.chars().any(crate::retention_report::facts::is_unspaced) {
+                // Without blanks between words, every place of the title may be the beginning of one.
+                return title.contains(word);
+            }
+            has_word_from(&title, word) || has_word_from(&bare, &without_accents(word))
+        })
+}
+
+/// Returns whether a word of the text begins with `start`.
+fn has_word_from(text: &str, start: &str) -> bool {
+    text.split(|char: char| !char.is_alphanumeric()).any(|word| word.starts_with(start))
 }
 
 /// Returns a text as keyboards without accents write it.
 fn without_accents(text: &str) -> String {
-    let plain = |char: char| match char {
+    let plain = text.chars().map(|char| match char {
         'á' | 'à' | 'â' | 'ã' | 'ä' => 'a',
         'é' | 'è' | 'ê' | 'ë' => 'e',
         'í' | 'ì' | 'î' | 'ï' => 'i',
@@ -289,6 +291,6 @@ fn without_accents(text: &str) -> String {
         'ç' => 'c',
         'ñ' => 'n',
         other => other,
-    };
-    text.chars().map(plain).collect()
+    });
+    plain.collect()
 }

@@ -65,7 +65,7 @@ pub(super) struct SentenceMoodCounts {
     chars: usize,
 }
 
-/// The length from which on a text has content of its own, even if it begins or ends in another mood. In characters.
+/// The length from which on a text has content of its own, even with another mood at its ends. In characters.
 const LONG_CHARS: usize = 600;
 
 impl SentenceMoodCounts {
@@ -94,16 +94,16 @@ impl SentenceMoodCounts {
     pub(super) fn is_question(&self, has_headings: bool) -> bool {
         let mostly = self.questions * 2 >= self.sentences.max(1);
         let all = self.questions == self.sentences && self.sentences > 0;
-        match has_headings {
-            true => all,
-            false => self.questions > 0 && mostly || self.ends_asking && self.chars < LONG_CHARS,
+        if has_headings {
+            return all;
         }
+        self.questions > 0 && mostly || self.ends_asking && self.chars < LONG_CHARS
     }
 }
 
 fn sentences(text: &str) -> Vec<&str> {
-    let ends = |char: char| matches!(char, '.' | '!' | '?' | '。' | '！' | '？' | '؟' | '।' | '\n');
-    let pieces = text.split_inclusive(ends).map(str::trim);
+    let pieces = text.split_inclusive(['.', '!', '?', '。', '！', '？', '؟', '।', '\n']).map(str::trim);
+    // Numbers of lists and abbreviations end with a full stop too, but have hardly any letters.
     pieces.filter(|piece| piece.chars().filter(|char| char.is_alphanumeric()).count() >= 3).collect()
 }
 
@@ -114,13 +114,15 @@ fn is_question(sentence: &str) -> bool {
 fn denies(sentence: &str) -> bool {
     let plain: String = sentence.to_lowercase().replace('’', "'");
     let plain = plain.trim_start_matches(|char: char| !char.is_alphanumeric());
-    let begins = |phrase: &str| {
-        let mut places = plain.match_indices(phrase);
-        places.any(|(at, _)| {
-            plain[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric())
-                // Some of these scripts write no blanks, so that no boundary marks the beginning of a phrase.
-                || !phrase.is_ascii()
-        })
-    };
-    DENIALS.iter().flat_map(|phrases| phrases.iter()).any(|phrase| begins(phrase))
+    DENIALS.iter().flat_map(|phrases| phrases.iter()).any(|phrase| has_phrase(plain, phrase))
+}
+
+/// Returns whether a text has a phrase that does not begin within a word.
+fn has_phrase(text: &str, phrase: &str) -> bool {
+    let mut places = text.match_indices(phrase);
+    places.any(|(at, _)| {
+        text[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric())
+            // Some of these scripts write no blanks, so that no boundary marks the beginning of a phrase.
+            || !phrase.is_ascii()
+    })
 }

@@ -24,16 +24,21 @@ pub(super) fn is_tool_call(text: &str) -> bool {
     let text = unfenced(text.trim());
     let lower = text.to_ascii_lowercase();
     let begins = BEGINNINGS.iter().any(|beginning| lower.starts_with(beginning));
-    let has_more = || {
-        // A call with prose below may still be a summary: the check of the content decides.
-        let rest = lower.rsplit_once(['>', '}', ']', ')']).map_or(lower.as_str(), |(_, rest)| rest);
-        rest.split_whitespace().count() > 12 && !lower.starts_with("action:")
-    };
     // `Action:` alone may be a heading. A call in the ReAct format has an input, too.
-    if begins && (!lower.starts_with("action:") || lower.contains("action input:")) {
-        return !has_more();
+    if lower.starts_with("action:") && lower.contains("action input:") {
+        return true;
+    }
+    if begins && !lower.starts_with("action:") {
+        // A call with prose below may still be a summary: the check of the content decides.
+        return !has_prose_below(&lower);
     }
     is_json_call(text) || is_code_call(text)
+}
+
+/// Returns whether more than a few words follow the last bracket of a call.
+fn has_prose_below(call: &str) -> bool {
+    let rest = call.rsplit_once(['>', '}', ']', ')']).map_or(call, |(_, rest)| rest);
+    rest.split_whitespace().count() > 12
 }
 
 fn unfenced(text: &str) -> &str {
@@ -42,23 +47,31 @@ fn unfenced(text: &str) -> &str {
 }
 
 fn is_json_call(text: &str) -> bool {
-    let is_call = |value: &Value| {
-        let has = |key: &str| value.get(key).is_some();
-        let inner = ["function", "tool_call", "function_call"].iter().find_map(|key| value.get(*key));
-        let is_named = has("name") || has("tool") || has("tool_name") || has("function");
-        let has_input = ["arguments", "parameters", "args", "input", "tool_input"].iter().any(|key| has(key));
-        is_named && has_input || inner.is_some_and(|inner| inner.get("name").is_some()) || has("tool_calls")
-    };
     match serde_json::from_str::<Value>(text) {
-        Ok(Value::Array(items)) => !items.is_empty() && items.iter().all(is_call),
-        Ok(value) => is_call(&value),
+        Ok(Value::Array(items)) => !items.is_empty() && items.iter().all(is_call_object),
+        Ok(value) => is_call_object(&value),
         // Models that call several tools write one object a line.
         Err(_) => {
             let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
-            let is_line = |line: &str| serde_json::from_str(line.trim()).is_ok_and(|value| is_call(&value));
-            lines.peek().is_some() && lines.all(is_line)
+            lines.peek().is_some()
+                && lines
+                    .all(|line| serde_json::from_str(line.trim()).is_ok_and(|value| is_call_object(&value)))
         }
     }
+}
+
+/// Returns whether a JSON value is a call in one of the forms that providers' formats have.
+fn is_call_object(value: &Value) -> bool {
+    let inner = ["function", "tool_call", "function_call"].iter().find_map(|key| value.get(*key));
+    let is_named = has_any_key(value, &["name", "tool", "tool_name", "function"]);
+    let has_input = has_any_key(value, &["arguments", "parameters", "args", "input", "tool_input"]);
+    is_named && has_input
+        || inner.is_some_and(|inner| inner.get("name").is_some())
+        || value.get("tool_calls").is_some()
+}
+
+fn has_any_key(value: &Value, keys: &[&str]) -> bool {
+    keys.iter().any(|key| value.get(*key).is_some())
 }
 
 /// Returns whether a text is a call in code: `read_file("a.rs")` or `[read_file(path="a.rs")]`, with a name and
