@@ -1,7 +1,6 @@
 //! Overflows and compactions.
 
 use super::*;
-use crate::budget::ASSUMED_WINDOW;
 
 const SUMMARY: &str = "Goal: go on with the turns, reading what each of them asks for";
 
