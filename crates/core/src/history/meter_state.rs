@@ -112,6 +112,52 @@ impl EstimateDeviation {
     }
 }
 
+/// The errors of the newest estimates, on which the meter's margin rests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct EstimateErrors {
+    /// The signed errors of the newest 100 estimates, in thousandths of the actual input.
+    pub(super) per_mille: VecDeque<i64>,
+    /// The signed error of the newest estimate, the first call's too.
+    pub(super) newest_per_mille: Option<i64>,
+    /// The newest report's distance from the estimate.
+    newest: Option<EstimateDeviation>,
+}
+
+impl EstimateErrors {
+    /// Records the error of an estimate. The first call of a session counts for nothing here, because its overhead is
+    /// unknown. A report that the next report contradicts counts for nothing either.
+    fn learn(&mut self, miss: EstimateDeviation, edited: bool) {
+        self.newest_per_mille = Some(miss.per_mille);
+        if self.take_back(&miss, edited) {
+            return;
+        }
+        self.newest = Some(miss);
+        if !miss.counts {
+            return;
+        }
+        if self.per_mille.len() == 100 {
+            self.per_mille.pop_front();
+        }
+        self.per_mille.push_back(miss.per_mille);
+    }
+
+    /// Returns whether `miss` proves the report before to be wrong.
+    fn are_taken_back_by(&self, miss: &EstimateDeviation, edited: bool) -> bool {
+        self.newest.is_some_and(|newest| newest.is_taken_back_by(miss, edited))
+    }
+
+    /// Returns whether `miss` proves the report before to be wrong, and forgets that report's error.
+    fn take_back(&mut self, miss: &EstimateDeviation, edited: bool) -> bool {
+        let Some(before) = self.newest.take().filter(|before| before.is_taken_back_by(miss, edited)) else {
+            return false;
+        };
+        if before.counts {
+            self.per_mille.pop_back();
+        }
+        true
+    }
+}
+
 /// The view that a call carried.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SentView {
@@ -166,10 +212,7 @@ pub(super) struct MeterState {
     /// The share of each kind of content in the anchor's count.
     pub(super) apportionment: Option<CountAttribution>,
     pub(super) overhead_tokens: Option<u64>,
-    pub(super) errors_per_mille: VecDeque<i64>,
-    pub(super) last_error_per_mille: Option<i64>,
-    /// The newest report's distance from the estimate.
-    last_miss: Option<EstimateDeviation>,
+    pub(super) errors: EstimateErrors,
     /// The server's count of the view for the next call.
     counted: Option<CountedView>,
     /// The server's count of the view that the open call carries.
@@ -200,9 +243,7 @@ impl MeterState {
         self.anchor_groups = TokensByScript::default();
         self.apportionment = None;
         self.overhead_tokens = None;
-        self.errors_per_mille.clear();
-        self.last_error_per_mille = None;
-        self.last_miss = None;
+        self.errors = EstimateErrors::default();
         (self.counted, self.counted_call, self.count_offset) = (None, None, CountOffset::default());
         (self.false_reports, self.usage_is_unreliable, self.reports_grow) = (0, false, false);
         self.kept_groups = TokensByScript::default();
@@ -232,7 +273,7 @@ impl MeterState {
         let view_changed_at = view.changed_at;
         self.counted = Some(CountedView { tokens: counted, fixed_tokens, view_changed_at });
         let miss = EstimateDeviation::of(expected, tokens, false);
-        let is_taken_back = self.takes_back(&miss);
+        let is_taken_back = self.errors.take_back(&miss, self.is_edited());
         // A longer request cannot have fewer tokens than its beginning: the count misses a part that the report has.
         if !is_taken_back && self.extends_anchor(fixed_tokens) && tokens < self.anchored_input() {
             return;
@@ -298,7 +339,7 @@ impl MeterState {
             return false;
         }
         let miss = EstimateDeviation::of(estimated, usage.input_tokens, self.anchor.is_some());
-        let takes_back = self.last_miss.is_some_and(|last| last.is_taken_back_by(&miss, self.is_edited()));
+        let takes_back = self.errors.are_taken_back_by(&miss, self.is_edited());
         let is_false = !is_plausible(usage.input_tokens, start.fixed_tokens, &sent)
             || (!takes_back && self.contradicts(usage.input_tokens, &sent, start.fixed_tokens));
         if is_false {
@@ -310,7 +351,7 @@ impl MeterState {
         if let Some(view) = self.counted_call.take() {
             self.count_offset.learn(view.tokens, usage.input_tokens);
         }
-        self.learn_error(estimated, usage.input_tokens);
+        self.errors.learn(miss, self.is_edited());
         // A first report holds an unknown overhead, so no ratio is learned from the report.
         if self.anchor.is_none() {
             self.calibration.see_first(&sent, start.fixed_tokens, usage.input_tokens);
@@ -417,37 +458,6 @@ impl MeterState {
         let most = most_plausible(answered, MAX_UNSEEN_OUTPUT).saturating_add(unseen);
         // The report of a stopped call may cover the first word only.
         (answered / 4..=most).contains(&sent_back).then_some(sent_back)
-    }
-
-    /// Records the error of an estimate. The first call of a session counts for nothing here, because its overhead is
-    /// unknown. A report that the next report contradicts counts for nothing either.
-    fn learn_error(&mut self, estimated: u64, actual: u64) {
-        let miss = EstimateDeviation::of(estimated, actual, self.anchor.is_some());
-        self.last_error_per_mille = Some(miss.per_mille);
-        if self.takes_back(&miss) {
-            return;
-        }
-        self.last_miss = Some(miss);
-        if !miss.counts {
-            return;
-        }
-        if self.errors_per_mille.len() == 100 {
-            self.errors_per_mille.pop_front();
-        }
-        self.errors_per_mille.push_back(miss.per_mille);
-    }
-
-    /// Returns whether `miss` proves the report before to be wrong, and forgets that report's error.
-    fn takes_back(&mut self, miss: &EstimateDeviation) -> bool {
-        let Some(before) =
-            self.last_miss.take().filter(|before| before.is_taken_back_by(miss, self.is_edited()))
-        else {
-            return false;
-        };
-        if before.counts {
-            self.errors_per_mille.pop_back();
-        }
-        true
     }
 
     /// Returns whether the content that the anchor has counted is no longer shown in the same form.

@@ -201,12 +201,12 @@ impl History {
 
     /// Returns the signed errors of the newest estimates, in thousandths of the actual input.
     pub fn errors_per_mille(&self) -> impl ExactSizeIterator<Item = i64> + '_ {
-        self.meter.errors_per_mille.iter().copied()
+        self.meter.errors.per_mille.iter().copied()
     }
 
     /// Returns the signed error of the newest estimate, the first call's too, in thousandths of the actual input.
     pub fn last_error_per_mille(&self) -> Option<i64> {
-        self.meter.last_error_per_mille
+        self.meter.errors.newest_per_mille
     }
 
     /// Returns the newest step's window in tokens, if the window was known. A session can be inspected with it when
