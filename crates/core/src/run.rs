@@ -4,34 +4,36 @@
 //! requests in flight) is rebuilt by [`Run::new`] and an [`RunLoopInput::Recover`]. The driver performs the effects and
 //! feeds the outcomes back; it decides nothing.
 //!
-//! A step runs in the order of the functions below: take the queue, plan, call the model, store its answer, run its
-//! tools, repeat.
+//! A step runs in this order: take the queue, plan, call the model, store its answer, run its tools, repeat.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::budget::{ASSUMED_WINDOW, Budget};
-use crate::event::{ErrorInfo, EventBody, RunEnd, ViewEdit};
+use crate::budget::Budget;
+use crate::error::ErrorCode;
+use crate::event::{EventBody, RunEnd};
 use crate::history::History;
-use crate::ids::{CallId, EditId, Millis, Seq, StepId};
+use crate::ids::OrderId;
 use crate::message::ModelStopReason;
-use crate::meter;
-use crate::plan::{self, Plan, PlanTrigger, SummaryDraft};
+use crate::meter::MeterReading;
+use crate::orders::StandingOrderError;
+use crate::plan::{Plan, PlanTrigger};
+use crate::queue::QueuedMessage;
 use crate::strategy::TriggerThreshold;
 
 mod background_summary;
 mod calling;
 mod compacting;
-mod count;
 mod effect;
 mod hook;
 mod input;
+mod loop_state;
 mod matching;
 mod omitting;
 mod orders;
 mod pausing;
 mod recalling;
 mod recover;
+mod session;
 mod settings;
 mod tools;
 mod turns;
@@ -48,68 +50,12 @@ pub use settings::{
 };
 pub use waiting::{ServerWait, WaitReason};
 
-use background_summary::PrecomputedSummary;
-use tools::StepToolCalls;
+use compacting::Compactor;
+use loop_state::{AppendContinuation, CountContinuation, LoopState, RunPhase, RunStopCause, StepGuards};
+use session::SessionState;
 
 /// The most time of the recovery step after a time-out, in milliseconds.
 pub const RECOVERY_STEP_MS: u64 = 60_000;
-
-/// The loop of one session.
-#[derive(Clone, Debug)]
-pub struct Run {
-    settings: Arc<RunSettings>,
-    history: History,
-    phase: RunPhase,
-    stop: Option<RunStopCause>,
-    step: StepGuards,
-    pending: BTreeMap<AppendId, AppendContinuation>,
-    next_append: u64,
-    next_task: u64,
-    /// A background summary.
-    candidate: Option<PrecomputedSummary>,
-    /// The usage of summaries that were not committed.
-    unstored: Vec<crate::usage::Usage>,
-    /// Events that are recorded between two steps.
-    soon: Vec<EventBody>,
-    woken: bool,
-    resuming: bool,
-    /// The time of the newest event's append: as near to now as the loop needs to know.
-    now: Millis,
-}
-
-/// The phase of the loop.
-#[derive(Clone, Debug, PartialEq)]
-enum RunPhase {
-    Idle,
-    ReadingQueue,
-    /// The server counts; the continuation follows.
-    Counting(CountContinuation),
-    /// An append is in flight, and nothing else.
-    Storing,
-    Calling {
-        step: StepId,
-        began: bool,
-    },
-    /// The loop waits for the next attempt.
-    Waiting {
-        /// The step that the attempt repeats; `None` if the attempt is a new step.
-        step: Option<StepId>,
-        /// The failure, and the length of the wait.
-        wait: ServerWait,
-    },
-    /// A hook is asked about a compaction.
-    Asking {
-        task: u64,
-        plan: Box<Plan>,
-        occasion: PlanTrigger,
-    },
-    Summarising {
-        task: u64,
-        draft: Box<SummaryDraft>,
-        occasion: PlanTrigger,
-    },
-    Tools(StepToolCalls),
-}
 
 /// The state of a session, for people who watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,122 +76,64 @@ pub enum RunStatus {
     Parked,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RunStopCause {
-    Cancelled,
-    Timeout,
-}
-
-/// Guards against repetition: actions that may happen only once per step.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct StepGuards {
-    compacted: bool,
-    /// The number of times that the server refused the request as too long.
-    overflows: u32,
-    /// The provider's words when the request was too long.
-    refusal: Option<String>,
-    /// The view that the server was asked to count.
-    counted: Option<Seq>,
-    /// Attempts that failed in the present outage.
-    outage_attempts: u32,
-    /// Set when `retry.patience` has ended: the attempt on its way is the last one.
-    patience_is_over: bool,
-    /// The number of times that an answer of this step broke off.
-    broken_answers: u32,
-    /// The number of times that this step was repeated without parts that its server refused.
-    omissions: u32,
-    /// The omission that was made on a guess and is not confirmed yet.
-    guess: Option<EditId>,
-}
-
-/// The continuation after a count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CountContinuation {
-    Plan,
-    Call,
-}
-
-/// The continuation after an append.
-#[derive(Clone, Debug, PartialEq)]
-enum AppendContinuation {
-    Begun,
-    Boundary,
-    Prepare,
-    StartStep,
-    Counted(CountContinuation),
-    CallModel { step: StepId },
-    AfterAnswer { finish: ModelStopReason },
-    AfterOverflow,
-    Wait(ServerWait),
-    RunTool(CallId),
-    AskApproval(CallId),
-    ToolStored(CallId),
-    Decided(CallId),
-    ActOn { plan: Box<Plan>, occasion: PlanTrigger },
-    Finish { end: RunEnd, error: Option<ErrorInfo> },
-    Ended(RunEnd),
-    Compacted(Box<ViewEdit>),
-    Recovered,
-    Recorded,
-    OrdersStored,
+/// The loop of one session.
+// The parts are layers, and no part knows a part above it. `SessionState` answers questions about settings and history.
+// `LoopState` appends events and reaches boundaries. The modules `calling`, `waiting`, `pausing`, `omitting`, `tools`,
+// `orders` and `recover` hold the transitions of one concern each, as functions over a `LoopState`. `Compactor` makes
+// room. Only `Run` knows all of them: it takes the inputs, and hands over between concerns when an append is durable.
+#[derive(Clone, Debug)]
+pub struct Run {
+    state: LoopState,
+    compactor: Compactor,
 }
 
 impl Run {
     /// Creates the loop of a session with that history, at rest. If the history has an open run, send
     /// [`RunLoopInput::Recover`] first.
     pub fn new(settings: Arc<RunSettings>, history: History) -> Self {
-        Self {
-            settings,
-            history,
-            phase: RunPhase::Idle,
-            stop: None,
-            step: StepGuards::default(),
-            pending: BTreeMap::new(),
-            next_append: 0,
-            next_task: 0,
-            candidate: None,
-            unstored: Vec::new(),
-            soon: Vec::new(),
-            woken: false,
-            resuming: false,
-            now: 0,
-        }
+        let state = LoopState::new(SessionState { settings, history });
+        Self { state, compactor: Compactor::default() }
     }
 
     /// Returns the session's history.
     pub fn history(&self) -> &History {
-        &self.history
+        &self.state.session.history
     }
 
     /// Returns the settings.
     pub fn settings(&self) -> &Arc<RunSettings> {
-        &self.settings
+        &self.state.session.settings
     }
 
     /// Changes the settings, from the next decision on.
     pub fn configure(&mut self, settings: Arc<RunSettings>) {
-        self.settings = settings;
+        self.state.session.settings = settings;
     }
 
     /// Replaces the history by the same history with another counter's counts.
     pub fn recount(&mut self, history: History) -> Vec<RunEffect> {
-        debug_assert_eq!(history.last_seq(), self.history.last_seq());
+        debug_assert_eq!(history.last_seq(), self.state.session.history.last_seq());
         let mut effects = Vec::new();
         // The draft's sizes come from the other counter.
-        self.drop_candidate(&mut effects);
-        self.history = history.with_stop_flag(self.history.stop_flag().clone());
+        self.compactor.background.drop_candidate(&mut effects);
+        self.state.session.history = history.with_stop_flag(self.state.session.history.stop_flag().clone());
         effects
     }
 
     /// Returns whether the loop is idle.
     pub fn is_idle(&self) -> bool {
-        self.phase == RunPhase::Idle
+        self.state.is_idle()
+    }
+
+    /// Returns the wait for the model's server, if there is one now.
+    pub fn waiting(&self) -> Option<&ServerWait> {
+        self.state.waiting()
     }
 
     /// Returns the loop's state.
     pub fn status(&self) -> RunStatus {
-        match &self.phase {
-            RunPhase::Idle if self.history.parked().is_some() => RunStatus::Parked,
+        match &self.state.phase {
+            RunPhase::Idle if self.state.session.history.parked().is_some() => RunStatus::Parked,
             RunPhase::Idle => RunStatus::Idle,
             RunPhase::Summarising { .. } | RunPhase::Asking { .. } => RunStatus::Compacting,
             RunPhase::Tools(tools) if tools.is_asking() => RunStatus::WaitingApproval,
@@ -257,39 +145,61 @@ impl Run {
 
     /// Returns whether the loop awaits an answer of the model, so that a cancel may cut it.
     pub fn is_answering(&self) -> bool {
-        matches!(self.phase, RunPhase::Calling { .. })
+        matches!(self.state.phase, RunPhase::Calling { .. })
     }
 
     /// Returns the room of a model call.
     pub fn budget(&self) -> Budget {
-        let model = &self.settings.model;
-        let known = model.window.or(self.history.window());
-        // A refusal corrects even a declared window: every step would be refused first otherwise (decision 0005).
-        let window = known.into_iter().chain(self.learned_window()).min().unwrap_or(ASSUMED_WINDOW);
-        Budget::new(window, model.max_output)
+        self.state.session.budget()
     }
 
     /// Returns the window that a refusal named, in this session or an earlier one, unless a call has disproved it.
     pub fn learned_window(&self) -> Option<u64> {
-        let model = &self.settings.model;
-        let remembered = model.remembered_window.filter(|window| self.history.largest_call() <= *window);
-        self.history.learned_window(model.window).or(remembered)
+        self.state.session.learned_window()
     }
 
     /// Returns the meter's reading for the next request.
-    pub fn meter(&self) -> meter::MeterReading {
-        meter::read(&self.history, self.settings.fixed.tokens_of(&self.history))
+    pub fn meter(&self) -> MeterReading {
+        self.state.session.meter()
     }
 
     /// Returns the policy's present threshold.
     pub fn line(&self) -> TriggerThreshold {
-        let fixed_tokens = self.settings.fixed.tokens_of(&self.history);
-        plan::line(&self.history, fixed_tokens, &self.budget(), &self.settings.policy)
+        self.state.session.line()
+    }
+
+    /// Returns the events that pin an order for a user; none if an active order says the same and replaces nothing.
+    ///
+    /// # Errors
+    /// [`StandingOrderError`] if the text or the replaced order is not valid, or if the orders take too much of the
+    /// window.
+    pub fn pin_order(
+        &self,
+        text: &str,
+        replaces: Option<OrderId>,
+    ) -> Result<Vec<EventBody>, StandingOrderError> {
+        orders::pin_order(&self.state.session, text, replaces)
+    }
+
+    /// Returns the events that change an order's text; none if the text is the same.
+    ///
+    /// # Errors
+    /// [`StandingOrderError`] if the order or its text is not valid, or if the orders take too much of the window.
+    pub fn edit_order(&self, order_id: &OrderId, text: &str) -> Result<Vec<EventBody>, StandingOrderError> {
+        orders::edit_order(&self.state.session, order_id, text)
+    }
+
+    /// Returns the event that removes an order.
+    ///
+    /// # Errors
+    /// [`StandingOrderError::NotFound`] or [`StandingOrderError::NotActive`] if there is no such active order.
+    pub fn remove_order(&self, order_id: &OrderId) -> Result<Vec<EventBody>, StandingOrderError> {
+        orders::remove_order(&self.state.session, order_id)
     }
 
     /// Returns the plan of a compaction on request, without acting on it.
     pub fn preview(&self, instructions: Option<String>) -> Plan {
-        self.plan(&PlanTrigger::Requested { instructions })
+        self.compactor.plan(&self.state, &PlanTrigger::Requested { instructions })
     }
 
     /// Takes an input and returns the effects to perform.
@@ -301,89 +211,80 @@ impl Run {
 
     fn dispatch(&mut self, input: RunLoopInput, out: &mut Vec<RunEffect>) {
         match input {
-            RunLoopInput::Wake => self.wake(out),
+            RunLoopInput::Wake => self.state.wake(out),
             RunLoopInput::Resume => {
                 // A run that goes on needs no resume, and the wish must not outlive that run.
-                self.resuming = self.is_idle();
-                self.wake(out);
+                self.state.resuming = self.state.is_idle();
+                self.state.wake(out);
             }
             RunLoopInput::QueueRead(queued) => self.queue_read(&queued, out),
             RunLoopInput::Appended { id, events } => self.appended(id, &events, out),
             RunLoopInput::QueueChanged { id } => {
                 // A waiting message was edited or removed between reading and storing, so the whole queue is read
                 // again.
-                self.pending.remove(&id);
-                if !self.stop_at_boundary(out) {
-                    self.read_queue(out);
+                self.state.pending.remove(&id);
+                if !self.state.stop_at_boundary(out) {
+                    self.state.read_queue(out);
                 }
             }
             RunLoopInput::Counted(tokens) => self.counted(tokens, out),
-            RunLoopInput::ModelBegan => self.model_began(out),
-            RunLoopInput::ModelAnswered(answer) => self.answered(answer, out),
-            RunLoopInput::ModelFailed { failure, partial } => self.failed(failure, partial, out),
+            RunLoopInput::ModelBegan => waiting::model_began(&mut self.state, out),
+            RunLoopInput::ModelAnswered(answer) => calling::answered(&mut self.state, answer, out),
+            RunLoopInput::ModelFailed { failure, partial } => {
+                calling::failed(&mut self.state, failure, partial, out)
+            }
             RunLoopInput::ModelStopped { partial, usage } => {
                 // The call may have ended by itself before the stop reached it.
-                if let RunPhase::Calling { .. } = self.phase {
-                    self.stopped(partial, usage, out);
+                if let RunPhase::Calling { .. } = self.state.phase {
+                    calling::stopped(&mut self.state, partial, usage, out);
                 }
             }
-            RunLoopInput::ModelPaused { partial, usage } => self.paused(partial, usage, out),
-            RunLoopInput::Summarised { task, answer } => self.summarised(task, answer, out),
-            RunLoopInput::PreCompactAnswered { task, answer } => self.hook_answered(task, answer, out),
-            RunLoopInput::ToolEnded(result) => self.tool_ended(result, out),
-            RunLoopInput::PinEnded { result, request } => self.pin_ended(result, &request, out),
+            RunLoopInput::ModelPaused { partial, usage } => {
+                pausing::paused(&mut self.state, partial, usage, out)
+            }
+            RunLoopInput::Summarised { task, answer } => {
+                self.compactor.summarised(&mut self.state, task, answer, out)
+            }
+            RunLoopInput::PreCompactAnswered { task, answer } => {
+                self.compactor.hook_answered(&mut self.state, task, answer, out)
+            }
+            RunLoopInput::ToolEnded(result) => tools::tool_ended(&mut self.state, result, out),
+            RunLoopInput::PinEnded { result, request } => {
+                orders::pin_ended(&mut self.state, result, &request, out)
+            }
             RunLoopInput::Decided { approval_id, allowed, reason } => {
-                self.handle_approval_decision(&approval_id, allowed, reason, out);
+                tools::handle_approval_decision(&mut self.state, &approval_id, allowed, reason, out);
             }
             RunLoopInput::TimerFired(timer) => self.timer_fired(timer, out),
-            RunLoopInput::RetryNow => self.retry_now(out),
+            RunLoopInput::RetryNow => waiting::retry_now(&mut self.state, out),
             RunLoopInput::Cancel => self.interrupt(RunStopCause::Cancelled, out),
             RunLoopInput::Compact { instructions } => {
-                self.compact(PlanTrigger::Requested { instructions }, out)
+                self.compactor.compact(&mut self.state, PlanTrigger::Requested { instructions }, out)
             }
             // Such facts may change the view, which an open step relies on.
             RunLoopInput::Record(events) => {
-                if self.is_idle() {
-                    self.append(events, AppendContinuation::Recorded, out);
+                if self.state.is_idle() {
+                    self.state.append(events, AppendContinuation::Recorded, out);
                 }
             }
-            RunLoopInput::RecordOrders(events) => self.record_orders(events, out),
+            RunLoopInput::RecordOrders(events) => orders::record_orders(&mut self.state, events, out),
             RunLoopInput::RecordSoon(events) => {
-                self.soon.extend(events);
-                self.record_if_idle(out);
-                self.leave_wait(out);
+                self.state.soon.extend(events);
+                self.state.record_if_idle(out);
+                waiting::leave_wait(&mut self.state, out);
             }
-            RunLoopInput::Recover { partial } => self.recover(partial, out),
+            RunLoopInput::Recover { partial } => recover::recover(&mut self.state, partial, out),
         }
-    }
-
-    /// Hands events to the store; `then` follows when they are durable.
-    fn append(&mut self, events: Vec<EventBody>, then: AppendContinuation, out: &mut Vec<RunEffect>) {
-        self.append_with(events, Vec::new(), Vec::new(), then, out);
-    }
-
-    fn append_with(
-        &mut self,
-        events: Vec<EventBody>,
-        takes: Vec<crate::ids::QueueId>,
-        settles: Vec<StepId>,
-        then: AppendContinuation,
-        out: &mut Vec<RunEffect>,
-    ) {
-        let id = AppendId(self.next_append);
-        self.next_append += 1;
-        self.pending.insert(id, then);
-        out.push(RunEffect::Append { id, events, takes, settles });
     }
 
     fn appended(&mut self, id: AppendId, events: &[crate::event::Event], out: &mut Vec<RunEffect>) {
         for event in events {
             // The store numbers events without gaps, and this is its only writer.
-            let folded = self.history.apply(event);
-            self.now = event.at;
+            let folded = self.state.session.history.apply(event);
+            self.state.now = event.at;
             debug_assert_eq!(folded, Ok(()));
         }
-        match self.pending.remove(&id) {
+        match self.state.pending.remove(&id) {
             Some(then) => self.continue_after_append(then, out),
             None => debug_assert!(false, "an append that nobody asked for"),
         }
@@ -392,46 +293,173 @@ impl Run {
     fn continue_after_append(&mut self, then: AppendContinuation, out: &mut Vec<RunEffect>) {
         match then {
             AppendContinuation::Begun => {
-                self.start_run_timer(out);
-                self.prepare(out);
+                self.state.start_run_timer(out);
+                self.compactor.prepare(&mut self.state, out);
             }
-            AppendContinuation::Boundary => self.reach_step_boundary(out),
-            AppendContinuation::Prepare => self.prepare(out),
-            AppendContinuation::StartStep => self.start_step(out),
+            AppendContinuation::Boundary => self.state.reach_step_boundary(out),
+            AppendContinuation::Prepare => self.compactor.prepare(&mut self.state, out),
+            AppendContinuation::StartStep => self.state.start_step(out),
             AppendContinuation::Counted(next) => self.after_count(next, out),
-            AppendContinuation::CallModel { step } => self.call_model(step, out),
+            AppendContinuation::CallModel { step } => calling::call_model(&mut self.state, step, out),
             AppendContinuation::AfterAnswer { finish } => self.after_answer(finish, out),
             AppendContinuation::AfterOverflow => self.after_overflow(out),
-            AppendContinuation::Wait(wait) => self.begin_wait(None, wait, out),
-            AppendContinuation::RunTool(call) => self.run_tool(&call, out),
-            AppendContinuation::AskApproval(call) => self.ask(&call, out),
-            AppendContinuation::ToolStored(call) => self.tool_stored(&call, out),
-            AppendContinuation::Decided(call) => self.decision_stored(&call, out),
+            AppendContinuation::Wait(wait) => waiting::begin_wait(&mut self.state, None, wait, out),
+            AppendContinuation::RunTool(call) => tools::run_tool(&mut self.state, &call, out),
+            AppendContinuation::AskApproval(call) => tools::ask(&mut self.state, &call, out),
+            AppendContinuation::ToolStored(call) => tools::tool_stored(&mut self.state, &call, out),
+            AppendContinuation::Decided(call) => tools::decision_stored(&mut self.state, &call, out),
             AppendContinuation::ActOn { plan, occasion } => {
-                if !self.stop_at_boundary(out) {
-                    self.act_on(*plan, occasion, out);
+                if !self.state.stop_at_boundary(out) {
+                    self.compactor.act_on(&mut self.state, *plan, occasion, out);
                 }
             }
-            AppendContinuation::Finish { end, error } => self.finish(end, error, out),
-            AppendContinuation::Ended(end) => self.ended(end, out),
+            AppendContinuation::Finish { end, error } => self.state.finish(end, error, out),
+            AppendContinuation::Ended(end) => self.state.ended(end, out),
             AppendContinuation::Compacted(edit) => {
-                self.step = StepGuards::default();
+                self.state.step = StepGuards::default();
                 out.push(RunEffect::CompactionDone(CompactionOutcome::Committed(edit)));
-                self.idle(out);
+                self.state.idle(out);
             }
-            AppendContinuation::Recovered => self.after_recovery(out),
-            AppendContinuation::Recorded if self.is_idle() && self.pending.is_empty() => {
-                self.wake_if_asked(out)
-            }
+            AppendContinuation::Recovered => recover::after_recovery(&mut self.state, out),
+            AppendContinuation::Recorded if self.state.is_at_rest() => self.state.wake_if_asked(out),
             // Another append is on its way, and its continuation wakes the loop.
             AppendContinuation::Recorded => {}
             AppendContinuation::OrdersStored => self.orders_stored(out),
         }
     }
 
-    /// Returns the next position of the log, from which ids of single-flight events are made.
-    fn next_seq(&self) -> Seq {
-        self.history.last_seq() + 1
+    /// Continues after an answer is stored: with its tools, with the next step, or with the end of the run.
+    fn after_answer(&mut self, finish: ModelStopReason, out: &mut Vec<RunEffect>) {
+        self.state.step = StepGuards::default();
+        if self.state.stop.is_none() {
+            self.compactor.background.look_ahead(&mut self.state, out);
+        }
+        if !self.state.session.history.open_calls().is_empty() {
+            // Calls that came whole run even if a limit ended the answer.
+            return tools::start_tools(&mut self.state, out);
+        }
+        if finish == ModelStopReason::Length && self.state.stop.is_none() && !self.state.session.is_time_up()
+        {
+            let error = pausing::pauses_are_spent(&self.state.session);
+            return self.state.finish(RunEnd::Length, error, out);
+        }
+        if finish == ModelStopReason::ContentFilter && self.state.stop.is_none() {
+            let message = "the model refused, or its provider withheld the rest of the answer";
+            return self.state.fail(ErrorCode::Refused, message, out);
+        }
+        self.state.reach_step_boundary(out);
+    }
+
+    /// Plans a smaller request after a refusal for length.
+    fn after_overflow(&mut self, out: &mut Vec<RunEffect>) {
+        if self.state.stop_at_boundary(out) {
+            return;
+        }
+        let plan = self.compactor.plan(&self.state, &PlanTrigger::Overflow);
+        self.compactor.act_on(&mut self.state, plan, PlanTrigger::Overflow, out);
+    }
+
+    /// Handles a timer that has run down.
+    fn timer_fired(&mut self, timer: RunTimer, out: &mut Vec<RunEffect>) {
+        match timer {
+            RunTimer::Retry => waiting::try_again(&mut self.state, out),
+            RunTimer::Patience => waiting::patience_ended(&mut self.state, out),
+            RunTimer::Run | RunTimer::RecoveryStep => self.interrupt(RunStopCause::Timeout, out),
+            RunTimer::Summary => self.compactor.summary_is_late(&mut self.state, out),
+            RunTimer::Hook => self.compactor.hook_is_late(&mut self.state, false, out),
+            RunTimer::Ahead if self.compactor.background.is_asking() => {
+                self.compactor.hook_is_late(&mut self.state, true, out);
+            }
+            RunTimer::Ahead => self.compactor.background.void_unfinished(&mut self.state, out),
+        }
+    }
+
+    /// Stops the present work because of a cancel or a time-out.
+    fn interrupt(&mut self, stop: RunStopCause, out: &mut Vec<RunEffect>) {
+        let compacting = matches!(self.state.phase, RunPhase::Summarising { .. } | RunPhase::Asking { .. });
+        // A cancel may arrive before the start of the run is durable, while no run is open yet.
+        let beginning = matches!(self.state.phase, RunPhase::ReadingQueue | RunPhase::Storing)
+            && stop == RunStopCause::Cancelled;
+        if self.state.session.history.open_run().is_none() && !compacting && !beginning {
+            return;
+        }
+        if stop == RunStopCause::Cancelled {
+            // Messages that wait now stay in the queue. A message that comes later starts the next run.
+            self.state.woken = false;
+        }
+        // A time-out must not turn a cancel into a recovery step.
+        if self.state.stop == Some(RunStopCause::Cancelled) {
+            return;
+        }
+        let repeated = self.state.stop.replace(stop).is_some();
+        match &self.state.phase {
+            RunPhase::Calling { .. } | RunPhase::Summarising { .. } | RunPhase::Counting(_) if !repeated => {
+                out.push(RunEffect::StopModel)
+            }
+            RunPhase::Waiting { .. } => waiting::stop_waiting(&mut self.state, out),
+            RunPhase::Asking { .. } => {
+                out.push(RunEffect::StopTimer { timer: RunTimer::Hook });
+                self.state.phase = RunPhase::Storing;
+                self.state.boundary_or_idle(out);
+            }
+            RunPhase::Tools(_) => tools::stop_tools(&mut self.state, out),
+            _ => {}
+        }
+    }
+
+    /// Handles the server's count; `None` if the server gave none.
+    fn counted(&mut self, tokens: Option<u64>, out: &mut Vec<RunEffect>) {
+        let RunPhase::Counting(next) = self.state.phase else { return };
+        self.state.phase = RunPhase::Storing;
+        match tokens.filter(|_| self.state.stop.is_none()) {
+            Some(tokens) => {
+                let fixed_tokens = self.state.session.settings.fixed.tokens_of(&self.state.session.history);
+                let counted = EventBody::InputCounted { tokens, fixed_tokens };
+                self.state.append(vec![counted], AppendContinuation::Counted(next), out);
+            }
+            None => self.after_count(next, out),
+        }
+    }
+
+    /// Continues with the work that waited for the count.
+    fn after_count(&mut self, next: CountContinuation, out: &mut Vec<RunEffect>) {
+        match next {
+            CountContinuation::Plan => self.compactor.prepare(&mut self.state, out),
+            CountContinuation::Call => self.state.start_step(out),
+        }
+    }
+
+    /// Continues after changes of orders are durable.
+    fn orders_stored(&mut self, out: &mut Vec<RunEffect>) {
+        if self.state.is_at_rest() {
+            self.state.wake_if_asked(out);
+        } else if self.state.stop.is_some() {
+            // A stop waits until no append is in flight.
+            tools::stop_when_quiet(&mut self.state, out);
+        }
+    }
+
+    /// Begins, continues or ends a run with the messages that wait.
+    fn queue_read(&mut self, queued: &[QueuedMessage], out: &mut Vec<RunEffect>) {
+        if self.state.phase != RunPhase::ReadingQueue {
+            return;
+        }
+        if self.state.stop_at_boundary(out) {
+            return;
+        }
+        let waiting = !queued.is_empty();
+        let unanswered = self.state.session.owes_answer();
+        match self.state.session.history.open_run().map(|run| run.steps) {
+            None if waiting || (self.state.resuming && unanswered) => self.state.begin(queued, out),
+            None => self.state.rest(out),
+            // A waiting message does not extend a run at its limit. It gets a run of its own.
+            Some(steps) if steps >= self.state.session.settings.max_steps && (waiting || unanswered) => {
+                self.state.finish(RunEnd::MaxSteps, None, out);
+            }
+            Some(_) if waiting => self.state.take(queued, Vec::new(), AppendContinuation::Prepare, out),
+            Some(_) if unanswered => self.compactor.prepare(&mut self.state, out),
+            Some(_) => self.state.finish(RunEnd::Stop, None, out),
+        }
     }
 }
 

@@ -82,3 +82,37 @@ impl LoggedWriterRecord {
         self.writer.failures
     }
 }
+
+/// The compactions of a session and what came of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct CompactionRecord {
+    /// The number of committed compactions, without prunes.
+    pub(super) compactions: u64,
+    /// Tokens of the view right after the newest compaction, or at the newest attempt that failed.
+    pub(super) settled_tokens: Option<u64>,
+    /// Tokens of the view right after the newest edit.
+    pub(super) edited_tokens: Option<u64>,
+    /// The number of answered calls since the newest edit.
+    pub(super) calls_since_edit: u32,
+    pub(super) summaries: LoggedWriterRecord,
+}
+
+impl CompactionRecord {
+    /// Records the compaction `edit` that was committed at `seq`.
+    pub(super) fn note_compaction(&mut self, seq: Seq, edit: &ViewEdit) {
+        self.compactions += 1;
+        self.summaries.committed(seq, edit);
+    }
+
+    /// Records an edit or undo that left `view_tokens` in the view.
+    pub(super) fn note_edited(&mut self, view_tokens: u64) {
+        self.edited_tokens = Some(view_tokens);
+        self.calls_since_edit = 0;
+    }
+
+    /// Forgets what concerns only the model that was switched away.
+    pub(super) fn forget_model(&mut self) {
+        self.settled_tokens = None;
+        self.summaries = LoggedWriterRecord::default();
+    }
+}

@@ -1,7 +1,9 @@
 use super::*;
-use crate::event::{FORMAT, NoteReason, ViewOperation};
-use crate::ids::{LogHandle, StepId};
-use crate::message::{BlobRef, ModelStopReason, OutputTruncation, RawJson, ReasoningPart, Role, TextPart};
+use crate::event::{FORMAT, NoteReason, RunEnd, StepKind, ViewOperation};
+use crate::ids::{LogHandle, LogRange, StepId};
+use crate::message::{
+    BlobRef, ModelStopReason, OutputTruncation, RawJson, ReasoningPart, Role, TextPart, ToolCall,
+};
 use crate::truncate;
 
 /// A log as it grows.

@@ -95,6 +95,29 @@ pub struct ViewItem {
     pub(crate) cleared_form: Option<Arc<LazyValue<Box<ResultPlaceholder>>>>,
 }
 
+/// The view of a session, and the edits that made it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct SessionView {
+    pub(super) items: Vec<ViewItem>,
+    /// The tokens of all items.
+    pub(super) groups: TokensByScript,
+    /// The position of the newest event that changed the view.
+    pub(super) changed_at: Seq,
+    pub(super) edits: Vec<ViewEditState>,
+}
+
+impl SessionView {
+    /// Returns the estimated tokens of the view.
+    pub(super) fn tokens(&self) -> u64 {
+        self.groups.total()
+    }
+
+    /// Returns a hash of the view.
+    pub(super) fn hash(&self) -> String {
+        hash(&self.items)
+    }
+}
+
 /// The author or role of a message in the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ViewItemKind {
@@ -473,12 +496,16 @@ fn valid_call(part: &Part) -> Part {
 
 /// Returns the valid form of a tool's name; `None` if the name is valid. Providers accept `[a-zA-Z0-9_-]{1,64}`.
 fn valid_name(name: &str) -> Option<String> {
-    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if (1..=64).contains(&name.len()) && name.chars().all(is_fine) {
+    if (1..=64).contains(&name.len()) && name.chars().all(is_name_char) {
         return None;
     }
-    let mended: String = name.chars().take(64).map(|c| if is_fine(c) { c } else { '_' }).collect();
+    let mended: String = name.chars().take(64).map(|c| if is_name_char(c) { c } else { '_' }).collect();
     Some(if mended.is_empty() { "unnamed".to_owned() } else { mended })
+}
+
+/// Returns whether every provider accepts `c` in the name of a tool.
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 /// Returns whether a text is one JSON object.

@@ -1,9 +1,10 @@
 //! The background summary, which a model writes while work goes on and which is committed between two steps.
 
-use super::{AppendContinuation, ModelCallFailure, Run, RunEffect, RunPhase, RunTimer};
+use super::loop_state::{AppendContinuation, LoopState, RunPhase};
+use super::{ModelCallFailure, PreCompactOutput, RunEffect, RunTimer, hook};
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
-use crate::history::ViewItem;
+use crate::history::{SUMMARY_FAILURES, ViewItem};
 use crate::ids::EditId;
 use crate::message::{ModelAnswer, Role};
 use crate::plan::{self, Plan, SummaryDraft};
@@ -45,51 +46,94 @@ pub(super) enum PrecomputeStage {
     Void,
 }
 
-impl Run {
+/// The background summary of a session, and the usage that no event holds yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BackgroundSummary {
+    pub(super) candidate: Option<PrecomputedSummary>,
+    /// The usage of summaries that were not committed.
+    pub(super) unstored: Vec<Usage>,
+}
+
+impl BackgroundSummary {
+    /// Returns whether a hook is asked about the background summary now.
+    pub(super) fn is_asking(&self) -> bool {
+        self.asking_task().is_some()
+    }
+
+    /// Returns the task of the hook that is asked about the background summary now.
+    pub(super) fn asking_task(&self) -> Option<u64> {
+        let candidate = self.candidate.as_ref()?;
+        (candidate.stage == PrecomputeStage::Asking).then_some(candidate.task)
+    }
+
+    /// Returns whether `task` is the task of the background summary.
+    pub(super) fn has_task(&self, task: u64) -> bool {
+        self.candidate.as_ref().is_some_and(|candidate| candidate.task == task)
+    }
+
+    /// Notes that `edit` is about to be stored: the background summary is in it, or does not fit the view any more.
+    pub(super) fn note_commit(&mut self, edit: &ViewEdit, is_requested: bool, out: &mut Vec<RunEffect>) {
+        let is_ready = self.committable_summary().is_some();
+        match (self.became(edit), &mut self.candidate) {
+            // The edit holds an extract. The summary that is still being written replaces it later.
+            (true, Some(candidate)) if !is_ready && !is_requested => {
+                candidate.stand_in = Some(edit.id.clone())
+            }
+            (true, _) if is_ready => self.candidate = None,
+            _ => self.drop_candidate(out),
+        }
+    }
+
     /// Begins a background summary if the view is near the threshold. The loop calls this after an answer, because the
     /// model's server is idle until the tools end or a user types.
-    pub(super) fn look_ahead(&mut self, out: &mut Vec<RunEffect>) {
-        let view = self.history.view();
+    pub(super) fn look_ahead(&mut self, state: &mut LoopState, out: &mut Vec<RunEffect>) {
+        let view = state.session.history.view();
         let is_void = |candidate: &PrecomputedSummary| !candidate.is_about(view);
         if self.candidate.as_ref().is_some_and(is_void) {
             self.drop_candidate(out);
         }
-        let rests = self.history.summaries_rest();
-        if self.candidate.is_some() || self.stop.is_some() || self.is_time_up() || rests {
+        let rests = state.session.history.summaries_rest();
+        if self.candidate.is_some() || state.stop.is_some() || state.session.is_time_up() || rests {
             return;
         }
-        let settings = &self.settings;
-        let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
-        let Some(draft) = plan::plan_in_background(&self.history, fixed, &budget, &settings.policy) else {
+        let settings = &state.session.settings;
+        let (fixed, budget) = (settings.fixed.planned(&state.session.history), state.session.budget());
+        let Some(draft) = plan::plan_in_background(&state.session.history, fixed, &budget, &settings.policy)
+        else {
             return;
         };
-        if self.history.stop_flag().is_raised() {
+        if state.session.history.stop_flag().is_raised() {
             // The draft may be incomplete, because the computation ended early.
             return;
         }
-        let task = self.new_task();
+        let task = state.new_task();
         let stage = PrecomputeStage::Asking;
         self.candidate = Some(PrecomputedSummary { task, draft, stage, problem: None, stand_in: None });
-        match self.settings.pre_compact_ms {
-            Some(deadline_ms) => self.ask_ahead(task, deadline_ms, out),
-            None => self.write_ahead(out),
+        match state.session.settings.pre_compact_ms {
+            Some(deadline_ms) => self.ask_ahead(state, task, deadline_ms, out),
+            None => self.write_ahead(state, out),
         }
     }
 
     /// Asks the PreCompact hook about the background summary.
-    fn ask_ahead(&mut self, task: u64, deadline_ms: u64, out: &mut Vec<RunEffect>) {
+    fn ask_ahead(&self, state: &LoopState, task: u64, deadline_ms: u64, out: &mut Vec<RunEffect>) {
         let Some(candidate) = &self.candidate else { return };
-        let ask = self.pre_compact_of(&Plan::Summarise(candidate.draft.clone()), false, deadline_ms);
+        let ask = hook::pre_compact_of(
+            &state.session,
+            &Plan::Summarise(candidate.draft.clone()),
+            false,
+            deadline_ms,
+        );
         out.push(RunEffect::AskPreCompact { task, ask: Box::new(ask) });
         out.push(RunEffect::StartTimer { timer: RunTimer::Ahead, after_ms: deadline_ms });
     }
 
     /// Sends the next request for the summary, or marks the summary as ready.
-    pub(super) fn write_ahead(&mut self, out: &mut Vec<RunEffect>) {
-        let budget = self.budget();
-        let shown = self.history.view();
+    fn write_ahead(&mut self, state: &LoopState, out: &mut Vec<RunEffect>) {
+        let budget = state.session.budget();
+        let shown = state.session.history.view();
         // The newest step has no results yet, and a call without a result makes a request invalid.
-        let open = !self.history.open_calls().is_empty();
+        let open = !state.session.history.open_calls().is_empty();
         let newest = shown.iter().rposition(|item| item.message.role == Role::Assistant);
         let end = newest.filter(|_| open).unwrap_or(shown.len());
         let Some(candidate) = &mut self.candidate else { return };
@@ -98,15 +142,15 @@ impl Run {
                 candidate.stage = PrecomputeStage::Writing;
                 let task = candidate.task;
                 out.push(RunEffect::Summarise { task, ahead: true, request });
-                let after_ms = self.settings.policy.summary_timeout_ms;
+                let after_ms = state.session.settings.policy.summary_timeout_ms;
                 out.push(RunEffect::StartTimer { timer: RunTimer::Ahead, after_ms });
             }
             None => {
-                candidate.draft.make_ledgers(&self.history);
+                candidate.draft.make_ledgers(&state.session.history);
                 candidate.stage =
                     if candidate.draft.is_written() { PrecomputeStage::Ready } else { PrecomputeStage::Void };
                 out.push(RunEffect::StopTimer { timer: RunTimer::Ahead });
-                if self.history.stop_flag().is_raised() {
+                if state.session.history.stop_flag().is_raised() {
                     // The pinned facts may be incomplete, because the computation ended early.
                     self.drop_candidate(out);
                 }
@@ -117,6 +161,7 @@ impl Run {
     /// Handles the answer to a request for the background summary.
     pub(super) fn summarised_ahead(
         &mut self,
+        state: &mut LoopState,
         answer: Result<ModelAnswer, ModelCallFailure>,
         out: &mut Vec<RunEffect>,
     ) {
@@ -133,7 +178,7 @@ impl Run {
                     message: "the answer was no usable summary, and an extract stands in its place by now"
                         .to_owned(),
                 }),
-                Ok(()) => return self.write_ahead(out),
+                Ok(()) => return self.write_ahead(state, out),
                 Err(rejected) => {
                     Some(ErrorInfo { code: ErrorCode::ThirdParty, message: rejected.to_string() })
                 }
@@ -147,36 +192,36 @@ impl Run {
             }
         };
         if candidate.stand_in.is_some() {
-            return self.fail_swap(out);
+            return self.fail_swap(state, out);
         }
         self.void_candidate(out);
     }
 
     /// Keeps the extract. The failure is stored as soon as no step is open.
-    fn fail_swap(&mut self, out: &mut Vec<RunEffect>) {
+    fn fail_swap(&mut self, state: &mut LoopState, out: &mut Vec<RunEffect>) {
         self.void_candidate(out);
         let Some(mut candidate) = self.candidate.take() else { return };
         self.unstored.extend(candidate.draft.take_usage());
         if let Some(problem) = candidate.problem {
-            let failed = self.failure(candidate.draft.strategy(), problem);
-            self.soon.push(failed);
-            self.record_if_idle(out);
+            let failed = self.failure(state, candidate.draft.strategy(), problem);
+            state.soon.push(failed);
+            state.record_if_idle(out);
         }
     }
 
     /// Replaces an extract by its finished summary. Returns `false` if there is none to replace.
-    pub(super) fn swap_extract(&mut self, out: &mut Vec<RunEffect>) -> bool {
+    pub(super) fn swap_extract(&mut self, state: &mut LoopState, out: &mut Vec<RunEffect>) -> bool {
         let Some(candidate) = &self.candidate else { return false };
         let Some(stand_in) =
             candidate.stand_in.as_ref().filter(|_| candidate.stage == PrecomputeStage::Ready)
         else {
             return false;
         };
-        let (settings, budget) = (&self.settings, self.budget());
+        let (settings, budget) = (&state.session.settings, state.session.budget());
         // The extract was an edit, so every request carries `recall` by now.
         let (fixed, policy) = (settings.fixed.tokens, &settings.policy);
-        let edit = plan::swap(&self.history, fixed, &budget, policy, &candidate.draft, stand_in);
-        if self.history.stop_flag().is_raised() {
+        let edit = plan::swap(&state.session.history, fixed, &budget, policy, &candidate.draft, stand_in);
+        if state.session.history.stop_flag().is_raised() {
             // The edit may be incomplete. The plan that follows sees the flag and ends the run.
             return false;
         }
@@ -188,9 +233,9 @@ impl Run {
         if let Some(usage) = self.take_unstored() {
             edit.usage.get_or_insert_default().add(&usage);
         }
-        self.step.compacted = true;
-        self.phase = RunPhase::Storing;
-        self.append(vec![EventBody::ViewEdited(Box::new(edit))], AppendContinuation::StartStep, out);
+        state.step.compacted = true;
+        state.phase = RunPhase::Storing;
+        state.append(vec![EventBody::ViewEdited(Box::new(edit))], AppendContinuation::StartStep, out);
         true
     }
 
@@ -210,18 +255,14 @@ impl Run {
     /// Returns the reason why the background summary is missing, once.
     pub(super) fn failed_ahead(&mut self) -> Option<ErrorInfo> {
         let candidate = self.candidate.as_mut()?;
-        let late = || ErrorInfo {
-            code: ErrorCode::Timeout,
-            message: "the summary was not ready when the room was needed".to_owned(),
-        };
         let is_late = candidate.stage == PrecomputeStage::Writing && candidate.stand_in.is_none();
-        let problem = candidate.problem.take().or_else(|| is_late.then(late))?;
+        let problem = candidate.problem.take().or_else(|| is_late.then(late_problem))?;
         self.unstored.extend(candidate.draft.take_usage());
         Some(problem)
     }
 
     /// Gives up the background summary. It is not tried again as long as its messages are unchanged.
-    pub(super) fn void_candidate(&mut self, out: &mut Vec<RunEffect>) {
+    fn void_candidate(&mut self, out: &mut Vec<RunEffect>) {
         if let Some(candidate) = &mut self.candidate {
             if candidate.stage == PrecomputeStage::Writing {
                 out.push(RunEffect::StopSummary { task: candidate.task });
@@ -232,14 +273,14 @@ impl Run {
     }
 
     /// Gives up a background summary that takes too long.
-    pub(super) fn void_unfinished(&mut self, out: &mut Vec<RunEffect>) {
-        let message = self.late_summary();
+    pub(super) fn void_unfinished(&mut self, state: &mut LoopState, out: &mut Vec<RunEffect>) {
+        let message = state.session.late_summary();
         if let Some(candidate) =
             self.candidate.as_mut().filter(|candidate| candidate.stage == PrecomputeStage::Writing)
         {
             candidate.problem = Some(ErrorInfo { code: ErrorCode::Timeout, message });
             match candidate.stand_in {
-                Some(_) => self.fail_swap(out),
+                Some(_) => self.fail_swap(state, out),
                 None => self.void_candidate(out),
             }
         }
@@ -268,17 +309,49 @@ impl Run {
     }
 
     /// Returns whether a summary is being written and the room suffices without it.
-    pub(super) fn can_go_on_without(&self) -> bool {
+    pub(super) fn can_go_on_without(&self, state: &LoopState) -> bool {
         let on_its_way = self.candidate.as_ref().is_some_and(|candidate| {
             candidate.stand_in.is_none()
                 && matches!(candidate.stage, PrecomputeStage::Asking | PrecomputeStage::Writing)
         });
-        on_its_way && self.meter().bound() <= self.budget().usable
+        on_its_way && state.session.meter().bound() <= state.session.budget().usable
     }
 
-    /// Returns the name of a new task.
-    pub(super) fn new_task(&mut self) -> u64 {
-        self.next_task += 1;
-        self.next_task
+    /// Creates the event of a failed summary.
+    pub(super) fn failure(&mut self, state: &LoopState, strategy: &str, problem: ErrorInfo) -> EventBody {
+        let failures = state.session.history.failed_summaries() + 1;
+        let rest = match failures >= SUMMARY_FAILURES {
+            true => format!("; it failed {failures} times in a row, and the next compactions do without"),
+            false => String::new(),
+        };
+        EventBody::CompactionFailed {
+            strategy: strategy.to_owned(),
+            code: problem.code,
+            reason: format!("{}{rest}", problem.message),
+            usage: self.take_unstored(),
+        }
     }
+
+    /// Handles the hook's answer about a background summary.
+    pub(super) fn hook_answered_ahead(
+        &mut self,
+        state: &mut LoopState,
+        answer: PreCompactOutput,
+        out: &mut Vec<RunEffect>,
+    ) {
+        if answer.cancel {
+            return self.void_candidate(out);
+        }
+        let budget = state.session.budget();
+        if let Some(candidate) = &mut self.candidate {
+            answer.apply(&mut candidate.draft, &state.session.history, &budget);
+        }
+        self.write_ahead(state, out);
+    }
+}
+
+/// Returns the problem of a summary that is still being written when its room is needed.
+fn late_problem() -> ErrorInfo {
+    let message = "the summary was not ready when the room was needed".to_owned();
+    ErrorInfo { code: ErrorCode::Timeout, message }
 }

@@ -1,210 +1,154 @@
 //! The plan before a step, and the compactions that follow from it.
 
+use super::background_summary::BackgroundSummary;
+use super::loop_state::{AppendContinuation, CountContinuation, LoopState, RunPhase};
 use super::{
-    AppendContinuation, CompactionOutcome, CountContinuation, ModelCallFailure, Run, RunEffect, RunNotice,
-    RunPhase, RunStopCause, RunTimer, hook,
+    CompactionOutcome, ModelCallFailure, RunEffect, RunNotice, RunTimer, hook, orders, recalling, waiting,
 };
-use crate::budget::ASSUMED_WINDOW;
 use crate::error::ErrorCode;
 use crate::event::{ErrorInfo, EventBody, ViewEdit};
-use crate::history::SUMMARY_FAILURES;
 use crate::message::ModelAnswer;
 use crate::plan::{self, CompactionPolicy, ContextOverflow, Plan, PlanTrigger, SummaryDraft};
 
-impl Run {
+/// The compactions of a session: their plans, hooks and summaries.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Compactor {
+    pub(super) background: BackgroundSummary,
+}
+
+impl Compactor {
     /// Returns the plan for the next request.
-    pub(super) fn plan(&self, occasion: &PlanTrigger) -> Plan {
-        let settings = &self.settings;
-        let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
+    pub(super) fn plan(&self, state: &LoopState, occasion: &PlanTrigger) -> Plan {
+        let settings = &state.session.settings;
+        let (fixed, budget) = (settings.fixed.planned(&state.session.history), state.session.budget());
         // A user's instructions are not in the background summary, so a compaction on request does not use it.
-        let ready = self.coming().filter(|_| matches!(occasion, PlanTrigger::Routine | PlanTrigger::Pause));
-        if *occasion == PlanTrigger::Routine && self.may_ask_again() {
+        let ready = self
+            .background
+            .coming()
+            .filter(|_| matches!(occasion, PlanTrigger::Routine | PlanTrigger::Pause));
+        if *occasion == PlanTrigger::Routine && state.session.may_ask_again() {
             // The refusal that named the window may have been wrong, so a message is tried whole before it is cut.
             let policy = CompactionPolicy { cuts_user_messages: false, ..settings.policy.clone() };
-            return plan::plan_with(&self.history, fixed, &budget, &policy, occasion, ready);
+            return plan::plan_with(&state.session.history, fixed, &budget, &policy, occasion, ready);
         }
-        plan::plan_with(&self.history, fixed, &budget, &settings.policy, occasion, ready)
+        plan::plan_with(&state.session.history, fixed, &budget, &settings.policy, occasion, ready)
     }
 
     /// Makes the view ready for the next step: notes, the server's count, a finished summary, then the plan.
-    pub(super) fn prepare(&mut self, out: &mut Vec<RunEffect>) {
-        if self.stop_at_boundary(out) {
+    pub(super) fn prepare(&mut self, state: &mut LoopState, out: &mut Vec<RunEffect>) {
+        if state.stop_at_boundary(out) {
             return;
         }
-        if self.note_broken_answer(out) || self.note_orders(out) {
+        if waiting::note_broken_answer(state, out) || orders::note_orders(state, out) {
             return;
         }
         // One compaction a step: only a call can show how large the edited view is.
-        if self.step.compacted {
-            return self.start_step(out);
+        if state.step.compacted {
+            return state.start_step(out);
         }
-        if self.count_first(CountContinuation::Plan, out) {
+        if state.count_first(CountContinuation::Plan, out) {
             return;
         }
-        let is_paused = self.history.is_paused();
-        if !is_paused && self.swap_extract(out) {
+        let is_paused = state.session.history.is_paused();
+        if !is_paused && self.background.swap_extract(state, out) {
             return;
         }
         let occasion = if is_paused { PlanTrigger::Pause } else { PlanTrigger::Routine };
-        let plan = self.plan(&occasion);
-        if self.stop_if_flagged(out) {
+        let plan = self.plan(state, &occasion);
+        if state.stop_if_flagged(out) {
             return;
         }
         match plan {
-            Plan::Fits => self.start_step(out),
-            Plan::Summarise(_) | Plan::Edit(_) if !is_paused && self.can_go_on_without() => {
-                self.start_step(out);
+            Plan::Fits => state.start_step(out),
+            Plan::Summarise(_) | Plan::Edit(_) if !is_paused && self.background.can_go_on_without(state) => {
+                state.start_step(out);
             }
-            other => self.act_on(other, occasion, out),
+            other => self.act_on(state, other, occasion, out),
         }
-    }
-
-    /// Ends the present work if a cancel is on its way. Results that were computed meanwhile may be incomplete and are
-    /// dropped.
-    fn stop_if_flagged(&mut self, out: &mut Vec<RunEffect>) -> bool {
-        let is_flagged = self.history.stop_flag().is_raised();
-        if is_flagged {
-            self.history.stop_flag().heed();
-            self.woken = false;
-            self.stop = Some(RunStopCause::Cancelled);
-            self.phase = RunPhase::Storing;
-            self.boundary_or_idle(out);
-        }
-        is_flagged
     }
 
     /// Asks the hook about a plan, and carries out the plan if no answer is needed.
-    pub(super) fn act_on(&mut self, plan: Plan, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
-        if self.stop_if_flagged(out) {
+    pub(super) fn act_on(
+        &mut self,
+        state: &mut LoopState,
+        plan: Plan,
+        occasion: PlanTrigger,
+        out: &mut Vec<RunEffect>,
+    ) {
+        if state.stop_if_flagged(out) {
             return;
         }
-        if let Some(plan) = self.ask_hook(plan, &occasion, out) {
-            self.carry_out(plan, occasion, out);
+        if let Some(plan) = self.ask_hook(state, plan, &occasion, out) {
+            self.carry_out(state, plan, occasion, out);
         }
     }
 
     /// Carries out a plan that no hook has to decide any more.
-    pub(super) fn carry_out(&mut self, plan: Plan, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
-        if self.stop_if_flagged(out) {
+    pub(super) fn carry_out(
+        &mut self,
+        state: &mut LoopState,
+        plan: Plan,
+        occasion: PlanTrigger,
+        out: &mut Vec<RunEffect>,
+    ) {
+        if state.stop_if_flagged(out) {
             return;
         }
         match plan {
-            Plan::Fits => self.nothing_to_do(&occasion, out),
-            Plan::Edit(edit) if self.became(&edit) && self.committable_summary().is_none() => {
-                self.commit(*edit, &occasion, out)
+            Plan::Fits => nothing_to_do(state, &occasion, out),
+            Plan::Edit(edit)
+                if self.background.became(&edit) && self.background.committable_summary().is_none() =>
+            {
+                self.commit(state, *edit, &occasion, out)
             }
-            Plan::Edit(edit) => match self.failed_ahead() {
+            Plan::Edit(edit) => match self.background.failed_ahead() {
                 Some(problem) => {
-                    let failed = self.failure(&edit.strategy, problem);
-                    self.after_failure(failed, Plan::Edit(edit), &occasion, out);
+                    let failed = self.background.failure(state, &edit.strategy, problem);
+                    self.after_failure(state, failed, Plan::Edit(edit), &occasion, out);
                 }
-                None => self.commit(*edit, &occasion, out),
+                None => self.commit(state, *edit, &occasion, out),
             },
-            Plan::Summarise(draft) if self.may_wait(&occasion) => self.ask_for_summary(draft, occasion, out),
+            Plan::Summarise(draft) if state.session.may_wait(&occasion) => {
+                self.ask_for_summary(state, draft, occasion, out)
+            }
             Plan::Summarise(draft) => {
-                let problem = self.failed_ahead();
-                self.commit_extract(&draft, &occasion, problem, out);
+                let problem = self.background.failed_ahead();
+                self.commit_extract(state, &draft, &occasion, problem, out);
             }
-            Plan::DoesNotFit(misfit) => self.does_not_fit(misfit, &occasion, out),
+            Plan::DoesNotFit(misfit) => does_not_fit(state, misfit, &occasion, out),
         }
-    }
-
-    /// Returns whether the next step may wait for a summary.
-    fn may_wait(&self, occasion: &PlanTrigger) -> bool {
-        let waits = self.settings.policy.strategy.waits() && !self.history.summaries_rest();
-        waits || matches!(occasion, PlanTrigger::Requested { .. })
-    }
-
-    /// Handles a plan that changes nothing.
-    pub(super) fn nothing_to_do(&mut self, occasion: &PlanTrigger, out: &mut Vec<RunEffect>) {
-        match occasion {
-            PlanTrigger::Requested { .. } => {
-                out.push(RunEffect::CompactionDone(CompactionOutcome::NothingToDo));
-                self.idle(out);
-            }
-            PlanTrigger::Overflow => {
-                let message = format!("{}; nothing can be left out", self.refusal());
-                self.fail(ErrorCode::ContextOverflow, message, out);
-            }
-            PlanTrigger::Routine | PlanTrigger::Pause => self.start_step(out),
-        }
-    }
-
-    /// Handles a plan that found no way to make the request fit.
-    pub(super) fn does_not_fit(
-        &mut self,
-        misfit: ContextOverflow,
-        occasion: &PlanTrigger,
-        out: &mut Vec<RunEffect>,
-    ) {
-        if let PlanTrigger::Requested { .. } = occasion {
-            out.push(RunEffect::CompactionDone(CompactionOutcome::Refused(misfit.to_string())));
-            return self.idle(out);
-        }
-        // The rest of a paused answer may be short enough for the window as it is.
-        let may_go_on = *occasion == PlanTrigger::Pause && self.fits_the_window();
-        if may_go_on || *occasion == PlanTrigger::Routine && self.may_ask_again() {
-            return self.start_step(out);
-        }
-        let message = match occasion {
-            PlanTrigger::Overflow if misfit.needed_tokens <= misfit.usable_tokens => {
-                let (needed, usable) = (misfit.needed_tokens, misfit.usable_tokens);
-                format!(
-                    "{}; nothing more can be left out, and by our count it fits: up to {needed} of {usable} tokens",
-                    self.refusal()
-                )
-            }
-            PlanTrigger::Overflow => format!("{}; {misfit}", self.refusal()),
-            _ => misfit.to_string(),
-        };
-        self.fail(ErrorCode::ContextOverflow, message, out);
-    }
-
-    /// Returns the refusal of the newest request, in words.
-    fn refusal(&self) -> String {
-        let said = self.step.refusal.as_deref().unwrap_or("the request is too long");
-        format!("the provider refused the request: {}", said.trim_end_matches('.'))
-    }
-
-    /// Returns whether the known window is larger than one that a refusal named, and this run has made no step yet. A
-    /// refusal may have been wrong, and must not end a session.
-    fn may_ask_again(&self) -> bool {
-        let known = self.settings.model.window.or(self.history.window()).unwrap_or(ASSUMED_WINDOW);
-        let asked = self.history.open_run().is_some_and(|run| run.steps > 0);
-        !asked && self.budget().window < known
     }
 
     /// Stores an edit of the view.
-    pub(super) fn commit(&mut self, edit: ViewEdit, occasion: &PlanTrigger, out: &mut Vec<RunEffect>) {
-        self.commit_with(Vec::new(), edit, occasion, out);
+    fn commit(
+        &mut self,
+        state: &mut LoopState,
+        edit: ViewEdit,
+        occasion: &PlanTrigger,
+        out: &mut Vec<RunEffect>,
+    ) {
+        self.commit_with(state, Vec::new(), edit, occasion, out);
     }
 
     /// Stores an edit of the view behind other events.
     pub(super) fn commit_with(
         &mut self,
+        state: &mut LoopState,
         mut events: Vec<EventBody>,
         mut edit: ViewEdit,
         occasion: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
-        if self.stop_if_flagged(out) {
+        if state.stop_if_flagged(out) {
             return;
         }
-        // The background summary is in the edit, or does not fit the view any more.
-        let is_ready = self.committable_summary().is_some();
         let is_requested = matches!(occasion, PlanTrigger::Requested { .. });
-        match (self.became(&edit), &mut self.candidate) {
-            (true, Some(candidate)) if !is_ready && !is_requested => {
-                candidate.stand_in = Some(edit.id.clone())
-            }
-            (true, _) if is_ready => self.candidate = None,
-            _ => self.drop_candidate(out),
-        }
-        if let Some(usage) = self.take_unstored() {
+        self.background.note_commit(&edit, is_requested, out);
+        if let Some(usage) = self.background.take_unstored() {
             edit.usage.get_or_insert_default().add(&usage);
         }
-        self.step.compacted = true;
-        self.phase = RunPhase::Storing;
+        state.step.compacted = true;
+        state.phase = RunPhase::Storing;
         let then = match occasion {
             PlanTrigger::Requested { .. } => AppendContinuation::Compacted(Box::new(edit.clone())),
             _ => AppendContinuation::StartStep,
@@ -213,18 +157,19 @@ impl Run {
         let note = match occasion {
             PlanTrigger::Requested { .. } => None,
             // A note must not stand between two pieces of one answer.
-            _ if self.history.is_paused() => None,
-            _ if events.is_empty() => self.recalled(&edit),
+            _ if state.session.history.is_paused() => None,
+            _ if events.is_empty() => recalling::recalled(&state.session, &edit),
             _ => None,
         };
         events.push(EventBody::ViewEdited(Box::new(edit)));
         events.extend(note);
-        self.append(events, then, out);
+        state.append(events, then, out);
     }
 
     /// Tells watchers about a compaction, and asks for its summary.
-    pub(super) fn ask_for_summary(
+    fn ask_for_summary(
         &mut self,
+        state: &mut LoopState,
         draft: Box<SummaryDraft>,
         occasion: PlanTrigger,
         out: &mut Vec<RunEffect>,
@@ -234,50 +179,57 @@ impl Run {
             reason: draft.reason(),
             trigger_tokens: draft.trigger_tokens(),
         }));
-        self.ask_on(draft, occasion, out);
+        self.ask_on(state, draft, occasion, out);
     }
 
     /// Sends the request for the next piece of the summary, or continues if no piece is left.
-    fn ask_on(&mut self, mut draft: Box<SummaryDraft>, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
-        let budget = self.budget();
-        let shown = self.history.view();
+    fn ask_on(
+        &mut self,
+        state: &mut LoopState,
+        mut draft: Box<SummaryDraft>,
+        occasion: PlanTrigger,
+        out: &mut Vec<RunEffect>,
+    ) {
+        let budget = state.session.budget();
+        let shown = state.session.history.view();
         // A paused answer is no part of the summary, so the request ends in front of it.
-        let end = shown.len() - usize::from(self.history.is_paused());
+        let end = shown.len() - usize::from(state.session.history.is_paused());
         let Some(request) = draft.request(&shown[..end], &budget) else {
-            return self.finish_summary(draft, &occasion, out);
+            return self.finish_summary(state, draft, &occasion, out);
         };
-        let task = self.new_task();
-        self.phase = RunPhase::Summarising { task, draft, occasion };
+        let task = state.new_task();
+        state.phase = RunPhase::Summarising { task, draft, occasion };
         out.push(RunEffect::Summarise { task, ahead: false, request });
-        let after_ms = self.settings.policy.summary_timeout_ms;
+        let after_ms = state.session.settings.policy.summary_timeout_ms;
         out.push(RunEffect::StartTimer { timer: RunTimer::Summary, after_ms });
     }
 
     /// Handles an answer to a request for a summary.
     pub(super) fn summarised(
         &mut self,
+        state: &mut LoopState,
         task: u64,
         answer: Result<ModelAnswer, ModelCallFailure>,
         out: &mut Vec<RunEffect>,
     ) {
-        if self.candidate.as_ref().is_some_and(|candidate| candidate.task == task) {
-            return self.summarised_ahead(answer, out);
+        if self.background.has_task(task) {
+            return self.background.summarised_ahead(state, answer, out);
         }
-        let (mut draft, occasion) = match std::mem::replace(&mut self.phase, RunPhase::Storing) {
+        let (mut draft, occasion) = match std::mem::replace(&mut state.phase, RunPhase::Storing) {
             RunPhase::Summarising { task: asked, draft, occasion } if asked == task => (draft, occasion),
             // A late answer to a summary that was given up changes nothing.
             other => {
-                self.phase = other;
+                state.phase = other;
                 return;
             }
         };
         out.push(RunEffect::StopTimer { timer: RunTimer::Summary });
-        if self.stop.is_some() {
-            return self.boundary_or_idle(out);
+        if state.stop.is_some() {
+            return state.boundary_or_idle(out);
         }
         let problem = match answer {
             Ok(answer) => match draft.take(answer) {
-                Ok(()) => return self.ask_on(draft, occasion, out),
+                Ok(()) => return self.ask_on(state, draft, occasion, out),
                 Err(rejected) => ErrorInfo { code: ErrorCode::ThirdParty, message: rejected.to_string() },
             },
             Err(failure) => {
@@ -287,118 +239,125 @@ impl Run {
                 ErrorInfo { code: failure.code, message: failure.message }
             }
         };
-        self.commit_extract(&draft, &occasion, Some(problem), out);
+        self.commit_extract(state, &draft, &occasion, Some(problem), out);
     }
 
     /// Gives up a summary that takes too long.
-    pub(super) fn summary_is_late(&mut self, out: &mut Vec<RunEffect>) {
-        let RunPhase::Summarising { task, .. } = self.phase else { return };
+    pub(super) fn summary_is_late(&mut self, state: &mut LoopState, out: &mut Vec<RunEffect>) {
+        let RunPhase::Summarising { task, .. } = state.phase else { return };
         out.push(RunEffect::StopModel);
-        let message = self.late_summary();
-        self.summarised(task, Err(ModelCallFailure::new(ErrorCode::Timeout, message, false)), out);
-    }
-
-    /// Returns the failure of a late summary, in words.
-    pub(super) fn late_summary(&self) -> String {
-        let after = self.settings.policy.summary_timeout_ms / 1_000;
-        format!("the summary did not come within {after} s")
+        let message = state.session.late_summary();
+        self.summarised(state, task, Err(ModelCallFailure::new(ErrorCode::Timeout, message, false)), out);
     }
 
     /// Commits the edit of a draft whose texts are complete.
     pub(super) fn finish_summary(
         &mut self,
+        state: &mut LoopState,
         draft: Box<SummaryDraft>,
         occasion: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
-        let checked = draft.finish(&self.history).map_err(|rejected| rejected.to_string());
-        let validate =
-            |edit: ViewEdit| self.settings.policy.strategy.validate(&self.history, &edit).map(|()| edit);
-        match checked.and_then(validate) {
-            Ok(edit) => self.commit(edit, occasion, out),
+        let checked = draft.finish(&state.session.history).map_err(|rejected| rejected.to_string());
+        let strategy = &state.session.settings.policy.strategy;
+        let checked =
+            checked.and_then(|edit| strategy.validate(&state.session.history, &edit).map(|()| edit));
+        match checked {
+            Ok(edit) => self.commit(state, edit, occasion, out),
             Err(message) => {
                 let problem = ErrorInfo { code: ErrorCode::ThirdParty, message };
-                self.commit_extract(&draft, occasion, Some(problem), out);
+                self.commit_extract(state, &draft, occasion, Some(problem), out);
             }
         }
     }
 
     /// Commits an extract in place of a missing summary; else a truncation, or the overflow error.
-    pub(super) fn commit_extract(
+    fn commit_extract(
         &mut self,
+        state: &mut LoopState,
         draft: &SummaryDraft,
         occasion: &PlanTrigger,
         problem: Option<ErrorInfo>,
         out: &mut Vec<RunEffect>,
     ) {
-        let plan = match draft.finish_extractive(&self.history) {
+        let plan = match draft.finish_extractive(&state.session.history) {
             // The usage goes into one event, either the failure or the edit.
             Ok(edit) => Plan::Edit(Box::new(ViewEdit { usage: None, ..edit })),
-            Err(_) => self.plan_without_summary(occasion),
+            Err(_) => state.session.plan_without_summary(occasion),
         };
-        if self.stop_if_flagged(out) {
+        if state.stop_if_flagged(out) {
             return;
         }
-        self.unstored.extend(draft.usage().cloned());
+        self.background.unstored.extend(draft.usage().cloned());
         match problem {
-            None => self.carry_out(plan, occasion.clone(), out),
+            None => self.carry_out(state, plan, occasion.clone(), out),
             Some(problem) => {
-                let failed = self.failure(draft.strategy(), problem);
-                self.after_failure(failed, plan, occasion, out);
+                let failed = self.background.failure(state, draft.strategy(), problem);
+                self.after_failure(state, failed, plan, occasion, out);
             }
         }
     }
 
-    /// Creates the event of a failed summary.
-    pub(super) fn failure(&mut self, strategy: &str, problem: ErrorInfo) -> EventBody {
-        let failures = self.history.failed_summaries() + 1;
-        let rest = match failures >= SUMMARY_FAILURES {
-            true => format!("; it failed {failures} times in a row, and the next compactions do without"),
-            false => String::new(),
-        };
-        EventBody::CompactionFailed {
-            strategy: strategy.to_owned(),
-            code: problem.code,
-            reason: format!("{}{rest}", problem.message),
-            usage: self.take_unstored(),
-        }
-    }
-
-    /// Returns the plan for the case that no summary can be had.
-    pub(super) fn plan_without_summary(&self, occasion: &PlanTrigger) -> Plan {
-        let settings = &self.settings;
-        let (fixed, budget) = (settings.fixed.planned(&self.history), self.budget());
-        plan::without_summary(&self.history, fixed, &budget, &settings.policy, occasion)
-    }
-
     /// Handles a request for a compaction. Only a session at rest accepts one.
-    pub(super) fn compact(&mut self, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
-        if !self.is_idle() || !self.pending.is_empty() {
+    pub(super) fn compact(&mut self, state: &mut LoopState, occasion: PlanTrigger, out: &mut Vec<RunEffect>) {
+        if !state.is_at_rest() {
             out.push(RunEffect::CompactionDone(CompactionOutcome::Refused("the session is busy".to_owned())));
             return;
         }
         if let PlanTrigger::Requested { instructions: Some(text) } = &occasion
-            && let Err(refused) = self.check_instructions(text)
+            && let Err(refused) =
+                hook::check_instructions(text, &state.session.history, &state.session.budget())
         {
             out.push(RunEffect::CompactionDone(CompactionOutcome::Refused(refused)));
             return;
         }
-        self.phase = RunPhase::Storing;
-        let plan = self.plan(&occasion);
-        self.act_on(plan, occasion, out);
+        state.phase = RunPhase::Storing;
+        let plan = self.plan(state, &occasion);
+        self.act_on(state, plan, occasion, out);
     }
+}
 
-    /// Checks that a user's instructions leave room in the request for the summary, which carries both.
-    pub(super) fn check_instructions(&self, text: &str) -> Result<(), String> {
-        hook::check_instructions(text, &self.history, &self.budget())
-    }
-
-    /// Ends a compaction: at the boundary of the open run, or at rest.
-    pub(super) fn boundary_or_idle(&mut self, out: &mut Vec<RunEffect>) {
-        if self.history.open_run().is_some() {
-            return self.reach_step_boundary(out);
+/// Handles a plan that changes nothing.
+fn nothing_to_do(state: &mut LoopState, occasion: &PlanTrigger, out: &mut Vec<RunEffect>) {
+    match occasion {
+        PlanTrigger::Requested { .. } => {
+            out.push(RunEffect::CompactionDone(CompactionOutcome::NothingToDo));
+            state.idle(out);
         }
-        out.push(RunEffect::CompactionDone(CompactionOutcome::Refused("cancelled".to_owned())));
-        self.idle(out);
+        PlanTrigger::Overflow => {
+            let message = format!("{}; nothing can be left out", state.step.refusal());
+            state.fail(ErrorCode::ContextOverflow, message, out);
+        }
+        PlanTrigger::Routine | PlanTrigger::Pause => state.start_step(out),
     }
+}
+
+/// Handles a plan that found no way to make the request fit.
+fn does_not_fit(
+    state: &mut LoopState,
+    misfit: ContextOverflow,
+    occasion: &PlanTrigger,
+    out: &mut Vec<RunEffect>,
+) {
+    if let PlanTrigger::Requested { .. } = occasion {
+        out.push(RunEffect::CompactionDone(CompactionOutcome::Refused(misfit.to_string())));
+        return state.idle(out);
+    }
+    // The rest of a paused answer may be short enough for the window as it is.
+    let may_go_on = *occasion == PlanTrigger::Pause && state.session.fits_the_window();
+    if may_go_on || *occasion == PlanTrigger::Routine && state.session.may_ask_again() {
+        return state.start_step(out);
+    }
+    let message = match occasion {
+        PlanTrigger::Overflow if misfit.needed_tokens <= misfit.usable_tokens => {
+            let (needed, usable) = (misfit.needed_tokens, misfit.usable_tokens);
+            format!(
+                "{}; nothing more can be left out, and by our count it fits: up to {needed} of {usable} tokens",
+                state.step.refusal()
+            )
+        }
+        PlanTrigger::Overflow => format!("{}; {misfit}", state.step.refusal()),
+        _ => misfit.to_string(),
+    };
+    state.fail(ErrorCode::ContextOverflow, message, out);
 }

@@ -1,7 +1,9 @@
 //! The hook that is asked before a compaction.
 
-use super::background_summary::PrecomputeStage;
-use super::{AppendContinuation, CompactionOutcome, Run, RunEffect, RunPhase, RunTimer};
+use super::compacting::Compactor;
+use super::loop_state::{AppendContinuation, LoopState, RunPhase};
+use super::session::SessionState;
+use super::{CompactionOutcome, RunEffect, RunTimer};
 use crate::budget::Budget;
 use crate::error::ErrorCode;
 use crate::event::{EditKind, EditReason, EventBody, ViewEdit};
@@ -142,10 +144,11 @@ pub(super) fn check_instructions(text: &str, history: &History, budget: &Budget)
     Ok(())
 }
 
-impl Run {
+impl Compactor {
     /// Asks the hook about a compaction, if there is a hook. Returns `None` once the hook is asked.
     pub(super) fn ask_hook(
         &mut self,
+        state: &mut LoopState,
         plan: Plan,
         occasion: &PlanTrigger,
         out: &mut Vec<RunEffect>,
@@ -156,167 +159,168 @@ impl Run {
             Plan::Fits | Plan::DoesNotFit(_) => false,
         };
         // The hook was already asked about a background summary when its draft was made.
-        let asked = matches!(&plan, Plan::Edit(edit) if self.became(edit));
-        let Some(deadline_ms) = self.settings.pre_compact_ms.filter(|_| is_compaction && !asked) else {
+        let asked = matches!(&plan, Plan::Edit(edit) if self.background.became(edit));
+        let Some(deadline_ms) = state.session.settings.pre_compact_ms.filter(|_| is_compaction && !asked)
+        else {
             return Some(plan);
         };
         let manual = matches!(occasion, PlanTrigger::Requested { .. });
-        let ask = self.pre_compact_of(&plan, manual, deadline_ms);
-        let task = self.new_task();
-        self.phase = RunPhase::Asking { task, plan: Box::new(plan), occasion: occasion.clone() };
+        let ask = pre_compact_of(&state.session, &plan, manual, deadline_ms);
+        let task = state.new_task();
+        state.phase = RunPhase::Asking { task, plan: Box::new(plan), occasion: occasion.clone() };
         out.push(RunEffect::AskPreCompact { task, ask: Box::new(ask) });
         out.push(RunEffect::StartTimer { timer: RunTimer::Hook, after_ms: deadline_ms });
         None
     }
 
-    /// Returns the input of the hook for a plan.
-    pub(super) fn pre_compact_of(&self, plan: &Plan, manual: bool, deadline_ms: u64) -> PreCompactInput {
-        let message_count = self.history.view().len() as u64;
-        PreCompactInput::new(plan, manual, self.meter().total, message_count, deadline_ms)
-    }
-
     /// Handles the hook's answer; `None` if the hook failed.
     pub(super) fn hook_answered(
         &mut self,
+        state: &mut LoopState,
         task: u64,
         answer: Option<PreCompactOutput>,
         out: &mut Vec<RunEffect>,
     ) {
         // A hook that fails must not keep a session from going on.
         let answer = answer.unwrap_or_default();
-        let is_ahead = |run: &Self| {
-            run.candidate
-                .as_ref()
-                .is_some_and(|found| found.task == task && found.stage == PrecomputeStage::Asking)
-        };
-        if is_ahead(self) {
-            return self.hook_answered_ahead(answer, out);
+        if self.background.asking_task() == Some(task) {
+            return self.background.hook_answered_ahead(state, answer, out);
         }
-        match std::mem::replace(&mut self.phase, RunPhase::Storing) {
+        match std::mem::replace(&mut state.phase, RunPhase::Storing) {
             RunPhase::Asking { task: asked, plan, occasion } if asked == task => {
                 out.push(RunEffect::StopTimer { timer: RunTimer::Hook });
-                self.after_hook(*plan, occasion, answer, out);
+                self.after_hook(state, *plan, occasion, answer, out);
             }
-            other => self.phase = other,
+            other => state.phase = other,
         }
-    }
-
-    /// Handles the hook's answer about a background summary.
-    fn hook_answered_ahead(&mut self, answer: PreCompactOutput, out: &mut Vec<RunEffect>) {
-        if answer.cancel {
-            return self.void_candidate(out);
-        }
-        let budget = self.budget();
-        if let Some(candidate) = &mut self.candidate {
-            answer.apply(&mut candidate.draft, &self.history, &budget);
-        }
-        self.write_ahead(out);
     }
 
     /// Continues a compaction after the hook's answer.
     fn after_hook(
         &mut self,
+        state: &mut LoopState,
         plan: Plan,
         occasion: PlanTrigger,
         answer: PreCompactOutput,
         out: &mut Vec<RunEffect>,
     ) {
-        if self.stop.is_some() {
-            return self.boundary_or_idle(out);
+        if state.stop.is_some() {
+            return state.boundary_or_idle(out);
         }
         if answer.cancel {
-            return self.hook_cancelled(&occasion, answer.cancellation(), out);
+            return self.hook_cancelled(state, &occasion, answer.cancellation(), out);
         }
         let mut draft = match plan {
             Plan::Summarise(draft) => draft,
             Plan::Edit(edit) if filled(answer.custom_summary.as_deref()).is_some() => {
-                return self.summary_for(*edit, occasion, &answer, out);
+                return self.summary_for(state, *edit, occasion, &answer, out);
             }
-            plan => return self.carry_out(plan, occasion, out),
+            plan => return self.carry_out(state, plan, occasion, out),
         };
-        if answer.apply(&mut draft, &self.history, &self.budget()) {
-            return self.finish_summary(draft, &occasion, out);
+        if answer.apply(&mut draft, &state.session.history, &state.session.budget()) {
+            return self.finish_summary(state, draft, &occasion, out);
         }
-        self.carry_out(Plan::Summarise(draft), occasion, out);
+        self.carry_out(state, Plan::Summarise(draft), occasion, out);
     }
 
     /// Replaces the extract of an edit by a hook's summary. No model would have been asked for this edit.
     fn summary_for(
         &mut self,
+        state: &mut LoopState,
         mut edit: ViewEdit,
         occasion: PlanTrigger,
         answer: &PreCompactOutput,
         out: &mut Vec<RunEffect>,
     ) {
-        let (settings, budget) = (&self.settings, self.budget());
-        let fixed = settings.fixed.planned(&self.history);
-        let draft = plan::extract_draft(&self.history, fixed, &budget, &settings.policy, &occasion);
+        let (settings, budget) = (&state.session.settings, state.session.budget());
+        let fixed = settings.fixed.planned(&state.session.history);
+        let draft = plan::extract_draft(&state.session.history, fixed, &budget, &settings.policy, &occasion);
         if let Some(mut draft) = draft.filter(|draft| draft.became(&edit))
-            && answer.apply(&mut draft, &self.history, &budget)
+            && answer.apply(&mut draft, &state.session.history, &budget)
         {
-            return self.finish_summary(Box::new(draft), &occasion, out);
+            return self.finish_summary(state, Box::new(draft), &occasion, out);
         }
         edit.why.push_str("; a hook's summary was not used: it does not fit here");
-        self.carry_out(Plan::Edit(Box::new(edit)), occasion, out);
+        self.carry_out(state, Plan::Edit(Box::new(edit)), occasion, out);
     }
 
     /// Handles a hook's cancellation. A hook may prevent a compaction, but must not keep a request from fitting.
-    fn hook_cancelled(&mut self, occasion: &PlanTrigger, said: String, out: &mut Vec<RunEffect>) {
+    fn hook_cancelled(
+        &mut self,
+        state: &mut LoopState,
+        occasion: &PlanTrigger,
+        said: String,
+        out: &mut Vec<RunEffect>,
+    ) {
         if let PlanTrigger::Requested { .. } = occasion {
             let refused = CompactionOutcome::Refused(said);
             out.push(RunEffect::CompactionDone(refused));
-            return self.idle(out);
+            return state.idle(out);
         }
         let fits = match occasion {
             // The room that is kept for the answer may be used: the answer is shorter then, and the hook is obeyed.
-            PlanTrigger::Routine | PlanTrigger::Pause => self.fits_the_window(),
+            PlanTrigger::Routine | PlanTrigger::Pause => state.session.fits_the_window(),
             PlanTrigger::Overflow | PlanTrigger::Requested { .. } => false,
         };
         let failed = EventBody::CompactionFailed {
-            strategy: self.settings.policy.strategy.name().to_owned(),
+            strategy: state.session.settings.policy.strategy.name().to_owned(),
             code: ErrorCode::Refused,
             reason: match fits {
                 true => said,
                 false => format!("{said}; messages are left out, since the request does not fit"),
             },
-            usage: self.take_unstored(),
+            usage: self.background.take_unstored(),
         };
-        let plan = if fits { Plan::Fits } else { self.plan_without_summary(occasion) };
-        self.after_failure(failed, plan, occasion, out);
+        let plan = if fits { Plan::Fits } else { state.session.plan_without_summary(occasion) };
+        self.after_failure(state, failed, plan, occasion, out);
     }
 
     /// Handles a hook that takes too long. `ahead` tells whether the hook was asked about a background summary.
-    pub(super) fn hook_is_late(&mut self, ahead: bool, out: &mut Vec<RunEffect>) {
-        let task = match (&self.phase, &self.candidate) {
-            (_, Some(candidate)) if ahead && candidate.stage == PrecomputeStage::Asking => candidate.task,
-            (RunPhase::Asking { task, .. }, _) if !ahead => *task,
-            _ => return,
+    pub(super) fn hook_is_late(&mut self, state: &mut LoopState, ahead: bool, out: &mut Vec<RunEffect>) {
+        let task = match &state.phase {
+            _ if ahead => self.background.asking_task(),
+            RunPhase::Asking { task, .. } => Some(*task),
+            _ => None,
         };
-        self.hook_answered(task, None, out);
+        if let Some(task) = task {
+            self.hook_answered(state, task, None, out);
+        }
     }
 
     /// Resumes after a compaction that did not happen: stores `failed`, then acts on `plan`.
     pub(super) fn after_failure(
         &mut self,
+        state: &mut LoopState,
         failed: EventBody,
         plan: Plan,
         occasion: &PlanTrigger,
         out: &mut Vec<RunEffect>,
     ) {
-        self.phase = RunPhase::Storing;
+        state.phase = RunPhase::Storing;
         match plan {
             Plan::Edit(edit) => {
                 // The failure takes the next position of the log, and the edit's name is made of its own position.
-                let id = format!("e{}", self.next_seq() + 1).into();
+                let id = format!("e{}", state.session.next_seq() + 1).into();
                 let edit = crate::event::ViewEdit { id, ..*edit };
-                self.commit_with(vec![failed], edit, occasion, out);
+                self.commit_with(state, vec![failed], edit, occasion, out);
             }
             plan => {
                 let then = AppendContinuation::ActOn { plan: Box::new(plan), occasion: occasion.clone() };
-                self.append(vec![failed], then, out);
+                state.append(vec![failed], then, out);
             }
         }
     }
+}
+
+/// Returns the input of the hook for a plan.
+pub(super) fn pre_compact_of(
+    session: &SessionState,
+    plan: &Plan,
+    manual: bool,
+    deadline_ms: u64,
+) -> PreCompactInput {
+    let message_count = session.history.view().len() as u64;
+    PreCompactInput::new(plan, manual, session.meter().total, message_count, deadline_ms)
 }
 
 fn filled(text: Option<&str>) -> Option<&str> {

@@ -6,7 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::calling::{says_something, step_failed};
-use super::{AppendContinuation, ModelCallFailure, Run, RunEffect, RunPhase};
+use super::loop_state::{AppendContinuation, LoopState, RunPhase};
+use super::session::SessionState;
+use super::{ModelCallFailure, RunEffect};
 use crate::attempt::{MAX_OMISSIONS, choose_refused_media, note_of_omission, one_line};
 use crate::event::{ErrorInfo, EventBody, OmittedPart, RunEnd};
 use crate::history::{LogEntry, LogEntryKind, ViewItemKind};
@@ -43,81 +45,16 @@ impl OmissionCandidates {
     }
 }
 
-impl Run {
-    /// Handles a request that would be refused again: leaves out the part to blame, and makes the step again. Returns
-    /// whether such a part was found.
-    pub(super) fn leave_out(
-        &mut self,
-        step: &StepId,
-        failure: &ModelCallFailure,
-        partial: &[Part],
-        out: &mut Vec<RunEffect>,
-    ) -> bool {
-        let Some(refusal) = failure.refusal.as_deref() else { return false };
-        let is_mere_guess = !refusal.is_specific() && !refusal.is_remedied;
-        // A server that has begun to answer has taken the parts. An unnamed refusal of a paused answer more likely
-        // means that the server does not continue answers.
-        if self.step.omissions >= MAX_OMISSIONS
-            || says_something(partial)
-            || is_mere_guess && self.history.is_paused()
-        {
-            return false;
-        }
-        let attempt = self.step.omissions;
-        let suspects = match refusal.is_remedied {
-            true => OmissionCandidates::default(),
-            false => self.suspects(refusal, attempt),
-        };
-        if suspects.is_empty() && !refusal.is_remedied {
-            return false;
-        }
-        self.step.omissions += 1;
-        let mut events = vec![step_failed(step, failure)];
-        events.extend(self.take_back_guess());
-        let mut then = AppendContinuation::Boundary;
-        if !suspects.is_empty() {
-            let edit_id = EditId::new(format!("o{}", self.next_seq()));
-            if suspects.is_question {
-                let message = format!(
-                    "{}. The message was left out of the conversation, which goes on without it (undo `{edit_id}` puts it \
-                     back)",
-                    failure.message.trim_end_matches('.')
-                );
-                let error = Some(ErrorInfo { code: failure.code, message });
-                then = AppendContinuation::Finish { end: RunEnd::Error, error };
-            } else if is_mere_guess {
-                self.step.guess = Some(edit_id.clone());
-            }
-            let parts = self.omitted_parts(&suspects, failure);
-            events.push(EventBody::PartsOmitted { edit_id, parts, reason: failure.message.clone() });
-        }
-        self.phase = RunPhase::Storing;
-        self.append_with(events, Vec::new(), vec![step.clone()], then, out);
-        true
-    }
+/// The search for the parts of the view that a server refuses.
+struct RefusedPartSearch<'a> {
+    session: &'a SessionState,
+    /// The omission that was made on a guess and is not confirmed yet.
+    guess: Option<&'a EditId>,
+}
 
-    /// Returns the event that puts back a part that was left out on a wrong guess.
-    pub(super) fn take_back_guess(&mut self) -> Option<EventBody> {
-        self.step.guess.take().map(|edit_id| EventBody::ViewRestored { edit_id })
-    }
-
-    /// Returns the omitted parts with their notes.
-    fn omitted_parts(&self, suspects: &OmissionCandidates, failure: &ModelCallFailure) -> Vec<OmittedPart> {
-        let mut noted = BTreeSet::new();
-        let mut parts = Vec::new();
-        for (seq, part) in &suspects.places {
-            let Some(entry) = self.history.entry(*seq) else { continue };
-            let what = described(entry, *part);
-            // A message that is left out as a whole gets one note.
-            let is_told = media_of(entry, *part).is_none() && !noted.insert(*seq);
-            let note = match is_told {
-                true => String::new(),
-                false => note_of_omission(&what, &failure.message),
-            };
-            parts.push(OmittedPart::Part { seq: *seq, part: *part, note });
-        }
-        parts.extend(suspects.tools.iter().map(|name| OmittedPart::Tool { name: name.clone() }));
-        parts
+impl<'a> RefusedPartSearch<'a> {
+    fn new(state: &'a LoopState) -> Self {
+        Self { session: &state.session, guess: state.step.guess.as_ref() }
     }
 
     /// Returns the parts to leave out for a refusal. `attempt` counts earlier omissions of the step, from 0.
@@ -208,11 +145,11 @@ impl Run {
     /// Returns reasoning to leave out: first that of other models, then all. Signatures are valid only for the model
     /// that made them.
     fn suspected_reasoning(&self, attempt: u32) -> Vec<Place> {
-        let model = &self.settings.model.origin;
+        let model = &self.session.settings.model.origin;
         let all =
             self.places(|part| matches!(part, Part::Reasoning(reasoning) if reasoning.native.is_some()));
         let is_foreign = |(seq, _): &Place| {
-            self.history.entry(*seq).is_some_and(|entry| entry.message.origin.as_ref() != Some(model))
+            self.session.history.entry(*seq).is_some_and(|entry| entry.message.origin.as_ref() != Some(model))
         };
         let foreign: Vec<Place> = all.iter().copied().filter(is_foreign).collect();
         if attempt == 0 && !foreign.is_empty() { foreign } else { all }
@@ -268,14 +205,14 @@ impl Run {
 
     /// Returns the names of the tools that the request offers.
     fn offered_tools(&self) -> impl Iterator<Item = &str> {
-        let offered = self.settings.tools.keys().map(String::as_str);
-        offered.filter(|name| self.settings.model.tools && !self.history.omits_tool(name))
+        let offered = self.session.settings.tools.keys().map(String::as_str);
+        offered.filter(|name| self.session.settings.model.tools && !self.session.history.omits_tool(name))
     }
 
     /// Returns the messages that the view shows unchanged, in the order of the log.
     fn shown_entries(&self) -> impl Iterator<Item = &LogEntry> {
         let mut seqs = BTreeSet::new();
-        for item in self.history.view() {
+        for item in self.session.history.view() {
             match item.kind {
                 ViewItemKind::Typed | ViewItemKind::Note | ViewItemKind::Result { cleared: None, .. } => {
                     seqs.insert(item.range.to);
@@ -283,13 +220,13 @@ impl Run {
                 ViewItemKind::Assistant => {
                     // A paused answer is one item of the view and several entries of the log.
                     let pieces =
-                        self.history.entries().iter().filter(|entry| entry.begins == item.range.from);
+                        self.session.history.entries().iter().filter(|entry| entry.begins == item.range.from);
                     seqs.extend(pieces.map(|piece| piece.seq));
                 }
                 ViewItemKind::Result { .. } | ViewItemKind::Summary(_) | ViewItemKind::Removed(_) => {}
             }
         }
-        seqs.into_iter().filter_map(|seq| self.history.entry(seq))
+        seqs.into_iter().filter_map(|seq| self.session.history.entry(seq))
     }
 
     /// Returns the parts of the shown messages that pass a test and are not left out yet. Parts left out on the present
@@ -298,13 +235,88 @@ impl Run {
         let mut found = Vec::new();
         for entry in self.shown_entries() {
             let parts = contents(&entry.message).iter().enumerate();
-            let is_free = |part: usize| !self.history.is_omitted(entry.seq, part, self.step.guess.as_ref());
+            let is_free = |part: usize| !self.session.history.is_omitted(entry.seq, part, self.guess);
             found.extend(
                 parts.filter(|(at, part)| is_it(part) && is_free(*at)).map(|(at, _)| (entry.seq, at)),
             );
         }
         found
     }
+}
+
+/// Handles a request that would be refused again: leaves out the part to blame, and makes the step again. Returns
+/// whether such a part was found.
+pub(super) fn leave_out(
+    state: &mut LoopState,
+    step: &StepId,
+    failure: &ModelCallFailure,
+    partial: &[Part],
+    out: &mut Vec<RunEffect>,
+) -> bool {
+    let Some(refusal) = failure.refusal.as_deref() else { return false };
+    let is_mere_guess = !refusal.is_specific() && !refusal.is_remedied;
+    // A server that has begun to answer has taken the parts. An unnamed refusal of a paused answer more likely
+    // means that the server does not continue answers.
+    if state.step.omissions >= MAX_OMISSIONS
+        || says_something(partial)
+        || is_mere_guess && state.session.history.is_paused()
+    {
+        return false;
+    }
+    let attempt = state.step.omissions;
+    let suspects = match refusal.is_remedied {
+        true => OmissionCandidates::default(),
+        false => RefusedPartSearch::new(state).suspects(refusal, attempt),
+    };
+    if suspects.is_empty() && !refusal.is_remedied {
+        return false;
+    }
+    state.step.omissions += 1;
+    let mut events = vec![step_failed(step, failure)];
+    events.extend(state.step.take_back_guess());
+    let mut then = AppendContinuation::Boundary;
+    if !suspects.is_empty() {
+        let edit_id = EditId::new(format!("o{}", state.session.next_seq()));
+        if suspects.is_question {
+            let message = format!(
+                "{}. The message was left out of the conversation, which goes on without it (undo `{edit_id}` puts it \
+                 back)",
+                failure.message.trim_end_matches('.')
+            );
+            let error = Some(ErrorInfo { code: failure.code, message });
+            then = AppendContinuation::Finish { end: RunEnd::Error, error };
+        } else if is_mere_guess {
+            state.step.guess = Some(edit_id.clone());
+        }
+        let parts = omitted_parts(&state.session, &suspects, failure);
+        events.push(EventBody::PartsOmitted { edit_id, parts, reason: failure.message.clone() });
+    }
+    state.phase = RunPhase::Storing;
+    state.append_with(events, Vec::new(), vec![step.clone()], then, out);
+    true
+}
+
+/// Returns the omitted parts with their notes.
+fn omitted_parts(
+    session: &SessionState,
+    suspects: &OmissionCandidates,
+    failure: &ModelCallFailure,
+) -> Vec<OmittedPart> {
+    let mut noted = BTreeSet::new();
+    let mut parts = Vec::new();
+    for (seq, part) in &suspects.places {
+        let Some(entry) = session.history.entry(*seq) else { continue };
+        let what = described(entry, *part);
+        // A message that is left out as a whole gets one note.
+        let is_told = media_of(entry, *part).is_none() && !noted.insert(*seq);
+        let note = match is_told {
+            true => String::new(),
+            false => note_of_omission(&what, &failure.message),
+        };
+        parts.push(OmittedPart::Part { seq: *seq, part: *part, note });
+    }
+    parts.extend(suspects.tools.iter().map(|name| OmittedPart::Tool { name: name.clone() }));
+    parts
 }
 
 /// Returns the parts of a message, or of the content of a tool result.

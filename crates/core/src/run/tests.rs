@@ -1,9 +1,11 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::attempt::RetryPolicy;
 use crate::error::ErrorCode;
 use crate::event::{Event, FORMAT, PartialAnswerReason};
 use crate::history::{closing_result, request_messages};
-use crate::ids::QueueId;
+use crate::ids::{CallId, Millis, QueueId};
 use crate::message::{ModelAnswer, ModelOrigin, Part, ToolCall, ToolResult, ToolStatus};
 use crate::plan::CompactionPolicy;
 use crate::queue::QueuedMessage;

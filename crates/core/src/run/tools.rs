@@ -1,12 +1,13 @@
 //! The tools of a step: their order, and the record of each call before and after it runs.
 
-use super::{AppendContinuation, Run, RunEffect, RunEnd, RunPhase, RunStopCause, RunTimer};
-use crate::event::{EventBody, NoteReason};
+use super::loop_state::{AppendContinuation, LoopState, RunPhase, RunStopCause};
+use super::session::SessionState;
+use super::{RunEffect, RunTimer, ToolApproval, ToolRule};
+use crate::event::{EventBody, NoteReason, RunEnd};
 use crate::history::closing_result;
 use crate::ids::{ApprovalId, CallId};
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
 use crate::plan;
-use crate::run::{ToolApproval, ToolRule};
 use crate::truncate::TextLimit;
 
 /// The most times that a call may give the same result among the newest ten calls.
@@ -51,6 +52,37 @@ impl StepToolCalls {
         self.calls.iter_mut().find(|state| state.call.call_id == *id)
     }
 
+    fn is_running(&self, id: &CallId) -> bool {
+        let found = self.calls.iter().find(|state| state.call.call_id == *id);
+        found.is_some_and(|state| state.at == ToolCallPhase::Running)
+    }
+
+    /// Returns the number of calls whose result is not stored yet.
+    fn open_calls(&self) -> u64 {
+        self.calls.iter().filter(|state| state.at != ToolCallPhase::Done).count() as u64
+    }
+
+    /// Returns the calls that may start now, in call order.
+    fn ready_calls(&self, session: &SessionState) -> Vec<ToolCall> {
+        (0..self.calls.len())
+            .filter(|at| self.calls[*at].at == ToolCallPhase::Waiting && self.may_start(session, *at))
+            .map(|at| self.calls[at].call.clone())
+            .collect()
+    }
+
+    /// Returns whether a call may start. Read-only calls wait for earlier calls that change something. Other calls wait
+    /// for every earlier call.
+    fn may_start(&self, session: &SessionState, at: usize) -> bool {
+        let is_read_only = |state: &ToolCallState| rule(session, &state.call.name).read_only;
+        let mut earlier = self.calls[..at].iter().filter(|state| state.at != ToolCallPhase::Done);
+        match session.settings.parallel_tools {
+            Some(true) => true,
+            Some(false) => earlier.next().is_none(),
+            None if is_read_only(&self.calls[at]) => earlier.all(is_read_only),
+            None => earlier.next().is_none(),
+        }
+    }
+
     fn is_done(&self) -> bool {
         self.calls.iter().all(|state| state.at == ToolCallPhase::Done)
     }
@@ -62,277 +94,256 @@ impl StepToolCalls {
     }
 }
 
-impl Run {
-    /// Starts the tools that the newest answer calls.
-    pub(super) fn start_tools(&mut self, out: &mut Vec<RunEffect>) {
-        let calls: Vec<ToolCallState> = self
-            .history
-            .open_calls()
-            .iter()
-            .map(|open| ToolCallState { call: open.call.clone(), at: ToolCallPhase::Waiting })
-            .collect();
-        self.phase = RunPhase::Tools(StepToolCalls { calls });
-        self.advance_tools(out);
-    }
+/// Starts the tools that the newest answer calls.
+pub(super) fn start_tools(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    let calls: Vec<ToolCallState> = state
+        .session
+        .history
+        .open_calls()
+        .iter()
+        .map(|open| ToolCallState { call: open.call.clone(), at: ToolCallPhase::Waiting })
+        .collect();
+    state.phase = RunPhase::Tools(StepToolCalls { calls });
+    advance_tools(state, out);
+}
 
-    /// Returns the most tokens that the result of a call that starts now may add to the view.
-    ///
-    /// The room beside the smallest possible request is divided over the calls of the step that have no result yet.
-    /// Older messages make way before the next request, so their size is not subtracted. Earlier results of the step
-    /// are.
-    fn room_per_call(&self, open_calls: u64) -> u64 {
-        let usable = self.budget().usable;
-        // A result that is cut to its room brings `recall` with it.
-        let fixed_tokens = self.settings.fixed.tokens;
-        let room = usable.saturating_sub(plan::least_bound(&self.history, fixed_tokens));
-        // The estimate of new text may be too low by its expected error, and by the model's dearest kind of script.
-        let dearest = self.history.calibration().ratios().largest().max(1.0);
-        let room = (room as f64 / (dearest * NEW_TEXT_ERROR)) as u64;
-        (room / open_calls.max(1)).max(64)
+/// Starts every call that may start now.
+fn advance_tools(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    if state.stop.is_some() {
+        return stop_when_quiet(state, out);
     }
-
-    /// Returns the facts about a tool.
-    fn rule(&self, tool: &str) -> ToolRule {
-        // An unknown tool is run too, because only its result tells the model that the tool does not exist.
-        self.settings.tools.get(tool).cloned().unwrap_or(ToolRule {
-            read_only: true,
-            poll: false,
-            approval: ToolApproval::Allow,
-            max_output_chars: MAX_OUTPUT_CHARS,
-        })
+    let RunPhase::Tools(tools) = &state.phase else { return };
+    if tools.is_done() {
+        return after_tools(state, out);
     }
+    for call in tools.ready_calls(&state.session) {
+        start_call(state, call, out);
+    }
+}
 
-    /// Starts every call that may start now.
-    pub(super) fn advance_tools(&mut self, out: &mut Vec<RunEffect>) {
-        if self.stop.is_some() {
-            return self.stop_when_quiet(out);
+/// Starts a call, asks a person about it, or refuses it.
+fn start_call(state: &mut LoopState, call: ToolCall, out: &mut Vec<RunEffect>) {
+    // A stored decision holds after a crash too, and the person is not asked again.
+    let answer = state.session.history.open_calls().iter().find(|open| open.call.call_id == call.call_id);
+    let approval = match answer.and_then(|open| open.allowed.clone()) {
+        Some((true, _)) => ToolApproval::Allow,
+        Some((false, reason)) => ToolApproval::Deny(reason.unwrap_or_else(|| "a person said no".to_owned())),
+        None => rule(&state.session, &call.name).approval,
+    };
+    let approval = match approval {
+        ToolApproval::Matching(matching) => matching.decide(&call.arguments),
+        approval => approval,
+    };
+    let id = call.call_id;
+    match approval {
+        ToolApproval::Allow => {
+            mark(state, &id, ToolCallPhase::Starting);
+            state.append(
+                vec![EventBody::ToolStarted { call_id: id.clone() }],
+                AppendContinuation::RunTool(id),
+                out,
+            );
         }
-        let RunPhase::Tools(tools) = &self.phase else { return };
-        if tools.is_done() {
-            return self.after_tools(out);
+        ToolApproval::Ask | ToolApproval::Matching(_) => {
+            mark(state, &id, ToolCallPhase::Asking);
+            let approval_id = approval_id(&id);
+            let asked = EventBody::ApprovalRequested { approval_id, call_id: id.clone() };
+            state.append(vec![asked], AppendContinuation::AskApproval(id), out);
         }
-        let ready: Vec<ToolCall> = (0..tools.calls.len())
-            .filter(|at| tools.calls[*at].at == ToolCallPhase::Waiting && self.may_start(&tools.calls, *at))
-            .map(|at| tools.calls[at].call.clone())
-            .collect();
-        for call in ready {
-            self.start_call(call, out);
-        }
-    }
-
-    /// Returns whether a call may start. Read-only calls wait for earlier calls that change something. Other calls wait
-    /// for every earlier call.
-    fn may_start(&self, calls: &[ToolCallState], at: usize) -> bool {
-        let is_read_only = |state: &ToolCallState| self.rule(&state.call.name).read_only;
-        let mut earlier = calls[..at].iter().filter(|state| state.at != ToolCallPhase::Done);
-        match self.settings.parallel_tools {
-            Some(true) => true,
-            Some(false) => earlier.next().is_none(),
-            None if is_read_only(&calls[at]) => earlier.all(is_read_only),
-            None => earlier.next().is_none(),
+        ToolApproval::Deny(reason) => {
+            let text = format!("[Not run: {reason}]");
+            store_result(state, closing_result(&id, ToolStatus::Cancelled, &text), out);
         }
     }
+}
 
-    /// Starts a call, asks a person about it, or refuses it.
-    fn start_call(&mut self, call: ToolCall, out: &mut Vec<RunEffect>) {
-        // A stored decision holds after a crash too, and the person is not asked again.
-        let answer = self.history.open_calls().iter().find(|open| open.call.call_id == call.call_id);
-        let approval = match answer.and_then(|open| open.allowed.clone()) {
-            Some((true, _)) => ToolApproval::Allow,
-            Some((false, reason)) => {
-                ToolApproval::Deny(reason.unwrap_or_else(|| "a person said no".to_owned()))
-            }
-            None => self.rule(&call.name).approval,
-        };
-        let approval = match approval {
-            ToolApproval::Matching(matching) => matching.decide(&call.arguments),
-            approval => approval,
-        };
-        let id = call.call_id;
-        match approval {
-            ToolApproval::Allow => {
-                self.mark(&id, ToolCallPhase::Starting);
-                self.append(
-                    vec![EventBody::ToolStarted { call_id: id.clone() }],
-                    AppendContinuation::RunTool(id),
-                    out,
-                );
-            }
-            ToolApproval::Ask | ToolApproval::Matching(_) => {
-                self.mark(&id, ToolCallPhase::Asking);
-                let approval_id = approval_id(&id);
-                let asked = EventBody::ApprovalRequested { approval_id, call_id: id.clone() };
-                self.append(vec![asked], AppendContinuation::AskApproval(id), out);
-            }
-            ToolApproval::Deny(reason) => {
-                let text = format!("[Not run: {reason}]");
-                self.store_result(closing_result(&id, ToolStatus::Cancelled, &text), out);
-            }
-        }
+/// Sets the phase of a call.
+fn mark(state: &mut LoopState, id: &CallId, at: ToolCallPhase) {
+    if let RunPhase::Tools(tools) = &mut state.phase
+        && let Some(tracked) = tools.state_mut(id)
+    {
+        tracked.at = at;
     }
+}
 
-    /// Sets the phase of a call.
-    fn mark(&mut self, id: &CallId, at: ToolCallPhase) {
-        if let RunPhase::Tools(tools) = &mut self.phase
-            && let Some(state) = tools.state_mut(id)
-        {
-            state.at = at;
-        }
+/// Runs a tool whose start is durable, so that a crash cannot hide a side effect.
+pub(super) fn run_tool(state: &mut LoopState, id: &CallId, out: &mut Vec<RunEffect>) {
+    if state.stop.is_some() {
+        let text = "[Cancelled before it ran.]";
+        return store_result(state, closing_result(id, ToolStatus::Cancelled, text), out);
     }
+    let RunPhase::Tools(tools) = &state.phase else { return };
+    let max_tokens = room_per_call(&state.session, tools.open_calls());
+    let RunPhase::Tools(tools) = &mut state.phase else { return };
+    let Some(tracked) = tools.state_mut(id) else { return };
+    tracked.at = ToolCallPhase::Running;
+    let call = tracked.call.clone();
+    let max_chars = rule(&state.session, &call.name).max_output_chars;
+    out.push(RunEffect::RunTool { call, limit: TextLimit { max_chars, max_tokens } });
+}
 
-    /// Runs a tool whose start is durable, so that a crash cannot hide a side effect.
-    pub(super) fn run_tool(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
-        if self.stop.is_some() {
-            let text = "[Cancelled before it ran.]";
-            return self.store_result(closing_result(id, ToolStatus::Cancelled, text), out);
-        }
-        let RunPhase::Tools(tools) = &self.phase else { return };
-        let open_calls = tools.calls.iter().filter(|state| state.at != ToolCallPhase::Done).count() as u64;
-        let max_tokens = self.room_per_call(open_calls);
-        let RunPhase::Tools(tools) = &mut self.phase else { return };
-        let Some(state) = tools.state_mut(id) else { return };
-        state.at = ToolCallPhase::Running;
-        let call = state.call.clone();
-        let max_chars = self.rule(&call.name).max_output_chars;
-        out.push(RunEffect::RunTool { call, limit: TextLimit { max_chars, max_tokens } });
+/// Asks a person about a call.
+pub(super) fn ask(state: &mut LoopState, id: &CallId, out: &mut Vec<RunEffect>) {
+    if state.stop.is_some() {
+        return stop_when_quiet(state, out);
     }
+    if state.session.settings.timeout_ms.is_some() {
+        // The time that a person takes is not part of the run's time.
+        out.push(RunEffect::StopTimer { timer: RunTimer::Run });
+    }
+    let RunPhase::Tools(tools) = &mut state.phase else { return };
+    let Some(tracked) = tools.state_mut(id) else { return };
+    out.push(RunEffect::AskApproval { approval_id: approval_id(id), call: tracked.call.clone() });
+}
 
-    /// Asks a person about a call.
-    pub(super) fn ask(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
-        if self.stop.is_some() {
-            return self.stop_when_quiet(out);
-        }
-        if self.settings.timeout_ms.is_some() {
-            // The time that a person takes is not part of the run's time.
-            out.push(RunEffect::StopTimer { timer: RunTimer::Run });
-        }
-        let RunPhase::Tools(tools) = &mut self.phase else { return };
-        let Some(state) = tools.state_mut(id) else { return };
-        out.push(RunEffect::AskApproval { approval_id: approval_id(id), call: state.call.clone() });
-    }
+/// Stores a person's decision about a call. Decisions about closed or decided calls are ignored.
+pub(super) fn handle_approval_decision(
+    state: &mut LoopState,
+    approval_id: &ApprovalId,
+    allowed: bool,
+    reason: Option<String>,
+    out: &mut Vec<RunEffect>,
+) {
+    let open =
+        state.session.history.open_calls().iter().find(|open| open.approval.as_ref() == Some(approval_id));
+    let Some(call_id) = open.map(|open| open.call.call_id.clone()) else { return };
+    let RunPhase::Tools(tools) = &mut state.phase else { return };
+    let Some(tracked) = tools.state_mut(&call_id).filter(|state| state.at == ToolCallPhase::Asking) else {
+        return;
+    };
+    // Nothing may start the call or ask again until the decision is durable.
+    tracked.at = ToolCallPhase::Storing;
+    let approval_id = approval_id.clone();
+    let resolved = EventBody::ApprovalResolved { approval_id, call_id: call_id.clone(), allowed, reason };
+    state.append(vec![resolved], AppendContinuation::Decided(call_id), out);
+}
 
-    /// Stores a person's decision about a call. Decisions about closed or decided calls are ignored.
-    pub(super) fn handle_approval_decision(
-        &mut self,
-        approval_id: &ApprovalId,
-        allowed: bool,
-        reason: Option<String>,
-        out: &mut Vec<RunEffect>,
-    ) {
-        let open = self.history.open_calls().iter().find(|open| open.approval.as_ref() == Some(approval_id));
-        let Some(call_id) = open.map(|open| open.call.call_id.clone()) else { return };
-        let RunPhase::Tools(tools) = &mut self.phase else { return };
-        let Some(state) = tools.state_mut(&call_id).filter(|state| state.at == ToolCallPhase::Asking) else {
-            return;
-        };
-        // Nothing may start the call or ask again until the decision is durable.
-        state.at = ToolCallPhase::Storing;
-        let approval_id = approval_id.clone();
-        let resolved = EventBody::ApprovalResolved { approval_id, call_id: call_id.clone(), allowed, reason };
-        self.append(vec![resolved], AppendContinuation::Decided(call_id), out);
+/// Continues with a call after its decision is stored.
+pub(super) fn decision_stored(state: &mut LoopState, id: &CallId, out: &mut Vec<RunEffect>) {
+    mark(state, id, ToolCallPhase::Waiting);
+    // The run's time goes on only once no other question is open.
+    if state.session.history.open_run().is_some_and(|run| run.waiting_since.is_none()) {
+        state.start_run_timer(out);
     }
+    advance_tools(state, out);
+}
 
-    /// Continues with a call after its decision is stored.
-    pub(super) fn decision_stored(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
-        self.mark(id, ToolCallPhase::Waiting);
-        // The run's time goes on only once no other question is open.
-        if self.history.open_run().is_some_and(|run| run.waiting_since.is_none()) {
-            self.start_run_timer(out);
-        }
-        self.advance_tools(out);
-    }
+/// Handles the end of a tool.
+pub(super) fn tool_ended(state: &mut LoopState, result: ToolResult, out: &mut Vec<RunEffect>) {
+    tool_ended_with(state, Vec::new(), result, out);
+}
 
-    /// Handles the end of a tool.
-    pub(super) fn tool_ended(&mut self, result: ToolResult, out: &mut Vec<RunEffect>) {
-        self.tool_ended_with(Vec::new(), result, out);
+/// Handles the end of a tool. `events` are stored in one append with the result, or not at all.
+pub(super) fn tool_ended_with(
+    state: &mut LoopState,
+    events: Vec<EventBody>,
+    result: ToolResult,
+    out: &mut Vec<RunEffect>,
+) {
+    let RunPhase::Tools(tools) = &state.phase else { return };
+    if tools.is_running(&result.call_id) {
+        store_result_with(state, events, result, out);
     }
+}
 
-    /// Handles the end of a tool. `events` are stored in one append with the result, or not at all.
-    pub(super) fn tool_ended_with(
-        &mut self,
-        events: Vec<EventBody>,
-        result: ToolResult,
-        out: &mut Vec<RunEffect>,
-    ) {
-        let RunPhase::Tools(tools) = &mut self.phase else { return };
-        let running =
-            tools.state_mut(&result.call_id).is_some_and(|state| state.at == ToolCallPhase::Running);
-        if running {
-            self.store_result_with(events, result, out);
-        }
-    }
+/// Stores the result of a call.
+fn store_result(state: &mut LoopState, result: ToolResult, out: &mut Vec<RunEffect>) {
+    store_result_with(state, Vec::new(), result, out);
+}
 
-    /// Stores the result of a call.
-    fn store_result(&mut self, result: ToolResult, out: &mut Vec<RunEffect>) {
-        self.store_result_with(Vec::new(), result, out);
-    }
+fn store_result_with(
+    state: &mut LoopState,
+    mut events: Vec<EventBody>,
+    result: ToolResult,
+    out: &mut Vec<RunEffect>,
+) {
+    let id = result.call_id.clone();
+    mark(state, &id, ToolCallPhase::Storing);
+    events.push(EventBody::ToolFinished { result });
+    state.append(events, AppendContinuation::ToolStored(id), out);
+}
 
-    fn store_result_with(
-        &mut self,
-        mut events: Vec<EventBody>,
-        result: ToolResult,
-        out: &mut Vec<RunEffect>,
-    ) {
-        let id = result.call_id.clone();
-        self.mark(&id, ToolCallPhase::Storing);
-        events.push(EventBody::ToolFinished { result });
-        self.append(events, AppendContinuation::ToolStored(id), out);
-    }
+/// Continues after a result is stored.
+pub(super) fn tool_stored(state: &mut LoopState, id: &CallId, out: &mut Vec<RunEffect>) {
+    mark(state, id, ToolCallPhase::Done);
+    advance_tools(state, out);
+}
 
-    /// Continues after a result is stored.
-    pub(super) fn tool_stored(&mut self, id: &CallId, out: &mut Vec<RunEffect>) {
-        self.mark(id, ToolCallPhase::Done);
-        self.advance_tools(out);
+/// Continues after all results are stored, and warns the model of a loop.
+fn after_tools(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    state.phase = RunPhase::Storing;
+    if !is_looping(&state.session) {
+        return state.reach_step_boundary(out);
     }
+    // The model repeats itself in spite of a warning.
+    if state.session.history.open_run().is_some_and(|run| run.warned_of_loop) {
+        return state.finish(RunEnd::LoopDetected, None, out);
+    }
+    let text = "[The same tool call has given the same result several times. Repeating it will not help: \
+                try something else, or say what stands in the way.]";
+    let message = Message::user(format!("m{}", state.session.next_seq()), vec![Part::text(text)]);
+    state.append(
+        vec![EventBody::NoteAdded { message, why: NoteReason::Loop }],
+        AppendContinuation::Boundary,
+        out,
+    );
+}
 
-    /// Continues after all results are stored, and warns the model of a loop.
-    fn after_tools(&mut self, out: &mut Vec<RunEffect>) {
-        self.phase = RunPhase::Storing;
-        if !self.is_looping() {
-            return self.reach_step_boundary(out);
-        }
-        // The model repeats itself in spite of a warning.
-        if self.history.open_run().is_some_and(|run| run.warned_of_loop) {
-            return self.finish(RunEnd::LoopDetected, None, out);
-        }
-        let text = "[The same tool call has given the same result several times. Repeating it will not help: \
-                    try something else, or say what stands in the way.]";
-        let message = Message::user(format!("m{}", self.next_seq()), vec![Part::text(text)]);
-        self.append(
-            vec![EventBody::NoteAdded { message, why: NoteReason::Loop }],
-            AppendContinuation::Boundary,
-            out,
-        );
+/// Stops running tools and starts no others.
+pub(super) fn stop_tools(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    let RunPhase::Tools(tools) = &state.phase else { return };
+    if tools.calls.iter().any(|tracked| tracked.at == ToolCallPhase::Running) {
+        out.push(RunEffect::StopTools);
     }
+    stop_when_quiet(state, out);
+}
 
-    /// Returns whether a call has given the same result too often. Calls of polling tools do not count.
-    fn is_looping(&self) -> bool {
-        let recent: Vec<_> = self.history.recent_calls().filter(|call| !self.rule(&call.tool).poll).collect();
-        recent.iter().any(|call| {
-            recent.iter().filter(|other| other.signature == call.signature).count() > REPEATS_ALLOWED
-        })
+/// Ends the run or begins the recovery step, once no tool runs and no append is in flight.
+pub(super) fn stop_when_quiet(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    let RunPhase::Tools(tools) = &state.phase else { return };
+    if !tools.is_quiet() || !state.pending.is_empty() {
+        return;
     }
+    match state.stop {
+        Some(RunStopCause::Timeout) => state.begin_recovery_step(out),
+        _ => state.finish(RunEnd::Cancelled, None, out),
+    }
+}
 
-    /// Stops running tools and starts no others.
-    pub(super) fn stop_tools(&mut self, out: &mut Vec<RunEffect>) {
-        let RunPhase::Tools(tools) = &self.phase else { return };
-        if tools.calls.iter().any(|state| state.at == ToolCallPhase::Running) {
-            out.push(RunEffect::StopTools);
-        }
-        self.stop_when_quiet(out);
-    }
+/// Returns the most tokens that the result of a call that starts now may add to the view.
+///
+/// The room beside the smallest possible request is divided over the calls of the step that have no result yet.
+/// Older messages make way before the next request, so their size is not subtracted. Earlier results of the step
+/// are.
+fn room_per_call(session: &SessionState, open_calls: u64) -> u64 {
+    let usable = session.budget().usable;
+    // A result that is cut to its room brings `recall` with it.
+    let fixed_tokens = session.settings.fixed.tokens;
+    let room = usable.saturating_sub(plan::least_bound(&session.history, fixed_tokens));
+    // The estimate of new text may be too low by its expected error, and by the model's dearest kind of script.
+    let dearest = session.history.calibration().ratios().largest().max(1.0);
+    let room = (room as f64 / (dearest * NEW_TEXT_ERROR)) as u64;
+    (room / open_calls.max(1)).max(64)
+}
 
-    /// Ends the run or begins the recovery step, once no tool runs and no append is in flight.
-    pub(super) fn stop_when_quiet(&mut self, out: &mut Vec<RunEffect>) {
-        let RunPhase::Tools(tools) = &self.phase else { return };
-        if !tools.is_quiet() || !self.pending.is_empty() {
-            return;
-        }
-        match self.stop {
-            Some(RunStopCause::Timeout) => self.begin_recovery_step(out),
-            _ => self.finish(RunEnd::Cancelled, None, out),
-        }
-    }
+/// Returns the facts about a tool.
+fn rule(session: &SessionState, tool: &str) -> ToolRule {
+    // An unknown tool is run too, because only its result tells the model that the tool does not exist.
+    session.settings.tools.get(tool).cloned().unwrap_or(ToolRule {
+        read_only: true,
+        poll: false,
+        approval: ToolApproval::Allow,
+        max_output_chars: MAX_OUTPUT_CHARS,
+    })
+}
+
+/// Returns whether a call has given the same result too often. Calls of polling tools do not count.
+fn is_looping(session: &SessionState) -> bool {
+    let recent: Vec<_> =
+        session.history.recent_calls().filter(|call| !rule(session, &call.tool).poll).collect();
+    recent
+        .iter()
+        .any(|call| recent.iter().filter(|other| other.signature == call.signature).count() > REPEATS_ALLOWED)
 }
 
 /// Returns the name of the question about a call.

@@ -1,19 +1,41 @@
 //! The beginning of a run, the queue, the boundary between two steps, and the end.
 
-use super::{
-    AppendContinuation, RECOVERY_STEP_MS, Run, RunEffect, RunEnd, RunPhase, RunRecovery, RunStopCause,
-    RunTimer, StepGuards,
-};
+use super::loop_state::{AppendContinuation, LoopState, RunPhase, RunStopCause, StepGuards};
+use super::session::SessionState;
+use super::{CompactionOutcome, RECOVERY_STEP_MS, RunEffect, RunRecovery, RunTimer, orders};
 use crate::error::ErrorCode;
-use crate::event::{ErrorInfo, EventBody, NoteReason};
+use crate::event::{ErrorInfo, EventBody, NoteReason, RunEnd};
 use crate::history::closing_result;
 use crate::message::{Message, Part, ToolStatus};
 use crate::queue::{QueuedMessage, coalesce};
 
-impl Run {
+impl LoopState {
+    /// Ends the present work if a cancel is on its way. Results that were computed meanwhile may be incomplete and are
+    /// dropped.
+    pub(super) fn stop_if_flagged(&mut self, out: &mut Vec<RunEffect>) -> bool {
+        let is_flagged = self.session.history.stop_flag().is_raised();
+        if is_flagged {
+            self.session.history.stop_flag().heed();
+            self.woken = false;
+            self.stop = Some(RunStopCause::Cancelled);
+            self.phase = RunPhase::Storing;
+            self.boundary_or_idle(out);
+        }
+        is_flagged
+    }
+
+    /// Ends a compaction: at the boundary of the open run, or at rest.
+    pub(super) fn boundary_or_idle(&mut self, out: &mut Vec<RunEffect>) {
+        if self.session.history.open_run().is_some() {
+            return self.reach_step_boundary(out);
+        }
+        out.push(RunEffect::CompactionDone(CompactionOutcome::Refused("cancelled".to_owned())));
+        self.idle(out);
+    }
+
     /// Reads the queue now if the session is at rest, else after the present work.
     pub(super) fn wake(&mut self, out: &mut Vec<RunEffect>) {
-        if self.is_idle() && self.pending.is_empty() {
+        if self.is_at_rest() {
             self.read_queue(out);
         } else {
             self.woken = true;
@@ -25,29 +47,6 @@ impl Run {
         self.phase = RunPhase::ReadingQueue;
         self.woken = false;
         out.push(RunEffect::ReadQueue);
-    }
-
-    /// Begins, continues or ends a run with the messages that wait.
-    pub(super) fn queue_read(&mut self, queued: &[QueuedMessage], out: &mut Vec<RunEffect>) {
-        if self.phase != RunPhase::ReadingQueue {
-            return;
-        }
-        if self.stop_at_boundary(out) {
-            return;
-        }
-        let waiting = !queued.is_empty();
-        let unanswered = self.owes_answer();
-        match self.history.open_run().map(|run| run.steps) {
-            None if waiting || (self.resuming && unanswered) => self.begin(queued, out),
-            None => self.rest(out),
-            // A waiting message does not extend a run at its limit. It gets a run of its own.
-            Some(steps) if steps >= self.settings.max_steps && (waiting || unanswered) => {
-                self.finish(RunEnd::MaxSteps, None, out);
-            }
-            Some(_) if waiting => self.take(queued, Vec::new(), AppendContinuation::Prepare, out),
-            Some(_) if unanswered => self.prepare(out),
-            Some(_) => self.finish(RunEnd::Stop, None, out),
-        }
     }
 
     /// Returns the session to rest, unless a message came after the queue was read.
@@ -62,7 +61,7 @@ impl Run {
     pub(super) fn begin(&mut self, queued: &[QueuedMessage], out: &mut Vec<RunEffect>) {
         self.resuming = false;
         self.stop = None;
-        let run_id = format!("r{}", self.next_seq()).into();
+        let run_id = format!("r{}", self.session.next_seq()).into();
         let started = vec![EventBody::RunStarted { run_id }];
         if queued.is_empty() {
             self.phase = RunPhase::Storing;
@@ -74,7 +73,9 @@ impl Run {
 
     /// Starts the timer for the rest of the run's time. A recovered run does not get its time again.
     pub(super) fn start_run_timer(&self, out: &mut Vec<RunEffect>) {
-        if let (Some(timeout_ms), Some(run)) = (self.settings.timeout_ms, self.history.open_run()) {
+        if let (Some(timeout_ms), Some(run)) =
+            (self.session.settings.timeout_ms, self.session.history.open_run())
+        {
             let spent_ms = self.now.saturating_sub(run.started_at).saturating_sub(run.waited_ms);
             let after_ms = timeout_ms.saturating_sub(spent_ms);
             out.push(RunEffect::StartTimer { timer: RunTimer::Run, after_ms });
@@ -91,11 +92,11 @@ impl Run {
     ) {
         let (parts, coalesced) = coalesce(queued);
         // Changes of orders came before the message, so the model hears of them first.
-        events.extend(self.order_note(events.len()));
+        events.extend(orders::order_note(&self.session, events.len()));
         let taken: Vec<_> = queued.iter().map(|entry| entry.id.clone()).collect();
         let id = match taken.as_slice() {
             [only] => only.as_str().into(),
-            _ => crate::ids::MessageId::new(format!("m{}", self.next_seq() + events.len() as u64)),
+            _ => crate::ids::MessageId::new(format!("m{}", self.session.next_seq() + events.len() as u64)),
         };
         let message = Message::user(id, parts);
         let metadata = match queued {
@@ -112,11 +113,11 @@ impl Run {
         if self.stop_at_boundary(out) {
             return;
         }
-        let run = self.history.open_run();
+        let run = self.session.history.open_run();
         if run.is_some_and(|run| run.recovering) {
             return self.finish(RunEnd::Timeout, None, out);
         }
-        if run.is_some_and(|run| run.steps >= self.settings.max_steps) && self.owes_answer() {
+        if run.is_some_and(|run| run.steps >= self.session.settings.max_steps) && self.session.owes_answer() {
             return self.finish(RunEnd::MaxSteps, None, out);
         }
         if !self.soon.is_empty() {
@@ -134,7 +135,7 @@ impl Run {
 
     /// Ends the run, or begins the recovery step, if a stop is pending. Returns whether one was.
     pub(super) fn stop_at_boundary(&mut self, out: &mut Vec<RunEffect>) -> bool {
-        if self.history.open_run().is_none() {
+        if self.session.history.open_run().is_none() {
             let cancelled = self.stop.take() == Some(RunStopCause::Cancelled);
             if cancelled {
                 self.rest(out);
@@ -156,15 +157,15 @@ impl Run {
 
     /// Begins the recovery step: the model reports its progress without tools.
     pub(super) fn begin_recovery_step(&mut self, out: &mut Vec<RunEffect>) {
-        if self.history.open_run().is_none_or(|run| run.recovering) {
+        if self.session.history.open_run().is_none_or(|run| run.recovering) {
             // The time of the recovery step is over, too.
             return self.finish(RunEnd::Timeout, None, out);
         }
         self.stop = None;
-        let mut events = self.closing_events("[The run's time is over; the call was stopped.]");
+        let mut events = closing_events(&self.session, "[The run's time is over; the call was stopped.]");
         let text = "[The time of this run is over. Tools are off. Say in a few lines what is done, what is not, \
                     and what comes next.]";
-        let id = format!("m{}", self.next_seq() + events.len() as u64);
+        let id = format!("m{}", self.session.next_seq() + events.len() as u64);
         events.push(EventBody::NoteAdded {
             message: Message::user(id, vec![Part::text(text)]),
             why: NoteReason::TimeUp,
@@ -175,37 +176,15 @@ impl Run {
         self.append(events, AppendContinuation::Prepare, out);
     }
 
-    /// Returns results for every open call, because a call without a result makes later requests invalid.
-    pub(super) fn closing_events(&self, text: &str) -> Vec<EventBody> {
-        let mut events = Vec::new();
-        for open in self.history.open_calls() {
-            let call_id = open.call.call_id.clone();
-            // A question that stays open would wait for a person for ever.
-            if let Some(approval_id) = open.approval.clone() {
-                let reason = Some("the run was stopped".to_owned());
-                events.push(EventBody::ApprovalResolved {
-                    approval_id,
-                    call_id: call_id.clone(),
-                    allowed: false,
-                    reason,
-                });
-            }
-            events.push(EventBody::ToolFinished {
-                result: closing_result(&call_id, ToolStatus::Cancelled, text),
-            });
-        }
-        events
-    }
-
     /// Stores the end of the run.
     pub(super) fn finish(&mut self, end: RunEnd, error: Option<ErrorInfo>, out: &mut Vec<RunEffect>) {
-        let Some(run) = self.history.open_run() else { return self.idle(out) };
+        let Some(run) = self.session.history.open_run() else { return self.idle(out) };
         let run_id = run.id.clone();
         let text = match end {
             RunEnd::Cancelled => "[Cancelled by the user before it ended.]",
             _ => "[The run ended before this call did.]",
         };
-        let mut events = self.closing_events(text);
+        let mut events = closing_events(&self.session, text);
         events.push(EventBody::RunFinished { run_id, reason: end, error });
         self.phase = RunPhase::Storing;
         for timer in [RunTimer::Run, RunTimer::RecoveryStep] {
@@ -226,7 +205,7 @@ impl Run {
         out.push(RunEffect::RunEnded(end));
         // Messages that wait start the next run, except those from before a cancel. A run that ends by itself has just
         // found the queue empty.
-        let waits = cancelled && self.settings.recovery == RunRecovery::Rest;
+        let waits = cancelled && self.session.settings.recovery == RunRecovery::Rest;
         if waits || end == RunEnd::Stop {
             self.wake_if_asked(out);
         } else {
@@ -243,7 +222,7 @@ impl Run {
 
     /// Stores events that wait for a boundary at once, if the session is at rest.
     pub(super) fn record_if_idle(&mut self, out: &mut Vec<RunEffect>) {
-        if self.is_idle() && self.pending.is_empty() {
+        if self.is_at_rest() {
             self.wake_if_asked(out);
         }
     }
@@ -262,4 +241,25 @@ impl Run {
         let error = ErrorInfo { code, message: message.into() };
         self.finish(RunEnd::Error, Some(error), out);
     }
+}
+
+/// Returns results for every open call, because a call without a result makes later requests invalid.
+fn closing_events(session: &SessionState, text: &str) -> Vec<EventBody> {
+    let mut events = Vec::new();
+    for open in session.history.open_calls() {
+        let call_id = open.call.call_id.clone();
+        // A question that stays open would wait for a person for ever.
+        if let Some(approval_id) = open.approval.clone() {
+            let reason = Some("the run was stopped".to_owned());
+            events.push(EventBody::ApprovalResolved {
+                approval_id,
+                call_id: call_id.clone(),
+                allowed: false,
+                reason,
+            });
+        }
+        events
+            .push(EventBody::ToolFinished { result: closing_result(&call_id, ToolStatus::Cancelled, text) });
+    }
+    events
 }

@@ -8,8 +8,9 @@
 //! [`RetryPolicy::stream_attempts`]: crate::attempt::RetryPolicy::stream_attempts
 
 use super::calling::{says_something, step_failed};
+use super::loop_state::{AppendContinuation, LoopState, RunPhase};
 use super::pausing::ends_in_text;
-use super::{AppendContinuation, ModelCallFailure, Run, RunEffect, RunNotice, RunPhase, RunTimer};
+use super::{ModelCallFailure, RunEffect, RunNotice, RunTimer, calling, pausing};
 use crate::attempt::{BrokenAnswer, BrokenAnswerAction};
 use crate::error::ErrorCode;
 use crate::event::{EventBody, NoteReason, PartialAnswerReason};
@@ -53,236 +54,232 @@ impl WaitReason {
     }
 }
 
-impl Run {
-    /// Returns the wait for the model's server, if there is one now.
-    pub fn waiting(&self) -> Option<&ServerWait> {
-        match &self.phase {
-            RunPhase::Waiting { wait, .. } => Some(wait),
-            _ => None,
-        }
-    }
+/// Handles the first event of an answer, which ends an outage.
+pub(super) fn model_began(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    let RunPhase::Calling { began, .. } = &mut state.phase else { return };
+    *began = true;
+    state.step.end_outage(out);
+}
 
-    /// Handles the first event of an answer, which ends an outage.
-    pub(super) fn model_began(&mut self, out: &mut Vec<RunEffect>) {
-        let RunPhase::Calling { began, .. } = &mut self.phase else { return };
-        *began = true;
-        self.end_outage(out);
+/// Handles a call that failed before its answer began and may succeed later.
+pub(super) fn server_failed(
+    state: &mut LoopState,
+    step: &StepId,
+    failure: ModelCallFailure,
+    out: &mut Vec<RunEffect>,
+) {
+    let retry = state.session.settings.retry;
+    if retry.patience_ms == Some(0) {
+        return calling::end_with_failure(state, step, failure, Vec::new(), out);
     }
-
-    /// Forgets the attempts of an outage.
-    fn end_outage(&mut self, out: &mut Vec<RunEffect>) {
-        self.step.patience_is_over = false;
-        if std::mem::take(&mut self.step.outage_attempts) > 0 {
-            out.push(RunEffect::StopTimer { timer: RunTimer::Patience });
-        }
-    }
-
-    /// Handles a call that failed before its answer began and may succeed later.
-    pub(super) fn server_failed(
-        &mut self,
-        step: &StepId,
-        failure: ModelCallFailure,
-        out: &mut Vec<RunEffect>,
-    ) {
-        let retry = self.settings.retry;
-        let is_too_long = |asked_ms: u64| retry.patience_ms.is_some_and(|patience_ms| asked_ms > patience_ms);
-        if retry.patience_ms == Some(0) {
-            return self.end_with_failure(step, failure, Vec::new(), out);
-        }
-        // The wait is known to outlast the patience, so people hear of it at once.
-        if let Some(asked_ms) = failure.retry_after_ms.filter(|asked_ms| is_too_long(*asked_ms)) {
-            let message = format!(
-                "{}; the server asks to be asked again in {} (at {}), later than `retry.patience` waits",
-                failure.message,
-                in_words(asked_ms),
-                time_of_day(self.now.saturating_add(asked_ms)),
-            );
-            return self.end_with_failure(step, ModelCallFailure { message, ..failure }, Vec::new(), out);
-        }
-        if self.step.patience_is_over {
-            return self.give_up_waiting(
-                Some(step.clone()),
-                failure.code,
-                failure.message,
-                failure.usage,
-                out,
-            );
-        }
-        // The patience counts from the first failure, not from each attempt.
-        if let Some(after_ms) = retry.patience_ms.filter(|_| self.step.outage_attempts == 0) {
-            out.push(RunEffect::StartTimer { timer: RunTimer::Patience, after_ms });
-        }
-        self.step.outage_attempts += 1;
-        let attempt = self.step.outage_attempts;
-        let wait = ServerWait {
-            reason: match failure.code {
-                ErrorCode::RateLimitExceeded => WaitReason::RateLimit,
-                _ => WaitReason::Outage,
-            },
-            code: failure.code,
-            message: failure.message,
-            attempt,
-            after_ms: retry.delay_ms(attempt, failure.retry_after_ms),
-        };
-        self.begin_wait(Some(step.clone()), wait, out);
-    }
-
-    /// Handles an answer that broke off, or that was empty. People still see the part that arrived. A model that can
-    /// continue its own text does so; otherwise the text leaves the view.
-    pub(super) fn answer_broke(
-        &mut self,
-        step: &StepId,
-        failure: ModelCallFailure,
-        partial: Vec<Part>,
-        out: &mut Vec<RunEffect>,
-    ) {
-        self.end_outage(out);
-        let retry = self.settings.retry;
-        let partial = self.without_repetition(partial);
-        let broken = BrokenAnswer {
-            broke_before: self.step.broken_answers,
-            ends_in_text: ends_in_text(&partial) && says_something(&partial),
-            can_continue: self.can_go_on(),
-            // The log keeps the part that arrived for people, so the view can do without it.
-            can_take_back: true,
-        };
-        let after = broken.next(retry.stream_attempts);
-        if after == BrokenAnswerAction::GiveUp {
-            let times = self.step.broken_answers + 1;
-            let message = match times {
-                1 => failure.message,
-                _ => format!("{} ({times} answers in a row broke off or were empty)", failure.message),
-            };
-            return self.end_with_failure(step, ModelCallFailure { message, ..failure }, partial, out);
-        }
-        self.step.broken_answers += 1;
-        let attempt = self.step.broken_answers;
-        let wait = ServerWait {
-            reason: WaitReason::BrokenAnswer,
-            code: failure.code,
-            message: failure.message.clone(),
-            attempt,
-            after_ms: retry.delay_ms(attempt, failure.retry_after_ms),
-        };
-        let mut events = match after {
-            BrokenAnswerAction::Continue => {
-                vec![self.assistant(step, partial, ModelStopReason::Other, Some(PartialAnswerReason::Paused))]
-            }
-            BrokenAnswerAction::AskAgain | BrokenAnswerAction::GiveUp => self.lost(step, partial),
-        };
-        events.push(step_failed(step, &failure));
-        self.phase = RunPhase::Storing;
-        self.append_with(events, Vec::new(), vec![step.clone()], AppendContinuation::Wait(wait), out);
-    }
-
-    /// Tells a model that its answer broke off, if it cannot continue the text: another model has taken over, or the
-    /// server refuses to. Returns whether there was something to tell.
-    pub(super) fn note_broken_answer(&mut self, out: &mut Vec<RunEffect>) -> bool {
-        if !self.history.is_broken_off() || self.can_go_on() {
-            return false;
-        }
-        let id = format!("m{}", self.next_seq());
-        let text = "[The answer above broke off because the connection failed. Go on exactly where it stopped, and \
-                    repeat nothing.]";
-        let message = Message::user(id, vec![Part::text(text)]);
-        self.phase = RunPhase::Storing;
-        self.append(
-            vec![EventBody::NoteAdded { message, why: NoteReason::BrokenOff }],
-            AppendContinuation::Prepare,
+    // The wait is known to outlast the patience, so people hear of it at once.
+    if let Some(asked_ms) =
+        retry.patience_ms.and_then(|most_ms| failure.retry_after_ms.filter(|asked_ms| *asked_ms > most_ms))
+    {
+        let message = format!(
+            "{}; the server asks to be asked again in {} (at {}), later than `retry.patience` waits",
+            failure.message,
+            in_words(asked_ms),
+            time_of_day(state.now.saturating_add(asked_ms)),
+        );
+        return calling::end_with_failure(
+            state,
+            step,
+            ModelCallFailure { message, ..failure },
+            Vec::new(),
             out,
         );
-        true
     }
-
-    /// Waits before an attempt: a repetition of `step`, or a new step.
-    pub(super) fn begin_wait(&mut self, step: Option<StepId>, wait: ServerWait, out: &mut Vec<RunEffect>) {
-        if self.stop.is_some() {
-            return self.reach_step_boundary(out);
-        }
-        out.push(RunEffect::Notice(RunNotice::Waiting(wait.clone())));
-        out.push(RunEffect::StartTimer { timer: RunTimer::Retry, after_ms: wait.after_ms });
-        self.phase = RunPhase::Waiting { step, wait };
-        // Another model may have been chosen meanwhile, and the next attempt must use that model.
-        if !self.soon.is_empty() {
-            self.leave_wait(out);
-        }
+    if state.step.patience_is_over {
+        return give_up_waiting(state, Some(step.clone()), failure.code, failure.message, failure.usage, out);
     }
-
-    /// Makes the attempt after its wait.
-    pub(super) fn try_again(&mut self, out: &mut Vec<RunEffect>) {
-        let RunPhase::Waiting { step, .. } = &self.phase else { return };
-        match step.clone() {
-            Some(step) => self.call_model(step, out),
-            None => self.reach_step_boundary(out),
-        }
+    // The patience counts from the first failure, not from each attempt.
+    if let Some(after_ms) = retry.patience_ms.filter(|_| state.step.outage_attempts == 0) {
+        out.push(RunEffect::StartTimer { timer: RunTimer::Patience, after_ms });
     }
+    state.step.outage_attempts += 1;
+    let attempt = state.step.outage_attempts;
+    let wait = ServerWait {
+        reason: match failure.code {
+            ErrorCode::RateLimitExceeded => WaitReason::RateLimit,
+            _ => WaitReason::Outage,
+        },
+        code: failure.code,
+        message: failure.message,
+        attempt,
+        after_ms: retry.delay_ms(attempt, failure.retry_after_ms),
+    };
+    begin_wait(state, Some(step.clone()), wait, out);
+}
 
-    /// Makes the attempt at once, if the loop waits for one.
-    pub(super) fn retry_now(&mut self, out: &mut Vec<RunEffect>) {
-        if self.waiting().is_some() {
-            out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
-            self.try_again(out);
-        }
-    }
-
-    /// Ends a wait because of a decision that the next attempt must know, such as another model.
-    pub(super) fn leave_wait(&mut self, out: &mut Vec<RunEffect>) {
-        if self.waiting().is_some() {
-            self.stop_waiting(out);
-        }
-    }
-
-    /// Ends a wait without an attempt.
-    pub(super) fn stop_waiting(&mut self, out: &mut Vec<RunEffect>) {
-        let RunPhase::Waiting { step, .. } = &self.phase else { return };
-        let is_open = step.is_some();
-        out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
-        self.end_outage(out);
-        match is_open {
-            true => self.stopped(Vec::new(), None, out),
-            false => self.reach_step_boundary(out),
-        }
-    }
-
-    /// Handles the end of the patience with an outage. An attempt in flight is the last one.
-    pub(super) fn patience_ended(&mut self, out: &mut Vec<RunEffect>) {
-        if self.step.outage_attempts == 0 {
-            return;
-        }
-        self.step.patience_is_over = true;
-        if let RunPhase::Waiting { step, wait } = &self.phase
-            // Broken answers have a limit of their own.
-            && wait.reason != WaitReason::BrokenAnswer
-        {
-            let (step, wait) = (step.clone(), wait.clone());
-            out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
-            self.give_up_waiting(step, wait.code, wait.message, None, out);
-        }
-    }
-
-    /// Ends the run because the server did not answer in time.
-    fn give_up_waiting(
-        &mut self,
-        step: Option<StepId>,
-        code: ErrorCode,
-        said: String,
-        usage: Option<crate::usage::Usage>,
-        out: &mut Vec<RunEffect>,
-    ) {
-        let patience = self.settings.retry.patience_ms.map(in_words).unwrap_or_default();
-        let attempts = match self.step.outage_attempts {
-            1 => "1 attempt".to_owned(),
-            attempts => format!("{attempts} attempts"),
+/// Handles an answer that broke off, or that was empty. People still see the part that arrived. A model that can
+/// continue its own text does so; otherwise the text leaves the view.
+pub(super) fn answer_broke(
+    state: &mut LoopState,
+    step: &StepId,
+    failure: ModelCallFailure,
+    partial: Vec<Part>,
+    out: &mut Vec<RunEffect>,
+) {
+    state.step.end_outage(out);
+    let retry = state.session.settings.retry;
+    let partial = pausing::without_repetition(&state.session, partial);
+    let broken = BrokenAnswer {
+        broke_before: state.step.broken_answers,
+        ends_in_text: ends_in_text(&partial) && says_something(&partial),
+        can_continue: state.session.can_go_on(),
+        // The log keeps the part that arrived for people, so the view can do without it.
+        can_take_back: true,
+    };
+    let after = broken.next(retry.stream_attempts);
+    if after == BrokenAnswerAction::GiveUp {
+        let times = state.step.broken_answers + 1;
+        let message = match times {
+            1 => failure.message,
+            _ => format!("{} ({times} answers in a row broke off or were empty)", failure.message),
         };
-        let message = format!(
-            "{said}; {attempts} in {patience} failed (`retry.patience`). The conversation is kept: send a message or \
-             resume to go on"
-        );
-        let failure = ModelCallFailure { usage, ..ModelCallFailure::new(code, message, true) };
-        match step {
-            Some(step) => self.end_with_failure(&step, failure, Vec::new(), out),
-            None => self.fail(failure.code, failure.message, out),
+        return calling::end_with_failure(state, step, ModelCallFailure { message, ..failure }, partial, out);
+    }
+    state.step.broken_answers += 1;
+    let attempt = state.step.broken_answers;
+    let wait = ServerWait {
+        reason: WaitReason::BrokenAnswer,
+        code: failure.code,
+        message: failure.message.clone(),
+        attempt,
+        after_ms: retry.delay_ms(attempt, failure.retry_after_ms),
+    };
+    let mut events = match after {
+        BrokenAnswerAction::Continue => {
+            vec![calling::assistant(
+                &state.session,
+                step,
+                partial,
+                ModelStopReason::Other,
+                Some(PartialAnswerReason::Paused),
+            )]
         }
+        BrokenAnswerAction::AskAgain | BrokenAnswerAction::GiveUp => {
+            calling::lost(&state.session, step, partial)
+        }
+    };
+    events.push(step_failed(step, &failure));
+    state.phase = RunPhase::Storing;
+    state.append_with(events, Vec::new(), vec![step.clone()], AppendContinuation::Wait(wait), out);
+}
+
+/// Tells a model that its answer broke off, if it cannot continue the text: another model has taken over, or the
+/// server refuses to. Returns whether there was something to tell.
+pub(super) fn note_broken_answer(state: &mut LoopState, out: &mut Vec<RunEffect>) -> bool {
+    if !state.session.history.is_broken_off() || state.session.can_go_on() {
+        return false;
+    }
+    let id = format!("m{}", state.session.next_seq());
+    let text = "[The answer above broke off because the connection failed. Go on exactly where it stopped, and \
+                repeat nothing.]";
+    let message = Message::user(id, vec![Part::text(text)]);
+    state.phase = RunPhase::Storing;
+    state.append(
+        vec![EventBody::NoteAdded { message, why: NoteReason::BrokenOff }],
+        AppendContinuation::Prepare,
+        out,
+    );
+    true
+}
+
+/// Waits before an attempt: a repetition of `step`, or a new step.
+pub(super) fn begin_wait(
+    state: &mut LoopState,
+    step: Option<StepId>,
+    wait: ServerWait,
+    out: &mut Vec<RunEffect>,
+) {
+    if state.stop.is_some() {
+        return state.reach_step_boundary(out);
+    }
+    out.push(RunEffect::Notice(RunNotice::Waiting(wait.clone())));
+    out.push(RunEffect::StartTimer { timer: RunTimer::Retry, after_ms: wait.after_ms });
+    state.phase = RunPhase::Waiting { step, wait };
+    // Another model may have been chosen meanwhile, and the next attempt must use that model.
+    if !state.soon.is_empty() {
+        leave_wait(state, out);
+    }
+}
+
+/// Makes the attempt after its wait.
+pub(super) fn try_again(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    let RunPhase::Waiting { step, .. } = &state.phase else { return };
+    match step.clone() {
+        Some(step) => calling::call_model(state, step, out),
+        None => state.reach_step_boundary(out),
+    }
+}
+
+/// Makes the attempt at once, if the loop waits for one.
+pub(super) fn retry_now(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    if state.waiting().is_some() {
+        out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
+        try_again(state, out);
+    }
+}
+
+/// Ends a wait because of a decision that the next attempt must know, such as another model.
+pub(super) fn leave_wait(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    if state.waiting().is_some() {
+        stop_waiting(state, out);
+    }
+}
+
+/// Ends a wait without an attempt.
+pub(super) fn stop_waiting(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    let RunPhase::Waiting { step, .. } = &state.phase else { return };
+    let is_open = step.is_some();
+    out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
+    state.step.end_outage(out);
+    match is_open {
+        true => calling::stopped(state, Vec::new(), None, out),
+        false => state.reach_step_boundary(out),
+    }
+}
+
+/// Handles the end of the patience with an outage. An attempt in flight is the last one.
+pub(super) fn patience_ended(state: &mut LoopState, out: &mut Vec<RunEffect>) {
+    if state.step.outage_attempts == 0 {
+        return;
+    }
+    state.step.patience_is_over = true;
+    if let RunPhase::Waiting { step, wait } = &state.phase
+        // Broken answers have a limit of their own.
+        && wait.reason != WaitReason::BrokenAnswer
+    {
+        let (step, wait) = (step.clone(), wait.clone());
+        out.push(RunEffect::StopTimer { timer: RunTimer::Retry });
+        give_up_waiting(state, step, wait.code, wait.message, None, out);
+    }
+}
+
+/// Ends the run because the server did not answer in time.
+fn give_up_waiting(
+    state: &mut LoopState,
+    step: Option<StepId>,
+    code: ErrorCode,
+    said: String,
+    usage: Option<crate::usage::Usage>,
+    out: &mut Vec<RunEffect>,
+) {
+    let patience = state.session.settings.retry.patience_ms.map(in_words).unwrap_or_default();
+    let attempts = match state.step.outage_attempts {
+        1 => "1 attempt".to_owned(),
+        attempts => format!("{attempts} attempts"),
+    };
+    let message = format!(
+        "{said}; {attempts} in {patience} failed (`retry.patience`). The conversation is kept: send a message or \
+         resume to go on"
+    );
+    let failure = ModelCallFailure { usage, ..ModelCallFailure::new(code, message, true) };
+    match step {
+        Some(step) => calling::end_with_failure(state, &step, failure, Vec::new(), out),
+        None => state.fail(failure.code, failure.message, out),
     }
 }
 

@@ -44,7 +44,7 @@ fn text_answer(text: &str) -> ModelAnswer {
 
 /// The summariser's answer to its newest request.
 fn summarised(stage: &Stage, answer: Result<ModelAnswer, ModelCallFailure>) -> RunLoopInput {
-    let task = match (&stage.run.phase, &stage.run.candidate) {
+    let task = match (&stage.run.state.phase, &stage.run.compactor.background.candidate) {
         (RunPhase::Summarising { task, .. }, _) => *task,
         (_, Some(candidate)) => candidate.task,
         other => panic!("nobody is asked: {other:?}"),
@@ -256,7 +256,7 @@ fn a_compaction_on_request() {
     let effects = stage.summarise(SUMMARY);
     assert!(matches!(effects[1], RunEffect::CompactionDone(CompactionOutcome::Committed(_))), "{effects:?}");
     assert!(calls_model(&effects), "what came meanwhile is taken");
-    assert_eq!(stage.run.step, StepGuards::default(), "the next step plans anew");
+    assert_eq!(stage.run.state.step, StepGuards::default(), "the next step plans anew");
 }
 
 #[test]

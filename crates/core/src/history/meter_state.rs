@@ -1,13 +1,15 @@
 //! Reports of the provider, folded into the anchor, the calibration and the errors of earlier estimates.
 
-use super::{History, LearnedWindow, SentView, view};
-use crate::estimate::{CountAccuracy, TokensByScript};
-use crate::ids::Seq;
-use crate::meter::{MAX_OVERHEAD_TOKENS, UsageAnchor};
-use crate::usage::Usage;
+use std::collections::VecDeque;
 
-/// The smallest believed window, in tokens. A smaller number in an error text is no window.
-const SMALLEST_WINDOW: u64 = 512;
+use super::ViewItem;
+use super::log::SessionLog;
+use super::view::{self, SessionView};
+use crate::estimate::{CountAccuracy, MessageTokenCounter, TokensByScript};
+use crate::event::StepStart;
+use crate::ids::Seq;
+use crate::meter::{CountAttribution, MAX_OVERHEAD_TOKENS, TokenCalibration, UsageAnchor};
+use crate::usage::Usage;
 
 /// Returns whether a provider can have counted `reported` tokens for a request of `sent` and `fixed_tokens`. Servers
 /// report zero, only the uncached part, or nonsense. Such a number is no anchor.
@@ -42,7 +44,7 @@ const MAX_FALSE_REPORTS: u32 = 2;
 
 /// The usual difference between the server's reports and its own counts before the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CountOffset {
+struct CountOffset {
     /// The newest difference, report less count, in tokens.
     tokens: i64,
     /// Number of changes of the difference in a row.
@@ -72,15 +74,15 @@ impl CountOffset {
 
 /// A view that the server has counted before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CountedView {
-    pub(super) tokens: u64,
-    pub(super) fixed_tokens: u64,
-    pub(super) view_changed_at: Seq,
+struct CountedView {
+    tokens: u64,
+    fixed_tokens: u64,
+    view_changed_at: Seq,
 }
 
 /// The difference between an estimate and a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EstimateDeviation {
+struct EstimateDeviation {
     /// The estimate less the report, in tokens.
     tokens: i64,
     per_mille: i64,
@@ -110,29 +112,175 @@ impl EstimateDeviation {
     }
 }
 
-/// The number of tokens from which on a reported usage is nonsense, because no call is so long.
-const NO_CALLS_TOKENS: u64 = 1 << 32;
+/// The errors of the newest estimates, on which the meter's margin rests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct EstimateErrors {
+    /// The signed errors of the newest 100 estimates, in thousandths of the actual input.
+    pub(super) per_mille: VecDeque<i64>,
+    /// The signed error of the newest estimate, the first call's too.
+    pub(super) newest_per_mille: Option<i64>,
+    /// The newest report's distance from the estimate.
+    newest: Option<EstimateDeviation>,
+}
 
-impl History {
-    /// Folds the server's own count of the next request, which serves as a report before the call. The server's usual
-    /// offset is added. A count that contradicts a report is not used.
-    pub(super) fn count(&mut self, counted: u64, fixed_tokens: u64) {
-        let tokens = match self.count_offset.correct(counted) {
-            Some(tokens) if is_plausible(counted, fixed_tokens, &self.view_groups) => tokens,
-            _ => return,
+impl EstimateErrors {
+    /// Records the error of an estimate. The first call of a session counts for nothing here, because its overhead is
+    /// unknown. A report that the next report contradicts counts for nothing either.
+    fn learn(&mut self, miss: EstimateDeviation, edited: bool) {
+        self.newest_per_mille = Some(miss.per_mille);
+        if self.take_back(&miss, edited) {
+            return;
+        }
+        self.newest = Some(miss);
+        if !miss.counts {
+            return;
+        }
+        if self.per_mille.len() == 100 {
+            self.per_mille.pop_front();
+        }
+        self.per_mille.push_back(miss.per_mille);
+    }
+
+    /// Returns whether `miss` proves the report before to be wrong.
+    fn are_taken_back_by(&self, miss: &EstimateDeviation, edited: bool) -> bool {
+        self.newest.is_some_and(|newest| newest.is_taken_back_by(miss, edited))
+    }
+
+    /// Returns whether `miss` proves the report before to be wrong, and forgets that report's error.
+    fn take_back(&mut self, miss: &EstimateDeviation, edited: bool) -> bool {
+        let Some(before) = self.newest.take().filter(|before| before.is_taken_back_by(miss, edited)) else {
+            return false;
         };
-        let view_changed_at = self.view_changed_at;
+        if before.counts {
+            self.per_mille.pop_back();
+        }
+        true
+    }
+}
+
+/// The view that a call carried.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SentView {
+    /// The position at which the view ended, exclusive.
+    pub(super) before: Seq,
+    pub(super) hash: String,
+}
+
+/// The answer of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct AnsweredStep {
+    pub(super) seq: Seq,
+    /// Tokens that the answer, or the piece of an answer, added to the view.
+    pub(super) groups: TokensByScript,
+}
+
+impl SentView {
+    /// Returns whether `view` up to the call's position equals the view that was sent. After an undo the count holds
+    /// again.
+    pub(super) fn is_shown_by(&self, view: &[ViewItem]) -> bool {
+        self.hash == view::hash(view.iter().filter(|item| item.range.to < self.before))
+    }
+}
+
+/// A server's count of the next request, in tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerCount {
+    /// The count as the server gave it.
+    pub(super) counted: u64,
+    /// The count with the server's usual offset.
+    pub(super) tokens: u64,
+    /// The meter's reading before the count.
+    pub(super) expected: u64,
+    /// The estimated tokens of system prompt and tools.
+    pub(super) fixed_tokens: u64,
+}
+
+/// The provider's counts of the view, and what they have taught about the estimate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct MeterState {
+    pub(super) counter: MessageTokenCounter,
+    pub(super) calibration: TokenCalibration,
+    pub(super) anchor: Option<UsageAnchor>,
+    /// The view that the anchor's call carried.
+    pub(super) sent: Option<SentView>,
+    /// The answer of the newest step.
+    pub(super) answered: Option<AnsweredStep>,
+    /// The part of the present view that the anchor's call has counted.
+    pub(super) kept_groups: TokensByScript,
+    /// The view's tokens at the anchor's call.
+    anchor_groups: TokensByScript,
+    /// The share of each kind of content in the anchor's count.
+    pub(super) apportionment: Option<CountAttribution>,
+    pub(super) overhead_tokens: Option<u64>,
+    pub(super) errors: EstimateErrors,
+    /// The server's count of the view for the next call.
+    counted: Option<CountedView>,
+    /// The server's count of the view that the open call carries.
+    counted_call: Option<CountedView>,
+    /// The usual difference between the server's reports and the server's counts.
+    count_offset: CountOffset,
+    /// Number of implausible usage reports in a row.
+    false_reports: u32,
+    pub(super) usage_is_unreliable: bool,
+    pub(super) reports_grow: bool,
+}
+
+impl MeterState {
+    /// Returns the state before the first report.
+    pub(super) fn new(counter: MessageTokenCounter) -> Self {
+        let calibration = match counter.prior() {
+            Some(prior) => TokenCalibration::new(prior.clone()),
+            None => TokenCalibration::unknown(counter.kind()),
+        };
+        Self { counter, calibration, ..Self::default() }
+    }
+
+    /// Forgets what the reports of another model have taught. The answer of the newest step stays.
+    pub(super) fn forget_model(&mut self) {
+        self.anchor = None;
+        self.sent = None;
+        self.calibration = TokenCalibration::unknown(self.counter.kind());
+        self.anchor_groups = TokensByScript::default();
+        self.apportionment = None;
+        self.overhead_tokens = None;
+        self.errors = EstimateErrors::default();
+        (self.counted, self.counted_call, self.count_offset) = (None, None, CountOffset::default());
+        (self.false_reports, self.usage_is_unreliable, self.reports_grow) = (0, false, false);
+        self.kept_groups = TokensByScript::default();
+    }
+
+    /// Folds the start of a step whose request carries the view of `view_changed_at`.
+    pub(super) fn begin_step(&mut self, start: &StepStart, view_changed_at: Seq) {
+        self.answered = None;
+        let is_sent = |view: &CountedView| {
+            (view.view_changed_at, view.fixed_tokens) == (view_changed_at, start.fixed_tokens)
+        };
+        // A count of another view, or of other tools, is not a count of the request that goes out now.
+        self.counted_call = self.counted.take().filter(is_sent);
+    }
+
+    /// Returns the server's count of the next request with the server's usual offset added; `None` if the count cannot
+    /// be believed.
+    pub(super) fn corrected_count(&self, counted: u64, fixed_tokens: u64, view: &SessionView) -> Option<u64> {
+        let is_believed = is_plausible(counted, fixed_tokens, &view.groups);
+        self.count_offset.correct(counted).filter(|_| is_believed)
+    }
+
+    /// Folds the server's own count of the next request, which serves as a report before the call. A count that
+    /// contradicts a report is not used.
+    pub(super) fn fold_count(&mut self, count: &ServerCount, last_seq: Seq, view: &SessionView) {
+        let ServerCount { counted, tokens, expected, fixed_tokens } = *count;
+        let view_changed_at = view.changed_at;
         self.counted = Some(CountedView { tokens: counted, fixed_tokens, view_changed_at });
-        let expected = crate::meter::read(self, fixed_tokens).total;
         let miss = EstimateDeviation::of(expected, tokens, false);
-        let is_taken_back = self.takes_back(&miss);
+        let is_taken_back = self.errors.take_back(&miss, self.is_edited());
         // A longer request cannot have fewer tokens than its beginning: the count misses a part that the report has.
         if !is_taken_back && self.extends_anchor(fixed_tokens) && tokens < self.anchored_input() {
             return;
         }
-        self.calibrate(fixed_tokens, self.view_groups, tokens);
-        self.set_anchor(fixed_tokens, tokens, 0);
-        self.sent = Some(SentView { before: self.last_seq, hash: self.view_hash() });
+        self.calibrate(fixed_tokens, view.groups, tokens);
+        self.set_anchor(last_seq, view.groups, fixed_tokens, tokens, 0);
+        self.sent = Some(SentView { before: last_seq, hash: view.hash() });
     }
 
     /// Returns whether the next request begins with the request that the anchor's call has counted.
@@ -165,40 +313,45 @@ impl History {
         self.usage_is_unreliable |= self.false_reports >= MAX_FALSE_REPORTS;
     }
 
-    pub(super) fn finish_step(&mut self, usage: Option<&Usage>, estimated: u64) {
-        let start = self.run.as_mut().and_then(|run| run.calling.take());
-        self.recoveries = 0;
-        self.add_usage(usage);
-        let (Some(usage), Some(start)) = (usage, start) else { return };
-        let sent_view = self.answered.and_then(|answer| self.entry(answer.seq)).map(|piece| {
+    /// Folds the report of a completed step. Returns whether input and output are both believed.
+    pub(super) fn fold_report(
+        &mut self,
+        usage: &Usage,
+        estimated: u64,
+        start: &StepStart,
+        log: &SessionLog,
+        view: &SessionView,
+    ) -> bool {
+        let sent_view = self.answered.and_then(|answer| log.entry(answer.seq)).map(|piece| {
             // A continued answer is one message with its earlier pieces now, so the hash from the step's start is
             // stale.
             let hash = match piece.goes_on() {
-                true => view::hash(self.view.iter().filter(|item| item.range.to < piece.begins)),
+                true => view::hash(view.items.iter().filter(|item| item.range.to < piece.begins)),
                 false => start.view_hash.clone(),
             };
             SentView { before: piece.begins, hash }
         });
         let answered = self.answered.map(|answer| answer.groups).unwrap_or_default();
-        let sent = self.view_groups.without(&answered);
+        let sent = view.groups.without(&answered);
         // A call that was answered was not longer than the window.
         let is_beyond = start.window_tokens.is_some_and(|window| usage.input_tokens > window);
         if is_beyond || self.usage_is_unreliable || usage.input_tokens == 0 {
-            return;
+            return false;
         }
         let miss = EstimateDeviation::of(estimated, usage.input_tokens, self.anchor.is_some());
-        let takes_back = self.last_miss.is_some_and(|last| last.is_taken_back_by(&miss, self.is_edited()));
+        let takes_back = self.errors.are_taken_back_by(&miss, self.is_edited());
         let is_false = !is_plausible(usage.input_tokens, start.fixed_tokens, &sent)
             || (!takes_back && self.contradicts(usage.input_tokens, &sent, start.fixed_tokens));
         if is_false {
-            return self.doubt_report();
+            self.doubt_report();
+            return false;
         }
         self.false_reports = 0;
         self.reports_grow |= self.anchor.as_ref().is_some_and(|anchor| usage.input_tokens > anchor.input);
         if let Some(view) = self.counted_call.take() {
             self.count_offset.learn(view.tokens, usage.input_tokens);
         }
-        self.learn_error(estimated, usage.input_tokens);
+        self.errors.learn(miss, self.is_edited());
         // A first report holds an unknown overhead, so no ratio is learned from the report.
         if self.anchor.is_none() {
             self.calibration.see_first(&sent, start.fixed_tokens, usage.input_tokens);
@@ -207,53 +360,37 @@ impl History {
         if !takes_back {
             self.calibrate(start.fixed_tokens, sent, usage.input_tokens);
         }
-        let before = self.answered.map_or(self.last_seq, |answer| answer.seq - 1);
+        let before = self.answered.map_or(log.last_seq, |answer| answer.seq - 1);
         // An implausible output does not spoil the input: the anchor stands before the answer, and the answer is
         // estimated.
-        let Some(sent_back) = self.output_sent_back(usage, answered.total()) else {
-            self.set_anchor_at(before, sent, start.fixed_tokens, usage.input_tokens, 0);
+        let Some(sent_back) = self.output_sent_back(log, usage, answered.total()) else {
+            self.set_anchor(before, sent, start.fixed_tokens, usage.input_tokens, 0);
             self.sent = sent_view;
-            return;
+            return false;
         };
-        self.largest_call = self.largest_call.max(usage.total_tokens());
-        // An input above the learned window disproves the window. Input and output together only raise the window.
-        let total = usage.total_tokens();
-        self.learned_window = self
-            .learned_window
-            .filter(|learned| usage.input_tokens <= learned.limit)
-            .map(|learned| LearnedWindow { limit: learned.limit.max(total), ..learned });
         // An answer's own length teaches ratios only if the report is for exactly the parts that later requests
         // carry.
         if self.anchor.is_some() && sent_back == usage.output_tokens {
             self.learn(&answered, usage.output_tokens);
         }
-        self.set_anchor(start.fixed_tokens, usage.input_tokens, sent_back);
+        self.set_anchor(log.last_seq, view.groups, start.fixed_tokens, usage.input_tokens, sent_back);
         self.sent = sent_view;
+        true
     }
 
-    pub(super) fn add_usage(&mut self, usage: Option<&Usage>) {
-        let Some(usage) = usage.filter(|usage| usage.total_tokens() < NO_CALLS_TOKENS) else { return };
-        self.cumulative.add(usage);
-        if let Some(run) = &mut self.run {
-            run.usage.add(usage);
-        }
-    }
-
-    /// Folds a failed step. A provider that refuses a request for its length often names the length, which serves as
-    /// a count.
-    pub(super) fn fail_step(&mut self, used: Option<u64>, limit: Option<u64>) {
-        let start = self.run.as_mut().and_then(|run| run.calling.take());
-        let Some(start) = start else { return };
-        if let Some(limit) = limit.filter(|limit| *limit >= SMALLEST_WINDOW) {
-            let known = start.window_tokens;
-            // Several errors can name different limits. The lowest is safe as long as the known window is the same.
-            let lower = self.learned_window.filter(|learned| learned.known == known && learned.limit < limit);
-            self.learned_window = Some(lower.unwrap_or(LearnedWindow { limit, known }));
-        }
-        let counted = start.fixed_tokens.saturating_add(self.view_tokens());
-        let sent = self.view_groups;
+    /// Folds the length of a refused request. A provider that refuses a request for its length often names the length,
+    /// which serves as a count.
+    pub(super) fn fold_refusal(
+        &mut self,
+        used: Option<u64>,
+        start: StepStart,
+        last_seq: Seq,
+        view: &SessionView,
+    ) {
+        let counted = start.fixed_tokens.saturating_add(view.tokens());
+        let sent = view.groups;
         if let Some(used) = used.filter(|used| is_plausible(*used, start.fixed_tokens, &sent)) {
-            self.calibrate(start.fixed_tokens, self.view_groups, used);
+            self.calibrate(start.fixed_tokens, view.groups, used);
             if self.overhead_tokens.is_none() {
                 // A first request near the window's size differs from the estimate mostly by the cost of its content,
                 // not by overhead.
@@ -262,19 +399,14 @@ impl History {
             }
             let overhead = self.overhead_tokens;
             // `set_anchor` would take the whole difference for overhead.
-            self.set_anchor(start.fixed_tokens, used, 0);
+            self.set_anchor(last_seq, view.groups, start.fixed_tokens, used, 0);
             self.overhead_tokens = overhead;
-            self.sent = Some(SentView { before: self.last_seq, hash: start.view_hash });
+            self.sent = Some(SentView { before: last_seq, hash: start.view_hash });
         }
     }
 
-    /// Sets the anchor to a count of the whole view.
-    fn set_anchor(&mut self, fixed: u64, input: u64, output: u64) {
-        self.set_anchor_at(self.last_seq, self.view_groups, fixed, input, output);
-    }
-
     /// Sets the anchor to a count of the view up to `seq`, whose estimate is `kept`.
-    fn set_anchor_at(&mut self, seq: Seq, kept: TokensByScript, fixed: u64, input: u64, output: u64) {
+    fn set_anchor(&mut self, seq: Seq, kept: TokensByScript, fixed: u64, input: u64, output: u64) {
         let view_tokens = kept.total();
         if self.overhead_tokens.is_none() {
             let unexplained = input.saturating_add(output).saturating_sub(fixed.saturating_add(view_tokens));
@@ -310,8 +442,8 @@ impl History {
 
     /// Returns the output tokens that later requests carry, for an answer estimated at `answered` tokens. Reasoning
     /// does not count unless a native item carries it back. `None` if the report is implausible.
-    fn output_sent_back(&self, usage: &Usage, answered: u64) -> Option<u64> {
-        let said = self.answered.and_then(|answer| self.entry(answer.seq));
+    fn output_sent_back(&self, log: &SessionLog, usage: &Usage, answered: u64) -> Option<u64> {
+        let said = self.answered.and_then(|answer| log.entry(answer.seq));
         let Some(message) = said.map(|entry| &entry.message) else { return Some(0) };
         let dropped = view::unsent_reasoning(message, &self.counter).total();
         // A token in a native item has at least one byte.
@@ -326,37 +458,6 @@ impl History {
         let most = most_plausible(answered, MAX_UNSEEN_OUTPUT).saturating_add(unseen);
         // The report of a stopped call may cover the first word only.
         (answered / 4..=most).contains(&sent_back).then_some(sent_back)
-    }
-
-    /// Records the error of an estimate. The first call of a session counts for nothing here, because its overhead is
-    /// unknown. A report that the next report contradicts counts for nothing either.
-    fn learn_error(&mut self, estimated: u64, actual: u64) {
-        let miss = EstimateDeviation::of(estimated, actual, self.anchor.is_some());
-        self.last_error_per_mille = Some(miss.per_mille);
-        if self.takes_back(&miss) {
-            return;
-        }
-        self.last_miss = Some(miss);
-        if !miss.counts {
-            return;
-        }
-        if self.errors_per_mille.len() == 100 {
-            self.errors_per_mille.pop_front();
-        }
-        self.errors_per_mille.push_back(miss.per_mille);
-    }
-
-    /// Returns whether `miss` proves the report before to be wrong, and forgets that report's error.
-    fn takes_back(&mut self, miss: &EstimateDeviation) -> bool {
-        let Some(before) =
-            self.last_miss.take().filter(|before| before.is_taken_back_by(miss, self.is_edited()))
-        else {
-            return false;
-        };
-        if before.counts {
-            self.errors_per_mille.pop_back();
-        }
-        true
     }
 
     /// Returns whether the content that the anchor has counted is no longer shown in the same form.

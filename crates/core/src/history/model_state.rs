@@ -1,0 +1,36 @@
+//! The model and agent of the session.
+
+use crate::event::{ModelChoice, StepStart};
+use crate::ids::Millis;
+use crate::message::ModelOrigin;
+
+/// The model of the newest step or switch, and what its server has shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ModelState {
+    pub(super) newest: Option<ModelOrigin>,
+    pub(super) choice: ModelChoice,
+    /// The hash of the newest step's tools. `None` before the first step of a newly chosen agent or model.
+    pub(super) tools_hash: Option<String>,
+    /// `true` from a switch of the model to the next step.
+    pub(super) switched: bool,
+    /// `true` if the model's server has refused to continue a paused answer.
+    pub(super) refused_to_go_on: bool,
+    pub(super) last_call_at: Option<Millis>,
+}
+
+impl ModelState {
+    /// Begins a step with the model that it names.
+    pub(super) fn begin_step(&mut self, start: &StepStart) {
+        self.newest = Some(start.model.clone());
+        self.switched = false;
+        self.tools_hash = (!start.tools_hash.is_empty()).then(|| start.tools_hash.clone());
+    }
+
+    /// Switches to another model, or to another server of the same model.
+    pub(super) fn switch(&mut self, to: &ModelOrigin) {
+        self.switched |= self.newest.as_ref().is_some_and(|model| model != to);
+        self.newest = Some(to.clone());
+        self.refused_to_go_on = false;
+        self.last_call_at = None;
+    }
+}
