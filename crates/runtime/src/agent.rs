@@ -219,10 +219,7 @@ impl Agent {
         if !self.takes_tools() {
             return Vec::new();
         }
-        let mut specs = match self.has_small_window() {
-            true => self.tools.brief_specs(),
-            false => self.tools.specs(),
-        };
+        let mut specs = if self.has_small_window() { self.tools.brief_specs() } else { self.tools.specs() };
         if let Some(deferred) = deferred {
             specs.retain(|spec| deferred.get(&spec.name).is_none());
             specs.extend(deferred.stand_ins(!self.has_small_window()));

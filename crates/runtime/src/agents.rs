@@ -75,7 +75,12 @@ impl AgentRegistry {
         model: impl Into<String>,
         agent: Result<Agent, String>,
     ) -> Self {
-        self.others.insert(name.into(), NamedAgent { model: model.into(), agent: agent.map(Arc::new) });
+        let (name, model) = (name.into(), model.into());
+        match &agent {
+            Ok(_) => tracing::debug!(name, model, "an agent can be chosen"),
+            Err(why) => tracing::info!(name, model, why, "an agent cannot be used"),
+        }
+        self.others.insert(name, NamedAgent { model, agent: agent.map(Arc::new) });
         self
     }
 
@@ -139,9 +144,8 @@ impl AgentRegistry {
     pub(crate) fn named(&self, name: Option<&str>) -> Result<&Arc<Agent>, SessionError> {
         let Some(name) = name.filter(|name| *name != self.name) else { return Ok(&self.usual) };
         let other = self.others.get(name).ok_or_else(|| SessionError::NotFound(format!("agent `{name}`")))?;
-        let unusable =
-            |why: &String| SessionError::Conflict(format!("the agent `{name}` cannot be used: {why}"));
-        other.agent.as_ref().map_err(unusable)
+        let agent = other.agent.as_ref();
+        agent.map_err(|why| SessionError::Conflict(format!("the agent `{name}` cannot be used: {why}")))
     }
 
     /// Returns the agent that a choice means, with the model it means.
@@ -167,8 +171,9 @@ impl AgentRegistry {
         }
         let models =
             self.models.as_ref().ok_or_else(|| SessionError::NotFound(format!("model `{model}`")))?;
-        let unusable = |why| SessionError::Conflict(format!("the model `{model}` cannot be used: {why}"));
-        models.serve(model).await.map_err(unusable)
+        tracing::debug!(model, "a model of no agent is named; the server is asked for it");
+        let served = models.serve(model).await;
+        served.map_err(|why| SessionError::Conflict(format!("the model `{model}` cannot be used: {why}")))
     }
 
     /// Returns a choice in its stored form, in which the usual agent has no name.

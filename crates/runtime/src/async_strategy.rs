@@ -85,8 +85,10 @@ pub struct ReplacementRequest {
 impl ReplacementRequest {
     /// Returns the request for a compaction of a session; `None` for one that needs no text.
     pub(crate) fn new(session_id: &SessionId, ask: &PreCompactInput, history: &History) -> Option<Self> {
-        let goes = |range| ask.what_goes.iter().any(|handle| handle.0.overlaps(range));
-        let gone = history.view().iter().filter(|item| goes(&item.range));
+        let gone = history
+            .view()
+            .iter()
+            .filter(|item| ask.what_goes.iter().any(|handle| handle.0.overlaps(&item.range)));
         (ask.limit_tokens > 0).then(|| Self {
             session_id: session_id.clone(),
             messages: gone.map(|item| Message::clone(&item.message)).collect(),

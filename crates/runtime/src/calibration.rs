@@ -77,7 +77,15 @@ impl CalibrationStore {
     /// Opens a store that is kept in `file`, which need not exist.
     pub fn open(file: PathBuf) -> Self {
         let known = match read(&file) {
-            Ok(known) => known,
+            Ok(known) => {
+                tracing::debug!(
+                    file = %file.display(),
+                    tokenizers = known.tokenizers.len(),
+                    windows = known.windows.len(),
+                    "calibrations were read"
+                );
+                known
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => CalibrationData::default(),
             Err(error) => {
                 tracing::warn!(file = %file.display(), %error, "calibrations cannot be read and begin anew");
@@ -114,6 +122,12 @@ impl CalibrationStore {
         if known.tokenizers.get(&key).is_some_and(|before| !moved(before, &profile)) {
             return;
         }
+        tracing::debug!(
+            model = model.model,
+            counter,
+            overhead_tokens = profile.overhead_tokens(),
+            "a tokenizer profile was learned"
+        );
         known.tokenizers.insert(key, profile);
         self.keep(&known);
     }
@@ -193,8 +207,7 @@ impl CalibrationStore {
 /// Returns whether a profile has changed enough to be worth a write.
 fn moved(before: &TokenizerProfile, now: &TokenizerProfile) -> bool {
     let (old, new) = (before.ratios(), now.ratios());
-    let is_moved = |(old, new): (&f64, &f64)| (old - new).abs() >= WORTH_WRITING;
-    old.0.iter().zip(&new.0).any(is_moved)
+    old.0.iter().zip(&new.0).any(|(old, new)| (old - new).abs() >= WORTH_WRITING)
         || before.overhead_tokens().abs_diff(now.overhead_tokens()) >= WORTH_WRITING_TOKENS
 }
 

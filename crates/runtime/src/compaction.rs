@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use longhaul_core::event::{Event, EventBody, ViewEdit};
-use longhaul_core::history::{History, LogEntry, LogEntryKind, ViewItem, ViewItemKind};
-use longhaul_core::ids::{EditId, Seq};
+use longhaul_core::history::{History, LogEntry, LogEntryKind, ViewItemKind};
+use longhaul_core::ids::{EditId, LogRange, Seq};
 use longhaul_core::message::Message;
 use longhaul_core::plan::{CompactionPolicy, Plan, SummaryDraft, SummaryWriterModel};
 use longhaul_core::retention_report::{self, RetentionReport, SentenceFacts};
@@ -80,10 +80,10 @@ fn edit_before_summary(
 /// Returns the strategy of that name: the configured one with its options, any other with its default options. Returns
 /// `None` if no strategy has the name.
 pub fn strategy(configured: &CompactionPolicy, name: &str) -> Option<Arc<dyn CompactionStrategy>> {
-    match configured.strategy.name() == name {
-        true => Some(Arc::clone(&configured.strategy)),
-        false => strategy::by_name(name),
+    if configured.strategy.name() == name {
+        return Some(Arc::clone(&configured.strategy));
     }
+    strategy::by_name(name)
 }
 
 /// Returns whether a strategy of that name only leaves messages out: it writes no summary and asks no model.
@@ -102,8 +102,9 @@ pub fn check_undo(run: &Run, edit_id: &EditId) -> Result<(), SessionError> {
 /// Returns what the edit of that name retained of the view before it. `log` begins with the session's first event.
 /// Returns `None` if `log` has no such edit or cannot be read.
 pub fn survival(log: &[Event], edit_id: &EditId) -> Option<RetentionReport> {
-    let is_it = |event: &Event| matches!(&event.body, EventBody::ViewEdited(edit) if edit.id == *edit_id);
-    let at = log.iter().position(is_it)?;
+    let at = log
+        .iter()
+        .position(|event| matches!(&event.body, EventBody::ViewEdited(edit) if edit.id == *edit_id))?;
     // The report compares texts and no token counts, so the default counter will do.
     let mut history = History::fold(&log[..at]).ok()?;
     let before = ViewSnapshot::of(&history);
@@ -126,16 +127,14 @@ impl ViewSnapshot {
     pub fn of(history: &History) -> Self {
         let messages = history.view().iter().map(|item| Arc::clone(&item.message)).collect();
         // Long views have few summaries: looking for them again at each entry made this quadratic.
-        let is_summary = |item: &&ViewItem| matches!(item.kind, ViewItemKind::Summary(_));
-        let summaries: Vec<&ViewItem> = history.view().iter().filter(is_summary).collect();
-        let is_behind = |seq: Seq| {
-            let mut ranges = summaries.iter().flat_map(|item| [&item.range].into_iter().chain(&item.covers));
-            ranges.any(|range| range.contains(seq))
-        };
-        let said = history.entries().iter().filter(|entry| {
-            matches!(entry.kind, LogEntryKind::Typed | LogEntryKind::Assistant(_)) && is_behind(entry.seq)
+        let summaries = history.view().iter().filter(|item| matches!(item.kind, ViewItemKind::Summary(_)));
+        let summarized: Vec<&LogRange> =
+            summaries.flat_map(|item| std::iter::once(&item.range).chain(&item.covers)).collect();
+        let folded = history.entries().iter().filter(|entry| {
+            matches!(entry.kind, LogEntryKind::Typed | LogEntryKind::Assistant(_))
+                && summarized.iter().any(|range| range.contains(entry.seq))
         });
-        let folded = said.cloned().collect();
+        let folded = folded.cloned().collect();
         Self { messages, folded, until: history.last_seq() }
     }
 

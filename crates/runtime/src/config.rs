@@ -114,15 +114,13 @@ impl AgentConfig {
     }
 
     fn parse_as(text: &str, file: &str, is_inner: bool) -> Result<Self, ConfigError> {
-        let refuse = |problems| ConfigError { file: file.to_owned(), problems };
-        let root = node::parse(text).map_err(|problem| refuse(vec![*problem]))?;
+        let root = node::parse(text)
+            .map_err(|problem| ConfigError { file: file.to_owned(), problems: vec![*problem] })?;
         let mut reader =
             if is_inner { reader::ConfigReader::of_agent(&root) } else { reader::ConfigReader::new(&root) };
         let config = section::config(&mut reader);
-        match reader.finish() {
-            problems if problems.is_empty() => Ok(config),
-            problems => Err(refuse(problems)),
-        }
+        let problems = reader.finish();
+        if problems.is_empty() { Ok(config) } else { Err(ConfigError { file: file.to_owned(), problems }) }
     }
 
     /// Returns the keys that a file sets, for example `run.maxSteps`; none if the file cannot be read.

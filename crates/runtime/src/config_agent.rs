@@ -80,7 +80,9 @@ pub enum ConfigFileError {
 pub(crate) fn read_config(path: &Path) -> Result<(AgentConfig, String), ConfigFileError> {
     let text = read_text(path)?;
     let config = AgentConfig::parse(&text, &path.display().to_string())?;
-    let keys = unapplied_keys(&AgentConfig::written(&text));
+    let written = AgentConfig::written(&text);
+    tracing::debug!(file = %path.display(), bytes = text.len(), keys = written.len(), "an agent file was read");
+    let keys = unapplied_keys(&written);
     if !keys.is_empty() {
         return Err(ConfigFileError::Unapplied { file: path.to_owned(), keys });
     }
@@ -97,17 +99,24 @@ fn read_text(path: &Path) -> Result<String, ConfigFileError> {
 
 /// Returns the written keys that a builder does not apply, without the keys below them.
 fn unapplied_keys(written: &BTreeSet<String>) -> Vec<String> {
-    let is_within = |key: &str, outer: &str| {
-        key.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    let is_applied = |key: &str| {
-        // A section that holds applied keys is judged by the keys in it.
-        let is_part = APPLIED.iter().any(|applied| is_within(key, applied) || is_within(applied, key));
-        is_part && !NOT_APPLIED.iter().any(|other| is_within(key, other))
-    };
-    let unapplied: Vec<&String> = written.iter().filter(|key| !is_applied(key)).collect();
-    let has_outer = |key: &str| unapplied.iter().any(|outer| *outer != key && is_within(key, outer));
-    unapplied.iter().filter(|key| !has_outer(key)).map(|key| (*key).clone()).collect()
+    let mut unapplied: Vec<String> = Vec::new();
+    // A section comes before its keys in the order of the set.
+    for key in written.iter().filter(|key| !is_applied(key)) {
+        if !unapplied.iter().any(|outer| is_within(key, outer)) {
+            unapplied.push(key.clone());
+        }
+    }
+    unapplied
+}
+
+/// Returns whether a builder applies a key. A section that holds applied keys is judged by the keys in it.
+fn is_applied(key: &str) -> bool {
+    let is_part = APPLIED.iter().any(|applied| is_within(key, applied) || is_within(applied, key));
+    is_part && !NOT_APPLIED.iter().any(|other| is_within(key, other))
+}
+
+fn is_within(key: &str, outer: &str) -> bool {
+    key.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Returns the policy with the settings of the file; strategy, trigger and prices stay.
@@ -165,8 +174,8 @@ pub(crate) fn tool_limits(config: &AgentConfig) -> ToolLimits {
 /// Sets what the file says of the model's server and limits, but not the key.
 pub(crate) fn apply_endpoint(config: &AgentConfig, endpoint: &mut ModelEndpoint) {
     let model = &config.model;
-    let secret = |(name, value): (&String, &String)| (name.clone(), Secret::new(value.clone()));
-    endpoint.headers = model.headers.iter().map(secret).collect();
+    endpoint.headers =
+        model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
     endpoint.body = model.body.clone();
     let usual = HttpTimeouts::for_server(&model.base_url);
     endpoint.timeouts = match model.timeout {
@@ -268,10 +277,11 @@ pub(crate) fn approvals(
 
 /// Returns the rules whose glob fits the tool, up to the first that is for every call.
 fn rules_of(rules: &[ApprovalRule], tool: &str, asked: &ToolApproval) -> Vec<ArgumentRule> {
-    let fits =
-        |rule: &&ApprovalRule| Glob::new(&rule.tool).is_ok_and(|glob| glob.compile_matcher().is_match(tool));
     let mut fitting = Vec::new();
-    for rule in rules.iter().filter(fits) {
+    for rule in rules {
+        if !Glob::new(&rule.tool).is_ok_and(|glob| glob.compile_matcher().is_match(tool)) {
+            continue;
+        }
         let approval = match rule.decision {
             Decision::Allow => ToolApproval::Allow,
             Decision::Ask => asked.clone(),

@@ -4,7 +4,7 @@ use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::estimate::CountAccuracy;
 use longhaul_core::event::{EditKind, ViewOperation};
 use longhaul_core::history::History;
-use longhaul_core::meter::{MeterReading, UsageAnchor};
+use longhaul_core::meter::MeterReading;
 use longhaul_core::run::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -148,10 +148,7 @@ pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> Co
     let left = reading.total - system_prompt - tools.iter().map(|share| share.tokens).sum::<u64>();
     let counter = history.counter();
     // A tokenizer that the server's reports contradict is not the model's own, whatever its name says.
-    let kind = match history.is_count_contradicted() {
-        true => CountAccuracy::Estimated,
-        false => counter.kind(),
-    };
+    let kind = if history.is_count_contradicted() { CountAccuracy::Estimated } else { counter.kind() };
     let exact = (kind == CountAccuracy::Exact && fits).then(|| history.view_tokens());
     let in_messages = exact.unwrap_or(left);
     let trigger = run.line().tokens;
@@ -178,10 +175,7 @@ pub fn report(run: &Run, fixed: &RequestPrefixTokens, window_source: &str) -> Co
         basis: basis(history, &reading),
         token_usage: token_usage(history.cumulative_usage()),
         compaction_count: history.compactions(),
-        source: match is_edited_since_call(history) {
-            true => kind.to_string(),
-            false => source(&reading, kind),
-        },
+        source: if is_edited_since_call(history) { kind.to_string() } else { source(&reading, kind) },
         counter: counter.name().to_owned(),
         window_source: window_source.to_owned(),
         expected_error: reading.margin,
@@ -196,10 +190,9 @@ fn is_edited_since_call(history: &History) -> bool {
 
 /// Returns the parts of a total, which add up to it.
 fn basis(history: &History, reading: &MeterReading) -> ContextBasis {
-    let is_counted = |anchor: &&UsageAnchor| {
-        !is_edited_since_call(history) && anchor.input + anchor.output == reading.reported
-    };
-    let counted = history.anchor().filter(is_counted);
+    let counted = history
+        .anchor()
+        .filter(|anchor| !is_edited_since_call(history) && anchor.input + anchor.output == reading.reported);
     ContextBasis {
         last_input_tokens: counted.map(|anchor| anchor.input),
         last_output_tokens: counted.map(|anchor| anchor.output),
@@ -219,18 +212,21 @@ fn source(reading: &MeterReading, kind: CountAccuracy) -> String {
 
 /// Returns the least total that is decided on as `tokens` or more.
 fn unscale(tokens: u64, margin: f64) -> u64 {
-    let reaches =
-        |total: u64| MeterReading { total, reported: 0, estimated: total, margin }.bound() >= tokens;
     // The bound rounds, so the division gives the point only to within a token or two.
     let near = (tokens as f64 / (1.0 + margin)) as u64;
-    (near.saturating_sub(2)..=near.saturating_add(2)).find(|total| reaches(*total)).unwrap_or(near)
+    (near.saturating_sub(2)..=near.saturating_add(2))
+        .find(|total| {
+            MeterReading { total: *total, reported: 0, estimated: *total, margin }.bound() >= tokens
+        })
+        .unwrap_or(near)
 }
 
 /// Returns the conversation's parts, scaled to its total (largest remainder), since only the total was counted.
 fn message_share(run: &Run, total: u64) -> MessageTokens {
     let sums = run.history().breakdown();
-    let get = |key: &str| sums.get(key).copied().unwrap_or(0);
-    let parts = [get("text"), get("toolCalls") + get("toolResults"), get("reasoning"), get("media")];
+    let [text, calls, results, reasoning, media] = ["text", "toolCalls", "toolResults", "reasoning", "media"]
+        .map(|part| sums.get(part).copied().unwrap_or(0));
+    let parts = [text, calls + results, reasoning, media];
     let shares = apportion(&parts, total);
     MessageTokens { total, text: shares[0], tool_results: shares[1], reasoning: shares[2], media: shares[3] }
 }
@@ -255,10 +251,10 @@ fn apportion(parts: &[u64], total: u64) -> Vec<u64> {
         shares[0] = total;
         return shares;
     }
-    let exact = |part: u64| u128::from(part) * u128::from(total);
-    let mut shares: Vec<u64> = parts.iter().map(|part| (exact(*part) / sum) as u64).collect();
+    let exact: Vec<u128> = parts.iter().map(|part| u128::from(*part) * u128::from(total)).collect();
+    let mut shares: Vec<u64> = exact.iter().map(|exact| (exact / sum) as u64).collect();
     let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(exact(parts[*at]) % sum));
+    order.sort_by_key(|at| std::cmp::Reverse(exact[*at] % sum));
     let rest = total - shares.iter().sum::<u64>();
     for at in order.into_iter().cycle().take(rest as usize) {
         shares[at] += 1;
@@ -280,8 +276,8 @@ fn compacted(run: &Run) -> u64 {
     // A later compaction covers the summaries of earlier ones: each message counts once.
     let gone: Vec<_> =
         ops.filter(|op| !matches!(op, ViewOperation::Placeholder { .. })).map(ViewOperation::range).collect();
-    let is_gone = |seq| gone.iter().any(|range| range.contains(seq));
-    run.history().entries().iter().filter(|entry| is_gone(entry.seq)).count() as u64
+    let entries = run.history().entries().iter();
+    entries.filter(|entry| gone.iter().any(|range| range.contains(entry.seq))).count() as u64
 }
 
 /// Returns the short form in the `context:usage` event.

@@ -236,8 +236,10 @@ impl EventBusState {
     /// Returns the snapshot of the answer in flight, and the number of the announcement that continues it.
     fn snapshot_in_flight(&mut self, session_id: &SessionId) -> (Option<Arc<SharedEvent>>, u64) {
         let told = self.told;
-        let can_go_on = |shown: &&InFlightSnapshot| shown.told == told && self.recent.is_young(shown.next);
-        if let Some(shown) = self.shown.as_ref().filter(can_go_on) {
+        if let Some(shown) = &self.shown
+            && shown.told == told
+            && self.recent.is_young(shown.next)
+        {
             return (Some(Arc::clone(&shown.snapshot)), shown.next);
         }
         let next = self.recent.end();

@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -242,8 +242,11 @@ impl HookSet {
     pub async fn pre_compact(&self, ask: PreCompactRequest) -> Option<PreCompactResponse> {
         let Some((closure, deadline)) = &self.pre_compact else { return self.ask(ask).await };
         let session_id = ask.session_id.clone();
+        let started = Instant::now();
         let decided = within(*deadline, async { Ok(closure.decide(ask).await) }).await;
-        heeded(HookEvent::PreCompact, &session_id, decided.map(PreCompactResponse::from))
+        let answer = heeded(HookEvent::PreCompact, &session_id, decided.map(PreCompactResponse::from));
+        log_answer(HookEvent::PreCompact, &session_id, answer.is_some(), started);
+        answer
     }
 
     /// Asks before a tool runs. `None` without a hook or an answer.
@@ -263,7 +266,10 @@ impl HookSet {
 
     async fn ask<Q: HookRequest>(&self, ask: Q) -> Option<Q::Answer> {
         let slot = self.slots.get(&Q::EVENT)?;
-        heeded(Q::EVENT, ask.session_id(), slot.answer(&ask).await)
+        let started = Instant::now();
+        let answer = heeded(Q::EVENT, ask.session_id(), slot.answer(&ask).await);
+        log_answer(Q::EVENT, ask.session_id(), answer.is_some(), started);
+        answer
     }
 }
 
@@ -309,12 +315,23 @@ async fn within<T>(
     }
 }
 
+fn log_answer(event: HookEvent, session_id: &SessionId, has_answered: bool, started: Instant) {
+    tracing::debug!(
+        hook = event.as_str(),
+        session = session_id.as_str(),
+        has_answered,
+        duration_ms = started.elapsed().as_millis() as u64,
+        "a hook was asked"
+    );
+}
+
 /// Returns the answer; an error is logged in its place.
 fn heeded<A>(event: HookEvent, session_id: &SessionId, answered: Result<A, HookError>) -> Option<A> {
-    let ignored = |error: &HookError| {
-        tracing::warn!(hook = event.as_str(), session = session_id.as_str(), %error, "a hook is ignored");
-    };
-    answered.inspect_err(ignored).ok()
+    answered
+        .inspect_err(|error| {
+            tracing::warn!(hook = event.as_str(), session = session_id.as_str(), %error, "a hook is ignored");
+        })
+        .ok()
 }
 
 /// Returns the answer in the type of its event. Unknown fields are ignored, and their number is logged, because one of

@@ -28,6 +28,7 @@ use longhaul_core::event::EventBody;
 use longhaul_core::ids::Millis;
 use longhaul_core::message::BlobRef;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// The largest file taken, in bytes: 512 MiB.
 pub const MAX_BYTES: usize = 512 << 20;
@@ -199,6 +200,7 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
     let (bytes, unreadable) = readable(bytes);
     let bytes = &*bytes;
     let format = recognise(bytes)?;
+    tracing::debug!(bytes = bytes.len(), ?format, "a file of sessions was recognised");
     // Our own export has no such escapes, and stays byte for byte.
     let (bytes, replaced) = match format {
         ImportFormat::Longhaul => (Cow::Borrowed(bytes), 0),
@@ -222,20 +224,31 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
             first.warnings.insert(0, ImportWarning { place: None, message });
         }
     }
+    tracing::info!(
+        ?format,
+        sessions = sessions.len(),
+        events = sessions.iter().map(|session| session.events.len()).sum::<usize>(),
+        warnings = sessions.iter().map(|session| session.warnings.len()).sum::<usize>(),
+        "a file of sessions was read"
+    );
     Ok(ImportedFile { format, sessions })
+}
+
+/// Returns whether a byte is a control character that may not stand in JSON.
+fn is_illegal_control(byte: u8) -> bool {
+    byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')
 }
 
 /// Returns the text with U+FFFD in the place of bytes that no JSON may hold (no UTF-8, control characters), and the
 /// number of replacements.
 fn readable(bytes: &[u8]) -> (Cow<'_, [u8]>, usize) {
-    let is_control = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
-    if std::str::from_utf8(bytes).is_ok() && !bytes.iter().any(|byte| is_control(*byte)) {
+    if std::str::from_utf8(bytes).is_ok() && !bytes.iter().any(|byte| is_illegal_control(*byte)) {
         return (Cow::Borrowed(bytes), 0);
     }
     let (mut text, mut count) = (String::with_capacity(bytes.len()), 0);
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
-            let is_bad = u8::try_from(character).is_ok_and(is_control);
+            let is_bad = u8::try_from(character).is_ok_and(is_illegal_control);
             text.push(if is_bad { char::REPLACEMENT_CHARACTER } else { character });
             count += usize::from(is_bad);
         }
@@ -310,10 +323,12 @@ fn json_lines<'a, T: Deserialize<'a>>(
         }
     }
     // A file whose lines are mostly damaged is probably of another format, and the first error says more.
-    match damaged.len() > all.len() {
-        true => Err(damaged.swap_remove(0)),
-        false => Ok(all),
-    }
+    if damaged.len() > all.len() { Err(damaged.swap_remove(0)) } else { Ok(all) }
+}
+
+/// Returns a JSON text or number for a title; `?` if there is none.
+fn raw_identifier(raw: Option<&RawValue>) -> &str {
+    raw.map_or("?", RawValue::get).trim_matches('"')
 }
 
 /// Returns an error for the entry at `place`: the parser's own line numbers count inside the entry.

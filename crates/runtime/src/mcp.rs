@@ -97,7 +97,10 @@ impl McpServers {
             };
             match started {
                 Ok(server) => Ok((server, &config.tools)),
-                Err(why) => Err(McpError { server: name.clone(), optional: config.optional, why }),
+                Err(why) => {
+                    tracing::info!(server = %name, optional = config.optional, why, "an MCP server did not start");
+                    Err(McpError { server: name.clone(), optional: config.optional, why })
+                }
             }
         });
         let (mut all, mut errors) = (Self::default(), Vec::new());
@@ -141,6 +144,7 @@ impl McpServers {
 
     /// Stops the servers. A program first sees its input close, then is asked to end, and is finally killed.
     pub async fn close(&self) {
+        tracing::debug!(servers = self.servers.len(), "the MCP servers are stopped");
         join_all(self.servers.iter().map(|server| server.close())).await;
     }
 }

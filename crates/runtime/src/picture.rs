@@ -84,16 +84,13 @@ fn jpeg(content: &[u8]) -> Option<(usize, usize)> {
 /// Returns the extent of a GIF's screen and frames (GIF89a, 18 to 20), because a frame may be larger than the screen.
 fn gif(content: &[u8]) -> Option<(usize, usize)> {
     let rest = content.strip_prefix(b"GIF87a").or_else(|| content.strip_prefix(b"GIF89a"))?;
-    let little = |at: usize, bytes: &[u8]| two(bytes, at, u16::from_le_bytes);
-    let mut found = (little(0, rest)?, little(2, rest)?);
+    let mut found = (two(rest, 0, u16::from_le_bytes)?, two(rest, 2, u16::from_le_bytes)?);
     let mut next = behind_colors(rest, 4, 7);
     while let Some((kind, block)) = next.and_then(<[u8]>::split_first) {
         next = match kind {
             0x2C => {
-                let place = |at: usize| little(at, block);
-                if let (Some(left), Some(top), Some(width), Some(height)) =
-                    (place(0), place(2), place(4), place(6))
-                {
+                let fields = [0, 2, 4, 6].map(|at| two(block, at, u16::from_le_bytes));
+                if let [Some(left), Some(top), Some(width), Some(height)] = fields {
                     found = larger(found, (left + width, top + height));
                 }
                 behind_colors(block, 8, 9).and_then(|data| data.get(1..)).and_then(behind_parts)

@@ -119,6 +119,11 @@ pub async fn recall(
                     snippet: original(entry, blobs).await?,
                 });
             }
+            tracing::debug!(
+                messages = found.len(),
+                bytes = found.iter().map(|found| found.snippet.len()).sum::<usize>(),
+                "the model recalls a span"
+            );
             if found.is_empty() {
                 return Err(wrong_handle(&handle, span, source.out_of_view()));
             }
@@ -126,6 +131,13 @@ pub async fn recall(
         }
         RecallRequest::Words { query, hits } => {
             let found = search(&query, hits, source, blobs, limit).await;
+            tracing::debug!(
+                searched = source.entries.len(),
+                shown = source.shown.len(),
+                wanted = hits,
+                found = found.len(),
+                "the model searches the session"
+            );
             Ok(if found.is_empty() { nothing_found(&query) } else { as_text(&found, limit) })
         }
     }
@@ -159,17 +171,11 @@ pub async fn search(
     limit: &TextLimit,
 ) -> Vec<RecallSnippet> {
     source.index.extend(&source.entries, blobs).await;
-    let weight = |at: usize| match source.entries.get(at) {
-        // The answers of `recall` itself repeat other messages and would only crowd them out.
-        Some(entry) if is_own(entry) => 0.0,
-        Some(entry) if source.shown.contains(&entry.seq) => SHOWN_WEIGHT,
-        _ => 1.0,
-    };
     let (asked, candidates) = {
         let index = source.index.lock();
         let asked = index.query(query, source.entries.len());
         let most = extent(hits, limit).closely_ranked();
-        let candidates = index.best_candidates(&asked, source.entries.len(), most, weight);
+        let candidates = index.best_candidates(&asked, source.entries.len(), most, |at| source.weight(at));
         (asked, candidates)
     };
     let mut texts = Vec::with_capacity(candidates.len());
@@ -182,6 +188,18 @@ pub async fn search(
         RecallSnippet { seq: entry.seq, speaker: speaker(entry), snippet: found.snippet }
     });
     hits.collect()
+}
+
+impl RecallSource {
+    /// Returns the factor by which the rank of an entry is multiplied.
+    fn weight(&self, at: usize) -> f64 {
+        match self.entries.get(at) {
+            // The answers of `recall` itself repeat other messages and would only crowd them out.
+            Some(entry) if is_own(entry) => 0.0,
+            Some(entry) if self.shown.contains(&entry.seq) => SHOWN_WEIGHT,
+            _ => 1.0,
+        }
+    }
 }
 
 #[cfg(test)]

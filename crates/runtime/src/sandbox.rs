@@ -218,13 +218,13 @@ pub struct IsolatedHome(Arc<OnceCell<PrivateTempFolder>>);
 
 impl IsolatedHome {
     async fn made(&self, scratch: &Path) -> Result<&PrivateTempFolder, SandboxError> {
-        let make = || async {
-            let scratch = scratch.to_owned();
-            let made = tokio::task::spawn_blocking(move || PrivateTempFolder::make(&scratch)).await;
-            made.map_err(|error| SandboxError::Confine(error.to_string()))?
-        };
-        self.0.get_or_try_init(make).await
+        self.0.get_or_try_init(|| make_private_folder(scratch.to_owned())).await
     }
+}
+
+async fn make_private_folder(scratch: PathBuf) -> Result<PrivateTempFolder, SandboxError> {
+    let made = tokio::task::spawn_blocking(move || PrivateTempFolder::make(&scratch)).await;
+    made.map_err(|error| SandboxError::Confine(error.to_string()))?
 }
 
 /// The launcher of confined children.
@@ -254,6 +254,19 @@ impl Sandbox {
         let grants = grants::grants(&policy, &private.path);
         let status = status(&policy, &grants);
         let report = SandboxReport::new(&policy, &grants, &status);
+        match &status.confinement {
+            Confinement::None { reason } => {
+                tracing::info!(reason, "tools run without confinement by the system");
+            }
+            Confinement::Landlock { .. } => tracing::info!(
+                readable = report.read.len(),
+                writable = report.write.len(),
+                closed = report.closed.len(),
+                network = ?report.network,
+                limits = %report.limits,
+                "tools run confined"
+            ),
+        }
         Ok(Self { policy: Arc::new(policy), private, status, report, watch: OnceLock::new() })
     }
 
@@ -332,6 +345,7 @@ impl Sandbox {
         if let (NetworkAccess::Denied, Err(reason)) = (network, &self.status.calls)
             && self.policy.confine
         {
+            tracing::error!(reason, "a child was refused: the network cannot be denied here");
             return Err(SandboxError::Confine(format!("the network cannot be denied here: {reason}")));
         }
         let confined = matches!(self.status.confinement, Confinement::Landlock { .. });
@@ -345,7 +359,15 @@ impl Sandbox {
             limits,
             seal: self.watch.get_or_init(|| Watch::over(&self.policy.protected)).seal(),
         };
-        child::start(self.prepare(request, folder), guards).await
+        let program = request.program.to_string_lossy().into_owned();
+        let child = child::start(self.prepare(request, folder), guards).await;
+        match &child {
+            Ok(child) => {
+                tracing::debug!(program, process = child.id(), confined, ?network, "a child was started")
+            }
+            Err(error) => tracing::info!(program, %error, "a child could not be started"),
+        }
+        child
     }
 
     fn prepare(&self, request: SpawnRequest, folder: &PrivateTempFolder) -> child::ChildCommand {
@@ -397,16 +419,17 @@ fn probe(grants: Vec<grants::PathGrant>, network: NetworkAccess) -> Probed {
     let thread = std::thread::Builder::new().name("sandbox-probe".to_owned());
     // Confinement cannot be taken back, so a thread of its own bears it.
     let probe = thread.spawn(move || (confine::this_thread(&grants), calls::refuse(network)));
-    let failed = |why: String| (Err(why.clone()), Err(why));
-    match probe.map(std::thread::JoinHandle::join) {
-        Ok(Ok(probed)) => probed,
-        Ok(Err(_)) => failed("the attempt to confine failed".to_owned()),
-        Err(error) => failed(error.to_string()),
-    }
+    let why = match probe.map(std::thread::JoinHandle::join) {
+        Ok(Ok(probed)) => return probed,
+        Ok(Err(_)) => "the attempt to confine failed".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    (Err(why.clone()), Err(why))
 }
 
 #[cfg(not(target_os = "linux"))]
 fn probe(_: Vec<grants::PathGrant>, _: NetworkAccess) -> Probed {
-    let missing = |what: &str| format!("this system has no {what}");
-    (Err(missing("Landlock (Linux 5.13 or later has)")), Err(missing("seccomp (Linux has)")))
+    let landlock = "this system has no Landlock (Linux 5.13 or later has)";
+    let seccomp = "this system has no seccomp (Linux has)";
+    (Err(landlock.to_owned()), Err(seccomp.to_owned()))
 }

@@ -9,6 +9,13 @@ mod overrides;
 pub(crate) mod registry;
 mod runtime;
 mod submit;
+/// Returns the runtime's model if another one has answered last. A session that no model has answered yet needs no
+/// switch, because each step names its model.
+fn differing_model(run: &Run) -> Option<ModelOrigin> {
+    let to = &run.settings().model.origin;
+    run.history().model().is_some_and(|model| model != to).then(|| to.clone())
+}
+
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -18,13 +25,13 @@ use std::sync::{Arc, PoisonError};
 
 use longhaul_core::event::{ErrorInfo, Event, EventBody, RunEnd};
 use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId, Seq, SessionId};
-use longhaul_core::message::Part;
+use longhaul_core::message::{ModelOrigin, Part};
 use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::plan::Plan;
 use longhaul_core::queue::QueuedMessage;
 use longhaul_core::retention_report::RetentionReport;
 use longhaul_core::run::{CompactionOutcome, Run, RunLoopInput, RunStatus};
-use longhaul_store::NewQueuedMessage;
+use longhaul_store::{NewQueuedMessage, SharedNodes};
 use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
@@ -36,6 +43,7 @@ pub use self::new_message::NewMessage;
 pub use self::orders::PinOutcome;
 pub use self::overrides::{SettingsError, SwitchOutcome};
 pub use self::runtime::{IDLE, Runtime};
+use self::submit::ask_submit_hook;
 pub use self::turn::{Turn, TurnError, TurnOutput};
 use crate::api_events::{self, ApiEvent};
 use crate::clock::now_ms;
@@ -145,7 +153,7 @@ impl Session {
         let seat = self.agent_binding();
         seat.check()?;
         // The hook runs before the status is set, because the session stays at rest while the hook decides.
-        let parts = self.submitted(message.parts).await?;
+        let parts = ask_submit_hook(&self.agent_binding().agent, self.id(), message.parts).await?;
         // Of several messages that arrive at once at a resting session, exactly one finds it at rest.
         let busy = !self.shared.status.send_if_modified(|status| {
             let at_rest = matches!(status, RunStatus::Idle | RunStatus::Parked);
@@ -298,7 +306,7 @@ impl Session {
         metadata: Option<MessageMetadata>,
     ) -> Result<(), SessionError> {
         // An edited message is checked like a new one: an edit must not bypass the hook.
-        let parts = self.submitted(parts).await?;
+        let parts = ask_submit_hook(&self.agent_binding().agent, self.id(), parts).await?;
         self.change_queue(QueueChange::Edit { id, parts, metadata }).await.map(drop)
     }
 
@@ -394,12 +402,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Busy`].
     pub async fn adopt_model(&self) -> Result<bool, SessionError> {
-        let other = |run: &Run| {
-            let to = run.settings().model.origin.clone();
-            // A session that no model has answered yet needs no switch, because each step names its model.
-            run.history().model().is_some_and(|model| *model != to).then_some(to)
-        };
-        let Some(to) = self.inspect_run(other).await? else { return Ok(false) };
+        let Some(to) = self.inspect_run(differing_model).await? else { return Ok(false) };
         self.record(Box::new(move |_| Ok(vec![EventBody::ModelSwitched { to, choice: None }]))).await?;
         Ok(true)
     }
@@ -495,6 +498,22 @@ impl Session {
     /// Closes the session if it is at rest, and returns whether the session is closed now.
     async fn close_at_rest(&self) -> bool {
         self.request(|reply| SessionCommand::CloseAtRest { reply }).await.is_ok() || self.is_closed()
+    }
+
+    /// Makes the driver read the messages that other nodes have left for the session since the time `since`.
+    fn hear(&self, nodes: &SharedNodes, since: Millis) {
+        self.command(SessionCommand::HearNodes { nodes: Arc::clone(nodes), since });
+    }
+
+    /// Closes the session at its next rest, so that another node can open it.
+    async fn give_away(&self) {
+        // A stopped session has no owner. In a session that has come to rest, work may begin at that moment.
+        while self.settled().await.is_ok() && !self.close_at_rest().await {}
+    }
+
+    fn command(&self, command: SessionCommand) {
+        // A driver that has ended ignores commands.
+        let _ = self.shared.inbox.send(DriverMessage::Command(command));
     }
 }
 

@@ -159,11 +159,12 @@ fn flag(field: &str, value: &Value) -> Result<bool, SettingRefusal> {
     value.as_bool().map_or_else(|| refused(field, "is true or false"), Ok)
 }
 
+fn is_visible_name(name: &str) -> bool {
+    !name.trim().is_empty() && name.chars().count() <= NAME_CHARS && !name.chars().any(char::is_control)
+}
+
 fn name(field: &str, value: &Value) -> Result<String, SettingRefusal> {
-    let is_name = |name: &&str| {
-        !name.trim().is_empty() && name.chars().count() <= NAME_CHARS && !name.chars().any(char::is_control)
-    };
-    match value.as_str().filter(is_name) {
+    match value.as_str().filter(|name| is_visible_name(name)) {
         Some(name) => Ok(name.to_owned()),
         None => refused(field, format!("is a name of 1 to {NAME_CHARS} visible characters")),
     }

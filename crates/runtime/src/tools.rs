@@ -291,9 +291,10 @@ impl ToolSet {
     /// `disabled` names it, because without it the model cannot reach messages that left the view. Other tools stay.
     #[must_use]
     pub fn choose_builtin(mut self, enabled: Option<&[String]>, disabled: &[String]) -> Self {
-        let is_chosen =
-            |name: &String| enabled.is_none_or(|enabled| enabled.contains(name)) && !disabled.contains(name);
-        self.tools.retain(|(spec, _)| spec.source != BUILTIN_SOURCE || is_chosen(&spec.name));
+        self.tools.retain(|(spec, _)| {
+            let is_chosen = enabled.is_none_or(|enabled| enabled.contains(&spec.name));
+            spec.source != BUILTIN_SOURCE || (is_chosen && !disabled.contains(&spec.name))
+        });
         self.enabled = enabled.unwrap_or_default().to_vec();
         self.without_recall = disabled.iter().any(|name| name == RECALL);
         self
@@ -346,10 +347,12 @@ impl ToolSet {
     /// Returns the specs for a model with a small window, in order. Built-in tools have short descriptions, and those
     /// that `bash` replaces are left out unless enabled by name. All tools of the set can be called nevertheless.
     pub fn brief_specs(&self) -> Vec<ToolSpec> {
-        let is_told =
-            |spec: &ToolSpec| short_descriptions::is_essential(spec) || self.enabled.contains(&spec.name);
-        let specs = self.tools.iter().map(|(spec, _)| spec);
-        specs.filter(|spec| is_told(spec)).map(short_descriptions::shorten).collect()
+        let listed = self
+            .tools
+            .iter()
+            .map(|(spec, _)| spec)
+            .filter(|spec| short_descriptions::is_essential(spec) || self.enabled.contains(&spec.name));
+        listed.map(short_descriptions::shorten).collect()
     }
 
     /// Stops in an orderly way whatever the tools keep running.
@@ -366,6 +369,7 @@ impl ToolSet {
     }
 
     fn unknown(&self, name: &str) -> ToolOutput {
+        tracing::info!(tools = self.tools.len(), "the model called a tool that does not exist");
         let known: Vec<&str> = self.tools.iter().map(|(spec, _)| spec.name.as_str()).collect();
         // The name comes from the model and may be of any length.
         let name: String = name.chars().take(80).collect();
@@ -410,7 +414,10 @@ fn settle(done: Result<Result<ToolOutput, ToolError>, tokio::task::JoinError>) -
     match done {
         Ok(result) => result.unwrap_or_else(ToolOutput::from),
         // Only a panic ends here. It is an answer for the model, like every other failure of a tool.
-        Err(error) => ToolOutput::error(format!("Error: the tool failed: {error}")),
+        Err(error) => {
+            tracing::error!(is_panic = error.is_panic(), "the work of a tool failed; the model is told so");
+            ToolOutput::error(format!("Error: the tool failed: {error}"))
+        }
     }
 }
 

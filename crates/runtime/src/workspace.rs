@@ -311,13 +311,13 @@ impl Workspace {
     }
 
     fn place(&self, path: &str) -> Result<PathBuf, WorkspaceError> {
-        let unusable = |why| WorkspaceError::Unusable { path: short(path), why };
         if path.contains('\0') {
-            return Err(unusable("it contains a NUL character"));
+            return Err(WorkspaceError::Unusable { path: short(path), why: "it contains a NUL character" });
         }
         // Linux accepts at most 4,096 bytes, the closing NUL included (`PATH_MAX`).
         if path.len() >= 4096 {
-            return Err(unusable("it is too long (4,095 bytes at most)"));
+            let why = "it is too long (4,095 bytes at most)";
+            return Err(WorkspaceError::Unusable { path: short(path), why });
         }
         let given = Path::new(path);
         // An absolute path may name the root as it was configured, before its links were followed.

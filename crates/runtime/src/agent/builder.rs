@@ -309,10 +309,10 @@ impl AgentBuilder {
     /// # Errors
     /// [`BuildError`].
     pub async fn build(mut self) -> Result<Runtime, BuildError> {
-        let in_memory = || -> (SharedStore, BlobStore) {
-            (Arc::new(MemoryStore::new()), BlobStore::in_memory(MAX_BLOB_BYTES))
-        };
-        let (store, blobs) = self.store.take().unwrap_or_else(in_memory);
+        let (store, blobs) = self
+            .store
+            .take()
+            .unwrap_or_else(|| (Arc::new(MemoryStore::new()), BlobStore::in_memory(MAX_BLOB_BYTES)));
         Ok(Runtime::new(self.build_agent().await?, store, blobs))
     }
 
@@ -329,6 +329,13 @@ impl AgentBuilder {
         // Unknown limits are no error: the server may start later, and the driver asks again at the start of each run.
         let limits = provider.limits().await;
         let model = provider.origin().model;
+        tracing::info!(
+            model,
+            window = limits.window,
+            source = ?limits.source,
+            max_output = limits.max_output,
+            "an agent is built"
+        );
         let counter = match self.counter.clone() {
             Some(counter) => MessageTokenCounter::new(counter),
             None => MessageTokenCounter::estimated(TokenizerFamily::of(&model)),

@@ -72,10 +72,14 @@ impl Agent {
             None => decided.foreign_tools(),
         };
         // Another list than before would cost the provider's cache of the whole conversation.
-        match decided.sends(sent, other.clone()) {
-            true => Arc::new(decided.with_deferral(other)),
-            false => decided,
+        if decided.sends(sent, other.clone()) {
+            tracing::debug!(
+                deferred_tools = other.as_ref().map(|tools| tools.len()),
+                "the session keeps the list of tools that its newest step had"
+            );
+            return Arc::new(decided.with_deferral(other));
         }
+        decided
     }
 
     /// Returns whether a list of all tools would take more than `share` of the window.
@@ -114,6 +118,14 @@ impl Agent {
         let all = self.tokens_of(&self.specs_with(None));
         let with_stand_ins = self.tokens_of(&self.specs_with(Some(&foreign)));
         let is_worth = is_worth_deferring(all, with_stand_ins, self.window_tokens(), self.rules.defer_above);
+        tracing::debug!(
+            foreign_tools = foreign.len(),
+            listed_tokens = all,
+            deferred_tokens = with_stand_ins,
+            window = self.window_tokens(),
+            defers = is_worth,
+            "listed and deferred tools were compared"
+        );
         is_worth.then_some(foreign)
     }
 

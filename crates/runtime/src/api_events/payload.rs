@@ -20,7 +20,6 @@ pub(super) fn payloads(
     around: &EventContext<'_>,
 ) -> Vec<(&'static str, Value)> {
     let history = around.run.history();
-    let named = |approval_id| global_approval(session_id, approval_id);
     match &event.body {
         EventBody::MessagesTaken { message, taken, coalesced, .. } => {
             let mut made = Vec::new();
@@ -71,7 +70,7 @@ pub(super) fn payloads(
             let call =
                 history.open_calls().iter().find(|open| open.call.call_id == *call_id).map(|open| &open.call);
             let mut asked = json!({
-                "approvalId": named(approval_id), "callId": call_id, "toolName": null, "args": null, "argsText": null,
+                "approvalId": global_approval(session_id, approval_id), "callId": call_id, "toolName": null, "args": null, "argsText": null,
             });
             if let Some(call) = call {
                 asked["toolName"] = json!(call.name);
@@ -84,7 +83,7 @@ pub(super) fn payloads(
             let decision = if *allowed { "allow" } else { "deny" };
             vec![(
                 "tool:approval-response",
-                json!({ "approvalId": named(approval_id), "decision": decision }),
+                json!({ "approvalId": global_approval(session_id, approval_id), "decision": decision }),
             )]
         }
         EventBody::ViewEdited(edit) => {

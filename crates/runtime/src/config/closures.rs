@@ -138,15 +138,21 @@ impl ConfigRestrictor<'_> {
         if folder == usual {
             return user.clone();
         }
-        let server = |model: &ModelConfig| {
-            (model.provider, model.base_url.clone(), model.api_key_env.clone(), model.headers.clone())
-        };
         // The user's key and headers belong to the user's server. They never go to one that a found file names.
-        if server(&folder) != server(&usual) {
+        let names_server = folder.provider != usual.provider
+            || folder.base_url != usual.base_url
+            || folder.api_key_env != usual.api_key_env
+            || folder.headers != usual.headers;
+        if names_server {
             return folder;
         }
-        let (provider, base_url, api_key_env, headers) = server(user);
-        ModelConfig { provider, base_url, api_key_env, headers, ..folder }
+        ModelConfig {
+            provider: user.provider,
+            base_url: user.base_url.clone(),
+            api_key_env: user.api_key_env.clone(),
+            headers: user.headers.clone(),
+            ..folder
+        }
     }
 
     fn run(&mut self, folder: RunConfig) -> RunConfig {

@@ -32,8 +32,7 @@ pub struct McpToolFilter {
 impl McpToolFilter {
     /// Returns whether the model has the tool.
     pub fn takes(&self, tool: &str) -> bool {
-        let is_in = |names: &[String]| names.iter().any(|pattern| matches(pattern, tool));
-        (self.allow.is_empty() || is_in(&self.allow)) && !is_in(&self.deny)
+        (self.allow.is_empty() || matches_any(&self.allow, tool)) && !matches_any(&self.deny, tool)
     }
 
     /// Returns the names that none of the tools has.
@@ -41,6 +40,10 @@ impl McpToolFilter {
         let names = self.allow.iter().chain(&self.deny).map(String::as_str);
         names.filter(|pattern| !tools.clone().any(|tool| matches(pattern, tool))).collect()
     }
+}
+
+fn matches_any(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, name))
 }
 
 /// Returns whether a name matches a pattern, in which `*` matches any characters.

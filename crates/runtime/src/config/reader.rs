@@ -12,6 +12,13 @@ mod upstreams;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub(super) use self::agents::agents;
+pub(super) use self::compression::{check_options, pruning_agent, trigger};
+pub(super) use self::hooks::hook;
+pub(super) use self::mcp::mcp_servers;
+pub(super) use self::models::models;
+pub(super) use self::tools::{builtin_tools, output_limits};
+pub(super) use self::upstreams::upstreams;
 use super::duration;
 use super::error::{ConfigProblem, ConfigProblemKind};
 use super::keys::{self, ConfigKeyKind};
@@ -133,12 +140,11 @@ impl<'a> ConfigReader<'a> {
     }
 
     pub(super) fn prompt(&mut self, path: &str) -> SystemPrompt {
-        let file = |node: &ConfigNode| match node.entries() {
-            [ConfigEntry { key, node, .. }] if key == "file" => text(node).filter(|path| !path.is_empty()),
-            _ => None,
-        };
-        self.read(path, "a text or { file: PATH }", |node| match &node.value {
-            ConfigValue::Map(_) => file(node).map(SystemPrompt::File),
+        self.read(path, "a text or { file: PATH }", |node| match (&node.value, node.entries()) {
+            (ConfigValue::Map(_), [ConfigEntry { key, node, .. }]) if key == "file" => {
+                text(node).filter(|path| !path.is_empty()).map(SystemPrompt::File)
+            }
+            (ConfigValue::Map(_), _) => None,
             _ => text(node).map(SystemPrompt::Text),
         })
         .unwrap_or_else(|| SystemPrompt::Text(String::new()))
@@ -159,10 +165,9 @@ impl<'a> ConfigReader<'a> {
         let optional =
             matches!(keys::at(path).map(|key| &key.kind), Some(ConfigKeyKind::Time { optional: true }));
         let expected = format!("{DURATION}{}", if optional { ", or none" } else { "" });
-        let none = |node: &ConfigNode| optional && node.word().as_deref() == Some("none");
-        let given = self.read(path, &expected, |node| match none(node) {
-            true => Some(None),
-            false => time(node).map(Some),
+        let given = self.read(path, &expected, |node| match node.word().as_deref() {
+            Some("none") if optional => Some(None),
+            _ => time(node).map(Some),
         });
         given.unwrap_or_else(|| duration::parse(default(path)))
     }
@@ -191,11 +196,11 @@ impl<'a> ConfigReader<'a> {
     }
 
     pub(super) fn texts(&mut self, path: &str) -> BTreeMap<String, String> {
-        let pairs = |node: &ConfigNode| {
-            node.entries().iter().map(|entry| Some((entry.key.clone(), text(&entry.node)?))).collect()
-        };
-        self.read(path, "texts by name, NAME: TEXT", |node| is_map(node).then(|| pairs(node)).flatten())
-            .unwrap_or_default()
+        self.read(path, "texts by name, NAME: TEXT", |node| {
+            let pairs = node.entries().iter().map(|entry| Some((entry.key.clone(), text(&entry.node)?)));
+            is_map(node).then(|| pairs.collect())?
+        })
+        .unwrap_or_default()
     }
 
     pub(super) fn json(&mut self, path: &str) -> serde_json::Map<String, serde_json::Value> {
@@ -232,8 +237,9 @@ impl<'a> ConfigReader<'a> {
         for key in ["tool", "decision"].iter().filter(|key| node.get(key).is_none()) {
             self.problem(node.at, path, ConfigProblemKind::Conflict(format!("needs `{key}`")));
         }
-        let glob = |node: &ConfigNode| text(node).filter(|glob| globset::Glob::new(glob).is_ok());
-        let tool = self.inner(node, path, "tool", "a tool's name or a glob over names", glob);
+        let tool = self.inner(node, path, "tool", "a tool's name or a glob over names", |node| {
+            text(node).filter(|glob| globset::Glob::new(glob).is_ok())
+        });
         let expected = "patterns by argument, { ARGUMENT: PATTERN }";
         let matching = self.inner(node, path, "match", expected, |node| {
             let pairs = node.entries().iter().map(|entry| Some((entry.key.clone(), text(&entry.node)?)));
@@ -281,11 +287,11 @@ impl<'a> ConfigReader<'a> {
     fn unknown(&mut self, entry: &ConfigEntry, section: &str, valid: &[&str]) {
         let inner = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
         // A key in the wrong section is a common mistake, and its name alone tells where it belongs.
-        let elsewhere = || {
-            let last = |path: &'static str| path.rsplit('.').next() == Some(entry.key.as_str());
-            keys::KEYS.iter().map(|key| key.path).find(|path| last(path))
-        };
-        let nearest = nearest(&entry.key, valid.iter().copied()).or_else(elsewhere).map(str::to_owned);
+        let elsewhere = keys::KEYS
+            .iter()
+            .map(|key| key.path)
+            .find(|path| path.rsplit('.').next() == Some(entry.key.as_str()));
+        let nearest = nearest(&entry.key, valid.iter().copied()).or(elsewhere).map(str::to_owned);
         let kind = ConfigProblemKind::UnknownKey {
             key: clip(&entry.key),
             section: section.to_owned(),
@@ -343,6 +349,52 @@ impl<'a> ConfigReader<'a> {
             self.bad(node, path, expected);
         }
         value
+    }
+
+    /// Reads an agent that is another file's: it has no agents of its own.
+    pub(super) fn of_agent(root: &'a ConfigNode) -> Self {
+        Self { is_inner: true, ..Self::new(root) }
+    }
+
+    pub(super) fn share(&mut self, path: &str) -> f64 {
+        self.read(path, compression::SHARE, compression::share)
+            .unwrap_or_else(|| default(path).parse().unwrap_or_default())
+    }
+
+    pub(super) fn score(&mut self, path: &str) -> f64 {
+        let given = self.read(path, "a number, 0 or more", amount);
+        given.unwrap_or_else(|| default(path).parse().unwrap_or_default())
+    }
+
+    /// Reads a key of a group whose values may be secrets: a problem names the key and quotes no value.
+    pub(super) fn mcp_key<T>(
+        &mut self,
+        node: &ConfigNode,
+        path: &str,
+        key: &str,
+        expected: &str,
+        take: impl Fn(&ConfigNode) -> Option<T>,
+    ) -> Option<T> {
+        let found = node.get(key)?;
+        let value = take(found);
+        if value.is_none() {
+            self.unquoted(found, &format!("{path}.{key}"), expected);
+        }
+        value
+    }
+
+    /// Reports a wrong value without quoting it, because the value may be a secret.
+    pub(super) fn unquoted(&mut self, node: &ConfigNode, path: &str, expected: &str) {
+        let found = match &node.value {
+            ConfigValue::Null => "nothing",
+            ConfigValue::Flag(_) => "true or false (a text needs quotes)",
+            ConfigValue::Whole(_) | ConfigValue::Decimal(_) => "this number (a text needs quotes)",
+            ConfigValue::Text(_) => "this text",
+            ConfigValue::List(_) => "this list",
+            ConfigValue::Map(_) => "this group of keys",
+        };
+        let kind = ConfigProblemKind::BadValue { expected: expected.to_owned(), found: found.to_owned() };
+        self.problem(node.at, path, kind);
     }
 
     /// Returns whether the file sets the key at `path`.
@@ -431,6 +483,11 @@ fn whole(node: &ConfigNode, min: u64, max: u64) -> Option<u64> {
     }
 }
 
+/// Returns a whole number above 0.
+fn positive(node: &ConfigNode) -> Option<u64> {
+    whole(node, 1, u64::MAX)
+}
+
 /// Returns a number, 0 or more.
 fn amount(node: &ConfigNode) -> Option<f64> {
     let amount = match node.value {
@@ -459,6 +516,7 @@ fn is_url(text: &str) -> bool {
 }
 
 fn is_env_name(name: &str) -> bool {
-    let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.len() <= 128 && name.chars().all(part) && name.starts_with(|c: char| !c.is_ascii_digit())
+    name.len() <= 128
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.starts_with(|c: char| !c.is_ascii_digit())
 }

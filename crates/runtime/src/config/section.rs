@@ -10,7 +10,10 @@ use super::model::{
     Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, SummaryWriter, TelemetryConfig,
     TokenCounter, ToolsConfig,
 };
-use super::reader::ConfigReader;
+use super::reader::{
+    ConfigReader, agents, builtin_tools, check_options, hook, mcp_servers, models, output_limits,
+    pruning_agent, trigger, upstreams,
+};
 use super::sandbox::SandboxConfig;
 use super::server::ServerConfig;
 use crate::sandbox::{ChildLimits, NetworkAccess};
@@ -18,17 +21,17 @@ use crate::sandbox::{ChildLimits, NetworkAccess};
 pub(super) fn config(reader: &mut ConfigReader<'_>) -> AgentConfig {
     let name = reader.text("name");
     AgentConfig {
-        agents: reader.agents("agents", &name),
+        agents: agents(reader, "agents", &name),
         name,
         system_prompt: reader.prompt("systemPrompt"),
         model: model(reader),
         run: run(reader),
         context: context(reader),
         hooks: HooksConfig {
-            pre_compact: reader.hook("hooks.preCompact"),
-            pre_tool_use: reader.hook("hooks.preToolUse"),
-            post_tool_use: reader.hook("hooks.postToolUse"),
-            user_prompt_submit: reader.hook("hooks.userPromptSubmit"),
+            pre_compact: hook(reader, "hooks.preCompact"),
+            pre_tool_use: hook(reader, "hooks.preToolUse"),
+            post_tool_use: hook(reader, "hooks.postToolUse"),
+            user_prompt_submit: hook(reader, "hooks.userPromptSubmit"),
         },
         tools: tools(reader),
         sandbox: sandbox(reader),
@@ -41,13 +44,13 @@ pub(super) fn config(reader: &mut ConfigReader<'_>) -> AgentConfig {
             closures: Vec::new(),
             timeout: reader.time("approvals.timeout"),
         },
-        mcp_servers: reader.mcp_servers("mcpServers"),
+        mcp_servers: mcp_servers(reader, "mcpServers"),
         retry: RetryConfig {
             patience: reader.patience("retry.patience"),
             max_delay: reader.time("retry.maxDelay").unwrap_or_default(),
             stream_attempts: reader.count("retry.streamAttempts"),
         },
-        models: reader.models("models"),
+        models: models(reader, "models"),
         gateway: gateway(reader),
         server: server(reader),
         telemetry: TelemetryConfig {
@@ -60,7 +63,7 @@ pub(super) fn config(reader: &mut ConfigReader<'_>) -> AgentConfig {
 fn gateway(reader: &mut ConfigReader<'_>) -> GatewayConfig {
     let (exact, open, own) = (GatewayMidstream::Exact, GatewayAuth::OpenOnLoopback, GatewayCredentials::Own);
     GatewayConfig {
-        upstreams: reader.upstreams("gateway.upstreams"),
+        upstreams: upstreams(reader, "gateway.upstreams"),
         notices_in_text: reader.flag("gateway.noticesInText"),
         recall: reader.choice("gateway.recall", GatewayRecall::from_name, GatewayRecall::Off),
         defer_tools: reader.choice(
@@ -115,9 +118,9 @@ fn run(reader: &mut ConfigReader<'_>) -> RunConfig {
 fn context(reader: &mut ConfigReader<'_>) -> ContextConfig {
     let counter = reader.choice("context.tokenCounter", TokenCounter::from_name, TokenCounter::Auto);
     // An unknown strategy has been reported: a report on its options would only repeat the mistake.
-    let named = |word: &str| StrategyKind::from_name(word).map(Some);
     let names_strategy = reader.has("context.compression.strategy");
-    let strategy = reader.choice("context.compression.strategy", named, None);
+    let strategy =
+        reader.choice("context.compression.strategy", |word| StrategyKind::from_name(word).map(Some), None);
     // A pruning agent without a strategy belongs to the gateway.
     let pruned_by = if names_strategy { strategy } else { Some(StrategyKind::PruningAgent) };
     let pruning_agent_alone = !names_strategy && reader.has("context.pruningAgent");
@@ -128,18 +131,18 @@ fn context(reader: &mut ConfigReader<'_>) -> ContextConfig {
         pruning_agent_alone,
         user_text_share: reader.share("context.userTextShare"),
         auto_recall: reader.flag("context.autoRecall"),
-        pruning_agent: reader.pruning_agent("context.pruningAgent", pruned_by),
+        pruning_agent: pruning_agent(reader, "context.pruningAgent", pruned_by),
     }
 }
 
 fn compression(reader: &mut ConfigReader<'_>, named: Option<StrategyKind>) -> CompressionConfig {
     if let Some(strategy) = named {
-        reader.check_options(strategy);
+        check_options(reader, strategy);
     }
     let strategy = named.unwrap_or(StrategyKind::Adaptive);
     CompressionConfig {
         strategy,
-        trigger: reader.trigger("context.compression.trigger", named),
+        trigger: trigger(reader, "context.compression.trigger", named),
         options: options(reader, strategy),
     }
 }
@@ -177,11 +180,11 @@ fn options(reader: &mut ConfigReader<'_>, strategy: StrategyKind) -> StrategyOpt
 
 fn tools(reader: &mut ConfigReader<'_>) -> ToolsConfig {
     ToolsConfig {
-        enabled: reader.builtin_tools("tools.enabled"),
-        disabled: reader.builtin_tools("tools.disabled").unwrap_or_default(),
+        enabled: builtin_tools(reader, "tools.enabled"),
+        disabled: builtin_tools(reader, "tools.disabled").unwrap_or_default(),
         defer_above: reader.share("tools.deferAbove"),
         max_output_chars: reader.count("tools.maxOutputChars"),
-        output_limits: reader.output_limits(),
+        output_limits: output_limits(reader),
         bash_timeout: std::time::Duration::from_millis(reader.count("tools.bash.timeoutMs")),
         read_max_lines: reader.count("tools.read.maxLines"),
         read_max_line_length: reader.count("tools.read.maxLineLength"),

@@ -37,15 +37,18 @@ impl FromStr for RateLimit {
 
     /// Reads `COUNT/s`, `COUNT/min` or `COUNT/h`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || format!("`{text}` is no rate such as 120/min (s, min or h)");
-        let (count, unit) = text.split_once('/').ok_or_else(unknown)?;
-        let seconds = match unit.trim() {
-            "s" => 1,
-            "min" => 60,
-            "h" => 3_600,
-            _ => return Err(unknown()),
-        };
-        let requests = count.trim().parse().ok().filter(|count| *count > 0).ok_or_else(unknown)?;
-        Ok(Self { requests, per: Duration::from_secs(seconds) })
+        parse_rate(text).ok_or_else(|| format!("`{text}` is no rate such as 120/min (s, min or h)"))
     }
+}
+
+fn parse_rate(text: &str) -> Option<RateLimit> {
+    let (count, unit) = text.split_once('/')?;
+    let seconds = match unit.trim() {
+        "s" => 1,
+        "min" => 60,
+        "h" => 3_600,
+        _ => return None,
+    };
+    let requests = count.trim().parse().ok().filter(|count| *count > 0)?;
+    Some(RateLimit { requests, per: Duration::from_secs(seconds) })
 }

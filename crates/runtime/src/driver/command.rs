@@ -1,11 +1,11 @@
 //! The commands that a session accepts, and the driver's answers.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::event::{Event, EventBody, ModelChoice, ViewEdit};
-use longhaul_core::history::{History, LogEntryKind, UndoError};
-use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId, Seq};
+use longhaul_core::history::{History, UndoError};
+use longhaul_core::ids::{ApprovalId, EditId, Millis, QueueId};
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::meter;
@@ -18,13 +18,15 @@ use longhaul_core::strategy::{
 use longhaul_store::{SharedNodes, StoreError};
 use tokio::sync::oneshot;
 
-use super::{OrderChange, SessionDriver, compute_in_place};
+use super::context::{DriverContext, compute_in_place};
+use super::waiters::PendingCancel;
+use super::{OrderChange, SessionDriver};
 use crate::agent::{Agent, SummaryModel};
 use crate::api_events::ApiEvent;
 use crate::context::{self, ContextReport};
 use crate::session::{
     CancelCutoff, CancelPoint, OwnerMessage, PinOutcome, ResumeOutcome, RunOutcome, SessionError,
-    SwitchOutcome,
+    SwitchOutcome, folded, whole_log,
 };
 
 /// The most events that are searched for messages taken since a cancel was left.
@@ -123,14 +125,6 @@ pub(crate) enum QueueChange {
     Clear,
 }
 
-/// A cancel whose sender waits until the current run has ended.
-pub(super) struct PendingCancel {
-    met: CancelPoint,
-    /// The newest position of the log when the cancel arrived.
-    since: Seq,
-    pub(super) reply: oneshot::Sender<CancelPoint>,
-}
-
 /// Makes the events of a change that is allowed only at rest, or returns the reason against the change.
 pub(crate) type RecordMaker = Box<dyn FnOnce(&Run) -> Result<Vec<EventBody>, SessionError> + Send>;
 
@@ -141,11 +135,11 @@ impl SessionDriver {
             SessionCommand::Resume { reply } => self.resume(reply).await?,
             SessionCommand::RetryNow { reply } => {
                 // The input ends the wait, so the answer is read before.
-                let was_waiting = self.run.waiting().is_some();
+                let was_waiting = self.context.run.waiting().is_some();
                 self.process_input(RunLoopInput::RetryNow).await?;
                 let _ = reply.send(was_waiting);
             }
-            SessionCommand::WhenIdle { reply } => self.waiting.push(reply),
+            SessionCommand::WhenIdle { reply } => self.waiters.waiting.push(reply),
             SessionCommand::Compact { strategy, instructions, reply } => {
                 self.compact(strategy, instructions, reply).await?;
             }
@@ -159,16 +153,21 @@ impl SessionDriver {
                 let _ = reply.send(switched);
             }
             SessionCommand::Govern { policy, summariser, reply } => {
-                self.set_policy(*policy, summariser);
+                set_policy(&mut self.context, *policy, summariser);
                 let _ = reply.send(());
             }
-            SessionCommand::Look { look } => compute_in_place(&self.run, look),
+            SessionCommand::Look { look } => compute_in_place(&self.context.run, look),
             SessionCommand::Context { reply } => {
-                let _ = reply.send(context::of(&self.run, &self.agent));
+                let _ = reply.send(context::of(&self.context.run, &self.context.agent));
             }
             SessionCommand::Decide { approval_id, allowed, reason, reply } => {
-                // The map is the one list of open questions: of two answers, the first removes the entry and counts.
-                let known = self.approvals.remove(&approval_id).map(|timer| timer.abort()).is_some();
+                let known = self.approvals.close(&approval_id);
+                tracing::debug!(
+                    approval = approval_id.as_str(),
+                    allowed,
+                    known,
+                    "an answer to a question came"
+                );
                 if known {
                     self.process_input(RunLoopInput::Decided { approval_id, allowed, reason }).await?;
                 }
@@ -176,26 +175,33 @@ impl SessionDriver {
             }
             SessionCommand::HearNodes { nodes, since } => self.handle_node_signals(&nodes, since).await?,
             SessionCommand::TakeUp => {
-                let continues = self.agent.rules.recovery == RunRecovery::Continue;
+                let continues = self.context.agent.rules.recovery == RunRecovery::Continue;
                 // A session is parked after repeated crashes. Another attempt by itself could crash again, so a person
                 // decides.
-                if continues && self.run.history().parked().is_none() {
+                let is_parked = self.context.run.history().parked().is_some();
+                tracing::debug!(continues, is_parked, "waiting messages may be taken");
+                if continues && !is_parked {
                     self.process_input(RunLoopInput::Wake).await?;
                 }
             }
             SessionCommand::CloseAtRest { reply } => {
-                if self.run.is_idle() {
+                if self.context.run.is_idle() {
                     self.closing = Some(reply);
                 }
             }
             SessionCommand::Close { reply } => {
                 // `Session::close` raised the flag once, and each raise needs its answer.
-                self.shared.stop_flag.answer();
+                self.context.shared.stop_flag.answer();
                 self.closing = Some(reply);
                 // A run that only waits for its model's server continues in the next process, if the rules allow it.
-                let goes_on = self.run.settings().recovery == RunRecovery::Continue;
-                self.leaves_open = goes_on && self.run.waiting().is_some();
-                if !self.run.is_idle() && !self.leaves_open {
+                let goes_on = self.context.run.settings().recovery == RunRecovery::Continue;
+                self.leaves_open = goes_on && self.context.run.waiting().is_some();
+                tracing::debug!(
+                    is_idle = self.context.run.is_idle(),
+                    leaves_open = self.leaves_open,
+                    "the session is closed"
+                );
+                if !self.context.run.is_idle() && !self.leaves_open {
                     self.process_input(RunLoopInput::Cancel).await?;
                 }
             }
@@ -206,28 +212,29 @@ impl SessionDriver {
     /// Handles the signals of other nodes in their order: a cancel ends the run that was open at that time. Messages
     /// queued before the cancel then wait, and messages sent after it wake the session.
     async fn handle_node_signals(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
-        self.heard.get_or_insert_default();
+        self.announced.get_or_insert_default();
         // Signals come before the queue: a cancel must not stop the run of a message that was sent after it.
-        for signal in nodes.take_signals(&self.lease).await? {
+        for signal in nodes.take_signals(&self.context.lease).await? {
             match OwnerMessage::read(&signal.body) {
                 Some(OwnerMessage::Cancel { clear_queue, before }) => {
                     self.cancel_for_node(clear_queue, before).await?
                 }
                 None => {
-                    tracing::warn!(session = %self.shared.session_id, "another node says what is not understood")
+                    tracing::warn!(session = %self.context.shared.session_id, "another node says what is not understood")
                 }
             }
         }
         let queue = self.queue().await?;
-        let heard = self.heard.get_or_insert_default();
-        let is_new = |message: &QueuedMessage| message.queued_at >= since && !heard.contains(&message.id);
-        let wakes = queue.iter().any(is_new);
+        let announced = self.announced.get_or_insert_default();
+        let wakes =
+            queue.iter().any(|message| message.queued_at >= since && !announced.contains(&message.id));
+        tracing::debug!(queued = queue.len(), wakes, since, "other nodes left news");
         // The set is replaced, so ids of messages that were taken do not accumulate.
-        *heard = ids(&queue).collect();
-        match wakes {
-            true => self.process_input(RunLoopInput::Wake).await,
-            false => Ok(()),
+        *announced = ids(&queue).collect();
+        if wakes {
+            self.process_input(RunLoopInput::Wake).await?;
         }
+        Ok(())
     }
 
     async fn cancel_for_node(
@@ -235,8 +242,10 @@ impl SessionDriver {
         clear_queue: bool,
         before: Option<CancelCutoff>,
     ) -> Result<(), StoreError> {
-        let is_meant = |id: &QueueId| before.as_ref().is_none_or(|before| before.waiting.contains(id));
-        let meant: Vec<QueueId> = ids(&self.queue().await?).filter(is_meant).collect();
+        let mut meant: Vec<QueueId> = ids(&self.queue().await?).collect();
+        if let Some(before) = &before {
+            meant.retain(|id| before.waiting.contains(id));
+        }
         if clear_queue {
             for id in meant.iter().cloned() {
                 match self.change_queue(QueueChange::Remove { id }).await {
@@ -247,17 +256,23 @@ impl SessionDriver {
             }
         }
         // These messages were sent before the cancel: late news of them must not start a run.
-        self.heard.get_or_insert_default().extend(meant);
+        self.announced.get_or_insert_default().extend(meant);
         match before {
             // The present run answers a message that was sent after the cancel.
-            Some(before) if self.took_since(&before).await? => Ok(()),
+            Some(before) if self.took_since(&before).await? => {
+                tracing::debug!(
+                    seq = before.seq,
+                    "a cancel of another node is ignored: the run answers a later message"
+                );
+                Ok(())
+            }
             _ => self.process_input(RunLoopInput::Cancel).await,
         }
     }
 
     /// Returns whether a message was taken that was not there then.
     async fn took_since(&self, before: &CancelCutoff) -> Result<bool, StoreError> {
-        let (store, id) = (&self.shared.store, &self.shared.session_id);
+        let (store, id) = (&self.context.shared.store, &self.context.shared.session_id);
         let since = store.read(id, before.seq, EVENTS_SINCE).await?;
         Ok(since.iter().any(|event| match &event.body {
             EventBody::MessagesTaken { taken, .. } => taken.iter().any(|id| !before.waiting.contains(id)),
@@ -266,24 +281,25 @@ impl SessionDriver {
     }
 
     async fn queue(&self) -> Result<Vec<QueuedMessage>, StoreError> {
-        self.shared.store.queue(&self.shared.session_id).await
+        self.context.shared.store.queue(&self.context.shared.session_id).await
     }
 
     async fn cancel(&mut self, reply: oneshot::Sender<CancelPoint>) -> Result<(), StoreError> {
-        let has_ended_computation = self.shared.stop_flag.answer();
-        let case = match self.run.status() {
+        let has_ended_computation = self.context.shared.stop_flag.answer();
+        let case = match self.context.run.status() {
             RunStatus::Idle | RunStatus::Parked => CancelPoint::Idle,
             RunStatus::ExecutingTools | RunStatus::WaitingApproval => CancelPoint::ToolsInProgress,
-            RunStatus::Streaming if self.run.is_answering() => CancelPoint::PartialAssistant,
+            RunStatus::Streaming if self.context.run.is_answering() => CancelPoint::PartialAssistant,
             RunStatus::Streaming | RunStatus::Compacting | RunStatus::WaitingForServer => {
                 CancelPoint::BetweenCalls
             }
         };
-        if self.heard.is_some() {
+        if self.announced.is_some() {
             // Signals about messages queued from now on may still arrive.
             let queue = self.queue().await?;
-            self.heard.get_or_insert_default().extend(ids(&queue));
+            self.announced.get_or_insert_default().extend(ids(&queue));
         }
+        tracing::info!(point = ?case, has_ended_computation, "a cancel came");
         if has_ended_computation {
             // The work that the cancel was meant for ended before the command was read.
             let _ = reply.send(CancelPoint::BetweenCalls);
@@ -291,35 +307,26 @@ impl SessionDriver {
         }
         match case {
             CancelPoint::Idle => drop(reply.send(case)),
-            met => self.cancelled.push(PendingCancel { met, since: self.run.history().last_seq(), reply }),
+            met => self.waiters.cancels.push(PendingCancel {
+                met,
+                since: self.context.run.history().last_seq(),
+                reply,
+            }),
         }
         self.process_input(RunLoopInput::Cancel).await
     }
 
-    /// Returns what a cancel has stopped, after the run has ended. The model may have been called without an answer
-    /// yet.
-    pub(super) fn cancel_met(&self, cancel: &PendingCancel) -> CancelPoint {
-        let entries = self.run.history().entries().iter().rev();
-        let mut since = entries.take_while(|entry| entry.seq > cancel.since);
-        let is_answer = |kind: &LogEntryKind| matches!(kind, LogEntryKind::Assistant(_));
-        match cancel.met {
-            CancelPoint::PartialAssistant if !since.any(|entry| is_answer(&entry.kind)) => {
-                CancelPoint::BetweenCalls
-            }
-            met => met,
-        }
-    }
-
     async fn resume(&mut self, reply: oneshot::Sender<ResumeOutcome>) -> Result<(), StoreError> {
-        let was_busy = !self.run.is_idle();
+        let was_busy = !self.context.run.is_idle();
         // The loop reports nothing if there is nothing to resume. A log that has grown shows that a run began.
-        let before = self.run.history().last_seq();
+        let before = self.context.run.history().last_seq();
         self.process_input(RunLoopInput::Resume).await?;
-        let met = match (was_busy, self.run.history().last_seq() > before) {
+        let met = match (was_busy, self.context.run.history().last_seq() > before) {
             (true, _) => ResumeOutcome::Busy,
             (false, true) => ResumeOutcome::Begun,
             (false, false) => ResumeOutcome::NothingToDo,
         };
+        tracing::debug!(outcome = ?met, "a resume was asked for");
         let _ = reply.send(met);
         Ok(())
     }
@@ -331,20 +338,25 @@ impl SessionDriver {
         instructions: Option<String>,
         reply: oneshot::Sender<CompactionOutcome>,
     ) -> Result<(), StoreError> {
-        if self.compacting.is_some() || !self.run.is_idle() {
+        if self.compacting.is_some() || !self.context.run.is_idle() {
+            tracing::debug!("a compaction was refused: the session is busy");
             let _ = reply.send(CompactionOutcome::Refused("the session is busy".to_owned()));
             return Ok(());
         }
-        if let Some(settings) = asked_settings(&self.run, strategy, instructions.as_deref()) {
-            self.usual = Some(Arc::clone(self.run.settings()));
-            self.run.configure(settings);
+        if let Some(settings) = asked_settings(&self.context.run, strategy, instructions.as_deref()) {
+            self.context.suspend_settings(settings);
         }
+        tracing::info!(
+            strategy = self.context.run.settings().policy.strategy.name(),
+            has_instructions = instructions.is_some(),
+            "a person asked for a compaction"
+        );
         self.compacting = Some(reply);
         self.process_input(RunLoopInput::Compact { instructions }).await
     }
 
     async fn change_queue(&self, change: QueueChange) -> Result<Vec<QueueId>, StoreError> {
-        let (store, session_id) = (&self.shared.store, &self.shared.session_id);
+        let (store, session_id) = (&self.context.shared.store, &self.context.shared.session_id);
         let (name, changed) = match change {
             QueueChange::Edit { id, parts, metadata } => {
                 // The store replaces the whole message, so metadata that is not given must be carried over.
@@ -363,8 +375,9 @@ impl SessionDriver {
             }
             QueueChange::Clear => ("message:removed", store.clear_queue(session_id).await?),
         };
+        tracing::debug!(change = name, messages = changed.len(), "the queue was changed");
         for id in &changed {
-            self.publish_event(ApiEvent::passing(name, session_id, serde_json::json!({ "id": id })));
+            self.context.publish(ApiEvent::passing(name, session_id, serde_json::json!({ "id": id })));
         }
         Ok(changed)
     }
@@ -374,7 +387,7 @@ impl SessionDriver {
         make: RecordMaker,
         reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
     ) -> Result<(), StoreError> {
-        let made = if self.run.is_idle() { make(&self.run) } else { Err(SessionError::Busy) };
+        let made = if self.context.run.is_idle() { make(&self.context.run) } else { Err(SessionError::Busy) };
         let bodies = match made {
             Ok(bodies) => bodies,
             Err(error) => {
@@ -382,14 +395,95 @@ impl SessionDriver {
                 return Ok(());
             }
         };
-        let before = self.run.history().last_seq();
+        let before = self.context.run.history().last_seq();
         self.process_input(RunLoopInput::Record(bodies)).await?;
-        let count = (self.run.history().last_seq() - before) as usize;
+        let count = (self.context.run.history().last_seq() - before) as usize;
         // The reply has the events as stored: their positions and times come from the append.
-        let events = self.shared.store.tail(&self.shared.session_id, count).await?;
+        let events = self.context.shared.store.tail(&self.context.shared.session_id, count).await?;
         let _ = reply.send(Ok(events));
         Ok(())
     }
+
+    /// Stores a change of the orders in any state of the run: standing orders leave the view unchanged.
+    async fn change_orders(
+        &mut self,
+        change: OrderChange,
+        reply: oneshot::Sender<Result<PinOutcome, SessionError>>,
+    ) -> Result<(), StoreError> {
+        // The same text pinned twice is one order, so its novelty must be known before the change.
+        let is_new = change.order(&self.context.run).is_none();
+        let events = match change.events(&self.context.run) {
+            Ok(events) => events,
+            Err(error) => {
+                let _ = reply.send(Err(error.into()));
+                return Ok(());
+            }
+        };
+        if !events.is_empty() {
+            self.process_input(RunLoopInput::RecordOrders(events)).await?;
+        }
+        let order = change.order(&self.context.run);
+        let stored = order.ok_or_else(|| SessionError::Conflict("the order was not stored".to_owned()));
+        let _ = reply.send(stored.map(|order| PinOutcome { order, is_new }));
+        Ok(())
+    }
+
+    /// Stores the switch as soon as no step is open.
+    async fn switch(&mut self, choice: ModelChoice, agent: Arc<Agent>) -> Result<SwitchOutcome, StoreError> {
+        let to = agent.provider.origin();
+        let history = self.context.run.history();
+        // With a switch on its way, the choice in the history is not the one that the session is about to have.
+        let is_bound =
+            self.pending_switches.is_empty() && self.context.shared.agent_binding().missing.is_none();
+        let model = history.model().unwrap_or(&self.context.run.settings().model.origin);
+        if is_bound && *history.choice() == choice && *model == to {
+            return Ok(SwitchOutcome::Already);
+        }
+        tracing::debug!(from = model.model, to = to.model, "another agent or model was chosen");
+        self.pending_switches.push_back(agent);
+        let switched = EventBody::ModelSwitched { to, choice: Some(choice) };
+        self.process_input(RunLoopInput::RecordSoon(vec![switched])).await?;
+        Ok(if self.pending_switches.is_empty() { SwitchOutcome::Now } else { SwitchOutcome::AtNextStep })
+    }
+
+    /// Binds the agent of the newest of so many stored switches.
+    pub(super) async fn activate_switched_agent(&mut self, switches: usize) -> Result<(), StoreError> {
+        let taken = switches.min(self.pending_switches.len());
+        // Several switches may become durable in one append. Only the newest is in force.
+        let Some(agent) = self.pending_switches.drain(..taken).next_back() else { return Ok(()) };
+        let agent = agent.calibrated().with_deferral_decided();
+        let shared = Arc::clone(&self.context.shared);
+        shared.seat.write().unwrap_or_else(PoisonError::into_inner).missing = None;
+        let (history, is_same) = (agent.new_history(), agent.reads_as(self.context.run.history()));
+        // The age of the limits and the suspicions belong to the earlier model's server.
+        self.limits_probe.reset();
+        self.truncation.reset();
+        self.context.set_agent(agent);
+        if is_same {
+            return Ok(());
+        }
+        let log = whole_log(&shared.store, &shared.session_id).await?;
+        match folded(&shared.session_id, history, log).await {
+            // Another tokenizer counts the same log differently.
+            Ok((history, _)) => self.work.extend(self.context.run.recount(history)),
+            Err(error) => tracing::error!(session = %shared.session_id, %error, "not counted anew"),
+        }
+        Ok(())
+    }
+}
+
+/// Applies other settings; the prices of the model stay.
+fn set_policy(context: &mut DriverContext, policy: CompactionPolicy, summariser: Option<SummaryModel>) {
+    tracing::debug!(
+        strategy = policy.strategy.name(),
+        enabled = policy.enabled,
+        has_summary_model = summariser.is_some(),
+        "the compaction settings were changed"
+    );
+    let mut agent = Agent::clone(&context.agent);
+    agent.rules.policy = CompactionPolicy { prices: agent.rules.policy.prices, ..policy };
+    agent.rules.summariser = summariser;
+    context.set_agent(Arc::new(agent));
 }
 
 fn ids(queue: &[QueuedMessage]) -> impl Iterator<Item = QueueId> {

@@ -7,8 +7,8 @@ use longhaul_core::run::RunLoopInput;
 use longhaul_providers::ModelRequest;
 use tokio::time::Instant;
 
-use super::SessionDriver;
-use super::model::ModelCallTask;
+use super::context::DriverContext;
+use super::model::{ModelCallTask, ModelCalls, next_request, spawn_call};
 
 /// The longest wait for the server's count before the call is sent with an estimate.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -30,23 +30,26 @@ impl CountBackoff {
     }
 }
 
-impl SessionDriver {
-    pub(super) fn count(&mut self, tools: bool) {
-        let resting = self.counting_rests.clone();
+impl ModelCalls {
+    /// Starts a count of the next request; the count is the loop's next input.
+    pub(super) fn start_count(&mut self, context: &mut DriverContext, tools: bool) {
+        let backoff = self.count_backoff.clone();
         // The length of the answer does not count as input, so any value does.
-        let request = self.next_request(tools, 1);
-        self.spawn_call(|call| async move {
-            if !resting.is_over() {
+        let request = next_request(context, tools, 1);
+        let call = self.new_call(context);
+        spawn_call(context, async move {
+            if !backoff.is_over() {
+                tracing::debug!("the server is not asked for a count for a while; the estimate is used");
                 return RunLoopInput::Counted(None);
             }
-            RunLoopInput::Counted(call.count(request, &resting).await)
+            RunLoopInput::Counted(call.count(request, &backoff).await)
         });
     }
 }
 
 impl ModelCallTask {
     /// Returns the server's count; `None` if none comes in time, and the estimate must do.
-    async fn count(&self, mut request: ModelRequest, resting: &CountBackoff) -> Option<u64> {
+    async fn count(&self, mut request: ModelRequest, backoff: &CountBackoff) -> Option<u64> {
         let counted = async {
             self.fill(&mut request).await?;
             self.provider.count(&request).await
@@ -59,14 +62,14 @@ impl ModelCallTask {
             Ok(Ok(tokens)) => tokens,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the server did not count the request; estimates have to do for a while");
-                resting.begin();
+                backoff.begin();
                 None
             }
             Err(_) => {
                 tracing::warn!(
                     "the server took too long to count the request; estimates have to do for a while"
                 );
-                resting.begin();
+                backoff.begin();
                 None
             }
         }

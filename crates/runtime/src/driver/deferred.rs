@@ -32,10 +32,11 @@ pub(super) fn may_precede(effect: &RunEffect) -> bool {
 
 /// Returns whether an append is an answer, and nothing else.
 fn is_answer(append: &LogAppend) -> bool {
-    let is_answer = |event: &EventBody| {
-        matches!(event, EventBody::AssistantAdded { .. } | EventBody::StepFinished { .. })
-    };
-    append.takes.is_empty() && !append.events.is_empty() && append.events.iter().all(is_answer)
+    append.takes.is_empty() && !append.events.is_empty() && append.events.iter().all(is_answer_event)
+}
+
+fn is_answer_event(event: &EventBody) -> bool {
+    matches!(event, EventBody::AssistantAdded { .. } | EventBody::StepFinished { .. })
 }
 
 impl SessionDriver {
@@ -57,7 +58,7 @@ impl SessionDriver {
     /// Writes the deferred append, if there is one, and announces its events.
     pub(super) async fn write_deferred(&mut self) -> Result<(), StoreError> {
         if let Some(DeferredAppend { append, folded }) = self.deferred.take() {
-            self.shared.store.append(&self.lease, append).await?;
+            self.context.shared.store.append(&self.context.lease, append).await?;
             self.publish_folded_events(folded);
         }
         Ok(())
@@ -66,7 +67,7 @@ impl SessionDriver {
     /// Folds an answer as the store will number it.
     fn defer(&mut self, id: AppendId, append: LogAppend) {
         // The lease makes this driver the only writer of the log, so the next positions are known before the write.
-        let first: Seq = self.run.history().last_seq() + 1;
+        let first: Seq = self.context.run.history().last_seq() + 1;
         let events = (first..).zip(&append.events);
         let events =
             events.map(|(seq, body)| Event { seq, at: append.at, format: FORMAT, body: body.clone() });
@@ -75,14 +76,17 @@ impl SessionDriver {
     }
 
     async fn write(&mut self, id: AppendId, append: LogAppend) -> Result<(), StoreError> {
-        match self.shared.store.append(&self.lease, append).await {
+        match self.context.shared.store.append(&self.context.lease, append).await {
             Ok(events) => {
                 let choices = events.iter().filter(|event| is_choice(&event.body)).count();
                 self.committed(id, events);
                 self.activate_switched_agent(choices).await?;
             }
             // A queued message was edited or removed after the loop had read the queue. The loop reads it again.
-            Err(StoreError::Conflict(_)) => self.step_run(RunLoopInput::QueueChanged { id }),
+            Err(StoreError::Conflict(reason)) => {
+                tracing::debug!(reason, "the queue changed since it was read; it is read again");
+                self.step_run(RunLoopInput::QueueChanged { id });
+            }
             Err(error) => return Err(error),
         }
         Ok(())
@@ -100,7 +104,7 @@ impl SessionDriver {
         both.events.extend(next.events);
         both.settles.extend(next.settles);
         // Neither part takes queued messages, so the store has no conflict to report.
-        let mut events = self.shared.store.append(&self.lease, both).await?;
+        let mut events = self.context.shared.store.append(&self.context.lease, both).await?;
         let next_events = events.split_off(answer_events.min(events.len()));
         // Watchers get announcements in the order of the log: the answer before the events that follow from it.
         self.publish_folded_events(folded);

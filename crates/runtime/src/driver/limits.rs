@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use longhaul_core::refusal::RefusedPartKind;
 use longhaul_core::run::RunLoopInput;
-use longhaul_providers::{FeatureSupport, Limits};
+use longhaul_providers::{FeatureSupport, LimitSource, Limits};
 use serde_json::json;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
-use super::{DriverMessage, SessionDriver};
+use super::DriverMessage;
+use super::context::DriverContext;
 use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
@@ -21,95 +23,129 @@ const FRESH: Duration = Duration::from_secs(5);
 /// The longest wait for the server's report.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-impl SessionDriver {
+/// The requests for the limits that a server reports.
+#[derive(Debug, Default)]
+pub(super) struct LimitsProbe {
+    /// The time at which the server was asked.
+    asked_at: Option<Instant>,
+}
+
+impl LimitsProbe {
     /// Asks the server at the start of a run, beside it: no call waits for the report, and the call after it has the
     /// limits.
-    pub(super) fn look_at_server(&mut self, input: &RunLoopInput) {
-        let begins = matches!(input, RunLoopInput::Wake | RunLoopInput::Resume) && self.run.is_idle();
+    pub(super) fn ask_at_start(&mut self, context: &mut DriverContext, input: &RunLoopInput) {
+        let begins = matches!(input, RunLoopInput::Wake | RunLoopInput::Resume) && context.run.is_idle();
         if begins {
-            self.take_learned();
+            adopt_learned_window(context);
         }
         if !begins || self.asked_at.is_some_and(|asked| asked.elapsed() < FRESH) {
             return;
         }
         self.asked_at = Some(Instant::now());
-        let (provider, inbox) = (Arc::clone(&self.agent.provider), self.shared.inbox.clone());
-        self.tasks.spawn(async move {
-            if let Ok(limits) = tokio::time::timeout(PATIENCE, provider.limits()).await {
-                let _ = inbox.send(DriverMessage::Limits(limits));
+        let (provider, inbox) = (Arc::clone(&context.agent.provider), context.shared.inbox.clone());
+        let asking = async move {
+            match tokio::time::timeout(PATIENCE, provider.limits()).await {
+                Ok(limits) => drop(inbox.send(DriverMessage::Limits(limits))),
+                Err(_) => tracing::debug!(
+                    patience = ?PATIENCE,
+                    "the server did not report its limits in time; the known ones stay"
+                ),
             }
-        });
-    }
-
-    /// Adopts the window that another session, or the gateway in front of the same server, has learned since.
-    fn take_learned(&mut self) {
-        // During a compaction with other settings, the loop's own settings are the ones set aside.
-        let settings = self.usual.as_ref().unwrap_or(self.run.settings());
-        if settings.model.remembered_window != self.agent.remembered_window() {
-            self.set_agent(Arc::clone(&self.agent));
-        }
-    }
-
-    /// Learns from an error that the model takes no tools: the step is made again without, and so is every later one.
-    pub(super) fn learn_tool_support(&mut self, input: &RunLoopInput) {
-        let RunLoopInput::ModelFailed { failure, .. } = input else { return };
-        if !failure.refuses_tools || !self.agent.takes_tools() {
-            return;
-        }
-        let model = self.agent.provider.origin();
-        self.agent.calibrations.learn_no_tools(&model, now_ms());
-        let mut agent = Agent::clone(&self.agent);
-        // A declaration that the model takes tools is overruled: its server knows better.
-        agent.limits.tools = FeatureSupport::No;
-        self.set_agent(Arc::new(agent));
-        let said = format!(
-            "the model `{}` takes no tools and goes on without them ({}). Where that is wrong, start its server with tools \
-             or say `models: {{ {}: {{ tools: true }} }}`",
-            model.model, failure.message, model.model
-        );
-        tracing::warn!("{said}");
-        let payload = json!({ "error": said, "code": failure.code, "recoverable": true });
-        self.publish_event(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
-    }
-
-    /// Learns from an error how many pictures the model takes: the next request has no more of them.
-    pub(super) fn learn_media_limits(&mut self, mut input: RunLoopInput) -> RunLoopInput {
-        let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
-        let Some(refusal) = failure.refusal.as_deref_mut() else { return input };
-        if refusal.kind != Some(RefusedPartKind::Image) {
-            return input;
-        }
-        let most = if refusal.takes_none { Some(0) } else { refusal.most };
-        let Some(most) = most else { return input };
-        let model = self.agent.provider.origin();
-        let known = self.agent.calibrations.most_images(&model, now_ms());
-        if known.is_some_and(|known| known <= most) {
-            // The known limit is no higher than the refused one: something else is wrong with the picture.
-            return input;
-        }
-        self.agent.calibrations.learn_most_images(&model, most, now_ms());
-        // The loop then repeats the request and leaves no part out: the next request keeps within the limit.
-        refusal.is_remedied = true;
-        let said = match most {
-            0 => format!("the model `{}` does not see pictures and goes on without them", model.model),
-            _ => format!("the model `{}` takes at most {most} pictures in one request", model.model),
         };
-        tracing::warn!("{said} ({})", failure.message);
-        let payload = json!({
-            "errors": [format!("{said} ({})", failure.message)],
-            "provider": model.provider, "model": model.model, "fileType": "image", "details": {},
-        });
-        self.publish_event(ApiEvent::passing("llm:unsupported-input", &self.shared.session_id, payload));
-        input
+        context.tasks.spawn(asking.in_current_span());
     }
 
-    /// Adopts reported limits. A limit that the server no longer reports keeps its earlier value.
-    pub(super) fn take_limits(&mut self, said: Limits) {
-        let limits = said.or(self.agent.limits);
-        if limits == self.agent.limits {
-            return;
-        }
-        tracing::info!(?limits, "the model has other limits now");
-        self.set_agent(Arc::new(Agent { limits, ..Agent::clone(&self.agent) }));
+    /// Forgets the age of the limits: another model's server has its own.
+    pub(super) fn reset(&mut self) {
+        self.asked_at = None;
     }
+}
+
+/// Adopts the window that another session, or the gateway in front of the same server, has learned since.
+fn adopt_learned_window(context: &mut DriverContext) {
+    let learned = context.agent.remembered_window();
+    let known = context.lasting_settings().model.remembered_window;
+    if known != learned {
+        tracing::info!(?known, ?learned, "the model's window was learned elsewhere and is adopted");
+        context.set_agent(Arc::clone(&context.agent));
+    }
+}
+
+/// Keeps what a run has learned about its model for other sessions: the calibration and the window.
+pub(super) fn remember_model(context: &DriverContext) {
+    let (agent, run) = (&context.agent, &context.run);
+    let model = agent.provider.origin();
+    let history = run.history();
+    agent.calibrations.learn(&model, history.counter().name(), history.calibration());
+    let learned = run.learned_window();
+    let is_known = matches!(agent.limits.source, LimitSource::Declared | LimitSource::Server);
+    // A session that learned nothing must not delete what other sessions learned.
+    if !is_known && learned != run.settings().model.remembered_window {
+        tracing::info!(model = model.model, window = ?learned, "the model's window was learned");
+        agent.calibrations.learn_window(&model, learned);
+    }
+}
+
+/// Learns from an error that the model takes no tools: the step is made again without, and so is every later one.
+pub(super) fn learn_tool_support(context: &mut DriverContext, input: &RunLoopInput) {
+    let RunLoopInput::ModelFailed { failure, .. } = input else { return };
+    if !failure.refuses_tools || !context.agent.takes_tools() {
+        return;
+    }
+    let model = context.agent.provider.origin();
+    context.agent.calibrations.learn_no_tools(&model, now_ms());
+    let mut agent = Agent::clone(&context.agent);
+    // A declaration that the model takes tools is overruled: its server knows better.
+    agent.limits.tools = FeatureSupport::No;
+    context.set_agent(Arc::new(agent));
+    let text = format!(
+        "the model `{}` takes no tools and goes on without them ({}). Where that is wrong, start its server with tools \
+         or say `models: {{ {}: {{ tools: true }} }}`",
+        model.model, failure.message, model.model
+    );
+    tracing::warn!("{text}");
+    let payload = json!({ "error": text, "code": failure.code, "recoverable": true });
+    context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
+}
+
+/// Learns from an error how many pictures the model takes: the next request has no more of them.
+pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInput) -> RunLoopInput {
+    let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
+    let Some(refusal) = failure.refusal.as_deref_mut() else { return input };
+    if refusal.kind != Some(RefusedPartKind::Image) {
+        return input;
+    }
+    let most = if refusal.takes_none { Some(0) } else { refusal.most };
+    let Some(most) = most else { return input };
+    let agent = &context.agent;
+    let model = agent.provider.origin();
+    let known = agent.calibrations.most_images(&model, now_ms());
+    if known.is_some_and(|known| known <= most) {
+        // The known limit is no higher than the refused one: something else is wrong with the picture.
+        return input;
+    }
+    agent.calibrations.learn_most_images(&model, most, now_ms());
+    // The loop then repeats the request and leaves no part out: the next request keeps within the limit.
+    refusal.is_remedied = true;
+    let text = match most {
+        0 => format!("the model `{}` does not see pictures and goes on without them", model.model),
+        _ => format!("the model `{}` takes at most {most} pictures in one request", model.model),
+    };
+    tracing::warn!("{text} ({})", failure.message);
+    let payload = json!({
+        "errors": [format!("{text} ({})", failure.message)],
+        "provider": model.provider, "model": model.model, "fileType": "image", "details": {},
+    });
+    context.publish(ApiEvent::passing("llm:unsupported-input", context.session_id(), payload));
+    input
+}
+
+/// Adopts reported limits. A limit that the server no longer reports keeps its earlier value.
+pub(super) fn adopt_limits(context: &mut DriverContext, reported: Limits) {
+    let limits = reported.or(context.agent.limits);
+    if limits == context.agent.limits {
+        return;
+    }
+    tracing::info!(?limits, "the model has other limits now");
+    context.set_agent(Arc::new(Agent { limits, ..Agent::clone(&context.agent) }));
 }

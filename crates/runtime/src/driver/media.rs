@@ -13,7 +13,7 @@ use longhaul_store::BlobStore;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::SessionDriver;
+use super::context::DriverContext;
 use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
@@ -69,16 +69,18 @@ impl CheckedPictureCache {
         let _permit = DECODING.acquire().await.ok();
         // A panic of a decoder must not end the step: the picture counts as damaged and is shown as words.
         let checking = tokio::task::spawn_blocking(move || fit(&content, limits));
-        let fitted = checking
-            .await
-            .unwrap_or_else(|_| Err(PictureFitError::Damaged("it cannot be decoded".to_owned())));
+        let fitted = checking.await.unwrap_or_else(|error| {
+            tracing::warn!(is_panic = error.is_panic(), "the decoder of a picture failed");
+            Err(PictureFitError::Damaged("it cannot be decoded".to_owned()))
+        });
         let mut checked = self.checked();
-        let rewritten = |fitted: &Result<FittedPicture, PictureFitError>| match fitted {
-            Ok(FittedPicture { rewritten: Some(bytes), .. }) => bytes.len(),
-            _ => 0,
-        };
-        let bytes: usize = checked.values().map(rewritten).sum();
-        if checked.len() >= MAX_REMEMBERED || bytes + rewritten(&fitted) > MAX_REMEMBERED_BYTES {
+        let bytes: usize = checked.values().map(rewritten_bytes).sum();
+        if checked.len() >= MAX_REMEMBERED || bytes + rewritten_bytes(&fitted) > MAX_REMEMBERED_BYTES {
+            tracing::debug!(
+                pictures = checked.len(),
+                bytes,
+                "the cache of checked pictures is full and is cleared"
+            );
             checked.clear();
         }
         checked.insert(key, fitted.clone());
@@ -89,6 +91,14 @@ impl CheckedPictureCache {
         &self,
     ) -> MutexGuard<'_, HashMap<(String, PictureLimits), Result<FittedPicture, PictureFitError>>> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the bytes that a checked picture keeps in memory: a picture that is sent unchanged keeps none.
+fn rewritten_bytes(fitted: &Result<FittedPicture, PictureFitError>) -> usize {
+    match fitted {
+        Ok(FittedPicture { rewritten: Some(bytes), .. }) => bytes.len(),
+        _ => 0,
     }
 }
 
@@ -103,31 +113,34 @@ impl MediaCapabilities {
     /// Returns the words for a picture or a file that the model does not take.
     fn refusal(&self, part: &Part, media: &MediaPart) -> Option<String> {
         let is_image = matches!(part, Part::Image(_)) || media.kind().starts_with("image/");
-        match is_image {
-            true if !self.images => Some(not_shown(media, "a picture", "this model does not see pictures")),
-            false if !self.files => Some(not_shown(media, "a file", "this model does not read files")),
-            _ => None,
+        if is_image {
+            return (!self.images).then(|| not_shown(media, "a picture", "this model does not see pictures"));
         }
+        (!self.files).then(|| not_shown(media, "a file", "this model does not read files"))
     }
 }
 
-impl SessionDriver {
-    /// Tells of each picture and file in a new message that the model will not be shown.
-    pub(super) fn publish_omitted_media(&self, event: &EventBody) {
-        let (EventBody::MessagesTaken { message: Message { parts, .. }, .. }
-        | EventBody::ToolFinished { result: ToolResult { content: parts, .. } }) = event
-        else {
-            return;
-        };
-        let (takes, model) = (MediaCapabilities::of(&self.agent), self.agent.provider.origin());
-        for part in parts {
-            let (Part::Image(media) | Part::File(media)) = part else { continue };
-            // A text file reaches every model as text, so nothing of it is omitted.
-            let text = matches!(part, Part::File(file) if file.is_text());
-            let Some(words) = takes.refusal(part, media).filter(|_| !text) else { continue };
-            let told = OmittedMediaNotice { words, kind: media.kind(), name: media.name.clone() };
-            self.publish_event(told.announcement(&self.shared.session_id, &model));
-        }
+/// Tells of each picture and file in a new message that the model will not be shown.
+pub(super) fn publish_omitted_media(context: &DriverContext, event: &EventBody) {
+    let (EventBody::MessagesTaken { message: Message { parts, .. }, .. }
+    | EventBody::ToolFinished { result: ToolResult { content: parts, .. } }) = event
+    else {
+        return;
+    };
+    let (takes, model) = (MediaCapabilities::of(&context.agent), context.agent.provider.origin());
+    for part in parts {
+        let (Part::Image(media) | Part::File(media)) = part else { continue };
+        // A text file reaches every model as text, so nothing of it is omitted.
+        let text = matches!(part, Part::File(file) if file.is_text());
+        let Some(words) = takes.refusal(part, media).filter(|_| !text) else { continue };
+        tracing::info!(
+            media_type = media.media_type,
+            bytes = media.blob.bytes,
+            model = model.model,
+            "media is not shown to the model, which does not take its kind"
+        );
+        let omitted = OmittedMediaNotice { words, kind: media.kind(), name: media.name.clone() };
+        context.publish(omitted.announcement(context.session_id(), &model));
     }
 }
 
@@ -180,6 +193,14 @@ pub(super) async fn fill(
         let (fitted, is_news) = pictures.fit(&media.blob.hash, content.clone(), limits).await;
         match fitted {
             Ok(FittedPicture { media_type, rewritten }) => {
+                if let Some(smaller) = rewritten.as_ref().filter(|_| is_news) {
+                    tracing::debug!(
+                        media_type,
+                        bytes_before = content.len(),
+                        bytes_after = smaller.len(),
+                        "a picture was scaled down"
+                    );
+                }
                 media_type.clone_into(&mut media.media_type);
                 carried.insert(media.blob.hash.clone(), rewritten.unwrap_or(content));
             }
@@ -190,6 +211,7 @@ pub(super) async fn fill(
             Err(unfit) => {
                 let words = not_shown(media, "a picture", &unfit.to_string());
                 if is_news {
+                    tracing::info!(media_type = media.media_type, bytes = content.len(), reason = %unfit, "a picture cannot be sent");
                     found.push(OmittedMediaNotice {
                         words: words.clone(),
                         kind: media.kind(),
@@ -246,6 +268,14 @@ fn unreadable(file: &MediaPart, content: &[u8]) -> Option<&'static str> {
 fn keep_newest(messages: &mut [Message], most: usize) {
     let mut images: Vec<&mut Part> = all_parts(messages).filter(|part| is_picture(part)).collect();
     let surplus = images.len().saturating_sub(most);
+    if surplus > 0 {
+        tracing::debug!(
+            pictures = images.len(),
+            most,
+            left_out = surplus,
+            "older pictures are left out of a request"
+        );
+    }
     for part in images.drain(..surplus) {
         let (Part::Image(media) | Part::File(media)) = &*part else { continue };
         let reason = format!("this model takes {most} pictures in one request, and newer ones follow");

@@ -21,9 +21,11 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::context::DriverContext;
+use super::count::CountBackoff;
 use super::media::{self, MediaCapabilities};
 use super::stream_pause::PausePointDetector;
-use super::{SessionDriver, SharedSessionState, failure};
+use super::{SharedSessionState, failure};
 use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
 use crate::event_bus::ChunkKind;
@@ -31,114 +33,158 @@ use crate::event_bus::ChunkKind;
 /// The longest `prompt_cache_key` that OpenAI takes, in characters.
 const MAX_CACHE_KEY_CHARS: usize = 64;
 
-impl SessionDriver {
-    pub(super) fn call_model(
+/// The model calls of a session, which can be stopped.
+#[derive(Default)]
+pub(super) struct ModelCalls {
+    stop: CancellationToken,
+    /// The summary that is written in the background: its task, and the token that stops it.
+    background: Option<(u64, CancellationToken)>,
+    pub(super) count_backoff: CountBackoff,
+}
+
+impl ModelCalls {
+    /// Starts the call of a step; its answer is the loop's next input.
+    pub(super) fn start_step(
         &mut self,
+        context: &mut DriverContext,
         step: StepId,
         tools: bool,
         max_output_tokens: u64,
         pause_at_tokens: Option<u64>,
     ) {
-        let request = self.next_request(tools, max_output_tokens);
-        let history = self.run.history();
+        let request = next_request(context, tools, max_output_tokens);
+        let history = context.run.history();
         let paused = history.view().last().filter(|_| history.is_paused()).map(|item| &*item.message);
-        self.shared.feed.begin(&step, paused);
+        context.shared.feed.begin(&step, paused);
         let ratios = *history.calibration().ratios();
         let pause = pause_at_tokens.map(|at| PausePointDetector::new(at, history.counter().clone(), ratios));
-        let mut stream = StreamedAnswer::new(step, self.lease.clone(), self.agent.rules.persist_every, pause);
-        stream.defers_tools = self.run.settings().fixed.deferred.is_some();
-        self.spawn_call(|call| async move { call.step(request, stream).await });
+        tracing::debug!(
+            step = step.as_str(),
+            messages = request.messages.len(),
+            tools = request.tools.len(),
+            may_call_tools = tools,
+            max_output_tokens,
+            pause_at_tokens,
+            "a request was built"
+        );
+        let persist_every = context.agent.rules.persist_every;
+        let mut stream = StreamedAnswer::new(step, context.lease.clone(), persist_every, pause);
+        stream.defers_tools = context.run.settings().fixed.deferred.is_some();
+        let call = self.new_call(context);
+        spawn_call(context, async move { call.step(request, stream).await });
     }
 
-    /// Starts a summary. A summary that is written ahead has its own stop, because the run continues during it.
-    pub(super) fn summarise(&mut self, task: u64, ahead: bool, asked: SummaryRequest) {
+    /// Starts a summary. A background summary has its own stop, because the run continues during it.
+    pub(super) fn start_summary(
+        &mut self,
+        context: &mut DriverContext,
+        task: u64,
+        in_background: bool,
+        asked: SummaryRequest,
+    ) {
         // A summary at the end of the live request keeps its system prompt and tools: the provider has cached that
         // prefix.
-        let riding = asked.form == SummaryForm::Riding;
-        let (tools, messages) = match riding {
-            true => self.with_listed_calls(asked.messages),
-            false => (Vec::new(), asked.messages),
+        let in_context = asked.form == SummaryForm::Riding;
+        let (system, tools, messages) = if in_context {
+            let (tools, messages) = with_listed_calls(context, asked.messages);
+            (context.agent.system.clone(), tools, messages)
+        } else {
+            (String::new(), Vec::new(), asked.messages)
         };
         let request = ModelRequest {
-            system: if riding { self.agent.system.clone() } else { String::new() },
+            system,
             messages,
             tools,
             max_output_tokens: Some(asked.max_output_tokens),
-            cache_key: Some(self.shared.session_id.as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()),
+            cache_key: Some(cache_key(context)),
             ..ModelRequest::default()
         };
-        let stop = CancellationToken::new();
-        if ahead {
-            self.ahead = Some((task, stop.clone()));
-        } else {
-            self.model_stop = stop.clone();
-        }
         // Only the session's own model has that prefix in its cache, so another summary model gets no such request.
-        let other = self.agent.rules.summariser.as_ref().filter(|_| !riding);
-        let provider = Arc::clone(other.map_or(&self.agent.provider, |other| &other.0));
-        let call = ModelCallTask { provider, stop, ..self.new_call() };
-        self.spawn(call, |call| async move {
-            RunLoopInput::Summarised { task, answer: call.summary(request).await }
-        });
+        let other = context.agent.rules.summariser.as_ref().filter(|_| !in_context);
+        let provider = Arc::clone(other.map_or(&context.agent.provider, |other| &other.0));
+        tracing::debug!(
+            task,
+            in_background,
+            in_context,
+            model = provider.origin().model,
+            messages = request.messages.len(),
+            max_output_tokens = asked.max_output_tokens,
+            "a summary is requested"
+        );
+        let stop = if in_background { CancellationToken::new() } else { self.renew_stop() };
+        if in_background {
+            self.background = Some((task, stop.clone()));
+        }
+        let call = ModelCallTask { provider, ..ModelCallTask::new(context, stop) };
+        spawn_call(
+            context,
+            async move { RunLoopInput::Summarised { task, answer: call.summary(request).await } },
+        );
     }
 
-    /// Returns the request that the session's view makes.
-    pub(super) fn next_request(&self, may_call: bool, max_output_tokens: u64) -> ModelRequest {
-        let (tools, messages) = self.with_listed_calls(request_messages(self.run.history().view()));
-        ModelRequest {
-            system: self.agent.system.clone(),
-            messages,
-            // Tools stay in the list even if none may be called: the request keeps its beginning, and some providers
-            // refuse calls in a conversation without tools.
-            tool_choice: if may_call || tools.is_empty() { ToolChoice::Auto } else { ToolChoice::None },
-            tools,
-            max_output_tokens: Some(max_output_tokens),
-            cache_key: Some(self.shared.session_id.as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()),
-            ..ModelRequest::default()
+    /// Stops the step, the count or the summary that the run waits for.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Stops a background summary, unless a newer one has taken its place.
+    pub(super) fn stop_background_summary(&mut self, task: u64) {
+        if let Some((_, stop)) = self.background.take_if(|(current, _)| *current == task) {
+            tracing::debug!(task, "a background summary is stopped");
+            stop.cancel();
         }
     }
 
-    /// Returns the tools that a request lists, and the messages with calls of those tools: a deferred tool was called
-    /// through another.
-    fn with_listed_calls(&self, mut messages: Vec<Message>) -> (Vec<ToolSpec>, Vec<Message>) {
-        let tools = self.agent.specs_for(self.run.history());
-        if let Some(deferred) = &self.run.settings().fixed.deferred {
-            wrap_calls(&mut messages, |name| deferred.get(name).is_none());
-        }
-        (tools, messages)
+    /// Returns a call that [`Self::stop`] stops.
+    pub(super) fn new_call(&mut self, context: &DriverContext) -> ModelCallTask {
+        let stop = self.renew_stop();
+        ModelCallTask::new(context, stop)
     }
 
-    /// Makes a call that can be stopped; its outcome is the loop's next input.
-    pub(super) fn spawn_call<F: Future<Output = RunLoopInput> + Send + 'static>(
-        &mut self,
-        make: impl FnOnce(ModelCallTask) -> F,
-    ) {
-        // The token of an earlier call may be cancelled, and a token cannot be reset.
-        self.model_stop = CancellationToken::new();
-        let call = self.new_call();
-        self.spawn(call, make);
+    /// Replaces the stop token: the token of an earlier call may be cancelled, and a token cannot be reset.
+    fn renew_stop(&mut self) -> CancellationToken {
+        self.stop = CancellationToken::new();
+        self.stop.clone()
     }
+}
 
-    fn new_call(&self) -> ModelCallTask {
-        ModelCallTask {
-            provider: Arc::clone(&self.agent.provider),
-            takes: MediaCapabilities::of(&self.agent),
-            shared: Arc::clone(&self.shared),
-            stop: self.model_stop.clone(),
-        }
+/// Returns the request that the session's view makes.
+pub(super) fn next_request(context: &DriverContext, may_call: bool, max_output_tokens: u64) -> ModelRequest {
+    let (tools, messages) = with_listed_calls(context, request_messages(context.run.history().view()));
+    ModelRequest {
+        system: context.agent.system.clone(),
+        messages,
+        // Tools stay in the list even if none may be called: the request keeps its beginning, and some providers
+        // refuse calls in a conversation without tools.
+        tool_choice: if may_call || tools.is_empty() { ToolChoice::Auto } else { ToolChoice::None },
+        tools,
+        max_output_tokens: Some(max_output_tokens),
+        cache_key: Some(cache_key(context)),
+        ..ModelRequest::default()
     }
+}
 
-    fn spawn<F: Future<Output = RunLoopInput> + Send + 'static>(
-        &mut self,
-        call: ModelCallTask,
-        make: impl FnOnce(ModelCallTask) -> F,
-    ) {
-        let inbox = self.shared.inbox.clone();
-        let outcome = self.trace.call_scope().around(make(call));
-        self.tasks.spawn(async move {
-            let _ = inbox.send(outcome.await.into());
-        });
+/// Returns the tools that a request lists, and the messages with calls of those tools: a deferred tool was called
+/// through another.
+fn with_listed_calls(context: &DriverContext, mut messages: Vec<Message>) -> (Vec<ToolSpec>, Vec<Message>) {
+    let tools = context.agent.specs_for(context.run.history());
+    if let Some(deferred) = &context.run.settings().fixed.deferred {
+        wrap_calls(&mut messages, |name| deferred.get(name).is_none());
     }
+    (tools, messages)
+}
+
+fn cache_key(context: &DriverContext) -> String {
+    context.session_id().as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()
+}
+
+/// Spawns a model call in the span of the call; its outcome is the loop's next input.
+pub(super) fn spawn_call(
+    context: &mut DriverContext,
+    outcome: impl Future<Output = RunLoopInput> + Send + 'static,
+) {
+    let outcome = context.trace.call_scope().around(outcome);
+    context.spawn_input(outcome);
 }
 
 pub(super) struct ModelCallTask {
@@ -149,6 +195,15 @@ pub(super) struct ModelCallTask {
 }
 
 impl ModelCallTask {
+    fn new(context: &DriverContext, stop: CancellationToken) -> Self {
+        Self {
+            provider: Arc::clone(&context.agent.provider),
+            takes: MediaCapabilities::of(&context.agent),
+            shared: Arc::clone(&context.shared),
+            stop,
+        }
+    }
+
     async fn step(&self, request: ModelRequest, mut streaming: StreamedAnswer) -> RunLoopInput {
         let opened = tokio::select! {
             () = self.stop.cancelled() => return streaming.stopped(),
@@ -174,6 +229,7 @@ impl ModelCallTask {
                 Some(Ok(ModelEvent::Finished(answer))) => {
                     // Not every provider bounds its answers; the log and everything behind it would carry them.
                     if let Err(exceeded) = AnswerSize::check(&answer) {
+                        tracing::warn!(reason = %exceeded, parts = answer.parts.len(), "an answer is over the limits and is refused");
                         break streaming.failed(exceeded.into());
                     }
                     streaming.complete(&self.shared);
@@ -181,7 +237,14 @@ impl ModelCallTask {
                 }
                 Some(Ok(event)) => match streaming.take(event, &self.shared) {
                     Ok(false) => {}
-                    Ok(true) => break streaming.paused(),
+                    Ok(true) => {
+                        tracing::debug!(
+                            parts = streaming.parts.len(),
+                            text_bytes = streaming.text.len(),
+                            "the answer pauses so that room can be made"
+                        );
+                        break streaming.paused();
+                    }
                     Err(exceeded) => break streaming.failed(exceeded.into()),
                 },
                 Some(Err(error)) => break streaming.failed(error),
@@ -191,15 +254,14 @@ impl ModelCallTask {
     }
 
     async fn summary(&self, request: ModelRequest) -> Result<ModelAnswer, ModelCallFailure> {
-        let stopped = || ModelCallFailure::new(ErrorCode::Interrupted, "the summary was stopped", false);
         let opened = tokio::select! {
-            () = self.stop.cancelled() => return Err(stopped()),
+            () = self.stop.cancelled() => return Err(stopped_summary()),
             opened = self.open(request) => opened,
         };
         let mut stream = opened.map_err(failure)?;
         loop {
             let event = tokio::select! {
-                () = self.stop.cancelled() => return Err(stopped()),
+                () = self.stop.cancelled() => return Err(stopped_summary()),
                 event = stream.next() => event,
             };
             match event {
@@ -213,6 +275,12 @@ impl ModelCallTask {
 
     async fn open(&self, mut request: ModelRequest) -> Result<ModelStream, ProviderError> {
         self.fill(&mut request).await?;
+        tracing::debug!(
+            messages = request.messages.len(),
+            media = request.media.len(),
+            media_bytes = request.media.values().map(|content| content.len()).sum::<usize>(),
+            "a request is sent"
+        );
         let hashes = media::sent_hashes(&request);
         self.provider.call(request).await.map_err(|mut error| {
             // The adapter knows pictures by their number in the request, the loop by their content.
@@ -235,6 +303,10 @@ impl ModelCallTask {
         }
         Ok(())
     }
+}
+
+fn stopped_summary() -> ModelCallFailure {
+    ModelCallFailure::new(ErrorCode::Interrupted, "the summary was stopped", false)
 }
 
 fn truncated() -> ProviderError {
@@ -303,6 +375,7 @@ impl StreamedAnswer {
     /// [`AnswerTooLarge`], before more of it is kept or shown.
     fn take(&mut self, event: ModelEvent, shared: &SharedSessionState) -> Result<bool, AnswerTooLarge> {
         if !std::mem::replace(&mut self.began, true) {
+            tracing::debug!(step = self.step.as_str(), "the answer begins");
             // A failure before the first event is an outage and is waited out; a later one ends the step (decision
             // 0044).
             let _ = shared.inbox.send(RunLoopInput::ModelBegan.into());

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use longhaul_core::event::{EditKind, Event, EventBody, StepStart, ViewEdit};
-use longhaul_core::ids::{CallId, Millis};
+use longhaul_core::ids::{CallId, Millis, SessionId};
 use longhaul_core::message::{Message, Part, ToolResult};
 use longhaul_core::usage::Usage;
 
@@ -137,12 +137,31 @@ impl OperatorLog {
     }
 }
 
+/// Logs the error of the estimate of a call's input, in tokens, once for each call with a usage report.
+pub(super) fn log_estimate(session_id: &SessionId, event: &EventBody) {
+    let EventBody::StepFinished { step_id, usage: Some(usage), estimated_input, .. } = event else {
+        return;
+    };
+    let (estimated, actual) = (*estimated_input, usage.input_tokens);
+    // A server that reports no usage would look like an estimate that is wrong by all its tokens.
+    if actual == 0 {
+        return;
+    }
+    let error = estimated as i64 - actual as i64;
+    let error_percent = (error as f64 * 10_000.0 / actual as f64).round() / 100.0;
+    let (session, step) = (session_id.as_str(), step_id.as_str());
+    tracing::info!(session, step, estimated, actual, error, error_percent, "input estimated");
+}
+
+fn is_media(part: &Part) -> bool {
+    matches!(part, Part::Image(_) | Part::File(_))
+}
+
 fn log_message(message: &Message, taken: usize) {
-    let is_media = |part: &&Part| matches!(part, Part::Image(_) | Part::File(_));
     tracing::info!(
         messages = taken.max(1),
         chars = message.text().chars().count(),
-        media = message.parts.iter().filter(is_media).count(),
+        media = message.parts.iter().filter(|part| is_media(part)).count(),
         "a message of the user entered the conversation"
     );
 }

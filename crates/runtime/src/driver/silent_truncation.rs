@@ -3,112 +3,135 @@
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{ModelAnswer, Part};
 use longhaul_core::plan::Plan;
-use longhaul_core::run::{ModelCallFailure, RunLoopInput};
+use longhaul_core::run::{ModelCallFailure, Run, RunLoopInput};
+use longhaul_providers::Limits;
 use longhaul_wire::overflow::{AnsweredRequestTokens, SuspectedOverflow, suspect};
-
 use serde_json::json;
 
-use super::SessionDriver;
+use super::context::DriverContext;
 use crate::api_events::ApiEvent;
 
 /// The least limit that is believed. A lower one, learned from what a server kept of a request, is more likely an
 /// incomplete count. In tokens.
 const LEAST_LIMIT_TOKENS: u64 = 2_000;
 
-/// The number of answers that reports may cast doubt on before the reports are set aside for the session.
-const MAX_DOUBTS: u32 = 2;
+/// The number of answers that may be suspected before the server's counts are set aside for the session.
+const MAX_SUSPICIONS: u32 = 2;
 
-impl SessionDriver {
+/// The detector of answers to silently cut requests, and its trust in the server's counts.
+#[derive(Debug, Default)]
+pub(super) struct TruncationDetector {
+    /// True if the newest answer was taken for an overflow.
+    was_suspected: bool,
+    /// The number of answers that were taken for an overflow.
+    suspicions: u32,
+    /// True if the server's counts regularly leave something out.
+    counts_are_partial: bool,
+    has_published_cut: bool,
+    has_published_usage: bool,
+}
+
+impl TruncationDetector {
+    /// Trusts the counts of another model's server anew.
+    pub(super) fn reset(&mut self) {
+        self.was_suspected = false;
+        self.suspicions = 0;
+        self.counts_are_partial = false;
+    }
+
     /// Treats an answer to a silently cut request as the overflow that it is, once. If the next answer is no better,
     /// the server's reports are unreliable, and are ignored from then on.
-    pub(super) fn detect_truncation(&mut self, input: RunLoopInput) -> RunLoopInput {
+    pub(super) fn check(&mut self, context: &DriverContext, input: RunLoopInput) -> RunLoopInput {
         let RunLoopInput::ModelAnswered(answer) = &input else { return input };
-        let is_unreliable = self.counts_are_partial || self.run.history().usage_is_unreliable();
-        if is_unreliable || !self.run.settings().policy.enabled {
+        let is_unreliable = self.counts_are_partial || context.run.history().usage_is_unreliable();
+        if is_unreliable || !context.run.settings().policy.enabled {
             return input;
         }
-        let Some(suspicion) = self.suspicion(answer) else {
+        let Some(suspicion) = find_suspicion(&context.run, &context.agent.limits, answer) else {
             // A whole answer after a suspicion shows that the repetition helped, so the next suspicion is believed
             // again.
-            self.doubted = false;
+            self.was_suspected = false;
             return input;
         };
-        if !self.can_make_room() {
-            self.publish_suspected_overflow(suspicion);
+        if !can_make_room(&context.run) {
+            self.publish_suspected_overflow(context, suspicion);
             return input;
         }
         // A server that cuts requests is caught once for each window it has had: then its limit is learned.
-        let is_caught_often = self.doubts >= MAX_DOUBTS;
-        if std::mem::replace(&mut self.doubted, true) || is_caught_often {
-            tracing::warn!("the server's counts leave something out: what they say of cuts is not believed");
+        let is_caught_often = self.suspicions >= MAX_SUSPICIONS;
+        if std::mem::replace(&mut self.was_suspected, true) || is_caught_often {
+            tracing::warn!(
+                suspicions = self.suspicions,
+                "the server's counts leave something out: what they say of cuts is not believed"
+            );
             self.counts_are_partial = true;
             return input;
         }
-        self.doubts += 1;
+        self.suspicions += 1;
         tracing::warn!("{}; older messages make room, and it is asked again", in_words(suspicion));
         let RunLoopInput::ModelAnswered(answer) = input else { return input };
         RunLoopInput::ModelFailed { failure: failure(suspicion, &answer), partial: answer.parts }
     }
 
     /// Reports a suspected overflow to people, once: no older message can make room.
-    fn publish_suspected_overflow(&mut self, suspicion: SuspectedOverflow) {
-        if std::mem::replace(&mut self.told_of_cut, true) {
+    fn publish_suspected_overflow(&mut self, context: &DriverContext, suspicion: SuspectedOverflow) {
+        if std::mem::replace(&mut self.has_published_cut, true) {
             return;
         }
-        let said = format!(
+        let text = format!(
             "{}; the answer may rest on a part only. Give the model a larger context at its server, or send less at \
              once: nothing older is left to make room",
             in_words(suspicion)
         );
-        tracing::warn!("{said}");
-        let payload = json!({ "error": said, "code": ErrorCode::ContextOverflow, "recoverable": true });
-        self.publish_event(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
+        tracing::warn!("{text}");
+        let payload = json!({ "error": text, "code": ErrorCode::ContextOverflow, "recoverable": true });
+        context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
     }
 
     /// Says once that the server's usage reports are set aside.
-    pub(super) fn publish_unreliable_usage(&mut self) {
-        if !self.run.history().usage_is_unreliable() || std::mem::replace(&mut self.told_of_usage, true) {
+    pub(super) fn publish_unreliable_usage(&mut self, context: &DriverContext) {
+        let is_unreliable = context.run.history().usage_is_unreliable();
+        if !is_unreliable || std::mem::replace(&mut self.has_published_usage, true) {
             return;
         }
-        let said = "usage: unreliable. The server's usage reports do not follow the requests and are set aside: input is \
+        let text = "usage: unreliable. The server's usage reports do not follow the requests and are set aside: input is \
                     estimated from here on, and nothing is left out because of them";
-        tracing::warn!("{said}");
-        let payload = json!({ "error": said, "code": ErrorCode::ThirdParty, "recoverable": true });
-        self.publish_event(ApiEvent::passing("llm:error", &self.shared.session_id, payload));
+        tracing::warn!("{text}");
+        let payload = json!({ "error": text, "code": ErrorCode::ThirdParty, "recoverable": true });
+        context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
     }
+}
 
-    /// Reports whether older messages can be left out: if none can, a second call would repeat the first one.
-    fn can_make_room(&self) -> bool {
-        matches!(self.run.preview(None), Plan::Edit(_) | Plan::Summarise(_))
-    }
+/// Reports whether older messages can be left out: if none can, a second call would repeat the first one.
+fn can_make_room(run: &Run) -> bool {
+    matches!(run.preview(None), Plan::Edit(_) | Plan::Summarise(_))
+}
 
-    fn suspicion(&self, answer: &ModelAnswer) -> Option<SuspectedOverflow> {
-        let mut sent = self.sent();
-        // The next sum walks over the whole view, so it is made only after a first suspicion.
-        suspect(&sent, answer)?;
-        let parts = self.run.history().breakdown();
-        let of = |kind: &str| parts.get(kind).copied().unwrap_or(0);
-        sent.may_be_left_out = of("reasoning") + of("media");
-        suspect(&sent, answer).filter(|suspicion| {
-            // An answer that stopped at its length limit is usable: the next step makes room.
-            !matches!(suspicion, SuspectedOverflow::WindowFull { .. }) || !says_something(answer)
-        })
-    }
+fn find_suspicion(run: &Run, limits: &Limits, answer: &ModelAnswer) -> Option<SuspectedOverflow> {
+    let mut sent = sent_tokens(run, limits);
+    // The next sum walks over the whole view, so it is made only after a first suspicion.
+    suspect(&sent, answer)?;
+    let parts = run.history().breakdown();
+    sent.may_be_left_out = ["reasoning", "media"].iter().filter_map(|kind| parts.get(kind)).sum();
+    suspect(&sent, answer).filter(|suspicion| {
+        // An answer that stopped at its length limit is usable: the next step makes room.
+        !matches!(suspicion, SuspectedOverflow::WindowFull { .. }) || !says_something(answer)
+    })
+}
 
-    fn sent(&self) -> AnsweredRequestTokens {
-        let (reading, limits) = (self.run.meter(), &self.agent.limits);
-        let calling = self.run.history().open_run().and_then(|run| run.calling.as_ref());
-        AnsweredRequestTokens {
-            counted_before: reading.reported,
-            estimated: reading.estimated,
-            last_input: self.run.history().anchor().map_or(0, |anchor| anchor.input),
-            has_grown: self.run.history().reports_grow(),
-            may_be_left_out: 0,
-            margin: reading.margin,
-            window: limits.window,
-            source: limits.source,
-            max_output: calling.map(|start| start.max_output_tokens),
-        }
+fn sent_tokens(run: &Run, limits: &Limits) -> AnsweredRequestTokens {
+    let (reading, history) = (run.meter(), run.history());
+    let calling = history.open_run().and_then(|run| run.calling.as_ref());
+    AnsweredRequestTokens {
+        counted_before: reading.reported,
+        estimated: reading.estimated,
+        last_input: history.anchor().map_or(0, |anchor| anchor.input),
+        has_grown: history.reports_grow(),
+        may_be_left_out: 0,
+        margin: reading.margin,
+        window: limits.window,
+        source: limits.source,
+        max_output: calling.map(|start| start.max_output_tokens),
     }
 }
 

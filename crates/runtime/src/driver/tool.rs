@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_core::deferral::{self, DeferredTools};
+use longhaul_core::history::History;
 use longhaul_core::message::{MediaPart, OutputTruncation, Part, RawJson, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::orders::tool::{self as pin, PinArguments};
 use longhaul_core::readability;
@@ -17,11 +18,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::hooks::HookAddition;
-use super::{SessionDriver, SharedSessionState};
+use super::SharedSessionState;
+use super::context::DriverContext;
 use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::picture;
-use crate::recall::{self, RecallSource};
+use crate::recall::{self, RecallSource, SharedSearchIndex};
 use crate::tools::{PreservedEnd, ToolContext, ToolInput, ToolOutput, ToolOutputPart, ToolProgress};
 
 /// Beyond its own grace a tool gets this long before its future is dropped.
@@ -31,41 +33,66 @@ const LAST_GRACE: Duration = Duration::from_secs(3);
 const MARKER_CHARS: u64 = 200;
 const MARKER_TOKENS: u64 = 60;
 
-impl SessionDriver {
-    pub(super) fn run_tool(&mut self, call: ToolCall, limit: TextLimit) {
+/// The tool calls of a run, and what they share.
+#[derive(Default)]
+pub(super) struct ToolCalls {
+    stop: CancellationToken,
+    /// The words of the session, once the model has searched it.
+    search_index: SharedSearchIndex,
+}
+
+impl ToolCalls {
+    /// Runs a tool; its result is the loop's next input.
+    pub(super) fn start(&self, context: &mut DriverContext, call: ToolCall, limit: TextLimit) {
+        let (run, agent) = (&context.run, &context.agent);
         // A call of `recall` is served even before the tool is offered: a model may know it from elsewhere.
-        let is_recall = call.name == recall::NAME && self.agent.tools.has_recall();
-        let source = is_recall.then(|| RecallSource::with(self.run.history(), self.searched.clone()));
-        let is_pin = call.name == pin::NAME && self.agent.offers_pin();
+        let is_recall = call.name == recall::NAME && agent.tools.has_recall();
+        let source = is_recall.then(|| RecallSource::with(run.history(), self.search_index.clone()));
+        let is_pin = call.name == pin::NAME && agent.offers_pin();
         let is_stand_in = [deferral::SEARCH, deferral::CALL].contains(&call.name.as_str());
-        let deferred = self.run.settings().fixed.deferred.clone().filter(|_| is_stand_in);
-        let job = ToolTask {
-            agent: Arc::clone(&self.agent),
-            shared: Arc::clone(&self.shared),
-            stop: self.tools_stop.child_token(),
+        let deferred = run.settings().fixed.deferred.clone().filter(|_| is_stand_in);
+        let task = ToolTask {
+            agent: Arc::clone(agent),
+            shared: Arc::clone(&context.shared),
+            stop: self.stop.child_token(),
             limit,
             source,
             is_pin,
             deferred,
-            stored_bytes: self.stored_bytes(),
+            stored_bytes: stored_output_bytes(run.history()),
         };
-        let scope = self.trace.tool_scope(&call.call_id);
-        self.tasks.spawn(scope.around(async move {
-            let inbox = job.shared.inbox.clone();
-            let ended = job.run(call).await;
-            let _ = inbox.send(ended.into());
-        }));
+        tracing::debug!(
+            tool = call.name,
+            call = call.call_id.as_str(),
+            argument_bytes = call.arguments.len(),
+            max_chars = limit.max_chars,
+            max_tokens = limit.max_tokens,
+            "a tool call starts"
+        );
+        let scope = context.trace.tool_scope(&call.call_id);
+        context.spawn_input(scope.around(async move { task.run(call).await }));
     }
 
-    /// Returns the bytes that this session keeps in blobs.
-    fn stored_bytes(&self) -> u64 {
-        let results = self.run.history().entries().iter().flat_map(|entry| &entry.message.parts);
-        let truncated = results.filter_map(|part| match part {
-            Part::ToolResult(result) => result.truncated.as_ref(),
-            _ => None,
-        });
-        truncated.map(|truncation| truncation.blob.bytes).sum()
+    /// Asks the running tools to stop.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
     }
+
+    /// Replaces the stop token after a run: a cancelled token stays cancelled, and the tools of the next run need one
+    /// of their own.
+    pub(super) fn renew_stop(&mut self) {
+        self.stop = CancellationToken::new();
+    }
+}
+
+/// Returns the bytes of tool outputs that a session keeps in blobs.
+fn stored_output_bytes(history: &History) -> u64 {
+    let parts = history.entries().iter().flat_map(|entry| &entry.message.parts);
+    let truncated = parts.filter_map(|part| match part {
+        Part::ToolResult(result) => result.truncated.as_ref(),
+        _ => None,
+    });
+    truncated.map(|truncation| truncation.blob.bytes).sum()
 }
 
 struct ToolTask {
@@ -118,7 +145,17 @@ impl ToolTask {
             }
             None => match serde_json::from_str(&call.arguments) {
                 Ok(arguments) => self.run_within_grace(call, arguments).await,
-                Err(error) => ToolOutput::error(format!("The arguments are not valid JSON: {error}")),
+                Err(error) => {
+                    tracing::info!(
+                        tool = call.name,
+                        call = call.call_id.as_str(),
+                        argument_bytes = call.arguments.len(),
+                        line = error.line(),
+                        column = error.column(),
+                        "a tool call did not run: its arguments are not valid JSON"
+                    );
+                    ToolOutput::error(format!("The arguments are not valid JSON: {error}"))
+                }
             },
         }
     }
@@ -126,7 +163,10 @@ impl ToolTask {
     /// Answers a search for tools. A call of `tool_call` that is not resolved by now gets the reason.
     fn find_tools(&self, deferred: &DeferredTools, call: &ToolCall) -> ToolOutput {
         let answer = match call.name.as_str() {
-            deferral::SEARCH => deferred.search(&call.arguments, &self.limit),
+            deferral::SEARCH => {
+                tracing::debug!(deferred_tools = deferred.len(), "the model searches the deferred tools");
+                deferred.search(&call.arguments, &self.limit)
+            }
             _ => deferred.resolve(&call.arguments).and_then(|found| {
                 Err(format!(
                     "Error: the call was not made. Call `{}` through `{}` again.",
@@ -163,7 +203,10 @@ impl ToolTask {
         let both = async { tokio::join!(running, relay).0 };
         tokio::select! {
             output = both => output,
-            () = give_up => ToolOutput::cancelled(),
+            () = give_up => {
+                tracing::warn!(tool = call.name, ?grace, "a tool did not stop in time and is dropped");
+                ToolOutput::cancelled()
+            }
         }
     }
 
@@ -203,6 +246,7 @@ impl ToolTask {
             }
         }
         if unstored > 0 {
+            tracing::info!(stored, unstored, "attachments of a cancelled tool call were not stored");
             let note = format!("[{unstored} attachments were not stored: the run was cancelled.]");
             result.content.push(Part::text(note));
         }
@@ -231,6 +275,15 @@ impl ToolTask {
         };
         match self.store_whole(text, &cut.kept).await {
             Ok((blob, lost)) => {
+                tracing::debug!(
+                    total_chars = cut.total_chars,
+                    omitted_chars = cut.omitted_chars,
+                    max_chars = limit.max_chars,
+                    max_tokens = limit.max_tokens,
+                    stored_bytes = blob.bytes,
+                    lost_bytes = lost,
+                    "the output of a tool is over its limit and was shortened"
+                );
                 result.truncated = Some(OutputTruncation {
                     head_bytes: cut.head_bytes,
                     omitted_chars: cut.omitted_chars,
@@ -241,6 +294,11 @@ impl ToolTask {
                 result.content.push(Part::text(cut.kept));
             }
             Err(error) => {
+                tracing::warn!(
+                    %error,
+                    omitted_chars = cut.omitted_chars,
+                    "the whole output of a tool could not be stored; the model cannot recall the rest"
+                );
                 let note = format!("{}\n[{} characters are lost: {error}]", cut.kept, cut.omitted_chars);
                 result.content.push(Part::text(note));
             }
@@ -284,9 +342,20 @@ impl ToolTask {
         if has_room {
             match self.shared.blobs.put(text).await {
                 // A blob above the size limit is treated like one above the quota.
-                Err(BlobError::TooLarge { .. }) => {}
+                Err(BlobError::TooLarge { .. }) => {
+                    tracing::info!(bytes, "an output is too large for a blob; only its shown part is stored");
+                }
                 stored => return stored.map(|blob| (blob, 0)),
             }
+        }
+        if !has_room {
+            tracing::warn!(
+                bytes,
+                stored_bytes = self.stored_bytes,
+                quota_bytes = self.agent.rules.session_quota_bytes,
+                "the session's blob quota is used up: only the shown part of an output is stored; \
+                 blobs.sessionQuotaBytes sets the quota"
+            );
         }
         let blob = self.shared.blobs.put(kept.to_owned()).await?;
         Ok((blob, bytes - kept.len() as u64))
@@ -302,7 +371,10 @@ pub(crate) async fn media(
 ) -> Part {
     let size = match picture::size(&bytes) {
         Ok(size) => size,
-        Err(too_large) => return Part::text(format!("[media not stored: {too_large}]")),
+        Err(too_large) => {
+            tracing::info!(media_type, bytes = bytes.len(), reason = %too_large, "media was refused");
+            return Part::text(format!("[media not stored: {too_large}]"));
+        }
     };
     match blobs.put(bytes).await {
         Ok(blob) => {
@@ -316,6 +388,9 @@ pub(crate) async fn media(
             };
             if is_image { Part::Image(media) } else { Part::File(media) }
         }
-        Err(error) => Part::text(format!("[media not stored: {error}]")),
+        Err(error) => {
+            tracing::warn!(media_type, %error, "media could not be stored; the model is told so");
+            Part::text(format!("[media not stored: {error}]"))
+        }
     }
 }

@@ -51,23 +51,16 @@ impl CommandHook {
     }
 
     async fn start(&self) -> Result<(ConfinedChild, HookPipes), HookError> {
-        let failed = |error: io::Error| HookError::NotStarted(error.to_string());
-        let (stdin, to_child) = io::pipe().map_err(failed)?;
-        let (from_child, stdout) = io::pipe().map_err(failed)?;
-        let (errors, stderr) = io::pipe().map_err(failed)?;
-        let pipes = HookPipes {
-            to_child: pipe::Sender::from_owned_fd(OwnedFd::from(to_child)).map_err(failed)?,
-            from_child: pipe::Receiver::from_owned_fd(OwnedFd::from(from_child)).map_err(failed)?,
-            errors: pipe::Receiver::from_owned_fd(OwnedFd::from(errors)).map_err(failed)?,
-        };
+        let (pipes, [stdin, stdout, stderr]) =
+            HookPipes::open().map_err(|error| HookError::NotStarted(error.to_string()))?;
         let request = SpawnRequest {
             program: OsString::from(SHELL),
             args: ["-c", &self.line].map(OsString::from).to_vec(),
             env: Vec::new(),
             directory: self.directory.clone(),
-            stdin: Stdio::from(stdin),
-            stdout: Stdio::from(stdout),
-            stderr: Stdio::from(stderr),
+            stdin,
+            stdout,
+            stderr,
         };
         let child = self
             .sandbox
@@ -85,6 +78,13 @@ impl Hook for CommandHook {
         let (mut child, pipes) = self.start().await?;
         let mut said = HookCommandOutput::default();
         let status = exchange(&mut child, pipes, &ask, &mut said).await?;
+        tracing::debug!(
+            hook = event.as_str(),
+            code = status.code(),
+            signal = status.signal(),
+            answer_bytes = said.answer.len(),
+            "the command of a hook ended"
+        );
         match status.code() {
             Some(0) => written(&said.answer),
             Some(BLOCK) => Ok(blocked(event, &String::from_utf8_lossy(&said.words))),
@@ -106,6 +106,21 @@ struct HookPipes {
     to_child: pipe::Sender,
     from_child: pipe::Receiver,
     errors: pipe::Receiver,
+}
+
+impl HookPipes {
+    /// Makes the pipes; the child gets the other ends as standard input, output and error.
+    fn open() -> io::Result<(Self, [Stdio; 3])> {
+        let (stdin, to_child) = io::pipe()?;
+        let (from_child, stdout) = io::pipe()?;
+        let (errors, stderr) = io::pipe()?;
+        let pipes = Self {
+            to_child: pipe::Sender::from_owned_fd(OwnedFd::from(to_child))?,
+            from_child: pipe::Receiver::from_owned_fd(OwnedFd::from(from_child))?,
+            errors: pipe::Receiver::from_owned_fd(OwnedFd::from(errors))?,
+        };
+        Ok((pipes, [Stdio::from(stdin), Stdio::from(stdout), Stdio::from(stderr)]))
+    }
 }
 
 #[derive(Default)]

@@ -27,25 +27,28 @@ impl HttpHook {
     /// # Errors
     /// [`HookError::NotStarted`] for an address that is none; it is not repeated.
     pub fn new(url: &str) -> Result<Self, HookError> {
-        let unusable = |what: &str| HookError::NotStarted(what.to_owned());
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let url = url.ok_or_else(|| unusable("its address is not one of http or https"))?;
+        let url =
+            url.ok_or_else(|| HookError::NotStarted("its address is not one of http or https".to_owned()))?;
         let builder = ssrf_guard::client(&url)
             // The request holds words of the conversation, which must not go to another address.
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
-        let client = builder.build().map_err(|_| unusable("its connection could not be set up"))?;
+        let client = builder
+            .build()
+            .map_err(|_| HookError::NotStarted("its connection could not be set up".to_owned()))?;
         Ok(Self { client, url })
     }
 }
 
 #[async_trait]
 impl Hook for HttpHook {
-    async fn answer(&self, _: HookEvent, ask: Value) -> Result<Value, HookError> {
+    async fn answer(&self, event: HookEvent, ask: Value) -> Result<Value, HookError> {
         let request = self.client.post(self.url.clone()).header(CONTENT_TYPE, JSON).header(ACCEPT, JSON);
         let response = request.body(to_bytes(&ask)?).send().await.map_err(|error| unsent(&error))?;
         let status = response.status();
+        tracing::debug!(hook = event.as_str(), status = status.as_u16(), "the server of a hook answered");
         if !status.is_success() {
             return Err(HookError::Status(status.as_u16()));
         }

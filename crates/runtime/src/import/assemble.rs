@@ -318,11 +318,13 @@ impl ImportAssembler<'_> {
         calls: &[ImportedCall],
         cut: Option<PartialAnswerReason>,
     ) {
-        let found = |n: usize| self.matched.answers.get(&(index, n)).copied();
-        let mut recorded: Vec<(usize, &ImportedCall)> =
-            calls.iter().enumerate().filter_map(|(n, call)| Some((found(n)?, call))).collect();
-        let missing: Vec<&ImportedCall> =
-            calls.iter().enumerate().filter(|(n, _)| found(*n).is_none()).map(|(_, call)| call).collect();
+        let (mut recorded, mut missing) = (Vec::new(), Vec::new());
+        for (n, call) in calls.iter().enumerate() {
+            match self.matched.answers.get(&(index, n)) {
+                Some(result) => recorded.push((*result, call)),
+                None => missing.push(call),
+            }
+        }
         recorded.sort_by_key(|(result, _)| *result);
         for (result, call) in recorded {
             let Some((_, at, answered)) = self.answers.get_mut(result).and_then(Option::take) else {

@@ -135,27 +135,31 @@ pub(super) fn arguments(raw: Option<&RawValue>) -> String {
     serde_json::from_str::<String>(raw).unwrap_or_else(|_| raw.to_owned())
 }
 
+fn whole(raw: &RawValue) -> RawJson {
+    RawJson(raw.get().to_owned())
+}
+
 fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut ImportSink) -> Option<Part> {
     let Ok(block) = serde_json::from_str::<ForeignContentBlock<'_>>(raw.get()) else {
         return unknown(raw.get(), "block", speaker, place, sink);
     };
-    let native = |wanted: bool| wanted.then(|| RawJson(raw.get().to_owned()));
     match (block.r#type.as_str(), speaker) {
         ("text" | "input_text" | "output_text", _) => {
             // A signature belongs to the exact bytes of a block: the block is kept beside its text.
             let proven = speaker == BlockAuthor::Assistant && has(&block.text_signature);
             let text = block.text.unwrap_or_default();
-            (proven || !text.is_empty()).then(|| Part::Text(TextPart { text, native: native(proven) }))
+            (proven || !text.is_empty())
+                .then(|| Part::Text(TextPart { text, native: proven.then(|| whole(raw)) }))
         }
         ("refusal", BlockAuthor::Assistant) => block.refusal.map(Part::text),
         ("thinking", BlockAuthor::Assistant) => {
             let proven = has(&block.signature);
             let text = block.thinking.unwrap_or_default();
             (proven || !text.is_empty())
-                .then(|| Part::Reasoning(ReasoningPart { text, native: native(proven) }))
+                .then(|| Part::Reasoning(ReasoningPart { text, native: proven.then(|| whole(raw)) }))
         }
         ("redacted_thinking", BlockAuthor::Assistant) => {
-            Some(Part::Reasoning(ReasoningPart { text: String::new(), native: native(true) }))
+            Some(Part::Reasoning(ReasoningPart { text: String::new(), native: Some(whole(raw)) }))
         }
         ("reasoning", BlockAuthor::Assistant) if block.reasoning.is_some() => {
             let redacted = block.redacted == Some(true);
@@ -163,7 +167,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
             // Redacted reasoning is encrypted data, not text.
             let text = block.reasoning.filter(|_| !redacted).and_then(string).unwrap_or_default();
             (proven || !text.is_empty())
-                .then(|| Part::Reasoning(ReasoningPart { text, native: native(proven) }))
+                .then(|| Part::Reasoning(ReasoningPart { text, native: proven.then(|| whole(raw)) }))
         }
         ("toolCall" | "tool_use", BlockAuthor::Assistant) => call(block, raw, place, sink),
         ("image" | "document", _) if block.source.is_some() => {

@@ -69,13 +69,12 @@ pub(super) fn fits(bytes: &[u8]) -> bool {
         #[serde(borrow)]
         message: Option<&'a RawValue>,
     }
-    let marked = |line: Marked<'_>| {
+    let each = lines(bytes).take(LINES_BEFORE).map(|(_, line)| serde_json::from_slice::<Marked<'_>>(line));
+    each.map_while(Result::ok).any(|line| {
         matches!(line.r#type.as_str(), "user" | "assistant")
             && line.message.is_some()
             && (line.session_id.is_some() || line.uuid.is_some())
-    };
-    let each = lines(bytes).take(LINES_BEFORE).map(|(_, line)| serde_json::from_slice::<Marked<'_>>(line));
-    each.map_while(Result::ok).any(marked)
+    })
 }
 
 pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportError> {
@@ -96,9 +95,10 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
 /// Returns the newest summary line about this file: the file also keeps summaries of earlier sessions.
 fn title(all: &[(usize, ClaudeCodeLine<'_>)]) -> Option<String> {
     let here: HashSet<&str> = all.iter().filter_map(|(_, line)| line.uuid.as_deref()).collect();
-    let ours = |line: &&ClaudeCodeLine<'_>| line.leaf_uuid.as_deref().is_some_and(|leaf| here.contains(leaf));
-    let summaries = all.iter().rev().map(|(_, line)| line).filter(|line| line.r#type == "summary");
-    let summary: String = summaries.filter(ours).find_map(|l| serde_json::from_str(l.summary?.get()).ok())?;
+    let mut summaries = all.iter().rev().map(|(_, line)| line).filter(|line| {
+        line.r#type == "summary" && line.leaf_uuid.as_deref().is_some_and(|leaf| here.contains(leaf))
+    });
+    let summary: String = summaries.find_map(|line| serde_json::from_str(line.summary?.get()).ok())?;
     summary.lines().next().map(|line| line.chars().take(80).collect())
 }
 

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use super::blocks::{BlockAuthor, arguments, parts};
 use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedToolResult};
 use super::openai::{ChatMessagesImporter, list_text};
-use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, time, unreadable};
+use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, raw_identifier, time, unreadable};
 
 /// The most times that the texts of a sample may be inserted, all together: a small file must not fill the memory.
 const MAX_REPEATS: usize = 16;
@@ -168,8 +168,8 @@ fn conversation(
     for (index, message) in sample.messages.iter().enumerate() {
         reader.message(ImportPosition::Run(number, index + 1), message)?;
     }
-    let name = |raw: Option<&RawValue>| raw.map_or("?", RawValue::get).trim_matches('"').to_owned();
-    let title = format!("{task}, sample {}, epoch {}", name(sample.id), name(sample.epoch));
+    let title =
+        format!("{task}, sample {}, epoch {}", raw_identifier(sample.id), raw_identifier(sample.epoch));
     reader.finish(at, title)
 }
 
@@ -341,8 +341,7 @@ impl InspectImporter<'_> {
             _ => ModelStopReason::Stop,
         };
         let api = "imported:inspect".to_owned();
-        let origin = |model| ModelOrigin { provider: "imported".to_owned(), api, model };
-        let origin = recorded.model.map(origin);
+        let origin = recorded.model.map(|model| ModelOrigin { provider: "imported".to_owned(), api, model });
         let said = ImportedAnswer { parts: said, origin, finish, cut: None, usage, error: None };
         (at, ImportItemKind::Assistant(Box::new(said)))
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd, ViewOperation};
-use longhaul_core::history::{History, HistoryFoldError, closing_result};
+use longhaul_core::history::{History, closing_result};
 use longhaul_core::message::{BlobRef, ToolStatus};
 use serde::Deserialize;
 
@@ -57,12 +57,12 @@ fn event(line: &[u8], place: ImportPosition, seq: u64) -> Result<Event, ImportEr
     check(version.format, u64::from(FORMAT))?;
     let event: Event = serde_json::from_slice(line).map_err(unreadable(place))?;
     let first = matches!(event.body, EventBody::SessionStarted { .. });
-    let wrong = |reason: String| Err(ImportError::Entry { place, reason });
     if event.seq != seq {
-        return wrong(format!("event {} stands where event {seq} belongs", event.seq));
+        let reason = format!("event {} stands where event {seq} belongs", event.seq);
+        return Err(ImportError::Entry { place, reason });
     }
     if first != (seq == 1) {
-        return wrong("a session begins once, with its first event".to_owned());
+        return Err(entry_error(place, "a session begins once, with its first event"));
     }
     if let EventBody::ViewEdited(edit) = &event.body
         && edit
@@ -71,30 +71,30 @@ fn event(line: &[u8], place: ImportPosition, seq: u64) -> Result<Event, ImportEr
             .map(ViewOperation::range)
             .any(|range| range.from == 0 || range.from > range.to || range.to >= seq)
     {
-        return wrong("an edit of the view covers what is not before it".to_owned());
+        return Err(entry_error(place, "an edit of the view covers what is not before it"));
     }
     Ok(event)
 }
 
+fn entry_error(place: ImportPosition, reason: &str) -> ImportError {
+    ImportError::Entry { place, reason: reason.to_owned() }
+}
+
 fn blob(line: &[u8], place: ImportPosition) -> Result<(BlobRef, Bytes), ImportError> {
-    let wrong = |reason: &str| ImportError::Entry { place, reason: reason.to_owned() };
     let line: ExportBlobLine = serde_json::from_slice(line).map_err(unreadable(place))?;
-    let content = decode(&line.data).map_err(|_| wrong("the content is not base64"))?;
+    let content = decode(&line.data).map_err(|_| entry_error(place, "the content is not base64"))?;
     let blob = blob_ref(&content);
     // A blob is found by its hash, so wrong content would be served under the name of other content.
     if blob.hash != line.blob {
-        return Err(wrong("the content does not have the hash it is named by"));
+        return Err(entry_error(place, "the content does not have the hash it is named by"));
     }
     Ok((blob, content.into()))
 }
 
 /// Closes the run that was open when the session was exported: an import never continues by itself.
 fn close(events: &mut Vec<Event>, sink: &mut ImportSink) -> Result<(), ImportError> {
-    let wrong = |error: HistoryFoldError| ImportError::Entry {
-        place: ImportPosition::Line(1),
-        reason: error.to_string(),
-    };
-    let history = History::fold(events.iter()).map_err(wrong)?;
+    let history = History::fold(events.iter())
+        .map_err(|error| entry_error(ImportPosition::Line(1), &error.to_string()))?;
     let calls = history.open_calls().iter().map(|open| EventBody::ToolFinished {
         result: closing_result(
             &open.call.call_id,

@@ -276,11 +276,10 @@ impl ChatMessagesImporter {
         said.extend(called.chain(legacy).map(|(id, function)| Part::ToolCall(tool_call(id, &function))));
         let calls = said.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let api = "imported:openai-chat".to_owned();
-        let origin =
-            |model: &String| ModelOrigin { provider: "imported".to_owned(), api, model: model.clone() };
+        let model = self.model.clone();
         ImportedAnswer {
             parts: said,
-            origin: self.model.as_ref().map(origin),
+            origin: model.map(|model| ModelOrigin { provider: "imported".to_owned(), api, model }),
             finish: if calls { ModelStopReason::ToolCalls } else { ModelStopReason::Stop },
             cut: None,
             usage: None,

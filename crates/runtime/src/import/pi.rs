@@ -143,8 +143,9 @@ fn newest_path(all: &[(usize, PiLine<'_>)], sink: &mut ImportSink) -> Vec<usize>
         next = parent.and_then(|id| by_id.get(id).copied().or_else(|| index.checked_sub(1)));
     }
     path.reverse();
-    let messages = |index: &usize| all.get(*index).is_some_and(|(_, line)| line.r#type == "message");
-    let left = (0..all.len()).filter(messages).count() - path.iter().filter(|index| messages(index)).count();
+    let messages = all.iter().filter(|(_, line)| line.r#type == "message").count();
+    let on_path = path.iter().filter_map(|index| all.get(*index));
+    let left = messages - on_path.filter(|(_, line)| line.r#type == "message").count();
     if left > 0 {
         sink.warn(None, format!("messages on other branches of the session: {left} left out"));
     }
@@ -195,12 +196,12 @@ impl PiImporter {
         let by_id = line.first_kept_entry_id.as_ref().and_then(|id| self.by_id.get(id));
         let by_index = line.first_kept_entry_index.as_ref().and_then(|index| self.by_entry.get(index));
         // A cut between a call and its result would show half of a step.
-        let whole = |item: &&usize| {
-            !matches!(self.items.get(**item).map(|i| &i.kind), Some(ImportItemKind::Result(_)))
-        };
+        let first_kept = by_id.or(by_index).copied().filter(|item| {
+            !matches!(self.items.get(*item).map(|item| &item.kind), Some(ImportItemKind::Result(_)))
+        });
         ImportedCompaction {
             summary: line.summary.clone().unwrap_or_default(),
-            first_kept: by_id.or(by_index).filter(whole).copied(),
+            first_kept,
             tokens_before: line.tokens_before.unwrap_or_default(),
         }
     }
@@ -211,15 +212,15 @@ impl PiImporter {
         at: Option<Millis>,
         recorded: PiMessage<'_>,
     ) -> Result<(), ImportError> {
-        let content = |speaker, sink: &mut ImportSink| parts(recorded.content, speaker, place, sink);
+        let (content, sink) = (recorded.content, &mut self.sink);
         let kind = match recorded.role.as_str() {
-            "user" => ImportItemKind::Typed(content(BlockAuthor::Other, &mut self.sink)),
+            "user" => ImportItemKind::Typed(parts(content, BlockAuthor::Other, place, sink)),
             "assistant" => {
-                let parts = content(BlockAuthor::Assistant, &mut self.sink);
+                let parts = parts(content, BlockAuthor::Assistant, place, sink);
                 ImportItemKind::Assistant(Box::new(said(&recorded, parts)))
             }
             "toolResult" => ImportItemKind::Result(ImportedToolResult {
-                content: content(BlockAuthor::Other, &mut self.sink),
+                content: parts(content, BlockAuthor::Other, place, sink),
                 call: recorded.tool_call_id,
                 tool: recorded.tool_name,
                 status: if recorded.is_error { ToolStatus::Error } else { ToolStatus::Completed },
@@ -227,8 +228,8 @@ impl PiImporter {
             "bashExecution" => ImportItemKind::Note(vec![Part::text(executed(&recorded))]),
             other => {
                 let role: String = other.chars().take(60).collect();
-                self.sink.warn(place, format!("a message of unknown role `{role}` was kept as a note"));
-                ImportItemKind::Note(content(BlockAuthor::Other, &mut self.sink))
+                sink.warn(place, format!("a message of unknown role `{role}` was kept as a note"));
+                ImportItemKind::Note(parts(content, BlockAuthor::Other, place, sink))
             }
         };
         self.items.push(ImportItem { place, at, kind });

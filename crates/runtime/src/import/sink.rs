@@ -40,13 +40,12 @@ impl ImportSink {
             return Part::text(format!("[unreadable content: {media_type}]"));
         };
         let size = imagesize::blob_size(&content).ok();
-        let side = |length: usize| u32::try_from(length).ok();
         let media = MediaPart {
             blob: self.keep(content.into()),
             media_type: media_type.to_owned(),
             name,
-            width: size.and_then(|size| side(size.width)),
-            height: size.and_then(|size| side(size.height)),
+            width: size.and_then(|size| u32::try_from(size.width).ok()),
+            height: size.and_then(|size| u32::try_from(size.height).ok()),
         };
         if media_type.starts_with("image/") { Part::Image(media) } else { Part::File(media) }
     }

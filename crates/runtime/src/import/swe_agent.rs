@@ -160,8 +160,9 @@ impl SweAgentImporter {
         };
         let says_so = next.message_type.as_deref() == Some("observation");
         // The message is the observation in a frame, or a sentence in place of an empty one.
-        let repeats = |step: String| next.content.is_some_and(|content| text(content).contains(step.trim()));
-        (says_so || step.is_some_and(repeats)).then_some(ObservationSource::Next)
+        let repeats_step =
+            step.zip(next.content).is_some_and(|(step, content)| text(content).contains(step.trim()));
+        (says_so || repeats_step).then_some(ObservationSource::Next)
     }
 
     fn call(&mut self, place: ImportPosition, entry: &SweAgentEntry<'_>, action: &str) {
@@ -231,7 +232,9 @@ fn text(content: &RawValue) -> String {
     struct Block {
         text: Option<String>,
     }
-    let blocks = || serde_json::from_str::<Vec<Block>>(content.get()).unwrap_or_default();
-    serde_json::from_str::<String>(content.get())
-        .unwrap_or_else(|_| blocks().into_iter().filter_map(|block| block.text).collect())
+    if let Ok(text) = serde_json::from_str::<String>(content.get()) {
+        return text;
+    }
+    let blocks: Vec<Block> = serde_json::from_str(content.get()).unwrap_or_default();
+    blocks.into_iter().filter_map(|block| block.text).collect()
 }

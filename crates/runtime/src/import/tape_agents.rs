@@ -97,9 +97,10 @@ fn step(place: ImportPosition, raw: &RawValue) -> Result<TapeStep, ImportError> 
         _ => String::new(),
     };
     let metadata = fields.shift_remove("metadata").unwrap_or_default();
-    let noted = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
-    let by_agent = !noted("prompt_id").is_empty() || !noted("agent").is_empty();
-    let prompt = noted("prompt_id").to_owned();
+    let [prompt, agent] =
+        ["prompt_id", "agent"].map(|key| metadata.get(key).and_then(Value::as_str).unwrap_or_default());
+    let by_agent = !prompt.is_empty() || !agent.is_empty();
+    let prompt = prompt.to_owned();
     Ok(TapeStep { place, kind: kind(&name, by_agent), name, prompt, fields })
 }
 

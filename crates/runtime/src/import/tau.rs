@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::openai::ChatMessagesImporter;
-use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, unreadable};
+use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, raw_identifier, unreadable};
 
 #[derive(Deserialize)]
 #[serde(expecting = "a run")]
@@ -37,7 +37,7 @@ fn run(number: usize, raw: &RawValue, at: Millis) -> Result<ImportedSession, Imp
     for (index, message) in run.traj.iter().enumerate() {
         list.add(ImportPosition::Run(number, index + 1), message)?;
     }
-    let name = |raw: Option<&RawValue>| raw.map_or("?", RawValue::get).trim_matches('"').to_owned();
-    let title = format!("tau-bench task {}, trial {}", name(run.task_id), name(run.trial));
+    let (task, trial) = (raw_identifier(run.task_id), raw_identifier(run.trial));
+    let title = format!("tau-bench task {task}, trial {trial}");
     list.finish(ImportFormat::TauBench, at, Some(title))
 }

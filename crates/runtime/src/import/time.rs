@@ -1,18 +1,16 @@
 //! Time stamps as other programs write them.
 
+use std::ops::Range;
+
 use longhaul_core::ids::Millis;
 use serde_json::value::RawValue;
 
 /// Reads `2025-12-08T22:41:05.306Z` (fraction and offset optional); `None` for any other form or a time
 /// before 1970.
 pub(super) fn rfc3339(text: &str) -> Option<Millis> {
-    let digits = |from: usize, to: usize| {
-        let part = text.get(from..to)?;
-        part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse::<i64>().ok()).flatten()
-    };
     let marks = text.get(4..5) == Some("-") && text.get(7..8) == Some("-") && text.get(13..14) == Some(":");
-    let (year, month, day) = (digits(0, 4)?, digits(5, 7)?, digits(8, 10)?);
-    let (hour, minute, second) = (digits(11, 13)?, digits(14, 16)?, digits(17, 19)?);
+    let (year, month, day) = (digits(text, 0..4)?, digits(text, 5..7)?, digits(text, 8..10)?);
+    let (hour, minute, second) = (digits(text, 11..13)?, digits(text, 14..16)?, digits(text, 17..19)?);
     if !marks
         || !(1..=12).contains(&month)
         || !(1..=31).contains(&day)
@@ -27,6 +25,11 @@ pub(super) fn rfc3339(text: &str) -> Option<Millis> {
     let seconds =
         days_since_epoch(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset(zone)?;
     u64::try_from(seconds * 1_000 + millis).ok()
+}
+
+fn digits(text: &str, range: Range<usize>) -> Option<i64> {
+    let part = text.get(range)?;
+    part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())?
 }
 
 /// The last second of the year 9999.

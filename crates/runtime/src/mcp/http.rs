@@ -109,13 +109,15 @@ impl McpHttpClient {
         remote: &McpHttpEndpoint,
         wire: Arc<McpExchangeRegistry>,
     ) -> Result<Self, McpConnectionError> {
-        let unusable = |what: &str| McpConnectionError::NotSent(what.to_owned());
-        let url = Url::parse(&remote.url).map_err(|error| unusable(&format!("its url: {error}")))?;
+        let url = Url::parse(&remote.url)
+            .map_err(|error| McpConnectionError::NotSent(format!("its url: {error}")))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &remote.headers {
-            let wrong = || unusable(&format!("the header `{name}` cannot be sent"));
-            let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
-            let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+            let (Ok(key), Ok(mut value)) =
+                (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value))
+            else {
+                return Err(McpConnectionError::NotSent(format!("the header `{name}` cannot be sent")));
+            };
             // Sensitive values are left out of debug texts of the HTTP client.
             value.set_sensitive(true);
             headers.insert(key, value);
@@ -124,7 +126,7 @@ impl McpHttpClient {
             .connect_timeout(CONNECT_TIMEOUT)
             .redirect(within_one_origin())
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
-        let client = builder.build().map_err(|error| unusable(&causes(&error)))?;
+        let client = builder.build().map_err(|error| McpConnectionError::NotSent(causes(&error)))?;
         Ok(Self(Arc::new(McpHttpState {
             client,
             place: place(&url),
@@ -159,9 +161,10 @@ impl McpHttpClient {
 
     fn unsent(&self, error: &reqwest::Error) -> Failed {
         let (place, why) = (self.0.place.clone(), self.hidden(causes(error)));
-        Failed::Client(match error.is_connect() {
-            true => McpHttpError::Unreachable { place, why },
-            false => McpHttpError::Broken { place, why },
+        Failed::Client(if error.is_connect() {
+            McpHttpError::Unreachable { place, why }
+        } else {
+            McpHttpError::Broken { place, why }
         })
     }
 
@@ -197,6 +200,7 @@ impl McpHttpClient {
         has_session: bool,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
+        tracing::debug!(place = %self.0.place, status = status.as_u16(), has_session, "an MCP server refused a request");
         let body = self.body(response, MAX_ERROR_BYTES).await.unwrap_or_default();
         // A refused caller needs another key. A new session would be refused in the same way.
         let is_about_the_caller = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -216,7 +220,10 @@ impl McpHttpClient {
         let is_lost =
             has_session && has_not_begun && !is_about_the_caller && names_a_lost_session(status, &words);
         match error {
-            _ if is_lost && self.may_renew(asked) => Err(Failed::SessionExpired),
+            _ if is_lost && self.may_renew(asked) => {
+                tracing::info!(place = %self.0.place, "an MCP server has lost the session; a new one is begun");
+                Err(Failed::SessionExpired)
+            }
             Some(error) if is_answer => {
                 Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), None))
             }
@@ -430,9 +437,11 @@ fn place(url: &Url) -> String {
 
 /// Returns the header values, each also without its scheme (`Bearer …`).
 fn secrets(remote: &McpHttpEndpoint) -> Vec<String> {
-    let bare = |value: &String| value.rsplit(' ').next().unwrap_or_default().to_owned();
-    let forms = remote.headers.values().flat_map(|value| [value.clone(), bare(value)]);
-    forms.filter(|form| form.len() >= MIN_HIDDEN_BYTES).collect()
+    let forms = remote.headers.values().flat_map(|value| {
+        let bare = value.rsplit(' ').next().unwrap_or_default();
+        [value.as_str(), bare]
+    });
+    forms.filter(|form| form.len() >= MIN_HIDDEN_BYTES).map(str::to_owned).collect()
 }
 
 /// Returns the causes of an error. The error's own first sentence is left out, because it repeats the address.

@@ -123,6 +123,7 @@ impl McpConnection {
             other => return other,
         };
         let newer = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] };
+        tracing::debug!(server = %endpoint.server, "the older handshake was refused; the newer one is tried");
         // The first refusal has the better words: a server without the newer protocol only says that it does not know
         // the method.
         Self::open_as(endpoint, newer).await.map_err(|_| refused)
@@ -220,6 +221,7 @@ impl McpConnection {
             () = cancel.cancelled() => McpConnectionError::Cancelled,
             () = tokio::time::sleep_until(deadline) => McpConnectionError::TimedOut,
         };
+        tracing::info!(server = %self.server, %why, "a call to an MCP server is called off");
         self.call_off(id, &why, &exchange).await;
         // The call had its effect if the answer arrived after all, so the model is shown the answer.
         exchange.answer.get().cloned().ok_or(why)

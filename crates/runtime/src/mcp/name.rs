@@ -12,10 +12,9 @@ const HASH_CHARS: usize = 6;
 /// Reports whether a server can have a name: a letter, then letters, digits, `-` and single `_` in between, at most 32
 /// characters, and not `builtin`. The first `__` in a tool's name therefore always ends the server's name.
 pub fn is_server_name(name: &str) -> bool {
-    let known = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     name.len() <= LONGEST_SERVER
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.chars().all(known)
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
         && !name.contains("__")
         && !name.ends_with('_')
         && name != "builtin"

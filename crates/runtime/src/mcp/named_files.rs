@@ -61,28 +61,34 @@ pub(super) fn does_more(transport: &McpTransport, sandbox: &Sandbox) -> bool {
     is_open || !McpSecrets::of(transport).is_empty()
 }
 
+impl CommandFile {
+    /// Returns the file at `path` if the workspace reaches it; `root` is the real path of the workspace.
+    fn find(path: PathBuf, directory: &Path, root: &Path) -> Option<Self> {
+        let real = path.canonicalize().ok().filter(|real| real.is_file())?;
+        let is_inside = real.starts_with(root);
+        // A link in the workspace can be turned to another file, even if the present target lies outside.
+        let is_reached = is_inside || path.starts_with(directory) || path.starts_with(root);
+        is_reached.then_some(Self { path, real, is_inside })
+    }
+}
+
 impl CommandFiles {
     /// Finds the workspace files that a command names.
     pub(super) fn of(command: &McpCommand, directory: &Path, sandbox: &Sandbox) -> Self {
         let root = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-        let named = |path: PathBuf| {
-            let real = path.canonicalize().ok().filter(|real| real.is_file())?;
-            let is_inside = real.starts_with(&root);
-            // A link in the workspace can be turned to another file, even if the present target lies outside.
-            let is_reached = is_inside || path.starts_with(directory) || path.starts_with(&root);
-            is_reached.then_some(CommandFile { path, real, is_inside })
+        let program = if command.program.contains('/') {
+            Some(directory.join(&command.program))
+        } else {
+            looked_up(command, directory, sandbox)
         };
-        let program = match command.program.contains('/') {
-            true => Some(directory.join(&command.program)),
-            false => looked_up(command, directory, sandbox),
-        };
-        // An argument may carry a file after an equals sign, as in `--config=server.json`.
-        let values = |arg: &String| [Some(arg.clone()), arg.split_once('=').map(|(_, file)| file.to_owned())];
-        let args = command.args.iter().flat_map(values).flatten();
-        Self {
-            program: program.and_then(named),
-            args: args.filter_map(|arg| named(directory.join(arg))).collect(),
+        let mut args = Vec::new();
+        for arg in &command.args {
+            // An argument may carry a file after an equals sign, as in `--config=server.json`.
+            for value in std::iter::once(arg.as_str()).chain(arg.split_once('=').map(|(_, file)| file)) {
+                args.extend(CommandFile::find(directory.join(value), directory, &root));
+            }
         }
+        Self { program: program.and_then(|path| CommandFile::find(path, directory, &root)), args }
     }
 
     /// Returns the files that lie in the workspace, with links followed.
@@ -110,11 +116,11 @@ impl CommandFileDigests {
         sandbox: Arc<Sandbox>,
     ) -> Result<Self, McpStartRefusal> {
         let files = CommandFiles::of(&command, &directory, &sandbox);
-        let read = |file: &Path| match digest(file) {
+        let digests = files.inside().map(|file| match digest(file) {
             Ok(digest) => Ok((file.to_owned(), digest)),
             Err(source) => Err(McpStartRefusal::Unreadable { path: shown(file, &directory), source }),
-        };
-        let digests = files.inside().map(read).collect::<Result<_, _>>()?;
+        });
+        let digests = digests.collect::<Result<_, _>>()?;
         Ok(Self { command, directory, sandbox, files, digests })
     }
 
@@ -130,12 +136,15 @@ impl CommandFileDigests {
         if self.files.program != now.program {
             other = self.files.program.as_ref().or(now.program.as_ref());
         }
-        let is_other = |(file, before): &&(PathBuf, blake3::Hash)| digest(file).ok() != Some(*before);
-        let changed = || self.digests.iter().find(is_other).map(|(file, _)| file);
-        match other.map(|named| &named.path).or_else(changed) {
+        match other.map(|named| &named.path).or_else(|| self.first_changed()) {
             Some(file) => Err(McpStartRefusal::Changed(shown(file, &self.directory))),
             None => Ok(()),
         }
+    }
+
+    /// Returns the first file whose content is another one now.
+    fn first_changed(&self) -> Option<&PathBuf> {
+        self.digests.iter().find(|(file, before)| digest(file).ok() != Some(*before)).map(|(file, _)| file)
     }
 }
 

@@ -176,10 +176,10 @@ impl McpResourceLink {
     fn render(self) -> String {
         let extras = [self.name, self.mime_type, self.description].into_iter().flatten();
         let extras: Vec<String> = extras.filter(|text| !text.is_empty()).collect();
-        match extras.is_empty() {
-            true => format!("[Resource {}]", self.uri),
-            false => format!("[Resource {}: {}]", self.uri, extras.join(", ")),
+        if extras.is_empty() {
+            return format!("[Resource {}]", self.uri);
         }
+        format!("[Resource {}: {}]", self.uri, extras.join(", "))
     }
 }
 

@@ -61,11 +61,13 @@ impl McpSecrets {
     }
 
     /// Returns the text with all secrets replaced.
-    pub(super) fn redact(&self, text: String) -> String {
-        self.0.iter().fold(text, |text, secret| match text.contains(secret) {
-            true => text.replace(secret, HIDDEN),
-            false => text,
-        })
+    pub(super) fn redact(&self, mut text: String) -> String {
+        for secret in &self.0 {
+            if text.contains(secret) {
+                text = text.replace(secret, HIDDEN);
+            }
+        }
+        text
     }
 }
 

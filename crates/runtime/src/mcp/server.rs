@@ -57,6 +57,7 @@ impl McpServerState {
         call_timeout: Duration,
         start_timeout: Duration,
     ) -> Result<Self, String> {
+        let begun = Instant::now();
         let opening = async {
             let link = McpConnection::open(&endpoint).await?;
             let tools = link.list().await?;
@@ -69,6 +70,12 @@ impl McpServerState {
         if tools.is_empty() {
             tracing::warn!("the MCP server `{}` offers no tools", endpoint.server);
         }
+        tracing::info!(
+            server = %endpoint.server,
+            tools = tools.len(),
+            duration_ms = begun.elapsed().as_millis() as u64,
+            "an MCP server was started"
+        );
         let roster = Arc::new(McpToolList::new(endpoint.server.clone(), tools));
         link.watch(Arc::clone(&roster));
         let line = Mutex::new(McpConnectionSlot::open(link));
@@ -121,7 +128,9 @@ impl McpServerState {
             match self.call_on(&line, call.clone(), cancel, deadline).await {
                 // Only a call that no server has read is repeated, and only where another connection has taken the
                 // place of the lost one.
-                Err(McpConnectionError::NotSent(_)) if !Arc::ptr_eq(&line, &self.line()) => {}
+                Err(McpConnectionError::NotSent(why)) if !Arc::ptr_eq(&line, &self.line()) => {
+                    tracing::info!(server = %self.name(), why, "a call that no MCP server has read is made again");
+                }
                 outcome => return outcome.map_err(McpCallError::from),
             }
         }
@@ -209,6 +218,7 @@ impl McpServerState {
         let opening = async {
             let mut link = McpConnection::open(&self.endpoint).await?;
             let tools = link.list().await?;
+            tracing::info!(server = %self.name(), tools = tools.len(), "an MCP server was started again");
             self.roster.compare(tools);
             link.watch(Arc::clone(&self.roster));
             Ok(link)
@@ -230,7 +240,10 @@ impl McpServerState {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         // Two calls may notice the same loss; only the first one replaces the slot.
         if Arc::ptr_eq(&line, lost) {
-            *line = McpConnectionSlot::after(pause(self.losses.fetch_add(1, Ordering::Relaxed)));
+            let losses = self.losses.fetch_add(1, Ordering::Relaxed);
+            let pause = pause(losses);
+            tracing::debug!(server = %self.endpoint.server, losses, ?pause, "the connection is replaced at its next use");
+            *line = McpConnectionSlot::after(pause);
         }
     }
 }

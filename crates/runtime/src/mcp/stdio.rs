@@ -62,28 +62,24 @@ pub(super) async fn start(
     command: &McpCommand,
     wire: Arc<McpExchangeRegistry>,
 ) -> Result<(McpProcess, McpStdioTransport), McpConnectionError> {
-    let failed =
-        |error: io::Error| McpConnectionError::NotSent(format!("its pipes could not be made: {error}"));
-    let (stdin, to_child) = io::pipe().map_err(failed)?;
-    let (from_child, stdout) = io::pipe().map_err(failed)?;
-    let (errors, stderr) = io::pipe().map_err(failed)?;
-    let to_child = pipe::Sender::from_owned_fd(OwnedFd::from(to_child)).map_err(failed)?;
-    let from_child = pipe::Receiver::from_owned_fd(OwnedFd::from(from_child)).map_err(failed)?;
-    let errors = pipe::Receiver::from_owned_fd(OwnedFd::from(errors)).map_err(failed)?;
+    let (pipes, [stdin, stdout, stderr]) = McpPipes::open()
+        .map_err(|error| McpConnectionError::NotSent(format!("its pipes could not be made: {error}")))?;
+    let McpPipes { to_child, from_child, errors } = pipes;
     let request = SpawnRequest {
         program: OsString::from(&command.program),
         args: command.args.iter().map(OsString::from).collect(),
         env: command.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         directory: endpoint.directory.clone(),
-        stdin: Stdio::from(stdin),
-        stdout: Stdio::from(stdout),
-        stderr: Stdio::from(stderr),
+        stdin,
+        stdout,
+        stderr,
     };
     // The check comes last before the spawn, so that a change of the files has as little time as possible to slip in.
     if let Some(noted) = endpoint.noted.clone() {
         let checked = tokio::task::spawn_blocking(move || noted.check()).await;
-        let unread = |_| McpConnectionError::NotSent("its files could not be read".to_owned());
-        checked.map_err(unread)?.map_err(|refused| McpConnectionError::Changed(refused.to_string()))?;
+        let checked =
+            checked.map_err(|_| McpConnectionError::NotSent("its files could not be read".to_owned()))?;
+        checked.map_err(|refused| McpConnectionError::Changed(refused.to_string()))?;
     }
     let child = endpoint.sandbox.spawn_server(request, command.network, &endpoint.home);
     let child = child.await.map_err(|error| McpConnectionError::NotSent(with_way_out(error.to_string())))?;
@@ -98,6 +94,28 @@ pub(super) async fn start(
     });
     let process = McpProcess { child: Mutex::new(Some(child)), last_words, heard, _listening: listening };
     Ok((process, McpStdioTransport::new(endpoint.server.clone(), from_child, to_child, wire)))
+}
+
+/// Our ends of the pipes to a server's program.
+struct McpPipes {
+    to_child: pipe::Sender,
+    from_child: pipe::Receiver,
+    errors: pipe::Receiver,
+}
+
+impl McpPipes {
+    /// Makes the pipes; the child gets the other ends as standard input, output and error.
+    fn open() -> io::Result<(Self, [Stdio; 3])> {
+        let (stdin, to_child) = io::pipe()?;
+        let (from_child, stdout) = io::pipe()?;
+        let (errors, stderr) = io::pipe()?;
+        let pipes = Self {
+            to_child: pipe::Sender::from_owned_fd(OwnedFd::from(to_child))?,
+            from_child: pipe::Receiver::from_owned_fd(OwnedFd::from(from_child))?,
+            errors: pipe::Receiver::from_owned_fd(OwnedFd::from(errors))?,
+        };
+        Ok((pipes, [Stdio::from(stdin), Stdio::from(stdout), Stdio::from(stderr)]))
+    }
 }
 
 /// Appends advice about the sandbox to an error text that looks like a denied access.
@@ -146,6 +164,7 @@ impl McpProcess {
         match tokio::time::timeout(BURIAL, child.wait()).await {
             Ok(Ok(status)) => how(status),
             Ok(Err(error)) => format!("its program has ended ({error})"),
+            // Dropping the child kills its group.
             Err(_) => "its program closed the connection and was killed".to_owned(),
         }
     }
@@ -155,13 +174,11 @@ impl McpProcess {
         // Lines that arrive later are left out of the message.
         let _ = tokio::time::timeout(LAST_MOMENT, self.heard.cancelled()).await;
         let words = locked(&self.last_words);
-        match words.is_empty() {
-            true => String::new(),
-            false => {
-                let wrote = Vec::from_iter(words.iter().cloned()).join("\n  ");
-                with_way_out(format!("; it wrote:\n  {wrote}"))
-            }
+        if words.is_empty() {
+            return String::new();
         }
+        let wrote = Vec::from_iter(words.iter().cloned()).join("\n  ");
+        with_way_out(format!("; it wrote:\n  {wrote}"))
     }
 
     /// Waits for the program, whose input is closed by now, to end; then asks the program to end, then kills it.

@@ -51,10 +51,12 @@ pub(super) fn is_told(value: &Value, texts: &[String], attachments: usize) -> bo
         return false;
     }
     known.0.extend((1..=attachments).map(attachment));
-    let in_texts = |leaf: &str| texts.iter().any(|text| text.contains(leaf));
-    let alone_in_texts = |leaf: &str| texts.iter().any(|text| contains_word(text, leaf));
-    words.iter().all(|leaf| known.0.contains(leaf) || in_texts(leaf))
-        && others.iter().all(|leaf| known.1.contains(leaf) || alone_in_texts(leaf))
+    let has_words =
+        words.iter().all(|word| known.0.contains(word) || texts.iter().any(|text| text.contains(word)));
+    has_words
+        && others
+            .iter()
+            .all(|other| known.1.contains(other) || texts.iter().any(|text| contains_word(text, other)))
 }
 
 /// Collects the texts of a value, and its numbers and flags as they are written.
@@ -74,10 +76,9 @@ fn leaves(value: &Value, words: &mut BTreeSet<String>, others: &mut BTreeSet<Str
 
 /// Reports whether a text contains a number or a flag that is not part of a longer word.
 fn contains_word(text: &str, word: &str) -> bool {
-    let is_inner = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let after = text.get(at + word.len()..).and_then(|after| after.chars().next());
-        !before.is_some_and(is_inner) && !after.is_some_and(is_inner)
+        ![before, after].into_iter().flatten().any(|c| c.is_alphanumeric() || c == '_')
     })
 }

@@ -81,21 +81,22 @@ impl McpToolPage {
     }
 }
 
+fn warn_of_passed_over(server: &str, text: &str, why: &str) {
+    let start: String = text.chars().take(80).collect();
+    tracing::warn!("a tool of the MCP server `{server}` is passed over: {why}: {start}");
+}
+
 fn listed(server: &str, text: &str) -> Option<McpToolDefinition> {
-    let passed_over = |why: &str| {
-        let start: String = text.chars().take(80).collect();
-        tracing::warn!("a tool of the MCP server `{server}` is passed over: {why}: {start}");
-    };
     // Each tool is read by itself: one that is broken must not take the others with it.
     let tool: McpToolJson = match serde_json::from_str(text) {
         Ok(tool) => tool,
         Err(error) => {
-            passed_over(&error.to_string());
+            warn_of_passed_over(server, text, &error.to_string());
             return None;
         }
     };
     if tool.name.is_empty() {
-        passed_over("it has no name");
+        warn_of_passed_over(server, text, "it has no name");
         return None;
     }
     // Some servers describe their tools by the title only.
@@ -180,25 +181,24 @@ impl McpToolList {
         if *known == change {
             return;
         }
-        match change.is_empty() {
-            false => tracing::warn!("{change}"),
-            true => tracing::info!(server = %self.server, "the tools are those of the start again"),
+        if change.is_empty() {
+            tracing::info!(server = %self.server, "the tools are those of the start again");
+        } else {
+            tracing::warn!("{change}");
         }
         *known = change;
     }
 
     fn difference(&self, now: &[McpToolDefinition]) -> ToolListChange {
-        let find =
-            |list: &[McpToolDefinition], name: &str| list.iter().find(|tool| tool.name == name).cloned();
         let mut change = ToolListChange { server: self.server.clone(), ..ToolListChange::default() };
         for tool in &self.tools {
-            match find(now, &tool.name) {
+            match now.iter().find(|other| other.name == tool.name) {
                 None => change.removed.push(tool.name.clone()),
-                Some(other) if other != *tool => change.changed.push(tool.name.clone()),
+                Some(other) if other != tool => change.changed.push(tool.name.clone()),
                 Some(_) => {}
             }
         }
-        let new = now.iter().filter(|tool| find(&self.tools, &tool.name).is_none());
+        let new = now.iter().filter(|tool| !self.tools.iter().any(|known| known.name == tool.name));
         change.added = new.map(|tool| tool.name.clone()).collect();
         change
     }
@@ -212,11 +212,12 @@ impl McpToolList {
     /// Returns the current status of a tool.
     pub(super) fn fate(&self, name: &str) -> McpToolStatus {
         let change = self.change.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_in = |names: &[String]| names.iter().any(|other| other == name);
-        match (is_in(&change.removed), is_in(&change.changed)) {
-            (true, _) => McpToolStatus::Gone,
-            (_, true) => McpToolStatus::Changed,
-            _ => McpToolStatus::Same,
+        if change.removed.iter().any(|removed| removed == name) {
+            McpToolStatus::Gone
+        } else if change.changed.iter().any(|changed| changed == name) {
+            McpToolStatus::Changed
+        } else {
+            McpToolStatus::Same
         }
     }
 }

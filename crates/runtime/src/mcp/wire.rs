@@ -146,11 +146,12 @@ impl McpExchangeRegistry {
     /// Fails all open requests, because the unreadable message may have answered any of them.
     pub(super) fn fail_all(&self, why: &str) -> Vec<ServerJsonRpcMessage> {
         let all = std::mem::take(&mut *locked(&self.open));
-        let fail = |open: PendingMcpExchange| {
+        let mut stand_ins = Vec::with_capacity(all.len());
+        for open in all {
             let _ = open.exchange.unreadable.set(why.to_owned());
-            failed(open.id, why)
-        };
-        all.into_iter().map(fail).collect()
+            stand_ins.push(failed(open.id, why));
+        }
+        stand_ins
     }
 
     fn fail_request(&self, id: &str, why: &str) {

@@ -126,10 +126,8 @@ fn shrink(
     let longest = picture.width().max(picture.height());
     let mut side = longest.min(limits.max_side);
     for _ in 0..MAX_ATTEMPTS {
-        let smaller = match side < longest {
-            true => picture.resize(side, side, FilterType::Triangle),
-            false => picture.clone(),
-        };
+        let smaller =
+            if side < longest { picture.resize(side, side, FilterType::Triangle) } else { picture.clone() };
         let lossless = !matches!(format, ImageFormat::Jpeg);
         if lossless && let Some(written) = as_png(&smaller).filter(|png| png.len() as u64 <= limits.max_bytes)
         {
@@ -150,15 +148,19 @@ fn as_png(picture: &DynamicImage) -> Option<Bytes> {
     Some(written.into_inner().into())
 }
 
+/// Returns a colour as it looks on white behind it.
+fn on_white(color: u8, alpha: u8) -> u8 {
+    let (color, alpha) = (u32::from(color), u32::from(alpha));
+    u8::try_from((color * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX)
+}
+
 /// Encodes a picture as JPEG. The format has no transparency, so transparent parts become white.
 fn as_jpeg(picture: &DynamicImage) -> Option<Bytes> {
     let mut opaque = picture.to_rgba8();
     for Rgba([red, green, blue, alpha]) in opaque.pixels_mut() {
-        let blend = |color: u8, alpha: u8| {
-            let (color, alpha) = (u32::from(color), u32::from(alpha));
-            u8::try_from((color * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX)
-        };
-        (*red, *green, *blue) = (blend(*red, *alpha), blend(*green, *alpha), blend(*blue, *alpha));
+        for color in [red, green, blue] {
+            *color = on_white(*color, *alpha);
+        }
     }
     let opaque = DynamicImage::ImageRgba8(opaque).to_rgb8();
     let mut written = Vec::new();

@@ -158,11 +158,12 @@ fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::Back
 
 /// Returns rules that match as soon as one of the arguments has another value. The arguments are numbers of 32 bits.
 fn unless(own: &[(u8, u64)]) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    let rule = |(argument, value): &(u8, u64)| {
-        let other = SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, *value)?;
-        SeccompRule::new(vec![other])
-    };
-    own.iter().map(rule).collect()
+    own.iter().map(|(argument, value)| SeccompRule::new(vec![unequal(*argument, *value)?])).collect()
+}
+
+/// Returns a condition that an argument of 32 bits has another value.
+fn unequal(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
 }
 
 /// Returns a rule that matches if the first argument contains `flag`.
@@ -201,12 +202,11 @@ fn second_numbers() -> [sock_filter; 4] {
     const IS_AT_LEAST: u16 = 0x35;
     const ANSWER: u16 = 0x06;
     const FIRST: u32 = 0x4000_0000;
-    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     [
         // The call's number is the first word of a filter's input.
-        step(LOAD, 0, 0, 0),
-        step(IS_AT_LEAST, 0, 1, FIRST),
-        step(ANSWER, 0, 0, libc::SECCOMP_RET_ERRNO | NO_SUCH_CALL),
-        step(ANSWER, 0, 0, libc::SECCOMP_RET_ALLOW),
+        sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
+        sock_filter { code: IS_AT_LEAST, jt: 0, jf: 1, k: FIRST },
+        sock_filter { code: ANSWER, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | NO_SUCH_CALL },
+        sock_filter { code: ANSWER, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW },
     ]
 }

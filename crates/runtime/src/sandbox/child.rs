@@ -56,10 +56,8 @@ pub(super) struct ChildCommand {
 impl ChildCommand {
     /// Builds the command that starts the child, with or without a gate that holds it back.
     fn command(self, held: bool) -> io::Result<(Command, Option<SpawnGate>)> {
-        let (mut command, gate) = match held {
-            true => held_command(&self.program)?,
-            false => (Command::new(&self.program), None),
-        };
+        let (mut command, gate) =
+            if held { held_command(&self.program)? } else { (Command::new(&self.program), None) };
         command.args(self.args).current_dir(self.directory);
         command.env_clear().envs(self.environment);
         let [stdin, stdout, stderr] = self.stdio;
@@ -91,8 +89,9 @@ impl ConfinedChild {
         if let Some(status) = self.status {
             return Ok(status);
         }
-        let lost = |_| io::Error::other("the thread that waited for the process has gone");
-        let status = (&mut self.exit).await.map_err(lost)??;
+        let exit = (&mut self.exit).await;
+        let status =
+            exit.map_err(|_| io::Error::other("the thread that waited for the process has gone"))??;
         self.status = Some(status);
         Ok(status)
     }
@@ -183,12 +182,15 @@ pub(super) async fn start(
 ) -> Result<ConfinedChild, SandboxError> {
     let (started, starting) = oneshot::channel();
     let program = prepared.program.to_string_lossy().into_owned();
-    let failed = |source| SandboxError::Start { program, source };
     let thread = std::thread::Builder::new().name("sandbox".to_owned());
-    match thread.spawn(move || live(prepared, guards, started)) {
-        Ok(_) => starting.await.unwrap_or_else(|_| Err(failed(io::Error::other("its thread has gone")))),
-        Err(error) => Err(failed(error)),
-    }
+    let source = match thread.spawn(move || live(prepared, guards, started)) {
+        Ok(_) => match starting.await {
+            Ok(started) => return started,
+            Err(_) => io::Error::other("its thread has gone"),
+        },
+        Err(error) => error,
+    };
+    Err(SandboxError::Start { program, source })
 }
 
 /// Runs the life of a child on a thread outside the sandbox. Inside, processes could signal this thread.
@@ -243,6 +245,10 @@ impl ChildSetup {
     }
 }
 
+fn no_starter_thread(why: &str) -> SandboxError {
+    SandboxError::Confine(format!("its thread cannot be started: {why}"))
+}
+
 /// Starts the child from a thread that confines itself and is gone when this function returns.
 fn start_confined(
     prepared: ChildCommand,
@@ -250,13 +256,12 @@ fn start_confined(
     held: bool,
 ) -> Result<(Child, Option<SpawnGate>), SandboxError> {
     let starter = std::thread::Builder::new().name("sandbox-start".to_owned());
-    let confining = move || {
+    let starter = starter.spawn(move || {
         let child = confine(guards).and_then(|()| spawn(prepared, held));
         (child, this_thread())
-    };
-    let failed = |why: &str| SandboxError::Confine(format!("its thread cannot be started: {why}"));
-    let starter = starter.spawn(confining).map_err(|error| failed(&error.to_string()))?;
-    let (child, thread) = starter.join().map_err(|_| failed("it has gone"))?;
+    });
+    let starter = starter.map_err(|error| no_starter_thread(&error.to_string()))?;
+    let (child, thread) = starter.join().map_err(|_| no_starter_thread("it has gone"))?;
     // Landlock lets signals through within a domain, and a signal to this thread would end our whole process.
     wait_for_the_end_of(thread);
     child
@@ -268,16 +273,18 @@ const FIRST_TO_CLOSE: i32 = 3;
 /// Starts the child and drops our copies of its pipe ends. Otherwise the pipes' readers would never see an end.
 fn spawn(prepared: ChildCommand, held: bool) -> Result<(Child, Option<SpawnGate>), SandboxError> {
     let program = prepared.program.to_string_lossy().into_owned();
-    let failed = |source| SandboxError::Start { program: program.clone(), source };
+    spawn_prepared(prepared, held).map_err(|source| SandboxError::Start { program, source })
+}
+
+fn spawn_prepared(prepared: ChildCommand, held: bool) -> io::Result<(Child, Option<SpawnGate>)> {
     if held {
         // The shell that holds the child would report a missing program as its own exit code.
-        find(&prepared).map_err(failed)?;
+        find(&prepared)?;
     }
-    let (command, gate) = prepared.command(held).map_err(failed)?;
+    let (command, gate) = prepared.command(held)?;
     // `close_fds` only marks the descriptors; the start of the program closes the marked ones.
     close_fds::set_fds_cloexec_threadsafe(FIRST_TO_CLOSE, &[]);
-    let child = spawn_in_session(command).map_err(failed)?;
-    Ok((child, gate))
+    Ok((spawn_in_session(command)?, gate))
 }
 
 /// Starts the child as the leader of a new session. The child cannot leave its group, in which it is ended, and neither

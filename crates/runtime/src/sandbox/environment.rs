@@ -75,12 +75,11 @@ pub(super) fn scrubbed(policy: &SandboxPolicy, private: &Path) -> BTreeMap<OsStr
 
 /// Returns the toolchain roots and settings that lie in the home folder.
 fn pointers(policy: &SandboxPolicy) -> impl Iterator<Item = (OsString, OsString)> {
-    let found = |(name, file): (&str, &str)| {
+    let roots = ROOTS.into_iter().filter_map(|(name, usual)| Some((name, usual?)));
+    roots.chain([("GIT_CONFIG_GLOBAL", ".gitconfig")]).filter_map(|(name, file)| {
         let path = policy.home.as_ref()?.join(file);
         path.exists().then(|| (name.into(), path.into()))
-    };
-    let roots = ROOTS.into_iter().filter_map(|(name, usual)| Some((name, usual?)));
-    roots.chain([("GIT_CONFIG_GLOBAL", ".gitconfig")]).filter_map(found)
+    })
 }
 
 fn passes(policy: &SandboxPolicy, name: &OsStr) -> bool {

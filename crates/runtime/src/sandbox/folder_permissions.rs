@@ -193,8 +193,8 @@ mod watch {
         fn of(seal: &Arc<ProtectedFolderSet>) -> std::io::Result<Self> {
             let inotify = Arc::new(inotify::init(inotify::CreateFlags::CLOEXEC)?);
             let what = inotify::WatchFlags::ATTRIB | inotify::WatchFlags::ONLYDIR;
-            let watch = |sealed: &super::ProtectedFolder| inotify::add_watch(&inotify, &sealed.path, what);
-            let watched = seal.0.iter().map(watch).collect::<Result<Vec<_>, _>>()?;
+            let watched = seal.0.iter().map(|sealed| inotify::add_watch(&inotify, &sealed.path, what));
+            let watched = watched.collect::<Result<Vec<_>, _>>()?;
             let has_ended = Arc::new(AtomicBool::new(false));
             let (its_seal, its_end, its_inotify) =
                 (Arc::clone(seal), Arc::clone(&has_ended), Arc::clone(&inotify));
@@ -225,8 +225,10 @@ mod watch {
         fn drop(&mut self) {
             self.has_ended.store(true, Ordering::Release);
             // The end of a watch is an event, which wakes the thread. Without a watch nothing can wake the thread.
-            let wakes = |watch: &i32| inotify::remove_watch(&self.inotify, *watch).is_ok();
-            let is_woken = self.watched.iter().filter(|watch| wakes(watch)).count() > 0;
+            let mut is_woken = false;
+            for watch in &self.watched {
+                is_woken |= inotify::remove_watch(&self.inotify, *watch).is_ok();
+            }
             if let Some(thread) = self.thread.take().filter(|_| is_woken) {
                 let _ = thread.join();
             }

@@ -3,6 +3,7 @@
 //! Landlock grants whole trees and cannot exclude a part again. If a protected path lies inside a granted folder, the
 //! folder's entries are granted one by one instead, without the protected one.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::SandboxPolicy;
@@ -155,11 +156,9 @@ pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> PathGrants {
 /// Returns the usual folders of toolchains, those that variables name, and those whose programs are in `PATH`.
 fn toolchains(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let usual = policy.home.iter().flat_map(|home| TOOLCHAINS.iter().map(|name| home.join(name)));
-    let variable = |name: &str| policy.environment.iter().find(|(known, _)| known == name);
     let named = ROOTS
         .iter()
-        .filter_map(|(name, _)| variable(name))
-        .map(|(_, value)| PathBuf::from(value))
+        .filter_map(|(name, _)| variable(policy, name).map(PathBuf::from))
         .filter(|folder| folder.is_absolute() && is_narrow(policy, folder));
     let behind = search_path(policy).into_iter().filter_map(|folder| root_of(policy, &folder));
     usual.chain(named).chain(behind).collect()
@@ -167,7 +166,7 @@ fn toolchains(policy: &SandboxPolicy) -> Vec<PathBuf> {
 
 /// Returns the folders of `PATH`, except those that hold much else.
 fn search_path(policy: &SandboxPolicy) -> Vec<PathBuf> {
-    let path = policy.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+    let path = variable(policy, "PATH");
     let folders = path.into_iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute());
     folders.filter(|folder| is_narrow(policy, folder)).collect()
 }
@@ -176,22 +175,32 @@ fn search_path(policy: &SandboxPolicy) -> Vec<PathBuf> {
 /// programs of all kinds keep their files, keys included.
 fn is_narrow(policy: &SandboxPolicy, folder: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
-    let is_above = |path: &Path| path.starts_with(&folder);
-    let home = policy.home.as_deref();
-    let is_shared = |home: &Path| SHARED.iter().any(|name| home.join(name) == folder);
-    !is_above(&policy.workspace) && !home.is_some_and(is_above) && !home.is_some_and(is_shared)
+    if policy.workspace.starts_with(&folder) {
+        return false;
+    }
+    policy
+        .home
+        .as_ref()
+        .is_none_or(|home| !home.starts_with(&folder) && !SHARED.iter().any(|name| home.join(name) == folder))
 }
 
 /// Returns the root of the toolchain whose programs are in a folder of `PATH`, because its libraries lie beside them.
 fn root_of(policy: &SandboxPolicy, programs: &Path) -> Option<PathBuf> {
     let programs = programs.canonicalize().ok()?;
     let root = programs.parent().filter(|root| is_narrow(policy, root))?;
-    let has_python = || {
-        let libraries = std::fs::read_dir(root.join("lib")).into_iter().flatten().flatten();
-        libraries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with("python"))
-    };
-    let is_root = ROOT_MARKS.iter().any(|mark| root.join(mark).exists()) || has_python();
+    let is_root = ROOT_MARKS.iter().any(|mark| root.join(mark).exists()) || has_python(root);
     is_root.then(|| root.to_owned())
+}
+
+/// Reports whether a toolchain's root holds the libraries of a Python.
+fn has_python(root: &Path) -> bool {
+    let mut libraries = std::fs::read_dir(root.join("lib")).into_iter().flatten().flatten();
+    libraries.any(|entry| entry.file_name().to_string_lossy().starts_with("python"))
+}
+
+/// Returns the value of a variable in the environment of the policy.
+fn variable<'a>(policy: &'a SandboxPolicy, name: &str) -> Option<&'a OsString> {
+    policy.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
 impl PathGrants {

@@ -47,20 +47,23 @@ impl Default for ChildLimits {
 /// Formats the limits for people, for example `16 GiB of memory, 4096 processes more`.
 impl std::fmt::Display for ChildLimits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let bytes = |bytes: u64| match bytes {
-            bytes if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
-            bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
-            bytes => format!("{bytes} bytes"),
-        };
         let said = [
             self.cpu_seconds.map(|seconds| format!("{seconds} s of CPU")),
-            self.memory_bytes.map(|most| format!("{} of memory", bytes(most))),
-            self.file_bytes.map(|most| format!("files of {}", bytes(most))),
+            self.memory_bytes.map(|most| format!("{} of memory", in_binary_units(most))),
+            self.file_bytes.map(|most| format!("files of {}", in_binary_units(most))),
             self.open_files.map(|most| format!("{most} open files")),
             self.processes.map(|most| format!("{most} more processes on the machine")),
         ];
         let said: Vec<String> = said.into_iter().flatten().collect();
         f.write_str(&if said.is_empty() { "none".to_owned() } else { said.join(", ") })
+    }
+}
+
+fn in_binary_units(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes => format!("{bytes} bytes"),
     }
 }
 
@@ -93,11 +96,15 @@ mod linux {
             let Some(most) = most else { continue };
             // The person may have set a lower limit for this process, and only root may raise one.
             let has = getrlimit(resource);
-            let at_most = |has: Option<u64>, most: u64| Some(has.map_or(most, |has| has.min(most)));
             let maximum = at_most(has.maximum, most.saturating_add(grace));
             prlimit(Some(process), resource, Rlimit { current: at_most(has.current, most), maximum })?;
         }
         Ok(())
+    }
+
+    /// Returns the lower of an existing limit and a new one.
+    fn at_most(has: Option<u64>, most: u64) -> Option<u64> {
+        Some(has.map_or(most, |has| has.min(most)))
     }
 
     /// Returns the number of processes and threads of all users. The kernel counts those of one user, which are fewer.

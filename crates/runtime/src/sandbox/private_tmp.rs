@@ -44,8 +44,10 @@ impl PrivateTempFolder {
     /// # Errors
     /// [`SandboxError::Private`].
     pub(super) fn make(scratch: &Path) -> Result<Self, SandboxError> {
-        let failed = |source| SandboxError::Private { path: scratch.to_owned(), source };
-        let scratch = scratch.canonicalize().map_err(failed)?;
+        let given = scratch;
+        let scratch = given
+            .canonicalize()
+            .map_err(|source| SandboxError::Private { path: given.to_owned(), source })?;
         sweep(&scratch);
         let mut swept_up = io::Error::from(io::ErrorKind::NotFound);
         for _ in 0..TRIES {
@@ -56,7 +58,7 @@ impl PrivateTempFolder {
                 made => return made.map_err(|source| SandboxError::Private { path, source }),
             }
         }
-        Err(failed(swept_up))
+        Err(SandboxError::Private { path: given.to_owned(), source: swept_up })
     }
 
     fn make_at(path: &Path, family: ProcessTagFamily) -> io::Result<Self> {
@@ -116,8 +118,10 @@ fn sweep(scratch: &Path) {
     if left.is_empty() {
         return;
     }
-    let remove_all = move || left.iter().for_each(|(id, path, _lock)| remove_left(*id, path));
-    if let Err(error) = std::thread::Builder::new().name("sandbox-sweep".to_owned()).spawn(remove_all) {
+    tracing::debug!(folders = left.len(), "private folders of killed processes are removed");
+    let sweeper = std::thread::Builder::new().name("sandbox-sweep".to_owned());
+    let sweeping = sweeper.spawn(move || left.iter().for_each(|(id, path, _lock)| remove_left(*id, path)));
+    if let Err(error) = sweeping {
         tracing::debug!(%error, "private folders of killed processes stay behind");
     }
 }

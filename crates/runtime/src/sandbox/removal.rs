@@ -72,10 +72,10 @@ fn remove_files(folder: BorrowedFd<'_>, until: Option<Instant>) -> io::Result<Ve
 }
 
 fn check(until: Option<Instant>) -> io::Result<()> {
-    match until.is_some_and(|until| Instant::now() > until) {
-        true => Err(io::ErrorKind::TimedOut.into()),
-        false => Ok(()),
+    if until.is_some_and(|until| Instant::now() > until) {
+        return Err(io::ErrorKind::TimedOut.into());
     }
+    Ok(())
 }
 
 /// Returns the kind of an entry, because not every file system includes it in listings.

@@ -29,26 +29,20 @@ pub struct SandboxReport {
 impl SandboxReport {
     pub(super) fn new(policy: &SandboxPolicy, grants: &PathGrants, status: &SandboxStatus) -> Self {
         let is_confined = matches!(status.confinement, Confinement::Landlock { .. });
-        let with = |right: PathRight| -> Vec<PathBuf> {
-            let mut paths: Vec<PathBuf> = Vec::new();
-            for grant in grants.list.iter().filter(|grant| is_confined && grant.right == right) {
-                let path = whole(grant, grants);
-                if !paths.contains(&path) {
-                    paths.push(path);
-                }
-            }
-            paths
+        let (read, write) = if is_confined {
+            (granted(grants, PathRight::Read), granted(grants, PathRight::Write))
+        } else {
+            (Vec::new(), Vec::new())
         };
-        let write = with(PathRight::Write);
         let is_closed =
             |path: &Path| is_confined && policy.protected.iter().any(|closed| path.starts_with(closed));
-        let is_theirs = |path: &&PathBuf| {
-            !is_closed(path) && (!is_confined || write.iter().any(|granted| path.starts_with(granted)))
-        };
         // Landlock cannot exclude one file from a writable folder, so such files can only be named here.
-        let agent_files: Vec<PathBuf> = policy.agent_files.iter().filter(is_theirs).cloned().collect();
+        let agent_files = policy.agent_files.iter().filter(|path| {
+            !is_closed(path) && (!is_confined || write.iter().any(|granted| path.starts_with(granted)))
+        });
+        let agent_files: Vec<PathBuf> = agent_files.cloned().collect();
         Self {
-            read: with(PathRight::Read),
+            read,
             write,
             closed: if is_confined { policy.protected.clone() } else { Vec::new() },
             // The report states what is enforced: without the filter the network is open, whatever the policy says.
@@ -60,15 +54,29 @@ impl SandboxReport {
     }
 }
 
+/// Returns the paths that are granted with a right, each once.
+fn granted(grants: &PathGrants, right: PathRight) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for grant in grants.list.iter().filter(|grant| grant.right == right) {
+        let path = whole(grant, grants);
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
 /// Returns the path to show. For an entry of a folder that is granted entry by entry, that is the folder.
 fn whole(grant: &PathGrant, grants: &PathGrants) -> PathBuf {
-    let is_listed =
-        |path: &Path| grants.list.iter().any(|other| other.right == PathRight::List && other.path == path);
     let mut path = grant.path.as_path();
-    while let Some(parent) = path.parent().filter(|parent| is_listed(parent)) {
+    while let Some(parent) = path.parent().filter(|parent| is_listed(grants, parent)) {
         path = parent;
     }
     path.to_owned()
+}
+
+fn is_listed(grants: &PathGrants, path: &Path) -> bool {
+    grants.list.iter().any(|grant| grant.right == PathRight::List && grant.path == path)
 }
 
 fn open(policy: &SandboxPolicy, status: &SandboxStatus, agent_files: &[PathBuf]) -> Vec<String> {

@@ -2,20 +2,18 @@
 //! other nodes left for its sessions, and drops all sessions when it may have lost its lease.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::FuturesUnordered;
-use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
+use longhaul_core::ids::{QueueId, Seq, SessionId};
 use longhaul_core::run::RunRecovery;
 use longhaul_store::{NodeStatus, SharedNodes, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::{Runtime, Session, SessionError};
-use crate::driver::{DriverMessage, SessionCommand};
 
 /// The maximum time between two searches for sessions without an owner (`storage-scale`, takeover: 10 s of a lease and
 /// this).
@@ -194,6 +192,9 @@ impl Runtime {
             let new: Vec<_> = orphans.into_iter().filter(|id| !tried.contains(id)).take(AT_ONCE).collect();
             tried.extend(new.iter().cloned());
             let is_all = new.len() < AT_ONCE;
+            if !new.is_empty() {
+                tracing::info!(sessions = new.len(), "sessions without an owner were found and are opened");
+            }
             for id in new {
                 taking.ids.insert(id.clone());
                 taking.opening.push(Box::pin(self.adopt(id)));
@@ -210,7 +211,9 @@ impl Runtime {
         match self.open(&id).await.map(drop) {
             Ok(()) => tracing::info!(session = %id, "taken over"),
             // Another node was faster, or this runtime is ending.
-            Err(SessionError::Store(StoreError::Elsewhere { .. }) | SessionError::Stopped) => {}
+            Err(error @ (SessionError::Store(StoreError::Elsewhere { .. }) | SessionError::Stopped)) => {
+                tracing::debug!(session = %id, %error, "the session was not taken over");
+            }
             Err(error) => tracing::error!(session = %id, %error, "the session was not taken over"),
         }
         id
@@ -233,23 +236,6 @@ impl Runtime {
         for session in open {
             session.shared.lost.cancel();
         }
-    }
-}
-
-impl Session {
-    /// Makes the driver read the messages that other nodes have left for the session since the time `since`.
-    pub(super) fn hear(&self, nodes: &SharedNodes, since: Millis) {
-        self.command(SessionCommand::HearNodes { nodes: Arc::clone(nodes), since });
-    }
-
-    async fn give_away(&self) {
-        // A stopped session has no owner. In a session that has come to rest, work may begin at that moment.
-        while self.settled().await.is_ok() && !self.close_at_rest().await {}
-    }
-
-    pub(super) fn command(&self, command: SessionCommand) {
-        // A driver that has ended ignores commands.
-        let _ = self.shared.inbox.send(DriverMessage::Command(command));
     }
 }
 

@@ -85,8 +85,10 @@ impl RuntimeInner {
         log.extend(last);
         let newest = newest_choice(&log);
         if newest != begun.as_ref() {
+            tracing::debug!(session = %id, "the session switched to another agent or model after its first page");
             seat = self.resolve_agent_binding(newest).await;
             if !seat.agent.reads_as(&history) {
+                tracing::debug!(session = %id, events = log.len(), "another tokenizer counts the log: it is folded again");
                 (history, log) = folded(id, seat.agent.new_history(), log).await?;
             }
         }

@@ -134,6 +134,14 @@ impl Runtime {
             }
         };
         self.apply_overrides(governed).await;
+        tracing::info!(
+            strategy = choices.strategy,
+            has_trigger = choices.trigger.is_some(),
+            pruning_agent = choices.pruning_agent,
+            summarize_with = choices.summarize_with,
+            auto_recall = choices.auto_recall,
+            "the settings file was read and applies"
+        );
         Ok(choices)
     }
 
@@ -163,6 +171,11 @@ impl Runtime {
             let kept = tokio::task::spawn_blocking(move || file.write(&choices)).await;
             kept.map_err(std::io::Error::other)??;
         }
+        tracing::info!(
+            settings = change.keys().map(String::as_str).collect::<Vec<_>>().join(","),
+            open_sessions = self.house.open_sessions().len(),
+            "settings were changed"
+        );
         self.apply_overrides(governed).await;
         Ok(self.settings())
     }

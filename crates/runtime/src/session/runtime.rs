@@ -7,9 +7,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use longhaul_core::event::{Event, EventBody, ForkOrigin};
 use longhaul_core::history::History;
-use longhaul_core::ids::{Millis, Seq, SessionId};
+use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
 use longhaul_core::run::{Run, RunLoopInput, RunRecovery, RunStatus};
-use longhaul_store::{BlobStore, Lease, NewSession, SessionRecord, SharedNodes, SharedStore, StoreError};
+use longhaul_store::{
+    BlobStore, EnqueueReceipt, Lease, NewQueuedMessage, NewSession, SessionRecord, SharedNodes, SharedStore,
+    StoreError,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +22,8 @@ use uuid::Uuid;
 use super::log::{LoadedSession, folded, whole_log};
 use super::overrides::RuntimeOverrides;
 use super::registry::{SessionEntry, SessionRegistry};
-use super::{Session, SessionError};
+use super::submit::ask_submit_hook;
+use super::{NewMessage, Session, SessionError};
 use crate::agent::Agent;
 use crate::agents::AgentRegistry;
 use crate::api_events::EventReplay;
@@ -312,6 +316,7 @@ impl Runtime {
                 nearest.join(" and ")
             )));
         }
+        tracing::info!(session = %id, fork = %fork_id, at_seq, "a session is forked");
         let title = history.title().map(|title| format!("{title} (fork)"));
         if let Some(Event { body: EventBody::SessionStarted { forked_from, title: first, .. }, .. }) =
             events.first_mut()
@@ -345,14 +350,40 @@ impl Runtime {
             }
             self.store().delete(id).await
         };
+        tracing::info!(session = %id, is_deleted = deleted.is_ok(), "a session was to be deleted");
         self.house.slots.leave(id, slot);
         Ok(deleted?)
+    }
+
+    /// Leaves a message in the queue of a session that another process owns. The message follows the rules of the
+    /// session's agent, as this process knows it.
+    ///
+    /// # Errors
+    /// The errors of [`Session::send`].
+    pub async fn leave_message(
+        &self,
+        id: &SessionId,
+        message: NewMessage,
+    ) -> Result<EnqueueReceipt, SessionError> {
+        let seat = self.read_agent_binding(id).await?;
+        seat.check()?;
+        let parts = ask_submit_hook(&seat.agent, id, message.parts).await?;
+        let queue_id = QueueId::new(Uuid::now_v7().to_string());
+        let message = NewQueuedMessage {
+            client_key: message.key,
+            metadata: message.metadata,
+            ..NewQueuedMessage::new(queue_id, now_ms(), parts, seat.agent.rules.queue_limit)
+        };
+        let receipt = self.store().enqueue(id, message).await?;
+        tracing::debug!(session = %id, message = receipt.id.as_str(), "a message was left for another process");
+        Ok(receipt)
     }
 
     /// Cancels current work, lets every session come to rest, and closes the store.
     pub async fn close(&self) {
         // Admission ends first: a session that is opened after this list was made would never be closed.
         let open = self.house.slots.shut();
+        tracing::info!(sessions = open.len(), "the runtime closes");
         self.house.closing.cancel();
         join_all(open.iter().map(Session::close)).await;
         // The drivers move out of the lock, because no lock may be held across an await. They end before the store
@@ -399,6 +430,7 @@ impl RuntimeInner {
         // Boxed: opening needs more stack space than being open.
         if let Some(driver) = Box::pin(self.open_in_entry(&id, &slot, reply)).await {
             driver.drive(&slot, self.idle).await;
+            tracing::debug!("the session was closed");
         }
         self.slots.leave(&id, slot);
     }
@@ -440,9 +472,12 @@ impl RuntimeInner {
             () = self.closing.cancelled() => return Err(SessionError::Stopped),
         };
         let opened = self.open_claimed(id, lease.clone()).await;
-        if opened.is_err() {
+        if let Err(error) = &opened {
+            tracing::warn!(%error, "the session cannot be opened; its log stays as it is");
             // A session that cannot be read can still be deleted.
-            let _ = self.store.release(&lease).await;
+            if let Err(error) = self.store.release(&lease).await {
+                tracing::warn!(%error, "the lease of the session was not released; it runs out by itself");
+            }
         }
         opened
     }
@@ -472,6 +507,16 @@ impl RuntimeInner {
             stop_flag: history.stop_flag().clone(),
             survival: Mutex::default(),
         });
+        tracing::info!(
+            events = log.len(),
+            messages = history.entries().len(),
+            view_messages = history.view().len(),
+            model = seat.agent.provider.origin().model,
+            window = seat.agent.window().map(|(tokens, _)| tokens),
+            has_open_run = history.open_run().is_some(),
+            partial_bytes = partial.as_ref().map_or(0, String::len),
+            "the session was opened"
+        );
         let run = Run::new(Arc::new(seat.agent.settings()), history);
         // Boxed, because a future holds another copy of every value that moves through it.
         let driver = Box::new(SessionDriver::new(run, seat.agent, Arc::clone(&shared), lease, messages));

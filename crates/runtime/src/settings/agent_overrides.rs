@@ -72,7 +72,6 @@ impl AgentOverrides {
         policy.auto_recall = self.choices.auto_recall.unwrap_or(policy.auto_recall);
         // The writer belongs to the kind of strategy: a pruning agent's model does not write summaries, and the other
         // way round.
-        let prunes = |policy: &CompactionPolicy| policy.strategy.name() == PRUNING_AGENT;
         let named = if prunes(&policy) { &self.pruner } else { &self.summariser };
         let (writer, summariser) = match named {
             Some(named) => named.clone(),
@@ -87,36 +86,55 @@ impl AgentOverrides {
     pub(crate) fn holding(&self, plain: &AgentRules, file: Option<&SettingsFile>) -> EffectiveSettings {
         let (policy, _) = self.policy(plain);
         let choices = &self.choices;
-        let from = |is_chosen: bool, key: &str| match file {
-            _ if is_chosen => SettingSource::Settings,
-            Some(file) => file.beneath(key),
-            None => SettingSource::Default,
-        };
         // The agent file has one writer for its own strategy. The setting of the other kind shows its default.
-        let prunes = plain.policy.strategy.name() == PRUNING_AGENT;
-        let configured = |is_asked: bool, same: &str| match plain.policy.writer {
-            SummaryWriterModel::Nobody if is_asked => EXTRACT.to_owned(),
-            SummaryWriterModel::Other { .. } if is_asked => {
-                plain.summariser.as_ref().map_or_else(|| same.to_owned(), |other| other.0.origin().model)
-            }
-            _ => same.to_owned(),
-        };
-        let pruning_agent = choices.pruning_agent.clone().unwrap_or_else(|| configured(prunes, SAME_AGENT));
-        let summarize_with =
-            choices.summarize_with.clone().unwrap_or_else(|| configured(!prunes, SAME_MODEL));
+        let (mut pruning_agent, mut summarize_with) = (SAME_AGENT.to_owned(), SAME_MODEL.to_owned());
+        if let Some(writer) = configured_writer(plain) {
+            let own = if prunes(&plain.policy) { &mut pruning_agent } else { &mut summarize_with };
+            *own = writer;
+        }
+        let pruning_agent = choices.pruning_agent.clone().unwrap_or(pruning_agent);
+        let summarize_with = choices.summarize_with.clone().unwrap_or(summarize_with);
         EffectiveSettings {
             strategy: (
                 policy.strategy.name().to_owned(),
-                from(choices.strategy.is_some(), "context.compression.strategy"),
+                source(choices.strategy.is_some(), file, "context.compression.strategy"),
             ),
-            trigger: (policy.trigger, from(choices.trigger.is_some(), "context.compression.trigger")),
-            pruning_agent: (pruning_agent, from(choices.pruning_agent.is_some(), "context.pruningAgent")),
-            auto_recall: (policy.auto_recall, from(choices.auto_recall.is_some(), "context.autoRecall")),
+            trigger: (policy.trigger, source(choices.trigger.is_some(), file, "context.compression.trigger")),
+            pruning_agent: (
+                pruning_agent,
+                source(choices.pruning_agent.is_some(), file, "context.pruningAgent"),
+            ),
+            auto_recall: (
+                policy.auto_recall,
+                source(choices.auto_recall.is_some(), file, "context.autoRecall"),
+            ),
             summarize_with: (
                 summarize_with,
-                from(choices.summarize_with.is_some(), "context.compression.options.summarizeWith"),
+                source(choices.summarize_with.is_some(), file, "context.compression.options.summarizeWith"),
             ),
         }
+    }
+}
+
+fn prunes(policy: &CompactionPolicy) -> bool {
+    policy.strategy.name() == PRUNING_AGENT
+}
+
+/// Returns the origin of a setting: the settings that people have chosen, the agent file, or the default.
+fn source(is_chosen: bool, file: Option<&SettingsFile>, key: &str) -> SettingSource {
+    match file {
+        _ if is_chosen => SettingSource::Settings,
+        Some(file) => file.beneath(key),
+        None => SettingSource::Default,
+    }
+}
+
+/// Returns the name of the writer that the agent file configures; `None` for the session's own agent or model.
+fn configured_writer(rules: &AgentRules) -> Option<String> {
+    match rules.policy.writer {
+        SummaryWriterModel::Nobody => Some(EXTRACT.to_owned()),
+        SummaryWriterModel::Other { .. } => rules.summariser.as_ref().map(|other| other.0.origin().model),
+        SummaryWriterModel::Session => None,
     }
 }
 
@@ -125,7 +143,6 @@ async fn writing(
     name: Option<&str>,
     agents: &AgentRegistry,
 ) -> Result<Option<Writing>, SettingRefusal> {
-    let refused = |why: String| SettingRefusal { field: field.to_owned(), why };
     match name {
         None => Ok(None),
         Some(SAME_AGENT) if field == "pruningAgent" => Ok(Some((SummaryWriterModel::Session, None))),
@@ -135,10 +152,10 @@ async fn writing(
             let agent = agents.usable().find(|(known, _)| *known == name && field == "pruningAgent");
             let served = match agent {
                 Some((_, agent)) => agent.served(),
-                None => agents
-                    .find_model(name)
-                    .await
-                    .map_err(|error| refused(format!("cannot be `{name}`: {error}")))?,
+                None => agents.find_model(name).await.map_err(|error| SettingRefusal {
+                    field: field.to_owned(),
+                    why: format!("cannot be `{name}`: {error}"),
+                })?,
             };
             Ok(Some(written_by(served)))
         }

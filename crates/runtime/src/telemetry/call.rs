@@ -180,8 +180,12 @@ fn reason(finish: ModelStopReason) -> &'static str {
 fn said(envelope: Option<&RawJson>, requested: &str) -> (Option<String>, Option<String>) {
     let parsed = envelope.and_then(|envelope| serde_json::from_str(envelope.as_str()).ok());
     let object: serde_json::Value = parsed.unwrap_or_default();
-    let first = |names: [&str; 2]| names.into_iter().find_map(|name| object.get(name)?.as_str());
-    let id = first(["id", "responseId"]).and_then(identifier::identifier);
-    let model = first(["model", "modelVersion"]).and_then(|model| identifier::model(model, requested));
+    let id = first_text(&object, ["id", "responseId"]).and_then(identifier::identifier);
+    let model =
+        first_text(&object, ["model", "modelVersion"]).and_then(|model| identifier::model(model, requested));
     (id.map(str::to_owned), model.map(str::to_owned))
+}
+
+fn first_text<'a>(object: &'a serde_json::Value, names: [&str; 2]) -> Option<&'a str> {
+    names.into_iter().find_map(|name| object.get(name)?.as_str())
 }

@@ -72,10 +72,9 @@ impl TelemetryExporter {
         parent: Option<&ExportedSpan>,
     ) -> ExportedSpan {
         // The session is in the baggage, so that spans of tools and clients can carry its id.
-        let session = || KeyValue::new(names::SESSION, session_id.to_owned());
         let above = match parent {
             Some(ExportedSpan(context)) => context.clone(),
-            None => Context::new().with_baggage([session()]),
+            None => Context::new().with_baggage([KeyValue::new(names::SESSION, session_id.to_owned())]),
         };
         let kind = if kind.is_client() { SpanKind::Client } else { SpanKind::Internal };
         let span = SpanBuilder::from_name(name).with_kind(kind);

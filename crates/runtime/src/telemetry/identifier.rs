@@ -39,9 +39,9 @@ const KEY_MARKS: [&str; 21] = [
 
 /// Returns a text of the server if it has the form of an identifier.
 pub(super) fn identifier(text: &str) -> Option<&str> {
-    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte);
-    let is_one = (1..=MAX_BYTES).contains(&text.len()) && text.bytes().all(is_legal) && !has_key_mark(text);
-    is_one.then_some(text)
+    let has_length = (1..=MAX_BYTES).contains(&text.len());
+    let is_legal = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:/@+-".contains(&byte));
+    (has_length && is_legal && !has_key_mark(text)).then_some(text)
 }
 
 /// Returns the server's model name if it is the requested name, a related one, or a short one.
@@ -49,14 +49,13 @@ pub(super) fn model<'a>(text: &'a str, requested: &str) -> Option<&'a str> {
     if text == requested {
         return Some(text);
     }
-    let is_plausible = |name: &&str| name.len() <= MAX_OTHER_MODEL_BYTES || are_related(name, requested);
-    identifier(text).filter(is_plausible)
+    identifier(text).filter(|name| name.len() <= MAX_OTHER_MODEL_BYTES || are_related(name, requested))
 }
 
 /// Reports whether one name is a version of the other: `gpt-4o-2024-08-06` of `openai/gpt-4o`.
 fn are_related(one: &str, other: &str) -> bool {
-    let bare = |name: &str| name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-    let (one, other) = (bare(one), bare(other));
+    let [one, other] =
+        [one, other].map(|name| name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase());
     !one.is_empty() && !other.is_empty() && (one.starts_with(&other) || other.starts_with(&one))
 }
 

@@ -56,42 +56,58 @@ pub(super) struct MetricInstruments {
     run_tools: Histogram<u64>,
 }
 
+fn seconds(meter: &Meter, name: &'static str, buckets: &[f64]) -> Histogram<f64> {
+    meter.f64_histogram(name).with_unit("s").with_boundaries(buckets.to_vec()).build()
+}
+
+fn amounts(meter: &Meter, name: &'static str, unit: &'static str, buckets: &[f64]) -> Histogram<u64> {
+    meter.u64_histogram(name).with_unit(unit).with_boundaries(buckets.to_vec()).build()
+}
+
+fn used_tokens(meter: &Meter, name: &'static str) -> Counter<u64> {
+    meter.u64_counter(name).with_unit("{token}").build()
+}
+
 impl MetricInstruments {
     pub(super) fn new(meter: &Meter) -> Self {
-        let seconds = |name, buckets: &[f64]| {
-            meter.f64_histogram(name).with_unit("s").with_boundaries(buckets.to_vec()).build()
-        };
-        let amounts = |name, unit, buckets: &[f64]| {
-            meter.u64_histogram(name).with_unit(unit).with_boundaries(buckets.to_vec()).build()
-        };
-        let used = |name| meter.u64_counter(name).with_unit("{token}").build();
         Self {
-            inference_seconds: seconds("gen_ai.client.inference.duration", &SECONDS_BUCKETS),
-            operation_seconds: seconds("gen_ai.client.operation.duration", &SECONDS_BUCKETS),
-            first_chunk: seconds("gen_ai.client.inference.time_to_first_chunk", &FIRST_CHUNK_BUCKETS),
-            first_chunk_before: seconds("gen_ai.client.operation.time_to_first_chunk", &FIRST_CHUNK_BUCKETS),
+            inference_seconds: seconds(meter, "gen_ai.client.inference.duration", &SECONDS_BUCKETS),
+            operation_seconds: seconds(meter, "gen_ai.client.operation.duration", &SECONDS_BUCKETS),
+            first_chunk: seconds(meter, "gen_ai.client.inference.time_to_first_chunk", &FIRST_CHUNK_BUCKETS),
+            first_chunk_before: seconds(
+                meter,
+                "gen_ai.client.operation.time_to_first_chunk",
+                &FIRST_CHUNK_BUCKETS,
+            ),
             input_tokens: amounts(
+                meter,
                 "gen_ai.client.inference.operation.input_tokens",
                 "{token}",
                 &TOKEN_BUCKETS,
             ),
             output_tokens: amounts(
+                meter,
                 "gen_ai.client.inference.operation.output_tokens",
                 "{token}",
                 &TOKEN_BUCKETS,
             ),
-            tokens_before: amounts("gen_ai.client.token.usage", "{token}", &TOKEN_BUCKETS),
+            tokens_before: amounts(meter, "gen_ai.client.token.usage", "{token}", &TOKEN_BUCKETS),
             used: [
-                used("gen_ai.client.inference.usage.input_tokens"),
-                used("gen_ai.client.inference.usage.output_tokens"),
-                used("gen_ai.client.inference.usage.cache_read.input_tokens"),
-                used("gen_ai.client.inference.usage.cache_write.input_tokens"),
-                used("gen_ai.client.inference.usage.reasoning.output_tokens"),
+                used_tokens(meter, "gen_ai.client.inference.usage.input_tokens"),
+                used_tokens(meter, "gen_ai.client.inference.usage.output_tokens"),
+                used_tokens(meter, "gen_ai.client.inference.usage.cache_read.input_tokens"),
+                used_tokens(meter, "gen_ai.client.inference.usage.cache_write.input_tokens"),
+                used_tokens(meter, "gen_ai.client.inference.usage.reasoning.output_tokens"),
             ],
-            tool_seconds: seconds("gen_ai.execute_tool.duration", &SECONDS_BUCKETS),
-            run_seconds: seconds("gen_ai.invoke_agent.duration", &RUN_SECONDS_BUCKETS),
-            run_calls: amounts("gen_ai.invoke_agent.inference_calls", "{inference_call}", &TIMES_BUCKETS),
-            run_tools: amounts("gen_ai.invoke_agent.tool_calls", "{tool_call}", &TIMES_BUCKETS),
+            tool_seconds: seconds(meter, "gen_ai.execute_tool.duration", &SECONDS_BUCKETS),
+            run_seconds: seconds(meter, "gen_ai.invoke_agent.duration", &RUN_SECONDS_BUCKETS),
+            run_calls: amounts(
+                meter,
+                "gen_ai.invoke_agent.inference_calls",
+                "{inference_call}",
+                &TIMES_BUCKETS,
+            ),
+            run_tools: amounts(meter, "gen_ai.invoke_agent.tool_calls", "{tool_call}", &TIMES_BUCKETS),
         }
     }
 

@@ -46,19 +46,20 @@ pub enum OtlpError {
     Exporter(String),
 }
 
+/// Returns whether the paths of the signals can be appended to an address: nothing may stand after its own path.
+fn is_collector_address(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+        && url.has_host()
+        && url.query().is_none()
+        && url.fragment().is_none()
+}
+
 pub(super) fn connect(
     url: &str,
     service: &ServiceIdentity,
     content: ContentCapture,
 ) -> Result<TelemetryExporter, OtlpError> {
-    // The path of each signal is appended to the text of the address, so nothing may stand after the path.
-    let is_usable = |url: &Url| {
-        matches!(url.scheme(), "http" | "https")
-            && url.has_host()
-            && url.query().is_none()
-            && url.fragment().is_none()
-    };
-    let base = Url::parse(url).ok().filter(is_usable);
+    let base = Url::parse(url).ok().filter(is_collector_address);
     let base = base.ok_or_else(|| OtlpError::Address(url.to_owned()))?;
     let runtime = tokio::runtime::Handle::try_current().map_err(|_| OtlpError::NoRuntime)?;
     let post = Arc::new(

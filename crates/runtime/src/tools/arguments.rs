@@ -109,19 +109,18 @@ impl ToolArguments {
     fn take(&mut self, name: &'static str) -> Option<Value> {
         // The error about an unknown field lists the known names, so every name that is asked for is recorded.
         self.known.push(name);
-        let key = match self.fields.contains_key(name) {
-            true => name.to_owned(),
-            false => self.fields.keys().find(|key| plain(key) == plain(name))?.clone(),
+        let key = if self.fields.contains_key(name) {
+            name.to_owned()
+        } else {
+            self.fields.keys().find(|key| plain(key) == plain(name))?.clone()
         };
         // `shift_remove` keeps the order of the other fields, which an error lists.
         self.fields.shift_remove(&key).filter(|value| !value.is_null())
     }
 
     fn missing(&self, name: &str) -> ToolError {
-        let others = match self.fields.is_empty() {
-            true => String::new(),
-            false => format!(" (given: {})", self.leftovers()),
-        };
+        let others =
+            if self.fields.is_empty() { String::new() } else { format!(" (given: {})", self.leftovers()) };
         ToolError::Arguments(format!("`{}` needs the argument `{name}`, a string{others}", self.tool))
     }
 

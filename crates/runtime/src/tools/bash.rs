@@ -1,6 +1,7 @@
 //! `bash`: one shell command, confined, in a process group of its own, with a time limit.
 
 use std::ffi::OsString;
+use std::io::PipeWriter;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -66,6 +67,13 @@ impl BashTool {
         let (ended, ()) = tokio::join!(watching, pump(reader, &mut capture, &context.progress, has_exited));
         let (status, why) =
             ended.map_err(|error| ToolError::Failed(format!("waiting for the command: {error}")))?;
+        tracing::debug!(
+            code = status.code(),
+            signal = status.signal(),
+            end = ?why,
+            limit_ms = request.limit.as_millis() as u64,
+            "a command ended"
+        );
         Ok(report(capture.finish(), status, why, request.limit))
     }
 
@@ -74,12 +82,9 @@ impl BashTool {
         command: &str,
         at: &ToolContext,
     ) -> Result<(ConfinedChild, pipe::Receiver), ToolError> {
-        let failed =
-            |error: std::io::Error| ToolError::Failed(format!("the shell could not be started: {error}"));
-        let (reader, writer) = std::io::pipe().map_err(failed)?;
-        // One pipe for both streams keeps the order in which the command wrote them.
-        let second = writer.try_clone().map_err(failed)?;
-        let reader = pipe::Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(failed)?;
+        let pipe = output_pipe();
+        let (reader, writer, second) =
+            pipe.map_err(|error| ToolError::Failed(format!("the shell could not be started: {error}")))?;
         let args = self.options.iter().copied().chain([command]).map(OsString::from).collect();
         let child = at.sandbox.spawn(SpawnRequest {
             program: self.shell.clone().into_os_string(),
@@ -134,6 +139,14 @@ impl BashArguments {
         }
         Ok(Self { command, limit: limit.map_or(default_limit, Duration::from_millis) })
     }
+}
+
+/// Makes the pipe of a command's output: its reader, and two writers. One pipe for both streams keeps the order in which
+/// the command wrote them.
+fn output_pipe() -> std::io::Result<(pipe::Receiver, PipeWriter, PipeWriter)> {
+    let (reader, writer) = std::io::pipe()?;
+    let second = writer.try_clone()?;
+    Ok((pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?, writer, second))
 }
 
 /// The cause of a command's end.

@@ -65,13 +65,14 @@ impl EditArguments {
     fn apply(mut self, context: &ToolContext) -> Result<ToolOutput, ToolError> {
         let resolved = context.workspace.resolve(&self.path, PathAccess::Read)?;
         let shown = resolved.display();
-        let failed = |error: std::io::Error| ToolError::Failed(format!("`{shown}`: {error}"));
         let mut content = Vec::new();
         // The lock keeps other tools of this process from changing the file between reading and writing.
         let turn = context.workspace.turn(&resolved);
         let (file, opened) = turn.open()?;
         // One byte more than allowed shows that the file is too large, even if it grows while it is read.
-        file.take(LARGEST + 1).read_to_end(&mut content).map_err(failed)?;
+        file.take(LARGEST + 1)
+            .read_to_end(&mut content)
+            .map_err(|error| ToolError::Failed(format!("`{shown}`: {error}")))?;
         if content.len() as u64 > LARGEST {
             return Err(ToolError::Failed(format!("`{shown}` is too large to edit (over 64 MiB)")));
         }
@@ -134,13 +135,13 @@ impl EditArguments {
         let text = String::from_utf8_lossy(content);
         let similar = text.lines().enumerate().filter(|(_, line)| line.trim() == first);
         let numbers: Vec<String> = similar.map(|(index, _)| (index + 1).to_string()).take(5).collect();
-        match numbers.is_empty() {
-            true => " Read the file again: it may have changed.".to_owned(),
-            false => format!(
-                " Its first line is at line {}, but spaces, line breaks or the lines after it differ.",
-                numbers.join(", ")
-            ),
+        if numbers.is_empty() {
+            return " Read the file again: it may have changed.".to_owned();
         }
+        format!(
+            " Its first line is at line {}, but spaces, line breaks or the lines after it differ.",
+            numbers.join(", ")
+        )
     }
 }
 

@@ -28,15 +28,16 @@ impl Utf16Encoding {
     }
 
     fn unmarked(sample: &[u8]) -> Option<Self> {
-        let are_zero = |offset: usize| sample.iter().skip(offset).step_by(2).all(|byte| *byte == 0);
-        let are_set = |offset: usize| sample.iter().skip(offset).step_by(2).all(|byte| *byte != 0);
-        let is = |is_big_endian| Some(Self { is_big_endian, has_mark: false });
-        match () {
-            () if sample.is_empty() => None,
-            () if are_zero(1) && are_set(0) => is(false),
-            () if are_zero(0) && are_set(1) => is(true),
-            () => None,
+        let (units, _) = sample.as_chunks::<2>();
+        if units.is_empty() {
+            return None;
         }
+        // Latin letters and digits have one zero byte in each unit.
+        if units.iter().all(|[low, high]| *low != 0 && *high == 0) {
+            return Some(Self { is_big_endian: false, has_mark: false });
+        }
+        let is_big_endian = units.iter().all(|[high, low]| *high == 0 && *low != 0);
+        is_big_endian.then_some(Self { is_big_endian: true, has_mark: false })
     }
 
     /// Returns the text of a file without its byte order mark; `None` if it is no valid UTF-16.
@@ -57,11 +58,8 @@ impl Utf16Encoding {
     fn units(self, bytes: &[u8]) -> (impl Iterator<Item = u16> + '_, &[u8]) {
         let bytes = if self.has_mark { bytes.get(2..).unwrap_or_default() } else { bytes };
         let (pairs, rest) = bytes.as_chunks::<2>();
-        let unit = move |pair: &[u8; 2]| match self.is_big_endian {
-            true => u16::from_be_bytes(*pair),
-            false => u16::from_le_bytes(*pair),
-        };
-        (pairs.iter().map(unit), rest)
+        let from_bytes = if self.is_big_endian { u16::from_be_bytes } else { u16::from_le_bytes };
+        (pairs.iter().map(move |pair| from_bytes(*pair)), rest)
     }
 
     /// Returns the bytes of a file with this text.

@@ -107,9 +107,10 @@ impl FunctionTool {
             let ToolInput { arguments, written, context } = call;
             // Names that a provider refuses were replaced in the schema. The model uses the new names, and the type has
             // the old ones.
-            let arguments = match names.is_empty() {
-                true => serde_json::from_value::<A>(arguments),
-                false => serde_json::from_str::<A>(&names.restore(written.as_str())),
+            let arguments = if names.is_empty() {
+                serde_json::from_value::<A>(arguments)
+            } else {
+                serde_json::from_str::<A>(&names.restore(written.as_str()))
             };
             match arguments {
                 Ok(arguments) => Box::pin(function(arguments, context).map(IntoToolOutput::into_tool_output)),

@@ -52,10 +52,10 @@ impl IgnoreRules {
             bytes += text.len() as u64;
             rules(&absolute, &String::from_utf8_lossy(&text))
         });
-        match files.iter().all(Option::is_none) {
-            true => self.clone(),
-            false => Self { nearest: Some(Rc::new(FolderIgnoreRules { files, above: self.clone() })), bytes },
+        if files.iter().all(Option::is_none) {
+            return self.clone();
         }
+        Self { nearest: Some(Rc::new(FolderIgnoreRules { files, above: self.clone() })), bytes }
     }
 
     /// Reports whether a file or folder is ignored.

@@ -57,10 +57,7 @@ fn read(
     arguments.finish()?;
     let resolved = context.workspace.resolve(&path, PathAccess::Read)?;
     let mut file = context.workspace.open_file(&resolved)?;
-    let failed = |error: std::io::Error| ToolError::Failed(format!("`{}`: {error}", resolved.display()));
-    let mut sample = Vec::with_capacity(SAMPLE);
-    (&file).take(SAMPLE as u64).read_to_end(&mut sample).map_err(failed)?;
-    file.rewind().map_err(failed)?;
+    let sample = read_sample(&mut file).map_err(|error| unreadable(&resolved, &error))?;
     if let Some(media_type) = picture_type(&sample) {
         return picture(file, media_type, &resolved);
     }
@@ -69,14 +66,28 @@ fn read(
     if let Some(encoding) = Utf16Encoding::of(&sample) {
         let text = utf16_text(file, encoding, &resolved)?;
         let page = FileExcerpt::scan(text.as_bytes(), wanted, context, stop);
-        return Ok(ToolOutput::text(page.map_err(failed)?.ok_or(ToolError::Cancelled)?.render(offset)?));
+        let page = page.map_err(|error| unreadable(&resolved, &error))?.ok_or(ToolError::Cancelled)?;
+        return Ok(ToolOutput::text(page.render(offset)?));
     }
     // UTF-16 was ruled out above, and no other text has a zero byte.
     if sample.contains(&0) {
         return Err(ToolError::Failed(format!("`{}` is a binary file, not text", resolved.display())));
     }
     let page = FileExcerpt::scan(BufReader::with_capacity(64 * 1024, file), wanted, context, stop);
-    Ok(ToolOutput::text(page.map_err(failed)?.ok_or(ToolError::Cancelled)?.render(offset)?))
+    let page = page.map_err(|error| unreadable(&resolved, &error))?.ok_or(ToolError::Cancelled)?;
+    Ok(ToolOutput::text(page.render(offset)?))
+}
+
+/// Reads the beginning of a file, and goes back to it.
+fn read_sample(file: &mut std::fs::File) -> std::io::Result<Vec<u8>> {
+    let mut sample = Vec::with_capacity(SAMPLE);
+    (&*file).take(SAMPLE as u64).read_to_end(&mut sample)?;
+    file.rewind()?;
+    Ok(sample)
+}
+
+fn unreadable(path: &ResolvedPath, error: &std::io::Error) -> ToolError {
+    ToolError::Failed(format!("`{}`: {error}", path.display()))
 }
 
 /// Returns the text of a UTF-16 file.
@@ -87,9 +98,7 @@ fn utf16_text(
 ) -> Result<String, ToolError> {
     let mut bytes = Vec::new();
     let shown = path.display();
-    file.take(LARGEST_UTF16 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| ToolError::Failed(format!("`{shown}`: {error}")))?;
+    file.take(LARGEST_UTF16 + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > LARGEST_UTF16 {
         return Err(ToolError::Failed(format!("`{shown}` is UTF-16 and too large to read (over 64 MiB)")));
     }
@@ -109,8 +118,7 @@ fn picture_type(sample: &[u8]) -> Option<&'static str> {
 fn picture(file: std::fs::File, media_type: &str, path: &ResolvedPath) -> Result<ToolOutput, ToolError> {
     let mut bytes = Vec::new();
     let shown = path.display();
-    let failed = |error| ToolError::Failed(format!("`{shown}`: {error}"));
-    file.take(LARGEST_PICTURE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(LARGEST_PICTURE + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > LARGEST_PICTURE {
         let largest = LARGEST_PICTURE / 1024 / 1024;
         return Err(ToolError::Failed(format!("`{shown}` is a picture of more than {largest} MiB")));
@@ -186,12 +194,12 @@ impl FileExcerpt {
             self.text.push_str("[Some bytes are not UTF-8 and shown as \u{fffd}.]\n");
         }
         let (total, next) = (self.total, self.next);
-        self.text.push_str(&match next > total {
-            true if offset == 1 => format!("[All {total} lines.]"),
-            true => format!("[Lines {offset} to {total}, the last of {total}.]"),
-            false => {
-                format!("[Lines {offset} to {} of {total}. For more, read with offset {next}.]", next - 1)
-            }
+        self.text.push_str(&if next <= total {
+            format!("[Lines {offset} to {} of {total}. For more, read with offset {next}.]", next - 1)
+        } else if offset == 1 {
+            format!("[All {total} lines.]")
+        } else {
+            format!("[Lines {offset} to {total}, the last of {total}.]")
         });
         Ok(self.text)
     }

@@ -33,14 +33,16 @@ where
         () = cancel.cancelled() => return ToolOutput::cancelled(),
     };
     let Ok(room) = room else {
+        tracing::info!(waited = ?LONGEST, "a search got no room among the other searches");
         return ToolOutput::error("Error: other searches have gone on for a minute. Try again later.");
     };
-    let in_room = move |stop: &CancellationToken| {
+    let searching = blocking(cancel, move |stop: &CancellationToken| {
         // The permit is held until the work has stopped, even if no caller waits for it any more.
         let _room = room;
         work(stop)
-    };
-    timeout(LONGEST, blocking(cancel, in_room)).await.unwrap_or_else(|_| {
+    });
+    timeout(LONGEST, searching).await.unwrap_or_else(|_| {
+        tracing::info!(limit = ?LONGEST, "a search took too long and was stopped");
         ToolOutput::error(
             "Error: the search has taken a minute and was stopped. Narrow it by `path` or pattern.",
         )
@@ -136,17 +138,18 @@ impl WalkedFolder {
 
 fn below(base: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(base).unwrap_or(path);
-    match relative.as_os_str().is_empty() {
-        true => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        false => relative.to_string_lossy().into_owned(),
+    if relative.as_os_str().is_empty() {
+        return path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     }
+    relative.to_string_lossy().into_owned()
 }
 
 /// Compiles a file pattern: `*` stays within a folder, `**` does not. A pattern without `/` matches names at any depth.
 pub(super) fn matcher(field: &str, pattern: &str) -> Result<GlobMatcher, ToolError> {
-    let anywhere = match pattern.contains('/') {
-        true => pattern.trim_start_matches("./").to_owned(),
-        false => format!("**/{pattern}"),
+    let anywhere = if pattern.contains('/') {
+        pattern.trim_start_matches("./").to_owned()
+    } else {
+        format!("**/{pattern}")
     };
     GlobBuilder::new(&anywhere)
         .literal_separator(true)

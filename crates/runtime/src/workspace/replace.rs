@@ -29,22 +29,21 @@ pub(super) fn replace(
     make_folders(root, parent)?;
     let folder = folder(root, parent, OFlags::RDONLY).map_err(|error| raced(relative, error))?;
     let old = existing(&folder, name, relative)?;
-    let failed = |error: std::io::Error| io_error(relative, error);
-    let mut beside = ReplacementFile::create(&folder).map_err(|error| failed(error.into()))?;
-    beside.file.write_all(content).map_err(failed)?;
-    if let Some(old) = &old {
-        beside.take_over(old).map_err(|error| failed(error.into()))?;
-    }
-    beside.file.sync_all().map_err(failed)?;
+    let beside = ReplacementFile::write(&folder, content, old.as_ref());
+    let mut beside = beside.map_err(|error| io_error(relative, error))?;
     // The check comes last before the rename, because another program may write the file at any time.
     if let Some(read) = read
         && !existing(&folder, name, relative)?.is_some_and(|now| read.is(&now))
     {
+        tracing::info!(
+            file = shown(relative),
+            "a file was not replaced: another program has changed it since"
+        );
         return Err(WorkspaceError::Changed { path: shown(relative) });
     }
-    beside.rename_to(name).map_err(|error| failed(error.into()))?;
+    beside.rename_to(name).map_err(|error| io_error(relative, error.into()))?;
     // Without syncing the folder, a crash could undo the rename.
-    fsync(&folder).map_err(|error| failed(error.into()))
+    fsync(&folder).map_err(|error| io_error(relative, error.into()))
 }
 
 fn make_folders(root: &OwnedFd, path: &Path) -> Result<(), WorkspaceError> {
@@ -94,6 +93,17 @@ impl<'a> ReplacementFile<'a> {
         let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(folder, &name, how, Mode::from_raw_mode(0o666))?;
         Ok(Self { folder, name, file: File::from(file), renamed: false })
+    }
+
+    /// Writes and syncs the new content, with mode and owner of the replaced file.
+    fn write(folder: &'a OwnedFd, content: &[u8], old: Option<&Stat>) -> std::io::Result<Self> {
+        let mut beside = Self::create(folder)?;
+        beside.file.write_all(content)?;
+        if let Some(old) = old {
+            beside.take_over(old)?;
+        }
+        beside.file.sync_all()?;
+        Ok(beside)
     }
 
     /// Keeps mode and, where permitted, owner of the replaced file.

@@ -28,8 +28,9 @@ impl FileVersion {
     /// Reports whether the file is still the same and unwritten. A write within one tick of the clock that keeps the
     /// size is not noticed.
     pub(super) fn is(&self, now: &Stat) -> bool {
-        let of = |stat: &Stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
-        of(&self.0) == of(now)
+        let [before, now] = [&self.0, now]
+            .map(|stat| (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime, stat.st_mtime_nsec));
+        before == now
     }
 }
 

@@ -3,92 +3,81 @@
 use super::super::keys::{self, SAME_MODEL};
 use super::super::model::{StrategyKind, TriggerConfig};
 use super::super::node;
-use super::{ConfigNode, ConfigProblemKind, ConfigReader, amount, choose, default, whole};
+use super::{ConfigNode, ConfigProblemKind, ConfigReader, amount, choose, whole};
 
-const SHARE: &str = "above 0 and at most 1";
+pub(super) const SHARE: &str = "above 0 and at most 1";
 
-impl ConfigReader<'_> {
-    /// Refuses options that belong to other strategies, unless their value is the default anyway.
-    pub(in super::super) fn check_options(&mut self, strategy: StrategyKind) {
-        let Some(options) = self.find("context.compression.options") else { return };
-        for entry in options.entries() {
-            let Some((_, owners)) = keys::OPTIONS.iter().find(|(option, _)| *option == entry.key) else {
-                continue;
-            };
-            let path = format!("context.compression.options.{}", entry.key);
-            // The reference file lists the options of all strategies with their defaults, and must parse.
-            if !owners.contains(&strategy) && !says_default(&path, &entry.node) {
-                let message = format!("is an option of {}, not of {}", listed(owners), strategy.as_str());
-                self.problem(entry.at, &path, ConfigProblemKind::Conflict(message));
-            }
+/// Refuses options that belong to other strategies, unless their value is the default anyway.
+pub(in crate::config) fn check_options(reader: &mut ConfigReader<'_>, strategy: StrategyKind) {
+    let Some(options) = reader.find("context.compression.options") else { return };
+    for entry in options.entries() {
+        let Some((_, owners)) = keys::OPTIONS.iter().find(|(option, _)| *option == entry.key) else {
+            continue;
+        };
+        let path = format!("context.compression.options.{}", entry.key);
+        // The reference file lists the options of all strategies with their defaults, and must parse.
+        if !owners.contains(&strategy) && !says_default(&path, &entry.node) {
+            let message = format!("is an option of {}, not of {}", listed(owners), strategy.as_str());
+            reader.problem(entry.at, &path, ConfigProblemKind::Conflict(message));
         }
-    }
-
-    /// Reads a trigger. `strategy` is `None` if the file names an unknown one.
-    pub(in super::super) fn trigger(
-        &mut self,
-        path: &str,
-        strategy: Option<StrategyKind>,
-    ) -> Option<TriggerConfig> {
-        let node = self.group(path)?;
-        self.only(node, path, &["type", "percentage", "triggerTokens"], &[]);
-        let kind = node.get("type").map_or_else(|| Some("threshold".to_owned()), ConfigNode::word)?;
-        let share = self.inner(node, path, "percentage", SHARE, share);
-        let expected = format!("a whole number, {} or more", TriggerConfig::LEAST_TOKENS);
-        let tokens = self.inner(node, path, "triggerTokens", &expected, |node| {
-            whole(node, TriggerConfig::LEAST_TOKENS, u64::MAX)
-        });
-        let figures = ["percentage", "triggerTokens"].iter().filter(|key| node.get(key).is_some()).count();
-        match (kind.as_str(), figures) {
-            ("threshold", 1) => share.map(TriggerConfig::Share).or(tokens.map(TriggerConfig::Tokens)),
-            ("overflow", 0) => Some(TriggerConfig::Overflow),
-            ("manual", 0) => Some(TriggerConfig::Manual),
-            ("planner", 0) => match strategy.filter(|strategy| *strategy != StrategyKind::Adaptive) {
-                None => Some(TriggerConfig::Planner),
-                Some(other) => {
-                    let message = format!("has type planner only with adaptive, not with {}", other.as_str());
-                    self.conflict(node, path, &message)
-                }
-            },
-            ("threshold", _) => self.conflict(node, path, "needs one of percentage and triggerTokens"),
-            ("overflow" | "manual" | "planner", _) => {
-                self.conflict(node, path, "has percentage or triggerTokens only with type threshold")
-            }
-            (word, _) => {
-                let at = node.get("type").map_or(node.at, |node| node.at);
-                let kind = choose(path, word, TriggerConfig::NAMES, &[]);
-                self.problem(at, &format!("{path}.type"), kind);
-                None
-            }
-        }
-    }
-
-    /// Returns the pruning agent's model; `None` is the session's own. Only one strategy has an agent.
-    pub(in super::super) fn pruning_agent(
-        &mut self,
-        path: &str,
-        strategy: Option<StrategyKind>,
-    ) -> Option<String> {
-        let named = Some(self.text(path)).filter(|name| name != SAME_MODEL)?;
-        if strategy.is_some_and(|strategy| strategy != StrategyKind::PruningAgent) {
-            let at = self.find(path).map(|node| node.at).unwrap_or_default();
-            let what = format!("`{path}` with another strategy than pruning-agent");
-            self.problem(at, path, ConfigProblemKind::NotYet { what });
-        }
-        Some(named)
-    }
-
-    pub(in super::super) fn share(&mut self, path: &str) -> f64 {
-        self.read(path, SHARE, share).unwrap_or_else(|| default(path).parse().unwrap_or_default())
-    }
-
-    pub(in super::super) fn score(&mut self, path: &str) -> f64 {
-        let given = self.read(path, "a number, 0 or more", amount);
-        given.unwrap_or_else(|| default(path).parse().unwrap_or_default())
     }
 }
 
-fn share(node: &ConfigNode) -> Option<f64> {
+/// Reads a trigger. `strategy` is `None` if the file names an unknown one.
+pub(in crate::config) fn trigger(
+    reader: &mut ConfigReader<'_>,
+    path: &str,
+    strategy: Option<StrategyKind>,
+) -> Option<TriggerConfig> {
+    let node = reader.group(path)?;
+    reader.only(node, path, &["type", "percentage", "triggerTokens"], &[]);
+    let kind = node.get("type").map_or_else(|| Some("threshold".to_owned()), ConfigNode::word)?;
+    let share = reader.inner(node, path, "percentage", SHARE, share);
+    let expected = format!("a whole number, {} or more", TriggerConfig::LEAST_TOKENS);
+    let tokens = reader.inner(node, path, "triggerTokens", &expected, |node| {
+        whole(node, TriggerConfig::LEAST_TOKENS, u64::MAX)
+    });
+    let figures = ["percentage", "triggerTokens"].iter().filter(|key| node.get(key).is_some()).count();
+    match (kind.as_str(), figures) {
+        ("threshold", 1) => share.map(TriggerConfig::Share).or(tokens.map(TriggerConfig::Tokens)),
+        ("overflow", 0) => Some(TriggerConfig::Overflow),
+        ("manual", 0) => Some(TriggerConfig::Manual),
+        ("planner", 0) => match strategy.filter(|strategy| *strategy != StrategyKind::Adaptive) {
+            None => Some(TriggerConfig::Planner),
+            Some(other) => {
+                let message = format!("has type planner only with adaptive, not with {}", other.as_str());
+                reader.conflict(node, path, &message)
+            }
+        },
+        ("threshold", _) => reader.conflict(node, path, "needs one of percentage and triggerTokens"),
+        ("overflow" | "manual" | "planner", _) => {
+            reader.conflict(node, path, "has percentage or triggerTokens only with type threshold")
+        }
+        (word, _) => {
+            let at = node.get("type").map_or(node.at, |node| node.at);
+            let kind = choose(path, word, TriggerConfig::NAMES, &[]);
+            reader.problem(at, &format!("{path}.type"), kind);
+            None
+        }
+    }
+}
+
+/// Returns the pruning agent's model; `None` is the session's own. Only one strategy has an agent.
+pub(in crate::config) fn pruning_agent(
+    reader: &mut ConfigReader<'_>,
+    path: &str,
+    strategy: Option<StrategyKind>,
+) -> Option<String> {
+    let named = Some(reader.text(path)).filter(|name| name != SAME_MODEL)?;
+    if strategy.is_some_and(|strategy| strategy != StrategyKind::PruningAgent) {
+        let at = reader.find(path).map(|node| node.at).unwrap_or_default();
+        let what = format!("`{path}` with another strategy than pruning-agent");
+        reader.problem(at, path, ConfigProblemKind::NotYet { what });
+    }
+    Some(named)
+}
+
+pub(super) fn share(node: &ConfigNode) -> Option<f64> {
     amount(node).filter(|share| *share > 0.0 && *share <= 1.0)
 }
 

@@ -17,126 +17,103 @@ const REMOTE_KEYS: &[&str] = &["headers"];
 const ALL_KEYS: &[&str] =
     &["command", "args", "env", "network", "url", "headers", "timeoutMs", "optional", "tools"];
 
-impl ConfigReader<'_> {
-    pub(in super::super) fn mcp_servers(&mut self, path: &str) -> BTreeMap<String, McpServerConfig> {
-        let Some(node) = self.group(path) else { return BTreeMap::new() };
-        let servers = node.entries().iter().filter_map(|entry| self.mcp_server(entry, path));
-        servers.collect()
-    }
+pub(in crate::config) fn mcp_servers(
+    reader: &mut ConfigReader<'_>,
+    path: &str,
+) -> BTreeMap<String, McpServerConfig> {
+    let Some(node) = reader.group(path) else { return BTreeMap::new() };
+    let servers = node.entries().iter().filter_map(|entry| mcp_server(reader, entry, path));
+    servers.collect()
+}
 
-    fn mcp_server(&mut self, entry: &ConfigEntry, path: &str) -> Option<(String, McpServerConfig)> {
-        let (node, path) = (&entry.node, format!("{path}.{}", entry.key));
-        if !is_server_name(&entry.key) {
-            let message =
-                "is no name for a server: a letter, then letters, digits, - and single _, at most 32 in all";
-            self.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
+fn mcp_server(
+    reader: &mut ConfigReader<'_>,
+    entry: &ConfigEntry,
+    path: &str,
+) -> Option<(String, McpServerConfig)> {
+    let (node, path) = (&entry.node, format!("{path}.{}", entry.key));
+    if !is_server_name(&entry.key) {
+        let message =
+            "is no name for a server: a letter, then letters, digits, - and single _, at most 32 in all";
+        reader.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
+    }
+    if !is_map(node) {
+        // A wrong value may be a pasted key: the message names only its kind.
+        reader.unquoted(node, &path, "{ command, args, env } or { url, headers }");
+        return None;
+    }
+    reader.only(node, &path, ALL_KEYS, &[]);
+    let transport = match (node.get("command"), node.get("url")) {
+        (Some(_), None) => mcp_command(reader, node, &path).map(McpTransport::Command),
+        (None, Some(_)) => mcp_remote(reader, node, &path).map(McpTransport::Http),
+        (both, _) => {
+            let message = match both {
+                Some(_) => "has `command` and `url`, and can only have one of them",
+                None => "needs `command` (a program to start) or `url` (a server that is there)",
+            };
+            reader.conflict(node, &path, message)
         }
-        if !is_map(node) {
-            // A wrong value may be a pasted key: the message names only its kind.
-            self.unquoted(node, &path, "{ command, args, env } or { url, headers }");
-            return None;
-        }
-        self.only(node, &path, ALL_KEYS, &[]);
-        let transport = match (node.get("command"), node.get("url")) {
-            (Some(_), None) => self.mcp_command(node, &path).map(McpTransport::Command),
-            (None, Some(_)) => self.mcp_remote(node, &path).map(McpTransport::Http),
-            (both, _) => {
-                let message = match both {
-                    Some(_) => "has `command` and `url`, and can only have one of them",
-                    None => "needs `command` (a program to start) or `url` (a server that is there)",
-                };
-                self.conflict(node, &path, message)
-            }
-        };
-        let timeout_ms = self.mcp_key(node, &path, "timeoutMs", "a whole number of milliseconds", |node| {
-            whole(node, 1, LONGEST_TIMEOUT_MS)
-        });
-        let optional = self.mcp_key(node, &path, "optional", "true or false", |node| match node.value {
-            ConfigValue::Flag(flag) => Some(flag),
-            _ => None,
-        });
-        let timeout = Duration::from_millis(timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS));
-        let tools = self.mcp_tools(node, &path);
-        let optional = optional.unwrap_or(false);
-        Some((entry.key.clone(), McpServerConfig { transport: transport?, timeout, optional, tools }))
-    }
+    };
+    let timeout_ms = reader.mcp_key(node, &path, "timeoutMs", "a whole number of milliseconds", |node| {
+        whole(node, 1, LONGEST_TIMEOUT_MS)
+    });
+    let optional = reader.mcp_key(node, &path, "optional", "true or false", |node| match node.value {
+        ConfigValue::Flag(flag) => Some(flag),
+        _ => None,
+    });
+    let timeout = Duration::from_millis(timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS));
+    let tools = mcp_tools(reader, node, &path);
+    let optional = optional.unwrap_or(false);
+    Some((entry.key.clone(), McpServerConfig { transport: transport?, timeout, optional, tools }))
+}
 
-    fn mcp_tools(&mut self, node: &ConfigNode, path: &str) -> McpToolFilter {
-        let Some(tools) = node.get("tools").filter(|tools| !matches!(tools.value, ConfigValue::Null)) else {
-            return McpToolFilter::default();
-        };
-        let path = format!("{path}.tools");
-        if !is_map(tools) {
-            self.unquoted(tools, &path, "{ allow: [NAME], deny: [NAME] }");
-            return McpToolFilter::default();
-        }
-        self.only(tools, &path, &["allow", "deny"], &[]);
-        let names = |node: &ConfigNode| match &node.value {
-            ConfigValue::Null => Some(Vec::new()),
-            ConfigValue::List(items) => items.iter().map(filled).collect(),
-            _ => None,
-        };
-        let allow = self.mcp_key(tools, &path, "allow", "a list of the server's names of tools", names);
-        let deny = self.mcp_key(tools, &path, "deny", "a list of the server's names of tools", names);
-        McpToolFilter { allow: allow.unwrap_or_default(), deny: deny.unwrap_or_default() }
+fn mcp_tools(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> McpToolFilter {
+    let Some(tools) = node.get("tools").filter(|tools| !matches!(tools.value, ConfigValue::Null)) else {
+        return McpToolFilter::default();
+    };
+    let path = format!("{path}.tools");
+    if !is_map(tools) {
+        reader.unquoted(tools, &path, "{ allow: [NAME], deny: [NAME] }");
+        return McpToolFilter::default();
     }
+    reader.only(tools, &path, &["allow", "deny"], &[]);
+    let allow = reader.mcp_key(tools, &path, "allow", "a list of the server's names of tools", filled_texts);
+    let deny = reader.mcp_key(tools, &path, "deny", "a list of the server's names of tools", filled_texts);
+    McpToolFilter { allow: allow.unwrap_or_default(), deny: deny.unwrap_or_default() }
+}
 
-    fn mcp_command(&mut self, node: &ConfigNode, path: &str) -> Option<McpCommand> {
-        self.of_the_other_kind(node, path, REMOTE_KEYS, "is for a server with `url`, not with `command`");
-        let program = self.mcp_key(node, path, "command", "a program: a path or a name", filled);
-        let args = self.mcp_key(node, path, "args", "a list of texts", |node| match &node.value {
-            ConfigValue::Null => Some(Vec::new()),
-            ConfigValue::List(items) => items.iter().map(plain).collect(),
-            _ => None,
-        });
-        let env = self.mcp_key(node, path, "env", "texts by name, NAME: TEXT", pairs);
-        let network = self
-            .mcp_key(node, path, "network", "allow or deny", |node| NetworkAccess::from_name(&node.word()?));
-        let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
-        Some(McpCommand { program: program?, args, env, network })
-    }
+fn mcp_command(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> Option<McpCommand> {
+    of_the_other_kind(reader, node, path, REMOTE_KEYS, "is for a server with `url`, not with `command`");
+    let program = reader.mcp_key(node, path, "command", "a program: a path or a name", filled);
+    let args = reader.mcp_key(node, path, "args", "a list of texts", |node| match &node.value {
+        ConfigValue::Null => Some(Vec::new()),
+        ConfigValue::List(items) => items.iter().map(plain).collect(),
+        _ => None,
+    });
+    let env = reader.mcp_key(node, path, "env", "texts by name, NAME: TEXT", pairs);
+    let network = reader
+        .mcp_key(node, path, "network", "allow or deny", |node| NetworkAccess::from_name(&node.word()?));
+    let (args, env) = (args.unwrap_or_default(), env.unwrap_or_default());
+    Some(McpCommand { program: program?, args, env, network })
+}
 
-    fn mcp_remote(&mut self, node: &ConfigNode, path: &str) -> Option<McpHttpEndpoint> {
-        self.of_the_other_kind(node, path, COMMAND_KEYS, "is for a server with `command`, not with `url`");
-        let url = self.mcp_key(node, path, "url", "an address that begins with http:// or https://", address);
-        let headers = self.mcp_key(node, path, "headers", "texts by name, NAME: TEXT", pairs);
-        Some(McpHttpEndpoint { url: url?, headers: headers.unwrap_or_default() })
-    }
+fn mcp_remote(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> Option<McpHttpEndpoint> {
+    of_the_other_kind(reader, node, path, COMMAND_KEYS, "is for a server with `command`, not with `url`");
+    let url = reader.mcp_key(node, path, "url", "an address that begins with http:// or https://", address);
+    let headers = reader.mcp_key(node, path, "headers", "texts by name, NAME: TEXT", pairs);
+    Some(McpHttpEndpoint { url: url?, headers: headers.unwrap_or_default() })
+}
 
-    fn of_the_other_kind(&mut self, node: &ConfigNode, path: &str, keys: &[&str], message: &str) {
-        for entry in node.entries().iter().filter(|entry| keys.contains(&entry.key.as_str())) {
-            let path = format!("{path}.{}", entry.key);
-            self.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
-        }
-    }
-
-    pub(super) fn mcp_key<T>(
-        &mut self,
-        node: &ConfigNode,
-        path: &str,
-        key: &str,
-        expected: &str,
-        take: impl Fn(&ConfigNode) -> Option<T>,
-    ) -> Option<T> {
-        let found = node.get(key)?;
-        let value = take(found);
-        if value.is_none() {
-            self.unquoted(found, &format!("{path}.{key}"), expected);
-        }
-        value
-    }
-
-    pub(super) fn unquoted(&mut self, node: &ConfigNode, path: &str, expected: &str) {
-        let found = match &node.value {
-            ConfigValue::Null => "nothing",
-            ConfigValue::Flag(_) => "true or false (a text needs quotes)",
-            ConfigValue::Whole(_) | ConfigValue::Decimal(_) => "this number (a text needs quotes)",
-            ConfigValue::Text(_) => "this text",
-            ConfigValue::List(_) => "this list",
-            ConfigValue::Map(_) => "this group of keys",
-        };
-        let kind = ConfigProblemKind::BadValue { expected: expected.to_owned(), found: found.to_owned() };
-        self.problem(node.at, path, kind);
+fn of_the_other_kind(
+    reader: &mut ConfigReader<'_>,
+    node: &ConfigNode,
+    path: &str,
+    keys: &[&str],
+    message: &str,
+) {
+    for entry in node.entries().iter().filter(|entry| keys.contains(&entry.key.as_str())) {
+        let path = format!("{path}.{}", entry.key);
+        reader.problem(entry.at, &path, ConfigProblemKind::Conflict(message.to_owned()));
     }
 }
 
@@ -146,9 +123,8 @@ pub(super) fn filled(node: &ConfigNode) -> Option<String> {
 
 /// Returns a text that is an address.
 pub(super) fn address(node: &ConfigNode) -> Option<String> {
-    let is_web =
-        |url: &String| reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    filled(node).filter(is_web)
+    filled(node)
+        .filter(|url| reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")))
 }
 
 /// Returns a text that can be handed to a program.
@@ -158,9 +134,19 @@ fn plain(node: &ConfigNode) -> Option<String> {
 }
 
 pub(super) fn pairs(node: &ConfigNode) -> Option<BTreeMap<String, String>> {
-    // A `=` in a variable's name would move the border between name and value.
-    let names = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
-    let pair =
-        |entry: &ConfigEntry| Some((entry.key.clone(), plain(&entry.node).filter(|_| names(&entry.key))?));
-    is_map(node).then(|| node.entries().iter().map(pair).collect())?
+    let pairs = node.entries().iter().map(|entry| {
+        // A `=` in a variable's name would move the border between name and value.
+        let is_name = !entry.key.is_empty() && !entry.key.contains(['=', '\0']);
+        Some((entry.key.clone(), plain(&entry.node).filter(|_| is_name)?))
+    });
+    is_map(node).then(|| pairs.collect())?
+}
+
+/// Returns a list of texts that are not empty.
+fn filled_texts(node: &ConfigNode) -> Option<Vec<String>> {
+    match &node.value {
+        ConfigValue::Null => Some(Vec::new()),
+        ConfigValue::List(items) => items.iter().map(filled).collect(),
+        _ => None,
+    }
 }

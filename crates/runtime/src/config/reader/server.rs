@@ -92,8 +92,8 @@ fn is_other_database(word: &str) -> bool {
 }
 
 fn is_host(name: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-    !name.is_empty() && name.chars().all(is_plain) && name.chars().any(|c| c.is_ascii_alphanumeric())
+    name.chars().all(|c| c.is_ascii_alphanumeric() || "-._:[]".contains(c))
+        && name.chars().any(|c| c.is_ascii_alphanumeric())
 }
 
 /// Returns a scheme and a host, nothing behind: no `*`, no `null`, no path.

@@ -45,10 +45,17 @@ impl ToolTask {
             answer = hooks.pre_tool_use(ask) => answer.unwrap_or_default(),
         };
         if answer.decision == Some(PreToolUseDecision::Deny) {
+            tracing::info!(tool = call.name, call = call.call_id.as_str(), "a hook denied a tool call");
             return Err(denied(answer.reason.as_deref().unwrap_or_default()));
         }
         if let Some(args) = answer.args {
             call.arguments = Value::Object(args).to_string();
+            tracing::info!(
+                tool = call.name,
+                call = call.call_id.as_str(),
+                argument_bytes = call.arguments.len(),
+                "a hook replaced the arguments of a tool call"
+            );
         }
         Ok(())
     }
@@ -89,6 +96,11 @@ impl ToolTask {
             None => words.to_owned(),
         };
         let text = marked(HookEvent::PostToolUse, &kept);
+        tracing::debug!(
+            chars_given = words.chars().count(),
+            chars_added = text.chars().count(),
+            "a hook added text to a tool result"
+        );
         let limit = TextLimit {
             max_chars: max_chars.saturating_sub(text.chars().count() as u64),
             max_tokens: max_tokens.saturating_sub(counter.text(&text)),

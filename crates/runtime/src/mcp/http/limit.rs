@@ -14,10 +14,10 @@ pub(super) fn events(
     bytes.map(move |chunk| {
         // The error's own text repeats the address.
         let chunk = chunk.map_err(|error| io::Error::other(error.without_url()))?;
-        match event.longest_after(&chunk) > most {
-            true => Err(io::Error::other(format!("an event of more than {} MiB", most >> 20))),
-            false => Ok(chunk),
+        if event.longest_after(&chunk) > most {
+            return Err(io::Error::other(format!("an event of more than {} MiB", most >> 20)));
         }
+        Ok(chunk)
     })
 }
 

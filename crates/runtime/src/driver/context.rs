@@ -1,0 +1,105 @@
+//! The values that every concern of a driver works on.
+
+use std::borrow::Borrow;
+use std::sync::{Arc, PoisonError};
+
+use longhaul_core::ids::SessionId;
+use longhaul_core::run::{Run, RunLoopInput, RunSettings};
+use longhaul_store::Lease;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::{AbortHandle, JoinSet};
+use tracing::Instrument as _;
+
+use super::{DriverMessage, SharedSessionState};
+use crate::agent::Agent;
+use crate::api_events::ApiEvent;
+use crate::telemetry::SessionTrace;
+
+/// Sessions with more messages than this may take noticeable time to plan.
+const LONG_SESSION_MESSAGES: usize = 1_000;
+
+/// The run of a session, with its agent, its shared state and the tasks that work for it.
+pub(super) struct DriverContext {
+    pub(super) run: Run,
+    pub(super) agent: Arc<Agent>,
+    pub(super) shared: Arc<SharedSessionState>,
+    pub(super) lease: Lease,
+    pub(super) trace: SessionTrace,
+    /// Model calls, tools, timers and questions. They end with the driver.
+    pub(super) tasks: JoinSet<()>,
+    /// The settings to go back to after a compaction by another strategy.
+    suspended_settings: Option<Arc<RunSettings>>,
+}
+
+impl DriverContext {
+    pub(super) fn new(run: Run, agent: Arc<Agent>, shared: Arc<SharedSessionState>, lease: Lease) -> Self {
+        let trace = SessionTrace::new(shared.session_id.clone());
+        Self { run, agent, shared, lease, trace, tasks: JoinSet::new(), suspended_settings: None }
+    }
+
+    pub(super) fn session_id(&self) -> &SessionId {
+        &self.shared.session_id
+    }
+
+    /// Publishes an event that is not stored.
+    pub(super) fn publish(&self, event: ApiEvent) {
+        self.shared.feed.publish_passing(event);
+    }
+
+    /// Starts a task whose outcome is an input of the loop.
+    pub(super) fn spawn_input(
+        &mut self,
+        outcome: impl Future<Output = RunLoopInput> + Send + 'static,
+    ) -> AbortHandle {
+        let inbox = self.shared.inbox.clone();
+        // A spawned task is outside of the session's span, and its log lines would not name the session.
+        let task = async move {
+            let _ = inbox.send(DriverMessage::from(outcome.await));
+        };
+        self.tasks.spawn(task.in_current_span())
+    }
+
+    /// Binds an agent: the same one with other limits or settings, or another one.
+    pub(super) fn set_agent(&mut self, agent: Arc<Agent>) {
+        self.agent = Arc::clone(&agent);
+        self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).agent = agent;
+        let settings = Arc::new(self.agent.settings());
+        match &mut self.suspended_settings {
+            // A compaction by another strategy is going on: the new settings take effect after it.
+            Some(suspended) => *suspended = settings,
+            None => self.run.configure(settings),
+        }
+    }
+
+    /// Returns the settings that hold beyond a compaction by another strategy.
+    pub(super) fn lasting_settings(&self) -> &RunSettings {
+        self.suspended_settings.as_ref().unwrap_or(self.run.settings())
+    }
+
+    /// Gives the run other settings until [`Self::restore_settings`].
+    pub(super) fn suspend_settings(&mut self, temporary: Arc<RunSettings>) {
+        self.suspended_settings = Some(Arc::clone(self.run.settings()));
+        self.run.configure(temporary);
+    }
+
+    pub(super) fn restore_settings(&mut self) {
+        if let Some(settings) = self.suspended_settings.take() {
+            self.run.configure(settings);
+        }
+    }
+}
+
+/// Computes a value from a run. The other tasks of this thread move to another one first if the session is long,
+/// because a plan over many megabytes must not hold up other sessions or the server.
+pub(super) fn compute_in_place<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
+    let is_long = run.borrow().history().entries().len() > LONG_SESSION_MESSAGES;
+    if is_long && has_worker_threads() {
+        return tokio::task::block_in_place(|| compute(run));
+    }
+    compute(run)
+}
+
+/// Returns whether tasks can move to other threads. `block_in_place` panics in a runtime of one thread.
+fn has_worker_threads() -> bool {
+    Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
+}
