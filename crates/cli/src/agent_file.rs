@@ -1,21 +1,17 @@
 //! The agent file: found, read, and overridden by the command line.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use longhaul::config::{
     AgentConfig, AgentSource, ConfigError, ProviderKind, SystemPrompt, TriggerConfig, UserConfigFile,
 };
+use longhaul::config_agent::read_file_text;
 
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 use crate::term::human::grouped;
 use crate::trust;
-
-/// The largest agent file, and the largest file of its prompt, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
 
 /// The configuration and its source.
 #[derive(Clone, Debug)]
@@ -58,12 +54,11 @@ pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
     // The user's own file may have given the model of a folder's file that names none.
     let differs = config.model != AgentConfig::default().model;
     let written = file.as_deref().map(written_keys).unwrap_or_default();
-    let writes = |key: &str| written.contains(key);
     // A file may name what is also the default.
-    let is_server_written = writes("model.base_url") || writes("model.provider");
+    let is_server_written = written.contains("model.base_url") || written.contains("model.provider");
     let names_a_server =
         differs || is_server_written || overrides.base_url.is_some() || overrides.provider.is_some();
-    let names_a_model = differs || writes("model.name") || overrides.model.is_some();
+    let names_a_model = differs || written.contains("model.name") || overrides.model.is_some();
     if let Some(name) = &overrides.provider {
         let provider = ProviderKind::from_name(name).ok_or_else(|| unknown_provider(name))?;
         if provider != config.model.provider {
@@ -78,12 +73,18 @@ pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
     if let Some(url) = &overrides.base_url {
         config.model.base_url.clone_from(url);
     }
+    match &file {
+        Some(file) => {
+            tracing::debug!(file = %file.display(), names_a_server, names_a_model, "the agent file is read")
+        }
+        None => tracing::debug!(names_a_server, names_a_model, "there is no agent file: the defaults hold"),
+    }
     Ok(ResolvedConfig { config, file, names_a_server, names_a_model, held })
 }
 
 /// Returns the keys that a file writes, as dotted paths; none if the file cannot be read.
 fn written_keys(file: &Path) -> BTreeSet<String> {
-    text_of(file).map(|text| AgentConfig::written(&text)).unwrap_or_default()
+    read_file_text(file).map(|text| AgentConfig::written(&text)).unwrap_or_default()
 }
 
 fn find(place: &CliEnvironment) -> Outcome<Option<PathBuf>> {
@@ -99,17 +100,14 @@ fn find(place: &CliEnvironment) -> Outcome<Option<PathBuf>> {
 /// Returns the person's own file, whose closures override a file that was found in a folder. A file that the
 /// command line names is used alone.
 fn own_beside(place: &CliEnvironment, file: &Path) -> Outcome<Option<UserConfigFile>> {
-    match place.named_config.is_none() && place.is_here(file) {
-        true => own_file(place),
-        false => Ok(None),
-    }
+    if place.named_config.is_none() && place.is_here(file) { own_file(place) } else { Ok(None) }
 }
 
 fn own_file(place: &CliEnvironment) -> Outcome<Option<UserConfigFile>> {
     let Some(own) = place.own_config().filter(|own| own.is_file()) else { return Ok(None) };
     let shown = own.display().to_string();
-    let text =
-        text_of(&own).map_err(|error| CommandError::usage(format!("{shown} cannot be read: {error}")))?;
+    let text = read_file_text(&own)
+        .map_err(|error| CommandError::usage(format!("{shown} cannot be read: {error}")))?;
     UserConfigFile::parse(&text, &shown).map(Some).map_err(|error| CommandError::usage(error.to_string()))
 }
 
@@ -117,7 +115,7 @@ fn own_file(place: &CliEnvironment) -> Outcome<Option<UserConfigFile>> {
 pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
     let Ok(Some(main)) = find(place) else { return Vec::new() };
     // Faults are reported where the file is loaded. Here only the paths matter.
-    let text = text_of(&main).unwrap_or_default();
+    let text = read_file_text(&main).unwrap_or_default();
     let config = AgentConfig::parse(&text, &main.display().to_string()).unwrap_or_default();
     let folder = main.parent().unwrap_or(Path::new("."));
     let named = config.agents.values().filter_map(|agent| match agent {
@@ -127,6 +125,16 @@ pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = named.collect();
     files.insert(0, main);
     files
+}
+
+/// Returns the file that describes an agent: the main file, or the one that the main file names for the agent.
+pub(crate) fn file_of_agent(main: &Path, name: &str) -> PathBuf {
+    let text = read_file_text(main).unwrap_or_default();
+    let config = AgentConfig::parse(&text, &main.display().to_string()).unwrap_or_default();
+    match config.agents.get(name) {
+        Some(AgentSource::File(file)) => main.parent().unwrap_or(Path::new(".")).join(file),
+        _ => main.to_owned(),
+    }
 }
 
 /// Returns the configuration with each of its agents read, wherever an agent is described.
@@ -142,8 +150,8 @@ fn with_agents(
             AgentSource::File(file) => {
                 let its_own = folder.join(&*file);
                 // Tried here first, because only the main file has the line that names this one.
-                if let Err(error) = text_of(&its_own) {
-                    let text = text_of(path).unwrap_or_default();
+                if let Err(error) = read_file_text(&its_own) {
+                    let text = read_file_text(path).unwrap_or_default();
                     let line =
                         line_behind(&text, "agents", file).map(|line| format!(":{line}")).unwrap_or_default();
                     return Err(CommandError::usage(format!(
@@ -155,7 +163,7 @@ fn with_agents(
                 *agent = AgentSource::Here(Box::new(read));
             }
             AgentSource::Here(inner) => {
-                let text = text_of(path).unwrap_or_default();
+                let text = read_file_text(path).unwrap_or_default();
                 inner.system_prompt = prompt(inner, path, &text)?;
             }
         }
@@ -172,8 +180,8 @@ fn read(
     parse: Parse,
 ) -> Outcome<AgentConfig> {
     let shown = path.display().to_string();
-    let text =
-        text_of(path).map_err(|error| CommandError::usage(format!("{shown} cannot be read: {error}")))?;
+    let text = read_file_text(path)
+        .map_err(|error| CommandError::usage(format!("{shown} cannot be read: {error}")))?;
     let mut config = parse(&text, &shown).map_err(|error| CommandError::usage(error.to_string()))?;
     if place.named_config.is_some() {
         // Where it is merely found it may be asked about because of the person's own file.
@@ -190,15 +198,14 @@ fn read(
 fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let prompt = config.system_prompt.resolve(|file| {
-        let unreadable = |error| {
+        read_file_text(&folder.join(file)).map_err(|error| {
             let line =
                 line_behind(text, "systemPrompt", file).map(|line| format!(":{line}")).unwrap_or_default();
             CommandError::usage(format!(
                 "{}{line}: {file}, the file of `systemPrompt`, cannot be read: {error}",
                 path.display()
             ))
-        };
-        text_of(&folder.join(file)).map_err(unreadable)
+        })
     })?;
     Ok(SystemPrompt::Text(prompt))
 }
@@ -211,7 +218,7 @@ pub(crate) fn misplaced_trigger(loaded: &ResolvedConfig, fixed_tokens: u64) -> O
         return None;
     }
     let file = loaded.file.as_deref()?;
-    let text = text_of(file).unwrap_or_default();
+    let text = read_file_text(file).unwrap_or_default();
     let line = text.lines().zip(1..).find(|(line, _)| line.contains("triggerTokens"));
     let line = line.map(|(_, number)| format!(":{number}")).unwrap_or_default();
     Some(format!(
@@ -226,21 +233,6 @@ pub(crate) fn misplaced_trigger(loaded: &ResolvedConfig, fixed_tokens: u64) -> O
 fn line_behind(text: &str, key: &str, file: &str) -> Option<usize> {
     let mut lines = text.lines().zip(1..).skip_while(|(line, _)| !line.contains(key));
     lines.find(|(line, _)| line.contains(file)).map(|(_, number)| number)
-}
-
-/// Returns a file's text. Other things than files may never end, or never begin: opening a pipe waits for its
-/// writer.
-fn text_of(path: &Path) -> io::Result<String> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
-    let mut text = String::new();
-    // One byte more than allowed, so that a larger file is noticed.
-    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MAX_BYTES {
-        true => Err(io::Error::other("it is larger than 1 MiB")),
-        false => Ok(text),
-    }
 }
 
 fn unknown_provider(name: &str) -> CommandError {

@@ -245,9 +245,10 @@ pub(crate) struct ReplayArgs {
 /// An address as others ask for it.
 fn host_and_port(text: &str) -> Result<String, String> {
     let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    let is_host = |url: &reqwest::Url| url.path() == "/" && url.username().is_empty();
     match reqwest::Url::parse(&format!("http://{text}")) {
-        Ok(url) if port.is_some_and(|port| port > 0) && is_host(&url) => Ok(text.to_owned()),
+        Ok(url) if port.is_some_and(|port| port > 0) && url.path() == "/" && url.username().is_empty() => {
+            Ok(text.to_owned())
+        }
         _ => Err("a name or an address, and a port, for example 10.0.0.1:4400".to_owned()),
     }
 }

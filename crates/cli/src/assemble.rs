@@ -7,9 +7,7 @@ mod gateway;
 mod hooks;
 mod keyless;
 mod missing_keys;
-mod policy;
 mod prompt;
-mod rules;
 mod servers;
 mod telemetry;
 mod writer;
@@ -18,17 +16,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use longhaul::agent::Agent;
-use longhaul::config::{
-    AgentConfig, AgentSource, FirstByteTimeout, ModelConfig, ModelLimits, ReasoningRetention,
-};
+use longhaul::config::{AgentConfig, AgentSource, ModelConfig};
+use longhaul::config_agent;
 use longhaul::sandbox::{Confinement, Sandbox, SandboxPolicy};
 use longhaul::telemetry::Telemetry;
-use longhaul::tools::{ToolLimits, ToolSet};
+use longhaul::tools::ToolSet;
 use longhaul::workspace::Workspace;
 use longhaul_core::message::ModelOrigin;
+use longhaul_core::run::ToolApproval;
 use longhaul_providers::connect::{Kind, connect};
-use longhaul_providers::http::{HttpTimeouts, NetworkVariables, Secret};
-use longhaul_providers::{DeclaredLimits, Limits, ModelEndpoint, ReasoningScope, SharedProvider, catalogued};
+use longhaul_providers::http::{NetworkVariables, Secret};
+use longhaul_providers::{DeclaredLimits, Limits, ModelEndpoint, SharedProvider, catalogued};
 use reqwest::Url;
 
 use crate::agent_file;
@@ -38,10 +36,13 @@ use crate::term::out;
 
 pub(crate) use agents::agents;
 pub(crate) use gateway::{gateway, upstream_key};
-pub(crate) use missing_keys::unset_keys;
-pub(crate) use policy::{policy, rates};
+pub(crate) use missing_keys::{unset_keys, unset_model_key};
 pub(crate) use servers::McpFailurePolicy;
 pub(crate) use telemetry::telemetry;
+
+/// The reason that a tool does not run if nobody can be asked.
+const NOBODY: &str = "it needs a person's approval and nobody can be asked here; the person can run this with --yes, \
+                      or allow the tool under approvals.rules in longhaul.yml";
 
 /// The treatment of a tool call that needs a person's approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,17 @@ pub(crate) enum ToolApprovalMode {
     Nobody,
     /// The call was allowed beforehand.
     Allowed,
+}
+
+impl ToolApprovalMode {
+    /// Returns the rule for tool calls that need an approval.
+    fn default_approval(self) -> ToolApproval {
+        match self {
+            Self::Person => ToolApproval::Ask,
+            Self::Nobody => ToolApproval::Deny(NOBODY.to_owned()),
+            Self::Allowed => ToolApproval::Allow,
+        }
+    }
 }
 
 /// Makes the agent. Asks the server for its limits, and MCP servers for their tools.
@@ -65,9 +77,16 @@ pub(crate) async fn agent(
     asking: ToolApprovalMode,
     missing: McpFailurePolicy,
 ) -> Outcome<Agent> {
-    let base = provider(place, &config.model, declared(config))?;
+    let base = provider(place, &config.model, config_agent::declared_limits(config))?;
     let provider = catalogued::with_catalog_limits(base, &config.model.base_url);
     let limits = provider.limits().await;
+    tracing::debug!(
+        provider = config.model.provider.as_str(),
+        model = %config.model.name,
+        window = limits.window,
+        source = %limits.source,
+        "the model's limits are known as far as anybody states them"
+    );
     let counts = counting::counts(place, config, &provider.origin()).await?;
     let protected = protected(place);
     let workspace =
@@ -78,8 +97,15 @@ pub(crate) async fn agent(
     let mut tools =
         ToolSet::builtin().choose_builtin(config.tools.enabled.as_deref(), &config.tools.disabled);
     servers::add(&mut tools, config, &workspace, &sandbox, missing).await?;
-    let mut rules = rules::rules(config, &tools, asking);
+    let mut rules = config_agent::agent_rules(config, &tools, asking.default_approval());
     (rules.policy.writer, rules.summariser) = writer::writer(place, config).await?;
+    tracing::debug!(
+        strategy = rules.policy.strategy.name(),
+        enabled = rules.policy.enabled,
+        counter = counts.counter.name(),
+        tools = tools.specs().len(),
+        "the agent is set up"
+    );
     let hooks = hooks::hooks(&config.hooks, &workspace, &sandbox)?;
     Ok(Agent {
         system: prompt::system(config, &workspace, limits.window, &counts.counter),
@@ -91,7 +117,7 @@ pub(crate) async fn agent(
         tools,
         sandbox,
         workspace: Arc::new(workspace),
-        tool_limits: tool_limits(config),
+        tool_limits: config_agent::tool_limits(config),
         rules,
         hooks,
         telemetry: Telemetry::default(),
@@ -159,64 +185,6 @@ fn protected(place: &CliEnvironment) -> Vec<PathBuf> {
     own.chain([&place.data_dir]).cloned().collect()
 }
 
-fn tool_limits(config: &AgentConfig) -> ToolLimits {
-    ToolLimits {
-        read_max_lines: config.tools.read_max_lines,
-        read_max_line_chars: config.tools.read_max_line_length,
-        grep_max_matches: config.tools.grep_max_matches,
-        bash_timeout: config.tools.bash_timeout,
-        // A captured output is stored as a blob together with the lines that the tool adds about its end.
-        capture_bytes: usize::try_from(config.blobs.max_bytes)
-            .unwrap_or(usize::MAX)
-            .saturating_sub(64 * 1024)
-            .max(1),
-        ..ToolLimits::default()
-    }
-}
-
-/// Returns the limits that a person declared for the model: beside the model, or in the list of models.
-pub(crate) fn declared(config: &AgentConfig) -> DeclaredLimits {
-    let listed = listed(config, &config.model.name);
-    DeclaredLimits {
-        window: config.model.context_window.or(listed.window),
-        max_output: config.model.max_output_tokens.or(listed.max_output),
-        ..listed
-    }
-}
-
-/// Returns the limits that the list of models declares for one model.
-pub(crate) fn listed(config: &AgentConfig, model: &str) -> DeclaredLimits {
-    declared_from_limits(&config.models.get(model).copied().unwrap_or_default())
-}
-
-/// Converts limits of the configuration into the providers' type.
-fn declared_from_limits(listed: &ModelLimits) -> DeclaredLimits {
-    let retention = |kept| match kept {
-        ReasoningRetention::Never => ReasoningScope::Never,
-        ReasoningRetention::Turn => ReasoningScope::Turn,
-        ReasoningRetention::Always => ReasoningScope::Always,
-    };
-    DeclaredLimits {
-        window: listed.window,
-        max_output: listed.max_output,
-        tools: listed.tools,
-        images: listed.images,
-        files: listed.files,
-        prefill: listed.prefill,
-        reasoning: listed.reasoning_retention.map(retention),
-    }
-}
-
-/// Returns the waits of the server at `base_url`.
-fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
-    let usual = HttpTimeouts::for_server(base_url);
-    match first_byte {
-        FirstByteTimeout::Auto => usual,
-        FirstByteTimeout::Unlimited => HttpTimeouts { first_byte: None, ..usual },
-        FirstByteTimeout::After(limit) => HttpTimeouts { first_byte: Some(limit), ..usual },
-    }
-}
-
 fn provider(
     place: &CliEnvironment,
     model: &ModelConfig,
@@ -227,12 +195,8 @@ fn provider(
     };
     let mut endpoint = ModelEndpoint::new(kind.as_str(), &model.base_url, &model.name);
     endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
-    endpoint.headers =
-        model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
-    endpoint.body = model.body.clone();
-    endpoint.timeouts = timeouts(&model.base_url, model.timeout);
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
-    endpoint.declared = declared;
+    config_agent::apply_endpoint(model, declared, &mut endpoint);
     let connected =
         connect(kind, endpoint).map_err(|error| match suggest_base_url(&model.base_url, kind) {
             Some(meant) => CommandError::usage(format!(
@@ -243,6 +207,7 @@ fn provider(
         })?;
     Ok(match check_key(place, model) {
         Ok(()) => connected,
+        // The agent starts all the same: its sessions can be read without a key.
         Err(why) => Arc::new(keyless::KeylessProvider::new(connected, declared, why.message().to_owned())),
     })
 }
@@ -250,19 +215,22 @@ fn provider(
 /// Returns the address that was probably meant by one without `http://`. An address that may hold a secret is
 /// not repeated.
 fn suggest_base_url(base_url: &str, kind: Kind) -> Option<String> {
-    let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     if base_url.contains("://")
         || base_url.contains(['@', '?'])
-        || Url::parse(base_url).is_ok_and(|url| is_web(&url))
+        || Url::parse(base_url).is_ok_and(|url| is_web_url(&url))
     {
         return None;
     }
-    let mut url = Url::parse(&format!("http://{base_url}")).ok().filter(is_web)?;
+    let mut url = Url::parse(&format!("http://{base_url}")).ok().filter(is_web_url)?;
     let own = Url::parse(kind.base_url()).ok()?;
     if url.path() == "/" {
         url.set_path(own.path());
     }
     Some(url.as_str().trim_end_matches('/').to_owned())
+}
+
+fn is_web_url(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.has_host()
 }
 
 /// Returns the variable that holds the key, if the variable is set: the one that the configuration names, or
@@ -280,11 +248,7 @@ pub(crate) fn key_variable<'a>(place: &CliEnvironment, model: &'a ModelConfig) -
 pub(crate) fn check_key(place: &CliEnvironment, model: &ModelConfig) -> Outcome<()> {
     let Some(kind) = model.provider.kind() else { return Ok(()) };
     let usual = kind.key_variables(&model.base_url);
-    let carries = |name: &str| model.headers.keys().any(|header| header.eq_ignore_ascii_case(name));
-    // `key_headers` has all headers of an authorised request. The version among them is no key.
-    let is_key = |name: &str| name != "anthropic-version" && carries(name);
-    let by_header = || carries("authorization") || kind.key_headers("").iter().any(|(name, _)| is_key(name));
-    if usual.is_empty() || key_variable(place, model).is_some() || by_header() {
+    if usual.is_empty() || key_variable(place, model).is_some() || has_key_header(model, kind) {
         return Ok(());
     }
     let provider = kind.as_str();
@@ -294,29 +258,17 @@ pub(crate) fn check_key(place: &CliEnvironment, model: &ModelConfig) -> Outcome<
     )))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{Kind, suggest_base_url};
-
-    #[test]
-    fn an_address_without_its_scheme_is_guessed() {
-        let chat = |url| suggest_base_url(url, Kind::OpenAiCompatible);
-        assert_eq!(chat("localhost:1234").as_deref(), Some("http://localhost:1234/v1"));
-        assert_eq!(chat("10.0.0.7:8000/").as_deref(), Some("http://10.0.0.7:8000/v1"));
-        assert_eq!(chat("box/openai/v1/").as_deref(), Some("http://box/openai/v1"));
-        assert_eq!(
-            suggest_base_url("localhost:11434", Kind::Ollama).as_deref(),
-            Some("http://localhost:11434")
-        );
-        for url in [
-            "",
-            "http://localhost:1234",
-            "ftp://localhost",
-            "two words",
-            "me:secret@box:1234",
-            "box?key=secret",
-        ] {
-            assert_eq!(chat(url), None, "{url}");
-        }
-    }
+/// Returns true if a configured header carries the key.
+fn has_key_header(model: &ModelConfig, kind: Kind) -> bool {
+    // `key_headers` has all headers of an authorised request. The version among them is no key.
+    let names =
+        kind.key_headers("").into_iter().map(|(name, _)| name).filter(|name| *name != "anthropic-version");
+    names.chain(["authorization"]).any(|name| has_header(model, name))
 }
+
+fn has_header(model: &ModelConfig, name: &str) -> bool {
+    model.headers.keys().any(|header| header.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -67,6 +67,12 @@ pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let command = resolve_command(args.command, args.bare)?;
         place.command_name = name_of(&command);
+        tracing::debug!(
+            workspace = %place.workspace.display(),
+            data = %place.data_dir.display(),
+            version = env!("CARGO_PKG_VERSION"),
+            "the command begins"
+        );
         // The future holds the state of every command, so it lives on the heap and not on the main thread's stack.
         let done = runtime.block_on(Box::pin(dispatch(command, &place)));
         runtime.shutdown_timeout(LEAVE_AFTER);
@@ -158,6 +164,7 @@ fn wants_log(place: &CliEnvironment) -> bool {
 }
 
 fn explain(failure: &CommandError) -> ExitCode {
+    tracing::debug!("the command failed");
     if !failure.message().is_empty() {
         out::complaint(&format!("longhaul: {}\n", failure.message()));
     }
@@ -181,6 +188,9 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
             loaded = model_discovery::complete(place, loaded).await?;
             assemble::check_key(place, &loaded.config.model)?;
             hosted_providers::log_choice(&loaded);
+            if let Some(unset) = assemble::unset_model_key(place, &loaded) {
+                tracing::warn!("{}", text::visible(&unset));
+            }
             (asking, McpFailurePolicy::Refused)
         }
         AgentRequirement::View => (ToolApprovalMode::Nobody, McpFailurePolicy::Told),
@@ -205,12 +215,14 @@ async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<
     if agent.limits.window.is_some() {
         return Ok(None);
     }
-    let assumed = |run: &Run| run.history().window().is_none() && run.budget().window == ASSUMED_WINDOW;
     let model = text::one_line(&agent.provider.origin().model);
-    Ok(session.inspect_run(assumed).await?.then(|| {
-        let tokens = grouped(ASSUMED_WINDOW);
-        format!("nobody states the window of {model}: {tokens} assumed; declare model.context_window")
-    }))
+    Ok(session
+        .inspect_run(|run: &Run| run.history().window().is_none() && run.budget().window == ASSUMED_WINDOW)
+        .await?
+        .then(|| {
+            let tokens = grouped(ASSUMED_WINDOW);
+            format!("nobody states the window of {model}: {tokens} assumed; declare model.context_window")
+        }))
 }
 
 /// Opens the session that is meant.

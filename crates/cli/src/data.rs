@@ -63,6 +63,7 @@ async fn opened(folder: &Path, store: SqliteStore, max_blob_bytes: u64) -> Outco
         Ok(swept) => tracing::debug!("{swept} half-written blobs of a process that was killed are removed"),
         Err(error) => tracing::warn!("half-written blobs stay behind: {error}"),
     }
+    tracing::debug!(folder = %folder.display(), "the data folder is open");
     let store = Arc::new(store);
     let memo = Arc::new(SqliteMemo::new(Arc::clone(&store), PrefixCacheLimits::default()));
     Ok(DataStores { upkeep: Some(Arc::clone(&store) as _), store, memo, blobs, nodes: None })
@@ -81,9 +82,10 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
         Err(error) => {
             tracing::error!("nothing can be written: {error}");
             let below = folder.join("blobs");
-            let blobs = match below.is_dir() {
-                true => BlobStore::local_to_read(&below, max_blob_bytes)?,
-                false => BlobStore::in_memory(max_blob_bytes),
+            let blobs = if below.is_dir() {
+                BlobStore::local_to_read(&below, max_blob_bytes)?
+            } else {
+                BlobStore::in_memory(max_blob_bytes)
             };
             let memo = Arc::new(MemoryPrefixCache::default());
             Ok(DataStores { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
@@ -110,12 +112,12 @@ async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, 
             Ok(taken) => return Ok(taken),
             Err(error) => error,
         };
-        let is_ending = || ServerRecord::find(folder).is_some_and(|serving| serving.is_ending);
         // A server that is waited for removes its record a moment before it releases the folder.
-        if !matches!(error, StoreError::Locked { .. }) || !(is_ending() || waited_since.is_some()) {
+        if !matches!(error, StoreError::Locked { .. }) || !(waited_since.is_some() || is_ending(folder)) {
             return Err(refused(place, error));
         }
         let since = *waited_since.get_or_insert_with(|| {
+            tracing::debug!(folder = %folder.display(), "the folder's server is ending: it is waited for");
             out::told(&format!(
                 "another longhaul is ending here: its answers may finish, which takes {} s at most; waiting for it …\n",
                 DRAINING.as_secs()
@@ -191,15 +193,21 @@ pub(crate) fn make_private(folder: &Path) -> Outcome<()> {
     make_private_for(geteuid().as_raw(), folder)
 }
 
+/// Returns true if the server that has the folder is ending.
+fn is_ending(folder: &Path) -> bool {
+    ServerRecord::find(folder).is_some_and(|serving| serving.is_ending)
+}
+
 fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
-    let cannot = |error: std::io::Error| {
-        CommandError::new(format!("the data folder {} cannot be used: {error}", folder.display()))
-    };
     if !folder.exists() {
         // Closed from the start: a later change of the mode would leave a moment in which others can look in.
-        return std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot);
+        return std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|error| unusable_folder(folder, &error));
     }
-    let known = std::fs::metadata(folder).map_err(cannot)?;
+    let known = std::fs::metadata(folder).map_err(|error| unusable_folder(folder, &error))?;
     // The superuser could do as it likes there, and leave files that their owner cannot use.
     if known.uid() != user {
         return Err(CommandError::usage(format!(
@@ -212,14 +220,20 @@ fn make_private_for(user: u32, folder: &Path) -> Outcome<()> {
         return Ok(());
     }
     // To close a folder with other files, such as a shared one, would shut out its users.
-    let is_empty = std::fs::read_dir(folder).map_err(cannot)?.next().is_none();
+    let is_empty =
+        std::fs::read_dir(folder).map_err(|error| unusable_folder(folder, &error))?.next().is_none();
     if !is_empty && !SqliteStore::is_at(folder) {
         return Err(CommandError::usage(format!(
             "{} is open to other users and holds other files: name a folder of its own with --data-dir",
             folder.display()
         )));
     }
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).map_err(cannot)
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
+        .map_err(|error| unusable_folder(folder, &error))
+}
+
+fn unusable_folder(folder: &Path, error: &std::io::Error) -> CommandError {
+    CommandError::new(format!("the data folder {} cannot be used: {error}", folder.display()))
 }
 
 #[cfg(test)]

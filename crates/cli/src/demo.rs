@@ -229,7 +229,6 @@ pub(crate) fn act_early(policy: &mut CompactionPolicy) {
 }
 
 async fn agent(stage: &DemoOptions, model: Arc<ScriptedProvider>) -> Result<Agent, DemoError> {
-    let place = |error: &dyn std::fmt::Display| DemoError::Place(error.to_string());
     let limits = model.limits().await;
     let mut sandbox = SandboxPolicy::new(&stage.folder, &stage.scratch);
     sandbox.protected.clone_from(&stage.protected);
@@ -246,13 +245,19 @@ async fn agent(stage: &DemoOptions, model: Arc<ScriptedProvider>) -> Result<Agen
         counting: ServerCountPolicy::Never,
         calibrations: Arc::new(CalibrationStore::in_memory()),
         tools: ToolSet::builtin(),
-        workspace: Arc::new(Workspace::new(&stage.folder, &stage.protected).map_err(|error| place(&error))?),
-        sandbox: Arc::new(Sandbox::new(sandbox).map_err(|error| place(&error))?),
+        workspace: Arc::new(
+            Workspace::new(&stage.folder, &stage.protected).map_err(|error| place_error(&error))?,
+        ),
+        sandbox: Arc::new(Sandbox::new(sandbox).map_err(|error| place_error(&error))?),
         tool_limits: ToolLimits::default(),
         rules,
         hooks: HookSet::default(),
         telemetry: Telemetry::default(),
     })
+}
+
+fn place_error(error: &dyn std::fmt::Display) -> DemoError {
+    DemoError::Place(error.to_string())
 }
 
 impl ScriptedDemoModel {

@@ -14,12 +14,11 @@ impl CliEnvironment {
     /// were named.
     pub(crate) fn command_with_model(&self, words: &str) -> String {
         let overrides = &self.overrides;
-        let said = |option, value: &Option<String>| value.clone().map(|value| (option, value));
         let mut named = self.kept();
         named.extend(path("--workspace", &self.named_workspace));
-        named.extend(said("--provider", &overrides.provider));
-        named.extend(said("--base-url", &overrides.base_url));
-        named.extend(said("--model", &overrides.model));
+        named.extend(overrides.provider.clone().map(|provider| ("--provider", provider)));
+        named.extend(overrides.base_url.clone().map(|url| ("--base-url", url)));
+        named.extend(overrides.model.clone().map(|model| ("--model", model)));
         line(&named, words)
     }
 
@@ -40,8 +39,7 @@ fn path(option: &'static str, named: &Option<PathBuf>) -> Option<(&'static str, 
 
 /// Returns a word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,%=+:@".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    if !word.is_empty() && word.chars().all(|c: char| c.is_ascii_alphanumeric() || "-_./,%=+:@".contains(c)) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))

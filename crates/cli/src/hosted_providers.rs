@@ -96,11 +96,13 @@ fn maker(kind: Kind) -> &'static str {
 /// Returns the models of a provider in the catalogue that take tools: those in the middle of its prices
 /// first, then the cheaper ones, then the others; of each the newest first.
 fn known(kind: Kind) -> Vec<&'static str> {
-    let its = |model: &&catalog::CatalogModel| {
-        let takes_tools = model.limits(kind.base_url()).tools.may();
-        model.maker() == maker(kind) && !model.is_open() && takes_tools
-    };
-    let mut known: Vec<&catalog::CatalogModel> = catalog::models().iter().filter(its).collect();
+    let mut known: Vec<&catalog::CatalogModel> = catalog::models()
+        .iter()
+        .filter(|model| {
+            let takes_tools = model.limits(kind.base_url()).tools.may();
+            model.maker() == maker(kind) && !model.is_open() && takes_tools
+        })
+        .collect();
     known.sort_by_key(|model| (tier(model, kind.base_url()), Reverse(version(model.name()))));
     known.into_iter().map(catalog::CatalogModel::name).collect()
 }
@@ -125,10 +127,13 @@ fn version(name: &str) -> Vec<u32> {
 
 /// Returns the first of [`known`] that is listed, as it is listed there.
 fn choose_listed_model(kind: Kind, listed: &[String]) -> Option<String> {
-    let is = |name: &str, known: &str| catalog::find(name).is_some_and(|model| model.name() == known);
     known(kind).into_iter().find_map(|known| {
         let exact = listed.iter().find(|name| *name == known);
-        exact.or_else(|| listed.iter().find(|name| is(name, known))).cloned()
+        exact
+            .or_else(|| {
+                listed.iter().find(|name| catalog::find(name).is_some_and(|model| model.name() == known))
+            })
+            .cloned()
     })
 }
 
@@ -188,23 +193,29 @@ mod tests {
         assert!(version("gpt-6.1-sol") > version("gpt-6-sol"));
     }
 
-    #[test]
-    fn what_it_costs_is_said() {
-        let model = |name: &str| ModelConfig {
+    fn anthropic_model(name: &str) -> ModelConfig {
+        ModelConfig {
             provider: ProviderKind::Anthropic,
             name: name.to_owned(),
             base_url: Kind::Anthropic.base_url().to_owned(),
             ..AgentConfig::default().model
-        };
-        let loaded = |name| ResolvedConfig {
-            config: AgentConfig { model: model(name), ..AgentConfig::default() },
+        }
+    }
+
+    #[test]
+    fn what_it_costs_is_said() {
+        let told = terms(&loaded("claude-sonnet-4-5"));
+        assert_eq!(told, "$3 in, $15 out per million tokens by list; --model NAME names another");
+        assert!(terms(&loaded("not-yet-known")).starts_with("its price is not known; "));
+    }
+
+    fn loaded(name: &str) -> ResolvedConfig {
+        ResolvedConfig {
+            config: AgentConfig { model: anthropic_model(name), ..AgentConfig::default() },
             file: None,
             names_a_server: false,
             names_a_model: false,
             held: Vec::new(),
-        };
-        let told = terms(&loaded("claude-sonnet-4-5"));
-        assert_eq!(told, "$3 in, $15 out per million tokens by list; --model NAME names another");
-        assert!(terms(&loaded("not-yet-known")).starts_with("its price is not known; "));
+        }
     }
 }

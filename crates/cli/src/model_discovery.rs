@@ -87,6 +87,22 @@ pub(crate) enum ServerProbeResult {
     Unasked,
 }
 
+/// Describes an answer that is no list of models, with the remedy if the server wants another key.
+pub(crate) fn describe_status(status: u16, model: &ModelConfig) -> String {
+    if !matches!(status, 401 | 403) {
+        return format!("lists no models (HTTP {status})");
+    }
+    match &model.api_key_env {
+        Some(variable) => format!(
+            "refuses the request (HTTP {status}): check the key in {}, which model.api_key_env names",
+            visible(variable)
+        ),
+        None => format!(
+            "refuses the request (HTTP {status}): name the variable with its key as model.api_key_env in {AGENT_FILE}"
+        ),
+    }
+}
+
 /// Asks the server of a configuration for its models, with the configured key.
 pub(crate) async fn ask(place: &CliEnvironment, model: &ModelConfig) -> ServerProbeResult {
     if assemble::check_key(place, model).is_err() {
@@ -105,8 +121,13 @@ pub(crate) async fn ask(place: &CliEnvironment, model: &ModelConfig) -> ServerPr
             request = request.header(name, value);
         }
     }
-    let Ok(response) = request.send().await else { return ServerProbeResult::Silent };
+    let server = trust::server_of(&model.base_url);
+    let Ok(response) = request.send().await else {
+        tracing::debug!(%server, "the model's server does not answer");
+        return ServerProbeResult::Silent;
+    };
     let status = response.status();
+    tracing::debug!(%server, status = status.as_u16(), "the model's server was asked for its models");
     let models = response.json().await.ok().as_ref().and_then(listed).filter(|_| status.is_success());
     models.map_or(ServerProbeResult::Other(status.as_u16()), ServerProbeResult::Models)
 }
@@ -131,6 +152,7 @@ pub(crate) async fn complete(place: &CliEnvironment, mut loaded: ResolvedConfig)
         // Not every server lists models. The call itself then shows whether the default name is right.
         let ServerProbeResult::Models(listed) = ask(place, model).await else { return Ok(loaded) };
         if let Some(first) = listed.into_iter().next() {
+            tracing::debug!(model = %first, "no model is named: the first of the server's list is used");
             loaded.config.model.name = first;
         }
     }
@@ -141,6 +163,7 @@ pub(crate) async fn complete(place: &CliEnvironment, mut loaded: ResolvedConfig)
 /// set.
 async fn find(place: &CliEnvironment, loaded: &mut ResolvedConfig) -> Outcome<()> {
     let model = &mut loaded.config.model;
+    // A local server comes first: it costs nothing, and nothing leaves the machine.
     let Some(backend) = probe().await.into_iter().find(|backend| !backend.models.is_empty()) else {
         let named = loaded.names_a_model.then(|| model.name.clone());
         *model = hosted_providers::model(place, named.as_deref())
@@ -148,6 +171,7 @@ async fn find(place: &CliEnvironment, loaded: &mut ResolvedConfig) -> Outcome<()
             .ok_or_else(|| nothing_found(place, named.as_deref()))?;
         return Ok(());
     };
+    tracing::debug!(server = %backend.base_url, owner = backend.usual_owner, "a server of this machine is used");
     model.base_url = backend.base_url;
     if !loaded.names_a_model {
         model.name = backend.models.into_iter().next().unwrap_or_default();
@@ -162,7 +186,6 @@ fn nothing_found(place: &CliEnvironment, model: Option<&str>) -> CommandError {
     let keys: Vec<&str> = Kind::all_key_variables().collect();
     let of = model.map(|name| format!(" for {}", visible(name))).unwrap_or_default();
     let keys = format!("none{of} in {}", keys.join(", "));
-    let set = |text: &str| wrapped(text, 15, 15, out::width());
     CommandError::usage(format!(
         "there is no model to talk to yet\n\
          \n  looked for   {}\n  asked        {}\n  keys         {}\n\
@@ -173,8 +196,28 @@ fn nothing_found(place: &CliEnvironment, model: Option<&str>) -> CommandError {
          \n                          name: NAME\
          \n                          api_key_env: OPENAI_API_KEY\
          \n  no model at all     longhaul demo",
-        set(&files.join(", ")),
-        set(&asked),
-        set(&keys),
+        hanging(&files.join(", ")),
+        hanging(&asked),
+        hanging(&keys),
     ))
+}
+
+fn hanging(text: &str) -> String {
+    wrapped(text, 15, 15, out::width())
+}
+
+#[cfg(test)]
+mod tests {
+    use longhaul::config::AgentConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_refused_key_is_told_where_it_is_set() {
+        let model = AgentConfig::default().model;
+        assert_eq!(describe_status(404, &model), "lists no models (HTTP 404)");
+        assert!(describe_status(401, &model).ends_with("as model.api_key_env in longhaul.yml"));
+        let named = ModelConfig { api_key_env: Some("BOX_KEY".to_owned()), ..model };
+        assert!(describe_status(401, &named).contains("check the key in BOX_KEY"));
+    }
 }

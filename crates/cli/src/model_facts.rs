@@ -3,6 +3,7 @@
 
 use longhaul::calibration::CalibrationStore;
 use longhaul::config::AgentConfig;
+use longhaul::config_agent;
 use longhaul_core::message::ModelOrigin;
 use longhaul_providers::{DeclaredLimits, FeatureSupport, LimitSource, Limits, ReasoningScope, catalogued};
 use longhaul_wire::catalog::{self, CatalogModel, ListPrices};
@@ -43,7 +44,7 @@ impl ModelFacts {
         let (origin, said) = assemble::said(place, &config.model).await?;
         let learned = counting::calibrations(place, &config.model.base_url);
         let unasked = Self::unasked(config, &learned, &origin);
-        let facts = Self { declared: assemble::declared(config), said, ..unasked };
+        let facts = Self { declared: config_agent::declared_limits(config), said, ..unasked };
         Ok((origin, facts))
     }
 
@@ -53,11 +54,11 @@ impl ModelFacts {
         let base_url = &config.model.base_url;
         Self {
             name: origin.model.clone(),
-            declared: assemble::listed(config, &origin.model),
+            declared: config_agent::listed_limits(config, &origin.model),
             said: Limits::default(),
             learned: learned.window(origin),
             known: catalogued::limits(origin, base_url),
-            declared_prices: assemble::rates(config, &origin.model).map(ListPrices::flat),
+            declared_prices: config_agent::declared_rates(config, &origin.model).map(ListPrices::flat),
             known_prices: catalog::prices(&origin.model, base_url),
             entry: catalog::find(&origin.model),
         }
@@ -105,11 +106,14 @@ impl ModelFacts {
     }
 
     fn of<T>(&self, declared: Option<T>, read: impl Fn(&Limits) -> Option<T>) -> Option<SourcedValue<T>> {
-        let fact = |value: Option<T>, source| value.map(|value| SourcedValue { value, source });
         fact(declared, LimitSource::Declared)
             .or_else(|| fact(read(&self.said), LimitSource::Server))
             .or_else(|| fact(read(&self.known), LimitSource::Catalogue))
     }
+}
+
+fn fact<T>(value: Option<T>, source: LimitSource) -> Option<SourcedValue<T>> {
+    value.map(|value| SourcedValue { value, source })
 }
 
 /// Returns the configuration's word for a reasoning scope.
@@ -167,23 +171,24 @@ mod tests {
 
     #[test]
     fn a_window_that_was_learned_stands_where_neither_the_user_nor_the_server_says_one() {
-        let window = |text: &str, model: &str, said: Limits, learned: u64| {
-            let facts = ModelFacts { learned: Some(learned), ..facts(text, model, said) };
-            facts.window().map(|fact| (fact.value, fact.source))
-        };
         let text = "model: { name: m, base_url: 'https://api.openai.com/v1' }";
         let learned = |tokens| Some((tokens, LimitSource::Learned));
-        assert_eq!(window(text, "my-own", Limits::default(), 8_192), learned(8_192));
-        assert_eq!(window(text, "gpt-4o", Limits::default(), 8_192), learned(8_192));
-        let larger = window(text, "gpt-4o", Limits::default(), 900_000);
+        assert_eq!(window_of(text, "my-own", Limits::default(), 8_192), learned(8_192));
+        assert_eq!(window_of(text, "gpt-4o", Limits::default(), 8_192), learned(8_192));
+        let larger = window_of(text, "gpt-4o", Limits::default(), 900_000);
         assert_eq!(larger, Some((128_000, LimitSource::Catalogue)), "the smaller one bounds it");
         let said = Limits::from_window(Some(9_000), LimitSource::Server);
-        assert_eq!(window(text, "my-own", said, 8_192), Some((9_000, LimitSource::Server)));
+        assert_eq!(window_of(text, "my-own", said, 8_192), Some((9_000, LimitSource::Server)));
         let declared = "models: { my-own: { window: 7000 } }";
         assert_eq!(
-            window(declared, "my-own", Limits::default(), 8_192),
+            window_of(declared, "my-own", Limits::default(), 8_192),
             Some((7_000, LimitSource::Declared))
         );
+    }
+
+    fn window_of(text: &str, model: &str, said: Limits, learned: u64) -> Option<(u64, LimitSource)> {
+        let facts = ModelFacts { learned: Some(learned), ..facts(text, model, said) };
+        facts.window().map(|fact| (fact.value, fact.source))
     }
 
     #[test]

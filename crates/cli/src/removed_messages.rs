@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use longhaul_core::event::{Event, EventBody, ViewEdit, ViewOperation};
 use longhaul_core::history::History;
-use longhaul_core::ids::LogRange;
+use longhaul_core::ids::{LogRange, Seq};
 
 use crate::term::human::count;
 
@@ -40,18 +40,21 @@ impl RemovedMessages {
     pub(crate) fn by(ops: &[ViewOperation], before: &[&ViewEdit], history: &History) -> Self {
         let mine = ranges(ops);
         let taken: Vec<LogRange> = before.iter().flat_map(|edit| ranges(&edit.ops)).collect();
-        let is_in = |ranges: &[LogRange], seq| ranges.iter().any(|range| range.contains(seq));
-        let is_new = |seq| is_in(&mine, seq) && !is_in(&taken, seq);
-        let messages = history.entries().iter().filter(|entry| is_new(entry.seq)).count() as u64;
+        let removed_now =
+            history.entries().iter().filter(|entry| is_in(&mine, entry.seq) && !is_in(&taken, entry.seq));
+        let messages = removed_now.count() as u64;
         let mut gone = Self::from_message_count(messages);
         for (at, edit) in before.iter().enumerate() {
             let later: Vec<LogRange> = before[at + 1..].iter().flat_map(|edit| ranges(&edit.ops)).collect();
             for op in &edit.ops {
                 let ViewOperation::Replace { range, summary, .. } = op else { continue };
-                match is_in(&mine, range.from) && !is_in(&later, range.from) {
-                    true if *summary => gone.summaries += 1,
-                    true => gone.notes += 1,
-                    false => {}
+                if !is_in(&mine, range.from) || is_in(&later, range.from) {
+                    continue;
+                }
+                if *summary {
+                    gone.summaries += 1;
+                } else {
+                    gone.notes += 1;
                 }
             }
         }
@@ -109,6 +112,10 @@ pub(crate) fn removed_by_edit(events: &[Event]) -> BTreeMap<String, RemovedMessa
     gone
 }
 
+fn is_in(ranges: &[LogRange], seq: Seq) -> bool {
+    ranges.iter().any(|range| range.contains(seq))
+}
+
 #[cfg(test)]
 mod tests {
     use longhaul_core::event::FORMAT;
@@ -153,10 +160,13 @@ mod tests {
 
     #[test]
     fn it_is_told_in_words() {
-        let words = |messages, summaries, notes| RemovedMessages { messages, summaries, notes }.words();
         assert_eq!(words(41, 0, 0), "41 messages");
         assert_eq!(words(1, 1, 0), "1 message and 1 earlier summary");
         assert_eq!(words(3, 2, 1), "3 messages, 2 earlier summaries and 1 earlier note");
         assert_eq!((words(0, 0, 1), words(0, 0, 0)), ("1 earlier note".to_owned(), "0 messages".to_owned()));
+    }
+
+    fn words(messages: u64, summaries: u64, notes: u64) -> String {
+        RemovedMessages { messages, summaries, notes }.words()
     }
 }

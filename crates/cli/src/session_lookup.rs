@@ -30,8 +30,8 @@ fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> O
         return Err(CommandError::new(format!("there is no session yet; begin one with `{chat}`")));
     }
     // The store lists the newest session first, and that one is `last`.
-    let is_meant = |record: &SessionRecord| meant == "last" || record.id.as_str().starts_with(meant);
-    let mut found = records.into_iter().filter(is_meant);
+    let mut found =
+        records.into_iter().filter(|record| meant == "last" || record.id.as_str().starts_with(meant));
     let first = found.next().filter(|_| !meant.is_empty());
     let Some(first) = first else {
         return Err(CommandError::new(format!(
@@ -41,7 +41,10 @@ fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> O
     };
     let others = if meant == "last" || first.id.as_str() == meant { 0 } else { found.count() };
     match others {
-        0 => Ok(first),
+        0 => {
+            tracing::debug!(session = %first.id, "the session that is meant is found");
+            Ok(first)
+        }
         others => Err(CommandError::new(format!(
             "{} sessions begin with `{meant}`; give more of the id",
             others + 1
@@ -62,7 +65,7 @@ pub(crate) fn shown_length(records: &[SessionRecord]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{CliEnvironment, choose, shown_length};
+    use super::{CliEnvironment, Outcome, choose, shown_length};
     use longhaul_store::SessionRecord;
 
     fn record(id: &str) -> SessionRecord {
@@ -80,16 +83,21 @@ mod tests {
 
     #[test]
     fn a_start_that_is_unique_is_enough() {
-        let all = || vec![record("0199aa-1"), record("0199ab-2"), record("0199ab-23")];
-        let id = |meant| {
-            choose(&CliEnvironment::default(), all(), meant).map(|found| found.id.as_str().to_owned())
-        };
-        assert_eq!(id("last").unwrap(), "0199aa-1", "the first is the newest");
-        assert_eq!(id("0199aa").unwrap(), "0199aa-1");
-        assert_eq!(id("0199ab-2").unwrap(), "0199ab-2", "a whole id is never ambiguous");
-        assert!(id("0199ab").unwrap_err().message().starts_with("2 sessions"));
-        assert!(id("x").unwrap_err().message().contains("no session"));
-        assert!(id("").is_err());
+        assert_eq!(id_of("last").unwrap(), "0199aa-1", "the first is the newest");
+        assert_eq!(id_of("0199aa").unwrap(), "0199aa-1");
+        assert_eq!(id_of("0199ab-2").unwrap(), "0199ab-2", "a whole id is never ambiguous");
+        assert!(id_of("0199ab").unwrap_err().message().starts_with("2 sessions"));
+        assert!(id_of("x").unwrap_err().message().contains("no session"));
+        assert!(id_of("").is_err());
+    }
+
+    fn id_of(meant: &str) -> Outcome<String> {
+        choose(
+            &CliEnvironment::default(),
+            vec![record("0199aa-1"), record("0199ab-2"), record("0199ab-23")],
+            meant,
+        )
+        .map(|found| found.id.as_str().to_owned())
     }
 
     #[test]

@@ -39,9 +39,9 @@ impl InterruptSignals {
     /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
+            _ = self.interrupt.recv() => tracing::debug!("SIGINT"),
+            _ = self.terminate.recv() => tracing::debug!("SIGTERM"),
+            _ = self.hang_up.recv() => tracing::debug!("SIGHUP"),
         }
     }
 }

@@ -45,13 +45,15 @@ pub(crate) fn remember(
         return Ok(());
     }
     data::make_private(&place.data_dir)?;
-    let add = || -> std::io::Result<()> {
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(place.data_dir.join(FILE))?;
-        writeln!(file, "{line}")
-    };
-    add().map_err(|error| {
+    tracing::info!(file = %file.display(), "the agent file is trusted from now on, because it was named");
+    append_line(&place.data_dir.join(FILE), &line).map_err(|error| {
         CommandError::new(format!("{} cannot be written: {error}", place.data_dir.display()))
     })
+}
+
+fn append_line(path: &Path, line: &str) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(path)?;
+    writeln!(file, "{line}")
 }
 
 /// Refuses a found file that asks for trust it was not given.
@@ -68,6 +70,7 @@ pub(crate) fn check(
     let wanted =
         describe_trust_request(place, config, &place.overrides, own).filter(|_| !is_trusted(place, text));
     let Some(what) = wanted else { return Ok(()) };
+    tracing::debug!(file = %file.display(), "the agent file that was found is refused until it is trusted");
     let why = if was_trusted(place, file) {
         "it has changed since you trusted it. Read it again"
     } else {
@@ -172,10 +175,12 @@ fn describe_raised_limit(sandbox: &SandboxConfig) -> Option<String> {
 fn describe_telemetry_target(telemetry: &TelemetryConfig) -> Option<String> {
     let TelemetryConfig { otlp, content } = telemetry;
     let url = otlp.as_deref()?;
-    match content {
-        true => Some(format!("sends the conversation to the collector {}", server_of(url))),
-        false if is_local(url) => None,
-        false => Some(format!("tells {} what the agent does", server_of(url))),
+    if *content {
+        Some(format!("sends the conversation to the collector {}", server_of(url)))
+    } else if is_local(url) {
+        None
+    } else {
+        Some(format!("tells {} what the agent does", server_of(url)))
     }
 }
 
@@ -207,8 +212,10 @@ fn passes_on(
                 .then(|| format!("sends conversations to {server}, which is not in your own file")),
         }
     });
-    let forwarded = || "shows the keys of the gateway's clients to the model's server".to_owned();
-    asked.or_else(|| (*credentials == GatewayCredentials::Forward).then(forwarded))
+    asked.or_else(|| {
+        (*credentials == GatewayCredentials::Forward)
+            .then(|| "shows the keys of the gateway's clients to the model's server".to_owned())
+    })
 }
 
 /// Returns the server to which a file sends the conversation or a key. A server of this machine gets the
@@ -220,12 +227,12 @@ fn sends(
     overrides: &CommandLineOverrides,
     own: Option<&UserConfigFile>,
 ) -> Option<String> {
-    let is_own = |own: &&UserConfigFile| {
+    let is_own = own.is_some_and(|own| {
         let own = &own.config.model;
         (own.provider, &own.base_url, &own.api_key_env)
             == (model.provider, &model.base_url, &model.api_key_env)
-    };
-    if own.filter(is_own).is_some() {
+    });
+    if is_own {
         return None;
     }
     if model.provider == ProviderKind::Scripted && overrides.provider.is_none() {
@@ -240,12 +247,12 @@ fn sends(
     let usual = AgentConfig::default().model;
     let says_where = model.base_url != usual.base_url || model.provider != usual.provider;
     let names_another = says_where && own.is_some_and(UserConfigFile::names_a_model);
-    match is_local(url) {
-        true if names_another => {
-            Some(format!("sends the conversation to {url}, not to the server of your own file"))
-        }
-        true => None,
-        false => Some(format!("sends the conversation to {url}")),
+    if !is_local(url) {
+        Some(format!("sends the conversation to {url}"))
+    } else if names_another {
+        Some(format!("sends the conversation to {url}, not to the server of your own file"))
+    } else {
+        None
     }
 }
 
@@ -298,12 +305,11 @@ fn describe_server_exposure(server: &ServerConfig) -> Option<String> {
         return Some("has old sessions deleted".to_owned());
     }
     let host = allowed_hosts.first().map(|host| format!("lets the server answer to the name {host}"));
-    let origin = || allowed_origins.first().map(|origin| format!("lets pages of {origin} ask the server"));
-    host.or_else(origin)
+    host.or_else(|| allowed_origins.first().map(|origin| format!("lets pages of {origin} ask the server")))
 }
 
 /// Returns only the server of an address, because a password may stand before it.
-fn server_of(url: &str) -> String {
+pub(crate) fn server_of(url: &str) -> String {
     let url = reqwest::Url::parse(url);
     url.map_or_else(|_| "a collector".to_owned(), |url| url.origin().ascii_serialization())
 }

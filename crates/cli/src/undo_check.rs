@@ -22,8 +22,10 @@ pub(crate) type Offers = BTreeMap<String, UndoOption>;
 /// be undone. For an edit in progress it adds whether a model writes it.
 pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
     if let UiEvent::Compacting { is_extract } = happening {
-        let is_nobody = |run: &Run| run.settings().policy.writer == SummaryWriterModel::Nobody;
-        *is_extract = session.inspect_run(is_nobody).await.unwrap_or(false);
+        *is_extract = session
+            .inspect_run(|run: &Run| run.settings().policy.writer == SummaryWriterModel::Nobody)
+            .await
+            .unwrap_or(false);
     }
     let Some(shrunk) = happening.edit() else { return };
     let id = shrunk.id.clone();
@@ -47,27 +49,28 @@ pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
 /// Returns the options of a session as it is now.
 pub(crate) fn undo_options_of_run(run: &Run) -> Offers {
     let history = run.history();
-    let named = |state: &ViewEditState| (name(state), of(history, state, || fits(run, state)));
-    history.edits().iter().map(named).collect()
+    history.edits().iter().map(|state| (name(state), of(history, state, || fits(run, state)))).collect()
 }
 
 /// Returns the options of a log. The room is that of its newest call. Without a call the room is unknown, and
 /// is no obstacle.
 pub(crate) fn undo_options_of_log(events: &[Event]) -> Offers {
     let Ok(history) = History::fold(events) else { return Offers::default() };
-    let started = |event: &Event| match &event.body {
+    let newest = events.iter().rev().find_map(|event| match &event.body {
         EventBody::StepStarted(start) => Some(StepStart::clone(start)),
         _ => None,
-    };
-    let newest = events.iter().rev().find_map(started);
+    });
     let room =
         newest.and_then(|step| Some((step.fixed_tokens, Budget::new(step.window_tokens?, None).usable)));
-    let fits = |state: &ViewEditState| {
-        let Some((fixed_tokens, usable)) = room else { return true };
-        let without = history.with(EventBody::ViewRestored { edit_id: state.edit.id.clone() });
-        meter::read(&without, fixed_tokens).bound() <= usable
-    };
-    history.edits().iter().map(|state| (name(state), of(&history, state, || fits(state)))).collect()
+    let options = history.edits().iter().map(|state| {
+        let option = of(&history, state, || {
+            let Some((fixed_tokens, usable)) = room else { return true };
+            let without = history.with(EventBody::ViewRestored { edit_id: state.edit.id.clone() });
+            meter::read(&without, fixed_tokens).bound() <= usable
+        });
+        (name(state), option)
+    });
+    options.collect()
 }
 
 fn name(state: &ViewEditState) -> String {

@@ -206,20 +206,18 @@ fn recall(
     query: &str,
     room_tokens: u64,
 ) -> String {
-    let weight = |at: usize| match recording.entries[at].tokens {
-        // An entry that is never sent, like an answer lost in a crash, cannot be recalled.
-        0 => 0.0,
-        _ if shown.shows(at) => SHOWN_WEIGHT,
-        _ => 1.0,
-    };
-    let text = |at: usize| &*recording.entries[at].text;
     let hits = search(
         &recording.need_index().index,
         query,
         next,
         SearchLimits::in_room(RECALL_HITS, room_tokens),
-        weight,
-        text,
+        |at| match recording.entries[at].tokens {
+            // An entry that is never sent, like an answer lost in a crash, cannot be recalled.
+            0 => 0.0,
+            _ if shown.shows(at) => SHOWN_WEIGHT,
+            _ => 1.0,
+        },
+        |at: usize| &*recording.entries[at].text,
     );
     let mut answer = String::new();
     for hit in hits {

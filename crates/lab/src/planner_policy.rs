@@ -178,9 +178,6 @@ impl PlannerPolicy {
     /// Returns the view. Every item keeps the id of its earlier requests.
     fn view(&mut self) -> Vec<ViewSegment> {
         let view = self.log.history.view();
-        let is_same = |(range, message, _): &Sent, item: &ViewItem| {
-            *range == item.range && Arc::ptr_eq(message, &item.message)
-        };
         // Unchanged items keep their segments. To hash every text for every request would be slow.
         let same = self.sent.iter().zip(view).take_while(|(sent, item)| is_same(sent, item)).count();
         let others = self.sent.split_off(same);
@@ -197,6 +194,10 @@ impl PlannerPolicy {
         }
         self.sent.iter().map(|(_, _, segment)| segment.clone()).collect()
     }
+}
+
+fn is_same((range, message, _): &Sent, item: &ViewItem) -> bool {
+    *range == item.range && Arc::ptr_eq(message, &item.message)
 }
 
 fn results(message: Message) -> impl Iterator<Item = ToolResult> {

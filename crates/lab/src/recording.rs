@@ -178,20 +178,26 @@ fn entries(history: &History, events: &[Event]) -> Vec<RecordedMessage> {
 
 /// Returns the tokens that one piece adds to its answer. All pieces together have as many as the whole.
 fn piece_tokens(history: &History, piece: &LogEntry, whole: &ViewItem) -> u64 {
-    let own = |piece: &LogEntry| -> u64 {
-        let sent = piece.message.parts.iter().filter(|part| !matches!(part, Part::Reasoning(_)));
-        sent.map(|part| history.counter().part(part)).sum()
-    };
-    let is_lost = |piece: &LogEntry| piece.kind == LogEntryKind::Assistant(Some(PartialAnswerReason::Lost));
     if is_lost(piece) {
         return 0;
     }
     if piece.seq < whole.range.to {
-        return own(piece);
+        return own_tokens(history, piece);
     }
-    let before = |other: &&LogEntry| other.begins == piece.begins && other.seq < piece.seq && !is_lost(other);
-    let before: u64 = history.entries().iter().filter(before).map(own).sum();
-    whole.tokens.saturating_sub(before)
+    let before = history
+        .entries()
+        .iter()
+        .filter(|other| other.begins == piece.begins && other.seq < piece.seq && !is_lost(other));
+    whole.tokens.saturating_sub(before.map(|piece| own_tokens(history, piece)).sum::<u64>())
+}
+
+fn own_tokens(history: &History, piece: &LogEntry) -> u64 {
+    let sent = piece.message.parts.iter().filter(|part| !matches!(part, Part::Reasoning(_)));
+    sent.map(|part| history.counter().part(part)).sum()
+}
+
+fn is_lost(piece: &LogEntry) -> bool {
+    piece.kind == LogEntryKind::Assistant(Some(PartialAnswerReason::Lost))
 }
 
 /// Returns a message as text: words, calls with their arguments, results. Arguments have no JSON escapes and

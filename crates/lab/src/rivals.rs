@@ -150,17 +150,16 @@ impl<'a> RivalContext<'a> {
         max_chars: usize,
         mark: &str,
     ) -> Vec<Cow<'a, RecordedMessage>> {
-        let cut = |text: Cow<'a, RecordedMessage>| match &text.kind {
-            LogEntryKind::Result { .. } => match text.text.char_indices().nth(max_chars) {
-                Some((end, _)) => {
-                    let kept = format!("{}{mark}", &text.text[..end]);
-                    Cow::Owned(thread::with_result(&text, &kept, &self.recording.counter))
-                }
-                None => text,
-            },
-            _ => text,
-        };
-        self.texts(items).into_iter().map(cut).collect()
+        let cut = self.texts(items).into_iter().map(|text| {
+            let end = match &text.kind {
+                LogEntryKind::Result { .. } => text.text.char_indices().nth(max_chars),
+                _ => None,
+            };
+            let Some((end, _)) = end else { return text };
+            let kept = format!("{}{mark}", &text.text[..end]);
+            Cow::Owned(thread::with_result(&text, &kept, &self.recording.counter))
+        });
+        cut.collect()
     }
 
     fn compaction(&self, before_tokens: u64, thread: &RivalView, why: String) -> Option<PolicyEdit> {

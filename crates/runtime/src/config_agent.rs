@@ -1,29 +1,35 @@
-//! An agent file, applied to a builder.
+//! The parts of an agent that an agent file describes.
 //!
-//! The library applies the settings of the model, the context, the tools, approvals and retries. A file that sets
-//! another key is refused, so that no setting is lost in silence.
+//! [`AgentBuilder::from_config`](crate::AgentBuilder::from_config) applies the settings of the model, the context, the
+//! tools, approvals and retries. It refuses a file that sets another key, so that no setting is lost in silence. A
+//! program that applies every key takes the parts from the functions here, for example [`agent_rules`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use globset::Glob;
+use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::budget::StrategyTrigger;
-use longhaul_core::plan::{CompactionPolicy, PruneOptions};
+use longhaul_core::plan::{CompactionPolicy, PruneOptions, TokenPrices};
 use longhaul_core::run::{ArgumentRule, ArgumentRules, RunRecovery, ToolApproval};
 use longhaul_core::strategy::{
     AdaptiveStrategy, CompactionStrategy, ImportanceStrategy, MiddleRemovalStrategy,
     ProactiveThresholdStrategy, PruningAgentStrategy, ReactiveOverflowStrategy, SummarizationStrategy,
     TruncationStrategy,
 };
+use longhaul_providers::connect::Kind;
 use longhaul_providers::http::{HttpTimeouts, Secret};
 use longhaul_providers::{DeclaredLimits, ModelEndpoint, ReasoningScope};
+use longhaul_wire::catalog::{self, TokenRates};
 
 use crate::agent::AgentRules;
 use crate::config::{
-    AgentConfig, ApprovalRule, ConfigError, Decision, FirstByteTimeout, ParallelTools, ReasoningRetention,
-    Recovery, StrategyKind, SystemPrompt, TriggerConfig,
+    AgentConfig, ApprovalRule, ConfigError, Decision, FirstByteTimeout, ModelConfig, ModelLimits,
+    ParallelTools, ReasoningRetention, Recovery, StrategyKind, SystemPrompt, TriggerConfig,
 };
 use crate::tools::{ToolLimits, ToolSet};
 
@@ -76,13 +82,17 @@ pub enum ConfigFileError {
     },
 }
 
+/// The largest agent file, and the largest file of its prompt, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// The bytes that a tool's own lines may add to a captured output.
+const CAPTURE_MARGIN_BYTES: usize = 64 * 1024;
+
 /// Reads an agent file. The second value is the system prompt.
 pub(crate) fn read_config(path: &Path) -> Result<(AgentConfig, String), ConfigFileError> {
     let text = read_text(path)?;
     let config = AgentConfig::parse(&text, &path.display().to_string())?;
-    let written = AgentConfig::written(&text);
-    tracing::debug!(file = %path.display(), bytes = text.len(), keys = written.len(), "an agent file was read");
-    let keys = unapplied_keys(&written);
+    let keys = unapplied_keys(&AgentConfig::written(&text));
     if !keys.is_empty() {
         return Err(ConfigFileError::Unapplied { file: path.to_owned(), keys });
     }
@@ -94,23 +104,37 @@ pub(crate) fn read_config(path: &Path) -> Result<(AgentConfig, String), ConfigFi
 }
 
 fn read_text(path: &Path) -> Result<String, ConfigFileError> {
-    std::fs::read_to_string(path).map_err(|source| ConfigFileError::Read { path: path.to_owned(), source })
+    read_file_text(path).map_err(|source| ConfigFileError::Read { path: path.to_owned(), source })
+}
+
+/// Returns the text of an agent file, or of the file of its prompt.
+///
+/// # Errors
+/// The file cannot be read, is no regular file, or is larger than 1 MiB.
+pub fn read_file_text(path: &Path) -> io::Result<String> {
+    // Opening a pipe waits for its writer, and a device may never end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    // One byte more than allowed, so that a larger file is noticed.
+    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(text)
 }
 
 /// Returns the written keys that a builder does not apply, without the keys below them.
 fn unapplied_keys(written: &BTreeSet<String>) -> Vec<String> {
-    let mut unapplied: Vec<String> = Vec::new();
-    // A section comes before its keys in the order of the set.
-    for key in written.iter().filter(|key| !is_applied(key)) {
-        if !unapplied.iter().any(|outer| is_within(key, outer)) {
-            unapplied.push(key.clone());
-        }
-    }
-    unapplied
+    let unapplied: Vec<&String> = written.iter().filter(|key| !is_applied(key)).collect();
+    let outermost =
+        unapplied.iter().filter(|key| !unapplied.iter().any(|outer| outer != *key && is_within(key, outer)));
+    outermost.map(|key| (*key).clone()).collect()
 }
 
-/// Returns whether a builder applies a key. A section that holds applied keys is judged by the keys in it.
 fn is_applied(key: &str) -> bool {
+    // A section that holds applied keys is judged by the keys in it.
     let is_part = APPLIED.iter().any(|applied| is_within(key, applied) || is_within(applied, key));
     is_part && !NOT_APPLIED.iter().any(|other| is_within(key, other))
 }
@@ -119,25 +143,29 @@ fn is_within(key: &str, outer: &str) -> bool {
     key.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Returns the policy with the settings of the file; strategy, trigger and prices stay.
-pub(crate) fn apply_policy(config: &AgentConfig, policy: CompactionPolicy) -> CompactionPolicy {
-    let options = &config.context.compression.options;
+/// Returns the configured compaction policy, without the model that writes summaries.
+pub fn compaction_policy(config: &AgentConfig) -> CompactionPolicy {
+    let compression = &config.context.compression;
+    let options = &compression.options;
     CompactionPolicy {
         enabled: config.context.enabled,
+        trigger: compression.trigger.map(trigger),
         prune: PruneOptions {
             protect_tokens: options.prune_protect_tokens,
             minimum_tokens: options.prune_minimum_tokens,
             protected_tools: options.protected_tools.clone(),
         },
+        prices: model_prices(config),
         auto_recall: config.context.auto_recall,
         user_text_share: config.context.user_text_share,
         summary_timeout_ms: millis(options.summary_timeout),
-        ..policy
+        ..CompactionPolicy::new(strategy(config))
     }
 }
 
-/// Sets the rules of runs as the file has them; policy, patience and the default approval stay.
-pub(crate) fn apply_rules(config: &AgentConfig, tools: &ToolSet, rules: &mut AgentRules) {
+/// Returns the configured rules of runs. `default_approval` applies where the file says `ask` or nothing.
+pub fn agent_rules(config: &AgentConfig, tools: &ToolSet, default_approval: ToolApproval) -> AgentRules {
+    let mut rules = AgentRules::new(compaction_policy(config));
     rules.max_steps = config.run.max_steps;
     rules.timeout = config.run.timeout;
     rules.parallel_tools = match config.run.parallel_tools {
@@ -149,54 +177,137 @@ pub(crate) fn apply_rules(config: &AgentConfig, tools: &ToolSet, rules: &mut Age
         Recovery::Rest => RunRecovery::Rest,
         Recovery::Continue => RunRecovery::Continue,
     };
-    rules.retry.max_delay_ms = millis(config.retry.max_delay);
-    rules.retry.stream_attempts = config.retry.stream_attempts;
+    rules.retry = RetryPolicy {
+        patience_ms: config.retry.patience.map(millis),
+        max_delay_ms: millis(config.retry.max_delay),
+        stream_attempts: config.retry.stream_attempts,
+    };
     rules.queue_limit = config.run.queue_limit;
-    rules.approvals = approvals(config, tools, &rules.default_approval);
+    rules.approvals = approvals(config, tools, &default_approval);
+    rules.default_approval = default_approval;
     rules.approval_timeout = config.approvals.timeout;
     rules.max_output_chars.clone_from(&config.tools.output_limits);
     rules.default_max_output_chars = config.tools.max_output_chars as u64;
     rules.defer_above = config.tools.defer_above;
     rules.session_quota_bytes = config.blobs.session_quota_bytes;
+    rules
 }
 
-/// Returns the limits of single tools.
-pub(crate) fn tool_limits(config: &AgentConfig) -> ToolLimits {
+/// Returns the configured limits of single tools.
+pub fn tool_limits(config: &AgentConfig) -> ToolLimits {
+    // A captured output is stored as a blob together with the lines that the tool adds about its end.
+    let max_bytes = usize::try_from(config.blobs.max_bytes).unwrap_or(usize::MAX);
     ToolLimits {
         read_max_lines: config.tools.read_max_lines,
         read_max_line_chars: config.tools.read_max_line_length,
         grep_max_matches: config.tools.grep_max_matches,
         bash_timeout: config.tools.bash_timeout,
+        capture_bytes: max_bytes.saturating_sub(CAPTURE_MARGIN_BYTES).max(1),
         ..ToolLimits::default()
     }
 }
 
-/// Sets what the file says of the model's server and limits, but not the key.
-pub(crate) fn apply_endpoint(config: &AgentConfig, endpoint: &mut ModelEndpoint) {
-    let model = &config.model;
-    endpoint.headers =
-        model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
+/// Sets what the section `model` says of requests and waits, and the declared limits. The key stays as it is.
+pub fn apply_endpoint(model: &ModelConfig, declared: DeclaredLimits, endpoint: &mut ModelEndpoint) {
+    endpoint.headers = secret_headers(&model.headers);
     endpoint.body = model.body.clone();
-    let usual = HttpTimeouts::for_server(&model.base_url);
-    endpoint.timeouts = match model.timeout {
+    endpoint.timeouts = http_timeouts(&model.base_url, model.timeout);
+    endpoint.declared = declared;
+}
+
+/// Returns the configured headers. Their values may be keys, so no log shows them.
+pub fn secret_headers(headers: &BTreeMap<String, String>) -> Vec<(String, Secret)> {
+    headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect()
+}
+
+/// Returns the waits of the server at `base_url`.
+pub fn http_timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
+    let usual = HttpTimeouts::for_server(base_url);
+    match first_byte {
         FirstByteTimeout::Auto => usual,
         FirstByteTimeout::Unlimited => HttpTimeouts { first_byte: None, ..usual },
         FirstByteTimeout::After(limit) => HttpTimeouts { first_byte: Some(limit), ..usual },
-    };
-    let listed = config.models.get(&model.name).copied().unwrap_or_default();
-    endpoint.declared = DeclaredLimits {
-        window: model.context_window.or(listed.window),
-        max_output: model.max_output_tokens.or(listed.max_output),
+    }
+}
+
+/// Returns the declared limits of the configured model: those beside the model, else those in `models`.
+pub fn declared_limits(config: &AgentConfig) -> DeclaredLimits {
+    let listed = listed_limits(config, &config.model.name);
+    DeclaredLimits {
+        window: config.model.context_window.or(listed.window),
+        max_output: config.model.max_output_tokens.or(listed.max_output),
+        ..listed
+    }
+}
+
+/// Returns the limits that `models` declares for one model.
+pub fn listed_limits(config: &AgentConfig, model: &str) -> DeclaredLimits {
+    config.models.get(model).map(limits_from).unwrap_or_default()
+}
+
+/// Converts limits of the configuration into the providers' type.
+pub fn limits_from(listed: &ModelLimits) -> DeclaredLimits {
+    DeclaredLimits {
+        window: listed.window,
+        max_output: listed.max_output,
         tools: listed.tools,
         images: listed.images,
         files: listed.files,
         prefill: listed.prefill,
-        reasoning: listed.reasoning_retention.map(|kept| match kept {
+        reasoning: listed.reasoning_retention.map(|retention| match retention {
             ReasoningRetention::Never => ReasoningScope::Never,
             ReasoningRetention::Turn => ReasoningScope::Turn,
             ReasoningRetention::Always => ReasoningScope::Always,
         }),
+    }
+}
+
+/// Returns the prices that `models` declares for one model.
+pub fn declared_rates(config: &AgentConfig, model: &str) -> Option<TokenRates> {
+    let prices = config.models.get(model)?.prices?;
+    Some(TokenRates {
+        input: prices.input,
+        cached: prices.cached_input,
+        write: prices.cache_write,
+        output: prices.output,
+    })
+}
+
+/// Returns the declared prices of the configured model, else its maker's list prices where they hold.
+pub fn model_prices(config: &AgentConfig) -> Option<TokenPrices> {
+    let model = &config.model;
+    token_prices(declared_rates(config, &model.name), model.provider.kind(), &model.name, &model.base_url)
+}
+
+/// Returns the prices that planning uses: the declared ones, else the list prices of the model at that server.
+pub(crate) fn token_prices(
+    declared: Option<TokenRates>,
+    kind: Option<Kind>,
+    model: &str,
+    base_url: &str,
+) -> Option<TokenPrices> {
+    // Planning is about requests of the usual length, so the first tier of the list applies.
+    let rates = declared.or_else(|| Some(catalog::prices(model, base_url)?.at(0)))?;
+    Some(TokenPrices {
+        input: rates.input,
+        // A provider that lists no price for cached input charges the full one.
+        cache_read: rates.cached.unwrap_or(rates.input),
+        cache_write: rates.write.unwrap_or(rates.input),
+        output: rates.output,
+        cache_life_ms: cache_life_ms(kind),
+    })
+}
+
+/// Returns the time that a provider keeps an unused prefix, in milliseconds. Anthropic states 5 minutes, OpenAI 5 to
+/// 10, and Google minutes (their pages on prompt caching). A server of one's own keeps a prefix as long as it has room;
+/// an hour is a guess.
+fn cache_life_ms(kind: Option<Kind>) -> u64 {
+    let minutes = match kind {
+        Some(Kind::Anthropic) => 5,
+        Some(Kind::OpenAi | Kind::Gemini) => 10,
+        Some(Kind::OpenAiCompatible | Kind::Ollama) | None => 60,
     };
+    minutes * 60_000
 }
 
 fn millis(time: Duration) -> u64 {
@@ -204,7 +315,7 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// Returns the configured strategy.
-pub(crate) fn strategy(config: &AgentConfig) -> Arc<dyn CompactionStrategy> {
+fn strategy(config: &AgentConfig) -> Arc<dyn CompactionStrategy> {
     let compression = &config.context.compression;
     let options = &compression.options;
     let preserve_last_n_turns = options.preserve_last_n_turns as usize;
@@ -245,7 +356,7 @@ pub(crate) fn strategy(config: &AgentConfig) -> Arc<dyn CompactionStrategy> {
 }
 
 /// Returns the configured trigger.
-pub(crate) fn trigger(configured: TriggerConfig) -> StrategyTrigger {
+fn trigger(configured: TriggerConfig) -> StrategyTrigger {
     match configured {
         TriggerConfig::Overflow => StrategyTrigger::Overflow,
         TriggerConfig::Manual => StrategyTrigger::Manual,
@@ -256,15 +367,15 @@ pub(crate) fn trigger(configured: TriggerConfig) -> StrategyTrigger {
 }
 
 /// Returns what holds for each tool that a rule names; the others are left to the default.
-pub(crate) fn approvals(
+fn approvals(
     config: &AgentConfig,
     tools: &ToolSet,
-    asked: &ToolApproval,
+    default_approval: &ToolApproval,
 ) -> BTreeMap<String, ToolApproval> {
     let decided = tools.specs().into_iter().filter_map(|spec| {
-        let rules = rules_of(&config.approvals.rules, &spec.name, asked);
+        let rules = rules_of(&config.approvals.rules, &spec.name, default_approval);
         // The closures of the person's own file are kept apart: no rule of a found file may override them.
-        let closures = rules_of(&config.approvals.closures, &spec.name, asked);
+        let closures = rules_of(&config.approvals.closures, &spec.name, default_approval);
         let approval = match (rules.as_slice(), closures.as_slice()) {
             ([], []) => return None,
             ([always], []) | ([], [always]) if always.patterns.is_empty() => always.approval.clone(),
@@ -276,15 +387,12 @@ pub(crate) fn approvals(
 }
 
 /// Returns the rules whose glob fits the tool, up to the first that is for every call.
-fn rules_of(rules: &[ApprovalRule], tool: &str, asked: &ToolApproval) -> Vec<ArgumentRule> {
+fn rules_of(rules: &[ApprovalRule], tool: &str, default_approval: &ToolApproval) -> Vec<ArgumentRule> {
     let mut fitting = Vec::new();
-    for rule in rules {
-        if !Glob::new(&rule.tool).is_ok_and(|glob| glob.compile_matcher().is_match(tool)) {
-            continue;
-        }
+    for rule in rules.iter().filter(|rule| is_tool_matched(&rule.tool, tool)) {
         let approval = match rule.decision {
             Decision::Allow => ToolApproval::Allow,
-            Decision::Ask => asked.clone(),
+            Decision::Ask => default_approval.clone(),
             Decision::Deny => ToolApproval::Deny(BY_RULE.to_owned()),
         };
         fitting.push(ArgumentRule { patterns: rule.matching.clone(), approval });
@@ -294,4 +402,9 @@ fn rules_of(rules: &[ApprovalRule], tool: &str, asked: &ToolApproval) -> Vec<Arg
         }
     }
     fitting
+}
+
+/// Returns true if the glob of a rule fits the name of a tool. An invalid glob fits none.
+fn is_tool_matched(pattern: &str, tool: &str) -> bool {
+    Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(tool))
 }

@@ -6,9 +6,10 @@ use longhaul::agent::{Agent, ServedModel};
 use longhaul::agents::{AgentRegistry, Later, ModelDirectory};
 use longhaul::calibration::CalibrationStore;
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig, ProviderKind};
+use longhaul::config_agent;
 use longhaul_providers::catalogued;
 
-use super::{McpFailurePolicy, ToolApprovalMode, check_key, counting, listed, policy, provider};
+use super::{McpFailurePolicy, ToolApprovalMode, check_key, counting, provider};
 use crate::agent_file::ResolvedConfig;
 use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
@@ -29,11 +30,14 @@ pub(crate) async fn agents(
         let made = made(place, &beside(config, name, other), asking)
             .await
             .map(|agent| Agent { calibrations: Arc::new(agent.calibrations.beside(&calibrations)), ..agent });
-        let why = |failure: crate::failure::CommandError| {
-            tracing::warn!("the agent {name} cannot be used: {}", failure.message());
-            failure.message().to_owned()
-        };
-        agents = agents.with(name, &other.model.name, made.map_err(why));
+        agents = agents.with(
+            name,
+            &other.model.name,
+            made.map_err(|failure| {
+                tracing::warn!("the agent {name} cannot be used: {}", failure.message());
+                failure.message().to_owned()
+            }),
+        );
     }
     if config.model.provider == ProviderKind::Scripted {
         return agents;
@@ -111,7 +115,7 @@ impl ConfiguredServerModels {
         let model = ModelConfig { name, context_window: None, max_output_tokens: None, ..own };
         let config = AgentConfig { model, ..self.config.clone() };
         let (place, model) = (&self.place, &config.model);
-        let base = provider(place, model, listed(&config, &model.name))?;
+        let base = provider(place, model, config_agent::listed_limits(&config, &model.name))?;
         let provider = catalogued::with_catalog_limits(base, &model.base_url);
         let counts = counting::counts(place, &config, &provider.origin()).await?;
         Ok(ServedModel {
@@ -119,7 +123,7 @@ impl ConfiguredServerModels {
             counter: counts.counter,
             counting: counts.counting,
             calibrations: Arc::clone(&self.calibrations),
-            prices: policy::prices(&config),
+            prices: config_agent::model_prices(&config),
             provider,
         })
     }

@@ -45,9 +45,11 @@ pub(super) async fn counts(
     let counter = tokio::task::spawn_blocking(move || counter(&wanted, &name, &root)).await??;
     let counting = counting(&config.context.token_counter, &config.model, &counter);
     let counter = match calibrations.prior(model, counter.name()) {
+        // Earlier sessions have compared the counter with the server's reports.
         Some(prior) => counter.with_prior(prior),
         None => counter,
     };
+    tracing::debug!(counter = counter.name(), server = ?counting, "tokens are counted");
     Ok(TokenCounterSetup { counter, counting, calibrations })
 }
 
@@ -63,9 +65,10 @@ pub(crate) fn counter(wanted: &TokenCounter, model: &str, root: &Path) -> Outcom
         TokenCounter::Auto | TokenCounter::Server => encoding_of(model),
     };
     let exact = encoding.and_then(OpenAiCounter::named);
-    let estimated = || MessageTokenCounter::estimated(TokenizerFamily::of(model));
-    let counter =
-        exact.map_or_else(estimated, |exact| MessageTokenCounter::new(Arc::new(CachedCounter::new(exact))));
+    let counter = exact.map_or_else(
+        || MessageTokenCounter::estimated(TokenizerFamily::of(model)),
+        |exact| MessageTokenCounter::new(Arc::new(CachedCounter::new(exact))),
+    );
     Ok(counter.for_model(model))
 }
 

@@ -41,15 +41,15 @@ fn answer(request: &ModelRequest) -> Option<ScriptedAnswer> {
 
 fn said(text: &str, has_tools: bool) -> ScriptedAnswer {
     let text = text.trim();
-    let called = |tool: &str, key: &str, argument: &str| {
-        ScriptedAnswer::text(format!("I call {tool}."))
-            .call(tool, json!({ key: argument.trim() }).to_string())
-    };
     match (text.strip_prefix('!'), text.strip_prefix('@')) {
-        (Some(command), _) if has_tools => called("bash", "command", command),
-        (_, Some(file)) if has_tools => called("read", "path", file),
+        (Some(command), _) if has_tools => call_answer("bash", "command", command),
+        (_, Some(file)) if has_tools => call_answer("read", "path", file),
         _ => ScriptedAnswer::text(format!("You said: {text}")),
     }
+}
+
+fn call_answer(tool: &str, key: &str, argument: &str) -> ScriptedAnswer {
+    ScriptedAnswer::text(format!("I call {tool}.")).call(tool, json!({ key: argument.trim() }).to_string())
 }
 
 fn after_tools(request: &ModelRequest) -> String {

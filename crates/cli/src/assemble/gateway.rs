@@ -9,6 +9,7 @@ use longhaul::config::{
     AgentConfig, FirstByteTimeout, GatewayCredentials, GatewayDeferTools, GatewayDialect, GatewayMidstream,
     GatewayRecall, ModelConfig, StrategyKind, UpstreamConfig, UpstreamModel,
 };
+use longhaul::config_agent;
 use longhaul::hooks::{HookEvent, HookSet, PreCompactRequest};
 use longhaul_core::message::ModelOrigin;
 use longhaul_core::meter::TokenCalibration;
@@ -23,8 +24,7 @@ use longhaul_providers::http::{HttpTimeouts, NetworkVariables, Secret};
 use longhaul_store::PrefixCache;
 use longhaul_wire::edit::Dialect;
 
-use super::policy::policy;
-use super::{declared, declared_from_limits, key_variable, writer};
+use super::{key_variable, writer};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 
@@ -46,12 +46,14 @@ pub(crate) async fn gateway(
         of_model(place, config).map(|upstream| UpstreamOptions { is_usual: names_model, ..upstream });
     let upstreams: Vec<UpstreamOptions> = listed.chain(of_model).collect();
     if upstreams.is_empty() {
+        tracing::debug!("no server of models is known, so there is no gateway");
         return Ok(None);
     }
+    tracing::debug!(upstreams = upstreams.len(), names_model, "the gateway is set up");
     let config = &shortening(config);
     let (writer, summariser) = writer::writer(place, config).await?;
     let settings = longhaul_gateway::GatewayOptions {
-        policy: CompactionPolicy { writer, ..policy(config) },
+        policy: CompactionPolicy { writer, ..config_agent::compaction_policy(config) },
         waits_for_summaries: !config.context.compression.options.background,
         credentials: match config.gateway.credentials {
             GatewayCredentials::Own => CredentialSource::Own,
@@ -128,7 +130,7 @@ impl SharedWindowStore for CalibrationWindows {
 /// Returns the waits of an upstream. A given length of time limits silence within its answers too: nobody
 /// watches the answer who could stop it.
 fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
-    let usual = super::timeouts(base_url, first_byte);
+    let usual = config_agent::http_timeouts(base_url, first_byte);
     match first_byte {
         FirstByteTimeout::After(limit) => {
             HttpTimeouts { idle: limit, signs_of_life: Some(limit.max(usual.idle)), ..usual }
@@ -147,14 +149,13 @@ fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOpti
     let mut upstream = UpstreamOptions::new(kind.as_str(), kind, &model.base_url);
     let endpoint = &mut upstream.endpoint;
     endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
-    endpoint.headers =
-        model.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
+    endpoint.headers = config_agent::secret_headers(&model.headers);
     endpoint.timeouts = timeouts(&model.base_url, model.timeout);
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
-    endpoint.declared = declared(config);
+    endpoint.declared = config_agent::declared_limits(config);
     let others = config.models.iter().filter(|(name, _)| **name != model.name);
     upstream.declared_of =
-        others.map(|(name, limits)| (name.clone(), declared_from_limits(limits))).collect();
+        others.map(|(name, limits)| (name.clone(), config_agent::limits_from(limits))).collect();
     upstream.usual_model = Some(model.name.clone());
     upstream.window_key = "context_window";
     Some(upstream)
@@ -165,9 +166,7 @@ fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<UpstreamO
     let mut upstream = UpstreamOptions::new(&listed.name, kind, &listed.base_url);
     let key = upstream_key(place, listed).and_then(|name| place.variable(&name).map(Secret::new));
     upstream.endpoint.api_key = key;
-    let headers = listed.headers.0.iter();
-    upstream.endpoint.headers =
-        headers.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
+    upstream.endpoint.headers = config_agent::secret_headers(&listed.headers.0);
     upstream.endpoint.timeouts = timeouts(&listed.base_url, listed.timeout);
     upstream.endpoint.variables = NetworkVariables::from_environment(&place.environment);
     upstream.endpoint.declared = DeclaredLimits { window: listed.window, ..DeclaredLimits::default() };
@@ -176,13 +175,16 @@ fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<UpstreamO
         upstream.dialects = dialects.iter().map(|dialect| of(*dialect)).collect();
         upstream.finds_dialects = false;
     }
-    let model = |model: &UpstreamModel| UpstreamModelEntry {
+    upstream.models = listed.models.iter().map(model_entry).collect();
+    Some(upstream)
+}
+
+fn model_entry(model: &UpstreamModel) -> UpstreamModelEntry {
+    UpstreamModelEntry {
         name: model.name.clone(),
         upstream_name: model.model.clone(),
-        declared: declared_from_limits(&model.limits),
-    };
-    upstream.models = listed.models.iter().map(model).collect();
-    Some(upstream)
+        declared: config_agent::limits_from(&model.limits),
+    }
 }
 
 fn of(dialect: GatewayDialect) -> Dialect {

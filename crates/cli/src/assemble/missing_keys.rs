@@ -1,29 +1,40 @@
 //! Variables that the file names for a key and that are not set.
 
-use longhaul::config::{AgentConfig, AgentSource, ModelConfig};
+use std::path::Path;
+
+use longhaul::config::{AgentSource, ModelConfig};
 
 use super::{gateway::as_model, key_variable};
-use crate::environment::CliEnvironment;
+use crate::agent_file::{self, ResolvedConfig};
+use crate::environment::{AGENT_FILE, CliEnvironment};
 
-/// Returns one line for each key that is configured and not set.
-pub(crate) fn unset_keys(place: &CliEnvironment, config: &AgentConfig) -> Vec<String> {
-    let own = ("model".to_owned(), config.model.clone());
-    let agents = config.agents.iter().filter_map(|(name, agent)| match agent {
-        AgentSource::Here(agent) => Some((format!("the agent {name}"), agent.model.clone())),
-        AgentSource::File(_) => None,
+/// Returns one line for each key that is configured and not set: of the model, of other agents and of upstreams.
+pub(crate) fn unset_keys(place: &CliEnvironment, loaded: &ResolvedConfig) -> Vec<String> {
+    let config = &loaded.config;
+    let agents = config.agents.iter().filter_map(|(name, agent)| {
+        let AgentSource::Here(agent) = agent else { return None };
+        let file = loaded.file.as_deref().map(|main| agent_file::file_of_agent(main, name));
+        unset(place, &format!("the agent {name}"), file.as_deref(), &agent.model)
     });
-    let listed = config.gateway.upstreams.iter();
-    let upstreams = listed.map(|listed| (format!("the upstream {}", listed.name), as_model(listed)));
-    let all = std::iter::once(own).chain(agents).chain(upstreams);
-    all.filter_map(|(whose, model)| unset(place, &whose, &model)).collect()
+    let upstreams = config.gateway.upstreams.iter().filter_map(|listed| {
+        let whose = format!("the upstream {}", listed.name);
+        unset(place, &whose, loaded.file.as_deref(), &as_model(listed))
+    });
+    unset_model_key(place, loaded).into_iter().chain(agents).chain(upstreams).collect()
 }
 
-fn unset(place: &CliEnvironment, whose: &str, model: &ModelConfig) -> Option<String> {
+/// Returns a line if the configured model's key is not set.
+pub(crate) fn unset_model_key(place: &CliEnvironment, loaded: &ResolvedConfig) -> Option<String> {
+    unset(place, "model", loaded.file.as_deref(), &loaded.config.model)
+}
+
+fn unset(place: &CliEnvironment, whose: &str, file: Option<&Path>, model: &ModelConfig) -> Option<String> {
     let named = model.api_key_env.as_ref()?;
     let instead = match key_variable(place, model) {
         Some(other) if other == named => return None,
         Some(other) => format!("{other} is used"),
         None => "no key is sent".to_owned(),
     };
-    Some(format!("{named}, which api_key_env names for {whose}, is not set: {instead}"))
+    let file = file.map_or_else(|| AGENT_FILE.to_owned(), |file| place.shown(file));
+    Some(format!("{named}, which api_key_env names for {whose} in {file}, is not set: {instead}"))
 }

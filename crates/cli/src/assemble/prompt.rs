@@ -91,8 +91,11 @@ fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
         Err(error) => return Err(error),
     };
     let mut bytes = Vec::new();
-    let failed = |source| WorkspaceError::Io { path: NOTES.to_owned(), source };
-    workspace.open_file(&path)?.take(MOST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    workspace
+        .open_file(&path)?
+        .take(MOST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|source| WorkspaceError::Io { path: NOTES.to_owned(), source })?;
     if bytes.len() as u64 > MOST {
         bytes.truncate(MOST as usize);
         tracing::warn!("only the first {} KiB of {NOTES} are used", MOST >> 10);
@@ -102,16 +105,17 @@ fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
 
 /// Returns the text of a file without the byte order mark that some editors put before it.
 fn text_of(bytes: &[u8]) -> String {
-    let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair)).collect();
-        String::from_utf16_lossy(&units)
-    };
     match bytes {
-        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        [0xff, 0xfe, rest @ ..] => text_from_utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => text_from_utf16(rest, u16::from_be_bytes),
         [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest).into_owned(),
         _ => String::from_utf8_lossy(bytes).into_owned(),
     }
+}
+
+fn text_from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    let units: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair)).collect();
+    String::from_utf16_lossy(&units)
 }
 
 #[cfg(test)]

@@ -39,8 +39,11 @@ pub(super) async fn add(
 ) -> Outcome<()> {
     let place = McpLaunchOptions::new(workspace.root(), Arc::clone(sandbox));
     let (servers, errors) = Box::pin(McpServers::start(&config.mcp_servers, &place)).await;
-    let is_needed = |error: &&McpError| missing == McpFailurePolicy::Refused && !error.optional;
-    let needed: Vec<String> = errors.iter().filter(is_needed).map(McpError::to_string).collect();
+    let needed: Vec<String> = errors
+        .iter()
+        .filter(|error| missing == McpFailurePolicy::Refused && !error.optional)
+        .map(McpError::to_string)
+        .collect();
     if !needed.is_empty() {
         servers.close().await;
         return Err(CommandError::new(format!(
@@ -51,7 +54,9 @@ pub(super) async fn add(
     for error in errors {
         tracing::warn!("{error}; the agent does without its tools");
     }
-    for tool in servers.tools() {
+    let listed = servers.tools();
+    tracing::debug!(servers = config.mcp_servers.len(), tools = listed.len(), "MCP servers are started");
+    for tool in listed {
         tools.add(tool)?;
     }
     Ok(())

@@ -17,6 +17,11 @@ pub(crate) fn telemetry(config: &AgentConfig) -> Outcome<Telemetry> {
     let service =
         ServiceIdentity { name: "longhaul".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
     let content = if config.telemetry.content { ContentCapture::Included } else { ContentCapture::LeftOut };
+    tracing::debug!(
+        collector = %crate::trust::server_of(url),
+        content = config.telemetry.content,
+        "spans and metrics are sent"
+    );
     let telemetry = Telemetry::otlp(url, &service, content);
     let telemetry = telemetry.map_err(|error| CommandError::usage(format!("telemetry.otlp: {error}")))?;
     Ok(telemetry.named(&config.name))

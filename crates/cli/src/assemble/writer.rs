@@ -2,11 +2,12 @@
 
 use longhaul::agent::SummaryModel;
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig, StrategyKind, SummaryWriter};
+use longhaul::config_agent;
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::plan::SummaryWriterModel;
 use longhaul_providers::{DeclaredLimits, catalogued};
 
-use super::{listed, provider};
+use super::provider;
 use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
 
@@ -25,6 +26,7 @@ pub(super) async fn writer(
         SummaryWriter::Model(name) => name,
     };
     let (model, declared) = named(config, name);
+    tracing::debug!(model = %model.name, provider = model.provider.as_str(), "another model writes summaries");
     let other = catalogued::with_catalog_limits(provider(place, &model, declared)?, &model.base_url);
     let limits = other.limits().await;
     let window = declared.window.or(limits.window).unwrap_or(ASSUMED_WINDOW);
@@ -36,9 +38,9 @@ pub(super) async fn writer(
 /// model of the same server.
 fn named(config: &AgentConfig, name: String) -> (ModelConfig, DeclaredLimits) {
     match config.agents.get(&name) {
-        Some(AgentSource::Here(agent)) => (agent.model.clone(), super::declared(agent)),
+        Some(AgentSource::Here(agent)) => (agent.model.clone(), config_agent::declared_limits(agent)),
         _ => {
-            let declared = listed(config, &name);
+            let declared = config_agent::listed_limits(config, &name);
             (ModelConfig { name, ..config.model.clone() }, declared)
         }
     }
@@ -69,34 +71,41 @@ mod tests {
 
     #[tokio::test]
     async fn summaries_are_written_by_whom_the_file_names() {
-        let with = |who: &str| format!("{{ compression: {{ options: {{ summarizeWith: {who} }} }} }}");
         assert_eq!(written_by("{}", "{}").await, (SummaryWriterModel::Session, None));
-        assert_eq!(written_by(&with("same"), "{}").await, (SummaryWriterModel::Session, None));
-        assert_eq!(written_by(&with("extract"), "{}").await, (SummaryWriterModel::Nobody, None));
+        assert_eq!(written_by(&summarised_by("same"), "{}").await, (SummaryWriterModel::Session, None));
+        assert_eq!(written_by(&summarised_by("extract"), "{}").await, (SummaryWriterModel::Nobody, None));
         let small = Some("small".to_owned());
         let assumed = SummaryWriterModel::Other { window: 32_000, max_output: None };
-        assert_eq!(written_by(&with("small"), "{}").await, (assumed, small.clone()));
+        assert_eq!(written_by(&summarised_by("small"), "{}").await, (assumed, small.clone()));
         // What is declared of the session's model says nothing of another.
         let models = "{ large: { window: 9000 }, small: { window: 64000, maxOutput: 3000 } }";
         let declared = SummaryWriterModel::Other { window: 64_000, max_output: Some(3_000) };
-        assert_eq!(written_by(&with("small"), models).await, (declared, small));
+        assert_eq!(written_by(&summarised_by("small"), models).await, (declared, small));
+    }
+
+    fn summarised_by(who: &str) -> String {
+        format!("{{ compression: {{ options: {{ summarizeWith: {who} }} }} }}")
     }
 
     #[tokio::test]
     async fn the_pruning_agent_is_named_by_its_own_key() {
-        let agent = |named: &str| format!("{{ compression: {{ strategy: pruning-agent }}{named} }}");
-        assert_eq!(written_by(&agent(""), "{}").await, (SummaryWriterModel::Session, None));
-        let (writer, name) = written_by(&agent(", pruningAgent: small"), "{ small: { window: 8000 } }").await;
+        assert_eq!(written_by(&pruning_agent(""), "{}").await, (SummaryWriterModel::Session, None));
+        let (writer, name) =
+            written_by(&pruning_agent(", pruningAgent: small"), "{ small: { window: 8000 } }").await;
         assert_eq!(writer, SummaryWriterModel::Other { window: 8_000, max_output: None });
         assert_eq!(name.as_deref(), Some("small"));
         let file = format!(
             "model: {{ provider: scripted, name: large }}\ncontext: {}\nagents: {{ helper: {{ model: {{ name: tiny, context_window: 9000, base_url: 'http://127.0.0.1:9/v1' }} }} }}",
-            agent(", pruningAgent: helper")
+            pruning_agent(", pruningAgent: helper")
         );
         let config = AgentConfig::parse(&file, "test").unwrap();
         let (writer, summariser) = super::writer(&CliEnvironment::default(), &config).await.unwrap();
         assert_eq!(writer, SummaryWriterModel::Other { window: 9_000, max_output: None });
         assert_eq!(summariser.unwrap().0.origin().model, "tiny", "an agent's name stands for its model");
+    }
+
+    fn pruning_agent(named: &str) -> String {
+        format!("{{ compression: {{ strategy: pruning-agent }}{named} }}")
     }
 
     #[tokio::test]

@@ -52,9 +52,10 @@ enum ChatFrontend {
 
 impl ChatFrontend {
     fn open(is_plain: bool, place: &CliEnvironment) -> Outcome<Self> {
-        Ok(match is_plain {
-            true => Self::Lines(LineConsole::open()?),
-            false => Self::Rows(TerminalScreen::open(TerminalProfile::of(place))?),
+        Ok(if is_plain {
+            Self::Lines(LineConsole::open()?)
+        } else {
+            Self::Rows(TerminalScreen::open(TerminalProfile::of(place))?)
         })
     }
 
@@ -216,8 +217,9 @@ impl ChatContext<'_> {
 
     async fn last_turn(&self, record: &SessionRecord) -> Outcome<String> {
         let events = self.runtime.log(&record.id).await?;
-        let typed = |body: &EventBody| matches!(body, EventBody::MessagesTaken { .. });
-        let from = events.iter().rposition(|event| typed(&event.body)).unwrap_or(events.len());
+        let last_typed =
+            events.iter().rposition(|event| matches!(event.body, EventBody::MessagesTaken { .. }));
+        let from = last_typed.unwrap_or(events.len());
         let mut transcript = TranscriptRenderer::new(self.style, TranscriptTarget::Chat, out::width());
         if from > 1 {
             let title = one_line(record.title.as_deref().unwrap_or("(no title)"));
@@ -264,16 +266,18 @@ impl ChatContext<'_> {
         let id = self.session.id();
         let newest = self.runtime.sessions(1).await?;
         let is_last = newest.first().is_some_and(|record| record.id == *id);
-        let (about, words) = match is_last {
-            true => (format!("session {id} · "), "chat -c".to_owned()),
-            false => (String::new(), format!("chat --session {id}")),
+        let (about, words) = if is_last {
+            (format!("session {id} · "), "chat -c".to_owned())
+        } else {
+            (String::new(), format!("chat --session {id}"))
         };
         let command = self.place.command_with_model(&words);
         let line = format!("{about}{command} goes on");
         // A command that is broken into rows cannot be pasted.
-        let text = match width(&line) + 2 <= out::width() {
-            true => line,
-            false => format!("session {id} goes on with\n  {command}"),
+        let text = if width(&line) + 2 <= out::width() {
+            line
+        } else {
+            format!("session {id} goes on with\n  {command}")
         };
         let style = TextPainter::new(self.place.terminal.colour_messages());
         Ok(format!("  {}\n", style.dim(&text)))

@@ -138,13 +138,14 @@ const MAX_INSTRUCTION_CHARS: usize = 4_000;
 /// Usage, with the limit.
 pub(super) fn check_length(instructions: Option<&str>) -> Outcome<()> {
     let chars = instructions.map_or(0, |text| text.chars().count());
-    match chars > MAX_INSTRUCTION_CHARS {
-        true => Err(CommandError::usage(format!(
+    if chars > MAX_INSTRUCTION_CHARS {
+        Err(CommandError::usage(format!(
             "the instructions have {} characters: at most {} are taken",
             grouped(chars as u64),
             grouped(MAX_INSTRUCTION_CHARS as u64)
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -160,13 +161,13 @@ async fn compact(
     let (for_good, is_nobody) = session
         .inspect_run(|run| (for_good(run), run.settings().policy.writer == SummaryWriterModel::Nobody))
         .await?;
-    let tell = |happening: &UiEvent| {
+    let made = compact_session(session, strategy, args.instructions, |happening: &UiEvent| {
         if matches!(happening, UiEvent::Compacting { .. }) && place.terminal.messages {
             let what = if is_nobody { "an extract is being made" } else { "a summary is being written" };
             out::told(&format!("compacting … {what}\n{}", for_good.clone().unwrap_or_default()));
         }
-    };
-    let made = compact_session(session, strategy, args.instructions, tell).await?;
+    })
+    .await?;
     let unheard = made.unheard();
     match made.outcome {
         CompactionOutcome::Committed(edit) => {
@@ -183,8 +184,9 @@ async fn compact(
             notes.extend(made.failed.map(|why| describe_fallback(&edit, &why)));
             notes.extend(unheard.filter(|_| is_instructed).map(str::to_owned));
             let this = ViewEdit::clone(&edit);
-            let look = move |run: &Run| (gone(&this, run), compaction::check_undo(run, &this.id).err());
-            let (gone, refused) = session.inspect_run(look).await?;
+            let (gone, refused) = session
+                .inspect_run(move |run| (gone(&this, run), compaction::check_undo(run, &this.id).err()))
+                .await?;
             Ok(format_report(&CompactionReport {
                 edit: &edit,
                 gone,
@@ -208,11 +210,15 @@ async fn compact(
 
 /// Returns the strategy that the command line names, if it names one.
 fn named(policy: &CompactionPolicy, name: Option<&str>) -> Outcome<Option<Arc<dyn CompactionStrategy>>> {
-    let find = |name| {
-        let unknown = || CommandError::usage(format!("there is no strategy `{name}`"));
-        compaction::strategy(policy, name).ok_or_else(unknown)
-    };
-    name.map(find).transpose()
+    name.map(|name| {
+        compaction::strategy(policy, name).ok_or_else(|| {
+            CommandError::usage(format!(
+                "there is no strategy `{name}`: the strategies are {}",
+                longhaul_core::strategy::NAMES.join(", ")
+            ))
+        })
+    })
+    .transpose()
 }
 
 /// Describes the replacement of a summary that failed.
@@ -317,9 +323,12 @@ fn described(
         Plan::Fits => text.push_str("would do    nothing: there is nothing to leave out\n"),
         Plan::DoesNotFit(misfit) => text.push_str(&format!("would do    nothing: {misfit}\n")),
         Plan::Edit(edit) => {
-            let goes = |op: &&ViewOperation| edit.kind == EditKind::Prune || !is_cleared(op);
-            let handles: Vec<LogHandle> =
-                edit.ops.iter().filter(goes).map(|op| LogHandle(op.range())).collect();
+            let handles: Vec<LogHandle> = edit
+                .ops
+                .iter()
+                .filter(|op| edit.kind == EditKind::Prune || !is_cleared(op))
+                .map(|op| LogHandle(op.range()))
+                .collect();
             text.push_str(&format!("would do    {}\n", edit.why));
             text.push_str(&format!("goes        {} · {}\n", would_go(edit, history), listed(&handles)));
             text.push_str(&clears((edit.ops.len() - handles.len()) as u64));
@@ -330,8 +339,8 @@ fn described(
             text.push_str(&format!("would do    {}\n", written(draft, writer)));
             let goes = match history {
                 Some(history) => {
-                    let drop = |handle: &LogHandle| ViewOperation::Drop { range: handle.0 };
-                    let ops: Vec<ViewOperation> = handles.iter().map(drop).collect();
+                    let ops: Vec<ViewOperation> =
+                        handles.iter().map(|handle| ViewOperation::Drop { range: handle.0 }).collect();
                     RemovedMessages::by(&ops, &removed_messages::before(history, None), history)
                 }
                 None => RemovedMessages::from_message_count(messages),
@@ -344,9 +353,10 @@ fn described(
         }
     }
     if let Some(survival) = &preview.survival {
-        let of = match preview.without_summary {
-            true => "of what the model is shown; without the summary, at least",
-            false => "of what the model is shown",
+        let of = if preview.without_summary {
+            "of what the model is shown; without the summary, at least"
+        } else {
+            "of what the model is shown"
         };
         text.push_str(&report(survival, of));
     }
@@ -400,13 +410,15 @@ const CLASSES: [(&str, &str); 6] = [
 
 /// Describes the retention of the facts, a row for each class that has some. Empty if there are none.
 fn report(survival: &RetentionReport, of: &str) -> String {
-    let tally = |class: &str| survival.classes.get(class).copied().filter(|tally| tally.total() > 0);
-    let rows: String =
-        CLASSES.iter().filter_map(|(class, name)| tally(class).map(|tally| row(name, tally))).collect();
-    match rows.is_empty() {
-        true => String::new(),
-        false => format!("survival    {of}\n{COLUMNS}\n{rows}"),
+    let rows = CLASSES.iter().filter_map(|(class, name)| {
+        let tally = survival.classes.get(*class).copied().filter(|tally| tally.total() > 0)?;
+        Some(row(name, tally))
+    });
+    let rows: String = rows.collect();
+    if rows.is_empty() {
+        return String::new();
     }
+    format!("survival    {of}\n{COLUMNS}\n{rows}")
 }
 
 const COLUMNS: &str = "                  verbatim  recoverable by the model  recoverable by you  lost";

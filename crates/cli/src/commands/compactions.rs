@@ -119,13 +119,16 @@ fn survivals(events: &[Event]) -> BTreeMap<String, RetentionReport> {
 /// Describes the retention of the facts that the model had been shown, over all classes. Returns nothing if
 /// there were none.
 fn facts(survival: &RetentionReport) -> Option<String> {
-    let sum = |part: fn(&RetentionTally) -> u64| survival.classes.values().map(part).sum::<u64>();
-    let all = sum(RetentionTally::total);
+    let all = sum_of(survival, RetentionTally::total);
     (all > 0).then(|| {
-        let (shown, lost) = (sum(|tally| tally.verbatim), sum(|tally| tally.lost));
+        let (shown, lost) = (sum_of(survival, |tally| tally.verbatim), sum_of(survival, |tally| tally.lost));
         let found = all - shown - lost;
         format!("{} of {} shown verbatim, {found} recoverable, {lost} lost", shown, count(all, "fact"))
     })
+}
+
+fn sum_of(survival: &RetentionReport, part: fn(&RetentionTally) -> u64) -> u64 {
+    survival.classes.values().map(part).sum::<u64>()
 }
 
 fn undone(id: &str, offer: &UndoOption, command: &str) -> String {

@@ -6,7 +6,8 @@ use crate::args::DemoArgs;
 use crate::demo::{DemoOptions, SMALLEST_WINDOW, WINDOW, play};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, DONE, Outcome};
-use crate::{agent_file, assemble, data};
+use crate::{agent_file, data};
+use longhaul::config_agent;
 
 /// The largest output that is kept whole, in bytes.
 const MAX_BLOB_BYTES: u64 = 64 << 20;
@@ -25,7 +26,7 @@ pub(crate) async fn run(args: DemoArgs, place: &CliEnvironment) -> Outcome {
     let stage = DemoOptions {
         folder,
         is_named,
-        policy: assemble::policy(&config),
+        policy: config_agent::compaction_policy(&config),
         protected: vec![place.data_dir.clone()],
         scratch: place.scratch.clone(),
         window,

@@ -124,7 +124,9 @@ impl ServerDiagnosis {
         let Self::Named(answer) = self else { return None };
         let says = match answer {
             ServerProbeResult::Models(models) => some_of(models),
-            ServerProbeResult::Other(status) => format!("answers, but lists no models (HTTP {status})"),
+            ServerProbeResult::Other(status) => {
+                format!("answers, but {}", model_discovery::describe_status(*status, model))
+            }
             ServerProbeResult::Silent => style.red("does not answer"),
             ServerProbeResult::Unasked => "not asked: the key is missing".to_owned(),
         };
@@ -167,11 +169,10 @@ async fn would_use(
     used: &Result<ResolvedConfig, &'static str>,
     server: &ServerDiagnosis,
 ) -> Vec<(&'static str, String)> {
-    let choice = |text: &str| vec![("would use", text.to_owned())];
     let loaded = match used {
-        Ok(loaded) if is_scripted(&loaded.config.model) => return choice("the scripted echo, no model"),
+        Ok(loaded) if is_scripted(&loaded.config.model) => return model_row("the scripted echo, no model"),
         Ok(loaded) => loaded,
-        Err(why) => return choice(why),
+        Err(why) => return model_row(why),
     };
     let model = &loaded.config.model;
     let unlisted = match server {
@@ -180,11 +181,15 @@ async fn would_use(
         }
         _ => "",
     };
-    let mut facts = choice(&format!("{} at {}{unlisted}", visible(&model.name), visible(&model.base_url)));
+    let mut facts = model_row(&format!("{} at {}{unlisted}", visible(&model.name), visible(&model.base_url)));
     if let Ok((_, known)) = ModelFacts::ask(place, &loaded.config).await {
         facts.extend(model::facts(&known));
     }
     facts
+}
+
+fn model_row(text: &str) -> Vec<(&'static str, String)> {
+    vec![("would use", text.to_owned())]
 }
 
 /// Describes a server behind the gateway in a line. The server is not asked.

@@ -80,6 +80,7 @@ async fn replayed(
     let replays = recordings.len() * wanted.windows.len() * wanted.policies.len() * wanted.prices.len();
     let sessions = count(recordings.len() as u64, "session");
     out::message(&format!("{sessions}, {}\n", count(replays as u64, "replay")));
+    tracing::debug!(sessions = recordings.len(), replays, "the replay begins");
     let (wanted, options) = (wanted.clone(), options.clone());
     let work = move || {
         let mut makers = wanted.makers();
@@ -127,7 +128,6 @@ fn header(
     options: &ReplayOptions,
     counted: String,
 ) -> ReportHeader {
-    let fact = |name: &str, value: String| ReportFact { name: name.to_owned(), value };
     let platform = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     let mut assumptions = assumptions(options);
     assumptions.extend(wanted.configured.iter().filter_map(|it| it.said(&wanted.policies)));
@@ -145,13 +145,17 @@ fn header(
     }
 }
 
+fn fact(name: &str, value: String) -> ReportFact {
+    ReportFact { name: name.to_owned(), value }
+}
+
 fn print(report: &ReplayReport, args: &ReplayArgs) -> Outcome<()> {
     match &args.html {
         Some(page) if page == Path::new("-") => out::data(&report.html())?,
         Some(page) => {
             check_target(page)?;
-            let failed = |error| CommandError::new(format!("{} was not written: {error}", page.display()));
-            std::fs::write(page, report.html()).map_err(failed)?;
+            std::fs::write(page, report.html())
+                .map_err(|error| CommandError::new(format!("{} was not written: {error}", page.display())))?;
             out::message(&format!("{}\nwritten to {}\n", report.headline(), page.display()));
         }
         None if args.json => out::line(&report.json()?)?,
@@ -167,10 +171,6 @@ fn columns() -> usize {
 
 /// Checks the target. Only an earlier report is overwritten, no other file.
 fn check_target(page: &Path) -> Outcome<()> {
-    let is_report = |text: &[u8]| {
-        let text = String::from_utf8_lossy(text);
-        text.starts_with(PAGE.0) && text.contains(PAGE.1)
-    };
     match std::fs::read(page) {
         Ok(content) if page != Path::new("-") && !is_report(&content) => Err(CommandError::usage(format!(
             "{} exists and is no lab report; it is not overwritten",
@@ -178,4 +178,9 @@ fn check_target(page: &Path) -> Outcome<()> {
         ))),
         _ => Ok(()),
     }
+}
+
+fn is_report(page: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(page);
+    text.starts_with(PAGE.0) && text.contains(PAGE.1)
 }

@@ -50,6 +50,11 @@ async fn served(place: &CliEnvironment, loaded: &ResolvedConfig) -> Vec<String> 
     }
     match model_discovery::ask(place, model).await {
         ServerProbeResult::Models(models) => models,
+        ServerProbeResult::Other(status @ (401 | 403)) => {
+            let why = model_discovery::describe_status(status, model);
+            out::complaint(&format!("{} {why}\n", visible(&model.base_url)));
+            Vec::new()
+        }
         ServerProbeResult::Other(_) | ServerProbeResult::Unasked => Vec::new(),
         ServerProbeResult::Silent => {
             out::complaint(&format!("{} does not answer\n", visible(&model.base_url)));
@@ -89,10 +94,12 @@ async fn list(
         }
     });
     let others = futures_util::future::try_join_all(others).await?;
-    let is_served = |facts: &ModelFacts| served.contains(&facts.name);
-    let chosen = ModelListEntry { served: is_served(&chosen), facts: chosen, chosen: true };
-    let others =
-        others.into_iter().map(|facts| ModelListEntry { served: is_served(&facts), facts, chosen: false });
+    let chosen = ModelListEntry { served: served.contains(&chosen.name), facts: chosen, chosen: true };
+    let others = others.into_iter().map(|facts| ModelListEntry {
+        served: served.contains(&facts.name),
+        facts,
+        chosen: false,
+    });
     Ok(std::iter::once(chosen).chain(others).collect())
 }
 
@@ -155,11 +162,10 @@ fn note(models: &[ModelListEntry]) -> String {
     if models.iter().any(|model| model.facts.prices().is_some_and(|prices| prices.value.above().is_some())) {
         notes.push("+ long requests cost more".to_owned());
     }
-    let of_catalogue = |model: &ModelListEntry| {
-        model.facts.prices().is_some_and(|prices| prices.source == LimitSource::Catalogue)
-    };
-    let source =
-        models.iter().filter(|model| of_catalogue(model)).filter_map(|model| model.facts.entry?.source());
+    let priced_by_catalogue = models
+        .iter()
+        .filter(|model| model.facts.prices().is_some_and(|prices| prices.source == LimitSource::Catalogue));
+    let source = priced_by_catalogue.filter_map(|model| model.facts.entry?.source());
     if let Some(date) = source.map(|source| source.date.as_str()).max() {
         notes.push(format!("list prices as of {date}"));
     }
@@ -205,12 +211,15 @@ fn sourced(value: impl Into<Value>, source: LimitSource) -> Value {
 /// Returns prices in US dollars per million tokens.
 fn prices_json(facts: &ModelFacts) -> Option<Value> {
     let prices = facts.prices()?;
-    let rates = |rates: longhaul_wire::catalog::TokenRates| json!({ "input": rates.input, "cachedInput": rates.cached, "cacheWrite": rates.write, "output": rates.output });
-    let mut value = rates(prices.value.at(0));
+    let mut value = rates_json(prices.value.at(0));
     value["source"] = prices.source.as_str().into();
     if let Some((tokens, above)) = prices.value.above() {
-        value["above"] = rates(above);
+        value["above"] = rates_json(above);
         value["above"]["inputTokens"] = tokens.into();
     }
     Some(value)
+}
+
+fn rates_json(rates: longhaul_wire::catalog::TokenRates) -> Value {
+    json!({ "input": rates.input, "cachedInput": rates.cached, "cacheWrite": rates.write, "output": rates.output })
 }

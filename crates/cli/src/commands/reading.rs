@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use longhaul::config::{AgentConfig, ModelConfig, ProviderKind};
+use longhaul::config_agent;
 use longhaul::session::{Runtime, whole_log};
 use longhaul_core::history::History;
 use longhaul_core::message::ModelOrigin;
@@ -41,9 +42,10 @@ pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
     };
     let folder = folder.join("blobs");
     // A local blob store would make its folder, and reading must not write.
-    let blobs = match folder.is_dir() {
-        true => BlobStore::local(&folder, max_blob_bytes)?,
-        false => BlobStore::in_memory(max_blob_bytes),
+    let blobs = if folder.is_dir() {
+        BlobStore::local(&folder, max_blob_bytes)?
+    } else {
+        BlobStore::in_memory(max_blob_bytes)
     };
     let memo = Arc::new(MemoryPrefixCache::default());
     Ok(DataStores { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
@@ -88,7 +90,10 @@ async fn with_agent(
     let mut agent =
         assemble::agent(place, &loaded.config, ToolApprovalMode::Nobody, McpFailurePolicy::Told).await?;
     let is_scripted = loaded.config.model.provider == ProviderKind::Scripted;
-    if is_scripted && history.window().is_some() && assemble::declared(&loaded.config).window.is_none() {
+    if is_scripted
+        && history.window().is_some()
+        && config_agent::declared_limits(&loaded.config).window.is_none()
+    {
         // A scripted model has no server that states its window. The window of the newest call counts.
         agent.limits.window = None;
     }

@@ -3,7 +3,7 @@
 use longhaul::recall::RecallSource;
 use longhaul::session::whole_log;
 use longhaul_core::history::{History, ViewEditState};
-use longhaul_core::ids::{LogHandle, Seq};
+use longhaul_core::ids::LogHandle;
 use longhaul_core::truncate::TextLimit;
 use longhaul_store::BlobStore;
 use serde_json::{Value, json};
@@ -67,8 +67,8 @@ pub(super) fn check(query: &str, history: &History, undo: &str) -> Outcome<()> {
     for word in words {
         let LogHandle(range) = word.parse()?;
         if !history.entries().iter().any(|entry| range.contains(entry.seq)) {
-            let away = |seq: Seq| range.from.abs_diff(seq).min(range.to.abs_diff(seq));
-            let nearest = history.entries().iter().map(|entry| entry.seq).min_by_key(|seq| away(*seq));
+            let all = history.entries().iter().map(|entry| entry.seq);
+            let nearest = all.min_by_key(|seq| range.from.abs_diff(*seq).min(range.to.abs_diff(*seq)));
             let nearest = nearest.map(|seq| format!("; the nearest is lh:{seq}")).unwrap_or_default();
             return Err(CommandError::new(format!(
                 "nothing is stored under {word} in this session{nearest}"
@@ -93,9 +93,10 @@ pub(super) async fn recall(
         [] => {
             let found = answer(json!({ "query": query, "limit": limit }), source, blobs).await?;
             // The tool answers a model, for which no hit is no error. Its words are the only sign.
-            match found.starts_with("recall: nothing in this session matches") {
-                true => Err(CommandError::new(format!("nothing in this session matches `{query}`"))),
-                false => Ok(found),
+            if found.starts_with("recall: nothing in this session matches") {
+                Err(CommandError::new(format!("nothing in this session matches `{query}`")))
+            } else {
+                Ok(found)
             }
         }
         [one] => original(one, source, blobs).await,

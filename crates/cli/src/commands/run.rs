@@ -99,10 +99,7 @@ async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> 
     let text = match typed {
         Some(text) if text != "-" && is_piped() => {
             let piped = piped().await?;
-            match piped.is_empty() {
-                true => text.to_owned(),
-                false => format!("{text}\n\n<stdin>\n{piped}\n</stdin>"),
-            }
+            if piped.is_empty() { text.to_owned() } else { format!("{text}\n\n<stdin>\n{piped}\n</stdin>") }
         }
         Some(text) if text != "-" => text.to_owned(),
         None if place.terminal.input => {
@@ -268,10 +265,13 @@ impl RunPrinter {
 
 /// Returns the model's newest answer to the newest message. Empty if there is none.
 async fn answer(session: &Session) -> Outcome<String> {
-    let newest = |run: &longhaul_core::run::Run| {
-        let history = run.history();
-        let mut since = history.entries().iter().rev().take_while(|entry| entry.kind != LogEntryKind::Typed);
-        since.find(|entry| entry.message.role == Role::Assistant).map(|entry| history.whole(entry).text())
-    };
-    Ok(session.inspect_run(newest).await?.unwrap_or_default())
+    Ok(session
+        .inspect_run(|run: &longhaul_core::run::Run| {
+            let history = run.history();
+            let mut since =
+                history.entries().iter().rev().take_while(|entry| entry.kind != LogEntryKind::Typed);
+            since.find(|entry| entry.message.role == Role::Assistant).map(|entry| history.whole(entry).text())
+        })
+        .await?
+        .unwrap_or_default())
 }

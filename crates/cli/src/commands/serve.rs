@@ -31,11 +31,12 @@ use crate::data::DRAINING;
 use crate::data::shared::SharedStoreConfig;
 use crate::environment::{AGENT_FILE, CliEnvironment};
 use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
+use crate::model_discovery::ServerProbeResult;
 use crate::server_address::ServerRecord;
 use crate::signals::InterruptSignals;
-use crate::term::human::grouped;
+use crate::term::human::{self, grouped};
 use crate::term::{out, text};
-use crate::{data, demo, hosted_providers, model_discovery};
+use crate::{data, demo, hosted_providers, model_discovery, trust};
 
 /// The name of the token's file in the data folder.
 pub(super) const TOKEN_FILE: &str = "token";
@@ -92,7 +93,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     if let (Err(_), true, Some(other)) = (&opened, args.open, ServerRecord::find(&place.data_dir)) {
         browser::open(place, &other.page);
     }
-    let ServerResources { runtime, chosen, gateway, upkeep } = opened?;
+    let ServerResources { runtime, chosen, gateway, upkeep, silent_server } = opened?;
     let is_demo = chosen == ServedModelChoice::Demo;
     let (listener, token) = match early {
         Some(early) => early,
@@ -102,6 +103,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
         }
     };
     let address = listener.local_addr()?;
+    tracing::info!(%address, gateway = gateway.is_some(), model = ?chosen, "the server listens");
     let is_open = loaded.config.gateway.auth == GatewayAuth::OpenOnLoopback;
     let has_gateway = gateway.is_some();
     let mut config = HttpServerConfig {
@@ -129,8 +131,11 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
         place.shown(&token_path)
     ));
     assemble::say_exposed(place, &sandbox);
-    for unset in assemble::unset_keys(place, &loaded.config) {
+    for unset in assemble::unset_keys(place, &loaded) {
         out::told(&format!("note   {}\n", text::visible(&unset)));
+    }
+    if let Some(server) = silent_server {
+        out::told(&server_is_silent(&server, loaded.config.retry.patience));
     }
     match chosen {
         ServedModelChoice::Named => {}
@@ -167,6 +172,19 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
+/// Returns the note that the named server does not answer.
+fn server_is_silent(base_url: &str, patience: Option<Duration>) -> String {
+    let wait = match patience {
+        Some(patience) if patience.as_secs() == 0 => "requests fail until it answers".to_owned(),
+        Some(patience) => format!("requests wait for it, {} at most (retry.patience)", human::time(patience)),
+        None => "requests wait until it answers".to_owned(),
+    };
+    format!(
+        "note   the model's server {} does not answer: {wait}; start it, or change model.base_url\n",
+        text::visible(base_url)
+    )
+}
+
 /// Returns the remedy for a model whose window nobody states.
 fn assumed(model: &str) -> String {
     let (model, tokens) = (text::one_line(model), grouped(ASSUMED_WINDOW));
@@ -179,6 +197,7 @@ fn assumed(model: &str) -> String {
 /// Waits for the end: a signal and then no running work, enough time, or a second signal.
 async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::Sender<()>) {
     interrupts.next().await;
+    tracing::info!("told to end: nothing new begins, and what runs may finish");
     // The receiver is gone if the server failed meanwhile.
     let _ = asked.send(());
     let drained = app.drain(DRAINING);
@@ -190,8 +209,8 @@ async fn end(app: &AppState, interrupts: &mut InterruptSignals, asked: oneshot::
     let seconds = DRAINING.as_secs();
     out::told(&format!("what runs may finish, for {seconds} s at most; once more ends it now\n"));
     tokio::select! {
-        () = drained => {}
-        () = interrupts.next() => {}
+        () = drained => tracing::debug!("all runs have finished"),
+        () = interrupts.next() => tracing::info!("told to end again: runs are cut, and go on with the next message"),
     }
 }
 
@@ -202,6 +221,8 @@ struct ServerResources {
     /// The gateway; `None` if no server of models is known.
     gateway: Option<Gateway>,
     upkeep: Option<SharedUpkeep>,
+    /// The address of the model's server if a person or file names it and it does not answer.
+    silent_server: Option<String>,
 }
 
 /// The model that answers.
@@ -232,6 +253,7 @@ async fn open(
             let chosen = hosted_providers::said(&completed).map_or(ServedModelChoice::Named, by_key);
             (completed.config, chosen)
         }
+        // A first start must show something, so a missing model is no error unless one was named.
         Err(_) if !is_named => (loaded.config, ServedModelChoice::Demo),
         Err(failure) => return Err(failure),
     };
@@ -244,7 +266,20 @@ async fn open(
         Some(shared) => Box::pin(data::shared::open(place, shared, config.blobs.max_bytes)).await?,
         None => data::open_or_read(place, config.blobs.max_bytes).await?,
     };
-    let mut agent = assemble::agent(place, &config, asking, McpFailurePolicy::Refused).await?;
+    let is_asked = is_named && config.model.provider != ProviderKind::Scripted;
+    let (agent, is_silent) = tokio::join!(
+        // Boxed: both are deep, and the future of `open` holds them.
+        Box::pin(assemble::agent(place, &config, asking, McpFailurePolicy::Refused)),
+        Box::pin(async {
+            is_asked && model_discovery::ask(place, &config.model).await == ServerProbeResult::Silent
+        }),
+    );
+    let mut agent = agent?;
+    let silent_server = is_silent.then(|| config.model.base_url.clone());
+    if silent_server.is_some() {
+        let server = trust::server_of(&config.model.base_url);
+        tracing::info!(%server, "the model's server does not answer; requests wait for it");
+    }
     let gateway = assemble::gateway(place, &config, names_model, data.memo, &agent).await?;
     agent.telemetry = assemble::telemetry(&config)?;
     if chosen == ServedModelChoice::Demo {
@@ -266,7 +301,7 @@ async fn open(
             CompactionSetup { policy, summariser: summariser.map(|it| it.0) }
         });
     }
-    Ok(ServerResources { runtime, chosen, gateway, upkeep: data.upkeep })
+    Ok(ServerResources { runtime, chosen, gateway, upkeep: data.upkeep, silent_server })
 }
 
 /// Listens at an address.
@@ -317,15 +352,17 @@ async fn unusable(
         return CommandError::new(format!("{addr} cannot be used: {error}"));
     }
     let near = reachable(addr);
-    let by = match model_discovery::is_longhaul(near).await {
-        true => format!("another longhaul, whose page is http://{near}"),
-        false => "another program".to_owned(),
+    let by = if model_discovery::is_longhaul(near).await {
+        format!("another longhaul, whose page is http://{near}")
+    } else {
+        "another program".to_owned()
     };
     let next = format!("--addr {}", SocketAddr::new(addr.ip(), free_port(addr).await));
-    let other = match *args == (ServeArgs { addr: args.addr, open: args.open, ..ServeArgs::default() }) {
-        true => place.command_with_model(&format!("serve {next}")),
+    let other = if *args == (ServeArgs { addr: args.addr, open: args.open, ..ServeArgs::default() }) {
+        place.command_with_model(&format!("serve {next}"))
+    } else {
         // The rest of the line stays as it is; an address of a database may hold a password.
-        false => next,
+        next
     };
     CommandError::new(format!(
         "{addr} is in use by {by}: take another port with `{other}`, or as server.addr in {AGENT_FILE}"
@@ -392,16 +429,19 @@ fn token(path: &Path, place: &CliEnvironment) -> Outcome<AccessToken> {
     if path == place.data_dir.join(TOKEN_FILE) {
         return Ok(AccessToken::load_or_create(path)?);
     }
-    let inside = |folder: &Path| match (path.canonicalize(), folder.canonicalize()) {
-        (Ok(path), Ok(folder)) => path.starts_with(folder),
-        _ => false,
-    };
-    if inside(&place.workspace) && !inside(&place.data_dir) {
+    if lies_in(path, &place.workspace) && !lies_in(path, &place.data_dir) {
         return Err(CommandError::usage(
             "the token file lies in the workspace, where the agent's tools read it",
         ));
     }
     Ok(AccessToken::load(path)?)
+}
+
+fn lies_in(path: &Path, folder: &Path) -> bool {
+    match (path.canonicalize(), folder.canonicalize()) {
+        (Ok(path), Ok(folder)) => path.starts_with(folder),
+        _ => false,
+    }
 }
 
 /// Returns the server's configuration. A server that listens on an address has that address as its own name:

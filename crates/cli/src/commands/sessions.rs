@@ -100,11 +100,10 @@ async fn list(data: &DataStores, place: &CliEnvironment, json: bool, limit: usiz
 
 /// Says how many of all sessions are listed, and how the others can be seen. Empty if all are listed.
 pub(super) fn left_out(shown: usize, all: usize, more: &str) -> String {
-    match shown < all {
-        true => {
-            format!("{} of {} sessions, the newest; {more}\n", grouped(shown as u64), grouped(all as u64))
-        }
-        false => String::new(),
+    if shown < all {
+        format!("{} of {} sessions, the newest; {more}\n", grouped(shown as u64), grouped(all as u64))
+    } else {
+        String::new()
     }
 }
 

@@ -56,14 +56,13 @@ impl SessionTransferState {
     }
 
     fn is(&self, last_seq: u64, queue: &[QueuedMessage]) -> bool {
-        let same = |(then, now): (&InboxEntryCopy, &QueuedMessage)| {
-            then.id == now.id
-                && decode_queued(&then.body)
-                    .is_ok_and(|(parts, metadata)| parts == now.parts && metadata == now.metadata)
-        };
         self.last_seq == last_seq
             && self.waiting.len() == queue.len()
-            && self.waiting.iter().zip(queue).all(same)
+            && self.waiting.iter().zip(queue).all(|(then, now)| {
+                then.id == now.id
+                    && decode_queued(&then.body)
+                        .is_ok_and(|(parts, metadata)| parts == now.parts && metadata == now.metadata)
+            })
     }
 }
 
@@ -119,6 +118,7 @@ pub(crate) async fn migrate(args: MigrateArgs, place: &CliEnvironment) -> Outcom
     if args.from.is_some() {
         check_folder(args.blobs.as_deref())?;
     }
+    tracing::debug!(to_database = to.is_some(), "sessions are carried");
     // The source is held exclusively until everything is copied: later messages would be left behind.
     let from = depot(place, from, args.blobs.as_deref(), EndpointAccess::Write).await?;
     let carried = migrated(&from, place, to, args.blobs.as_deref()).await;
@@ -271,9 +271,10 @@ async fn folder(place: &CliEnvironment, folder: &Path, used: EndpointAccess) -> 
     };
     let store = Arc::new(store);
     let below = folder.join("blobs");
-    let blobs = match used == EndpointAccess::Write || below.is_dir() {
-        true => BlobStore::local(&below, max_bytes)?,
-        false => BlobStore::in_memory(max_bytes),
+    let blobs = if used == EndpointAccess::Write || below.is_dir() {
+        BlobStore::local(&below, max_bytes)?
+    } else {
+        BlobStore::in_memory(max_bytes)
     };
     let name = place.shown(folder);
     Ok(TransferEndpoint { name, sessions: Arc::clone(&store) as _, store, blobs, nodes: None })
@@ -324,7 +325,10 @@ async fn carry_all(
         let copy = match from.sessions.export(&id).await {
             Ok(copy) => copy,
             // The session was deleted after the list was read.
-            Err(StoreError::NotFound(_)) => continue,
+            Err(StoreError::NotFound(_)) => {
+                tracing::debug!(session = %id, "deleted meanwhile, so it is not carried");
+                continue;
+            }
             Err(error) => return Err(error.into()),
         };
         carry_one(from, to, &copy, known, &mut carried).await?;
@@ -350,12 +354,14 @@ async fn carry_one(
     if let Err(StoreError::Conflict(_)) = done {
         let there = to.sessions.export(&copy.id).await?;
         if copy.says_the_same(&there) {
+            tracing::debug!(session = %copy.id, "the session is there already, event for event");
             carried.known += 1;
             return Ok(());
         }
         if known == TransferConflictPolicy::Kept {
             return Err(another(from, to, copy, &there));
         }
+        tracing::debug!(session = %copy.id, "the backup's older copy is replaced");
         to.store.delete(&copy.id).await?;
         done = import_verified_copy(copy, &*to.sessions).await;
     }
@@ -363,6 +369,7 @@ async fn carry_one(
     carried.sessions += 1;
     carried.events += copy.events.len() as u64;
     carried.blobs += copy.blobs.len() as u64;
+    tracing::debug!(session = %copy.id, events = copy.events.len(), blobs = copy.blobs.len(), "a session is carried");
     Ok(())
 }
 

@@ -52,11 +52,13 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Edi
     };
     let before = session.inspect_run(|run| run.meter().total).await?;
     if let Err(error) = session.undo(edit.clone()).await {
+        tracing::debug!(session = %session.id(), %edit, %error, "the edit is not undone");
         let named = edit.clone();
         let first = session.inspect_run(move |run| built_on(run.history(), &named)).await.unwrap_or_default();
         return Err(refused(&edit, error, &first));
     }
     let after = session.inspect_run(|run| run.meter().total).await?;
+    tracing::debug!(session = %session.id(), %edit, before, after, "an edit is undone");
     Ok(EditUndoReport { edit, before, after })
 }
 
@@ -74,11 +76,12 @@ fn built_on(history: &History, edit: &EditId) -> Vec<EditId> {
 }
 
 async fn newest(session: &Session) -> Outcome<Option<EditId>> {
-    let newest = |run: &longhaul_core::run::Run| {
-        let mut edits = run.history().edits().iter().rev();
-        edits.find(|state| state.active).map(|state| state.edit.id.clone())
-    };
-    Ok(session.inspect_run(newest).await?)
+    Ok(session
+        .inspect_run(|run: &longhaul_core::run::Run| {
+            let mut edits = run.history().edits().iter().rev();
+            edits.find(|state| state.active).map(|state| state.edit.id.clone())
+        })
+        .await?)
 }
 
 fn refused(edit: &EditId, error: SessionError, first: &[EditId]) -> CommandError {

@@ -75,13 +75,12 @@ impl GatewayAccess {
     fn key(&self) -> Outcome<String> {
         let Some(path) = &self.token_file else { return Ok("none".to_owned()) };
         let read = fs::read_to_string(path);
-        let missing = |error: io::Error| {
+        read.map(|token| token.trim().to_owned()).map_err(|error| {
             CommandError::new(format!(
                 "the token in {} cannot be read: {error}; `longhaul serve` makes it",
                 path.display()
             ))
-        };
-        read.map(|token| token.trim().to_owned()).map_err(missing)
+        })
     }
 }
 
@@ -94,6 +93,13 @@ pub(crate) async fn run(args: &WrapArgs, place: &CliEnvironment) -> Outcome {
     let loaded = agent_file::load(place)?;
     let running = ServerRecord::find(&place.data_dir);
     let door = door(args, place, &loaded, running.as_ref()).await?;
+    tracing::debug!(
+        client = client.name,
+        gateway = %crate::trust::server_of(&door.root),
+        is_running = running.is_some(),
+        has_token = door.token_file.is_some(),
+        "the client is set up for the gateway"
+    );
     let setup = (client.setup)(&door)?;
     if args.run {
         return Err(start(&client, &setup, &door, place, &args.args));
@@ -176,11 +182,11 @@ async fn door(
 
 fn named_model(loaded: &ResolvedConfig) -> Option<String> {
     let config = &loaded.config;
-    let first = || config.gateway.upstreams.iter().flat_map(|upstream| &upstream.models).next();
-    match loaded.names_a_model {
-        true => Some(config.model.name.clone()),
-        false => first().map(|model| model.name.clone()),
+    if loaded.names_a_model {
+        return Some(config.model.name.clone());
     }
+    let first = config.gateway.upstreams.iter().flat_map(|upstream| &upstream.models).next();
+    first.map(|model| model.name.clone())
 }
 
 /// The gateway's reply to the request for its models.
@@ -319,15 +325,11 @@ fn start(
     if let Some(why) = setup.not_by_run {
         return CommandError::usage(why);
     }
-    let own = || -> Outcome<()> {
-        // Only our own files are written: `--run` leaves the client's settings alone.
-        for file in setup.files.iter().filter(|file| file.path.starts_with(&door.folder)) {
-            files::write_own(place, file)?;
+    // Only our own files are written: `--run` leaves the client's settings alone.
+    for file in setup.files.iter().filter(|file| file.path.starts_with(&door.folder)) {
+        if let Err(failure) = files::write_own(place, file) {
+            return failure;
         }
-        Ok(())
-    };
-    if let Err(failure) = own() {
-        return failure;
     }
     let mut command = Command::new(program);
     for (name, value) in setup.environment.iter().chain(&setup.only_by_run) {
@@ -342,8 +344,7 @@ fn start(
 
 /// Returns a word as a shell reads it.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    if !word.is_empty() && word.chars().all(|c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c)) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))

@@ -71,6 +71,8 @@ pub(crate) async fn open_whole(
         },
     )
     .await?;
+    // The address of the database may hold a password, so it is not logged.
+    tracing::debug!(address = shared.address.as_deref(), "the shared database is open");
     let store = Arc::new(store);
     let memo = Arc::new(PostgresMemo::new(Arc::clone(&store), PrefixCacheLimits::default()));
     let data = DataStores {
@@ -117,6 +119,7 @@ async fn blobs(place: &CliEnvironment, shared: &SharedStoreConfig, max_bytes: u6
     use object_store::{BackoffConfig, RetryConfig};
 
     let Some(named) = &shared.blobs else {
+        tracing::debug!("blobs are in the data folder");
         // A mere transfer of sessions does not join the nodes.
         if shared.address.is_some() {
             tracing::warn!(

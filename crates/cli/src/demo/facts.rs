@@ -39,12 +39,11 @@ pub(super) fn asked_for(question: &str) -> Option<String> {
 /// else in the conversation and is not in view now.
 pub(super) fn choose(run: &Run) -> Vec<DemoFact> {
     let history = run.history();
-    let is_read = |entry: &LogEntry| matches!(&entry.kind, LogEntryKind::Result { tool } if tool == "read");
     let Some(first_read) = history.entries().iter().find(|entry| is_read(entry)) else { return Vec::new() };
-    let later = || history.edits().iter().filter(|state| state.seq > first_read.seq);
-    let compaction = later().find(|state| state.edit.kind == EditKind::Compaction);
+    let mut later = history.edits().iter().filter(|state| state.seq > first_read.seq);
+    let compaction = later.clone().find(|state| state.edit.kind == EditKind::Compaction);
     // In a large window only prunes may have happened.
-    let Some(first) = compaction.or_else(|| later().next()).map(|state| state.seq) else { return Vec::new() };
+    let Some(first) = compaction.or_else(|| later.next()).map(|state| state.seq) else { return Vec::new() };
     let texts: Vec<String> = history.entries().iter().map(|entry| text_of(&entry.message)).collect();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for line in texts.iter().flat_map(|text| text.lines()) {
@@ -62,6 +61,10 @@ pub(super) fn choose(run: &Run) -> Vec<DemoFact> {
     // The first line of every result comes before the second ones, so that the questions cover many files.
     facts.sort_by_key(|(_, rank)| *rank);
     facts.into_iter().map(|(fact, _)| fact).collect()
+}
+
+fn is_read(entry: &LogEntry) -> bool {
+    matches!(&entry.kind, LogEntryKind::Result { tool } if tool == "read")
 }
 
 fn is_rare(texts: &[String], fact: &DemoFact) -> bool {

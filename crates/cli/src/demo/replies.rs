@@ -45,7 +45,6 @@ fn text(result: &ToolResult) -> String {
 
 fn sentences(call: &ToolCall, text: &str) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-    let argument = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
     if text.starts_with("[Not run") {
         return "That was not allowed, so I leave it.".to_owned();
     }
@@ -53,7 +52,7 @@ fn sentences(call: &ToolCall, text: &str) -> String {
         return format!("`{}` gave an error, so I go on without it.", call.name);
     }
     match call.name.as_str() {
-        "read" => of_file(&argument("path"), text),
+        "read" => of_file(arguments["path"].as_str().unwrap_or_default(), text),
         "ls" => of_folder(text),
         "glob" if text.contains(LEFT_OUT) => {
             "There are more files than one look shows. What was left out of the list is kept.".to_owned()
@@ -142,15 +141,21 @@ fn named(path: &str, lines: &[&str]) -> (&'static str, Vec<String>) {
         "js" | "ts" | "mjs" => &["function "],
         _ => &[],
     };
-    let name = |line: &&str| {
-        let (before, after) = marks.iter().find_map(|mark| line.split_once(mark))?;
-        let is_start = before.split_whitespace().all(|word| {
-            matches!(word, "pub" | "async" | "const" | "export" | "default") || word.starts_with("pub(")
-        });
-        let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        (is_start && !name.is_empty()).then(|| format!("`{name}`"))
-    };
-    ("function", lines.iter().filter_map(name).collect())
+    (
+        "function",
+        lines
+            .iter()
+            .filter_map(|line| {
+                let (before, after) = marks.iter().find_map(|mark| line.split_once(mark))?;
+                let is_start = before.split_whitespace().all(|word| {
+                    matches!(word, "pub" | "async" | "const" | "export" | "default")
+                        || word.starts_with("pub(")
+                });
+                let name: String = after.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                (is_start && !name.is_empty()).then(|| format!("`{name}`"))
+            })
+            .collect(),
+    )
 }
 
 fn of_folder(text: &str) -> String {
@@ -182,11 +187,7 @@ fn of_search(text: &str) -> String {
 }
 
 fn of_command(text: &str) -> String {
-    let size = |line: &str| {
-        let (size, name) = line.trim().split_once(' ')?;
-        Some((size.parse::<u64>().ok()?, name.trim().to_owned()))
-    };
-    let sizes: Vec<(u64, String)> = text.lines().filter_map(size).collect();
+    let sizes: Vec<(u64, String)> = text.lines().filter_map(size_and_name).collect();
     let exit = text.rsplit_once("[exit code ").and_then(|(_, rest)| rest.trim_end().strip_suffix(']'));
     match (sizes.split_last(), exit) {
         (Some(((all, total), files)), Some("0")) if total == "total" => {
@@ -201,6 +202,11 @@ fn of_command(text: &str) -> String {
         (_, Some(code)) => format!("The command failed with exit code {code}."),
         (_, None) => "The command has ended.".to_owned(),
     }
+}
+
+fn size_and_name(line: &str) -> Option<(u64, String)> {
+    let (size, name) = line.trim().split_once(' ')?;
+    Some((size.parse::<u64>().ok()?, name.trim().to_owned()))
 }
 
 #[cfg(test)]

@@ -70,11 +70,15 @@ fn text(number: usize, name: &str) -> String {
     for line in 0..LINES_PER_FILE {
         // The running number makes each line unique: the demo's questions need lines that occur once.
         let at = number * LINES_PER_FILE + line;
-        let pick = |words: &[&'static str], step: usize| words[(at * step + number) % words.len()];
-        let (keeper, work, reason) = (pick(&KEEPERS, 3), pick(&WORK, 5), pick(&REASONS, 1));
+        let (keeper, work, reason) =
+            (word(&KEEPERS, at * 3 + number), word(&WORK, at * 5 + number), word(&REASONS, at + number));
         let _ = writeln!(text, "On day {at} of the {name} book {keeper} {work} {reason}.");
     }
     text
+}
+
+fn word(words: &[&'static str], at: usize) -> &'static str {
+    words[at % words.len()]
 }
 
 #[cfg(test)]

@@ -122,9 +122,10 @@ impl DemoPrinter {
     }
 
     pub(super) fn verdict(&mut self, right: bool) {
-        let text = match right {
-            true => "✓ that line was not in the window any more; the answer is right, byte for byte",
-            false => "✗ the answer is wrong",
+        let text = if right {
+            "✓ that line was not in the window any more; the answer is right, byte for byte"
+        } else {
+            "✗ the answer is wrong"
         };
         self.row(&self.style.bold(text));
     }

@@ -73,9 +73,10 @@ pub(crate) fn exact_lines(text: &str) -> Vec<String> {
     lines.pop_if(|last| last.is_empty());
     let mut shown = Vec::with_capacity(lines.len());
     for run in lines.chunk_by(|one, next| is_blank(one) && is_blank(next)) {
-        match run.len() > MAX_BLANK_LINES {
-            true => shown.push(format!("⏎×{}", run.len())),
-            false => shown.extend(run.iter().map(|line| exact(line))),
+        if run.len() > MAX_BLANK_LINES {
+            shown.push(format!("⏎×{}", run.len()))
+        } else {
+            shown.extend(run.iter().map(|line| exact(line)))
         }
     }
     shown
@@ -144,14 +145,13 @@ mod tests {
 
     #[test]
     fn the_characters_are_those_of_the_description() {
-        let point = |text: &str| u32::from_str_radix(text, 16).unwrap();
         let described: Vec<RangeInclusive<u32>> = description()["escaped"]
             .as_array()
             .unwrap()
             .iter()
             .map(|range| range.as_str().unwrap())
             .map(|range| range.split_once('-').unwrap_or((range, range)))
-            .map(|(first, last)| point(first)..=point(last))
+            .map(|(first, last)| code_point(first)..=code_point(last))
             .collect();
         assert_eq!(described, ESCAPED);
         let blanks = &description()["blanks"];
@@ -163,6 +163,10 @@ mod tests {
         ] {
             assert_eq!(blanks[name], figure, "{name}");
         }
+    }
+
+    fn code_point(text: &str) -> u32 {
+        u32::from_str_radix(text, 16).unwrap()
     }
 
     #[test]

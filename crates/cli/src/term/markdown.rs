@@ -235,8 +235,9 @@ fn closing(inner: &str, mark: &str) -> Option<usize> {
     let sign = mark.chars().next()?;
     inner.match_indices(mark).map(|(at, _)| at).find(|at| {
         let (before, after) = (&inner[..*at], &inner[at + mark.len()..]);
-        let is_apart = |c: char| c == sign || (sign != '`' && c.is_whitespace());
-        !before.is_empty() && !before.ends_with(is_apart) && !after.starts_with(sign)
+        !before.is_empty()
+            && !before.ends_with(|c: char| c == sign || (sign != '`' && c.is_whitespace()))
+            && !after.starts_with(sign)
     })
 }
 

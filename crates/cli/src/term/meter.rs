@@ -22,12 +22,11 @@ pub(crate) struct ContextMeterBar {
 impl ContextMeterBar {
     /// Reads a report.
     pub(crate) fn of(report: &ContextReport) -> Self {
-        let at = |index: usize| report.thresholds.get(index).map_or(report.window, |it| it.tokens);
         Self {
             total: report.total,
             estimated: report.basis.new_messages_estimate.min(report.total),
             window: report.window.max(1),
-            trigger: at(0),
+            trigger: report.thresholds.first().map_or(report.window, |it| it.tokens),
             usable: report.window.saturating_sub(report.output_reserve),
             error_percent: report.expected_error * 100.0,
         }
@@ -57,21 +56,26 @@ impl ContextMeterBar {
         format!("{share:.0} % {} {}", figures, style.dim(&error))
     }
 
+    /// Returns the cell of a bar at which a number of tokens ends.
+    fn cell(&self, tokens: u64, cells: usize) -> usize {
+        ((tokens as f64 / self.window as f64) * cells as f64).round() as usize
+    }
+
     fn bar(&self, cells: usize) -> String {
-        let cell = |tokens: u64| ((tokens as f64 / self.window as f64) * cells as f64).round() as usize;
-        let reported = cell(self.total - self.estimated);
+        let reported = self.cell(self.total - self.estimated, cells);
         // The least use fills one cell, so that it can be seen.
-        let filled = cell(self.total).max(usize::from(self.total > 0));
-        let reserve = cell(self.usable).min(cells.saturating_sub(1));
-        let trigger = cell(self.trigger).min(reserve);
-        let glyph = |at: usize| match at {
-            at if at == reserve => '│',
-            at if at == trigger => '┊',
-            at if at < reported => '▓',
-            at if at < filled => '▒',
-            _ => '░',
-        };
-        (0..cells).map(glyph).collect()
+        let filled = self.cell(self.total, cells).max(usize::from(self.total > 0));
+        let reserve = self.cell(self.usable, cells).min(cells.saturating_sub(1));
+        let trigger = self.cell(self.trigger, cells).min(reserve);
+        (0..cells)
+            .map(|at: usize| match at {
+                at if at == reserve => '│',
+                at if at == trigger => '┊',
+                at if at < reported => '▓',
+                at if at < filled => '▒',
+                _ => '░',
+            })
+            .collect()
     }
 
     fn paint(&self, bar: &str, style: TextPainter) -> String {

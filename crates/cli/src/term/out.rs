@@ -10,6 +10,15 @@ const WIDEST: usize = 100;
 /// The minimum columns that text is set for.
 const NARROWEST: usize = 24;
 
+/// The rows of text on a terminal of unknown size.
+const USUAL_ROWS: usize = 20;
+
+/// The rows that marks and the input take beside a text.
+const ROWS_AROUND: usize = 6;
+
+/// The minimum rows of a text that is cut to a screen.
+const FEWEST_ROWS: usize = 8;
+
 /// The columns of a terminal of unknown size.
 const USUAL: usize = 80;
 
@@ -67,6 +76,16 @@ pub(crate) fn columns() -> usize {
     let size =
         rustix::termios::tcgetwinsize(io::stdout()).or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
     size.map_or(USUAL, |size| usize::from(size.ws_col)).max(1)
+}
+
+/// Returns the rows of one screen, less the lines around a text. A pipe has no screen, so it gets every row.
+pub(crate) fn screen_rows() -> usize {
+    if !io::stdout().is_terminal() {
+        return usize::MAX;
+    }
+    // A terminal of unknown size reports no rows.
+    let rows = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+    if rows == 0 { USUAL_ROWS } else { rows.saturating_sub(ROWS_AROUND).max(FEWEST_ROWS) }
 }
 
 /// Returns the columns at which a row is broken. No row is broken if standard output is no terminal.

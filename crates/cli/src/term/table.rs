@@ -3,7 +3,6 @@
 use longhaul::context::ContextReport;
 use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::event::EditKind;
-use longhaul_core::history::ViewEditState;
 use longhaul_core::run::Run;
 use serde_json::Value;
 
@@ -29,8 +28,12 @@ pub(crate) struct PlannerSummary {
 impl PlannerSummary {
     /// Returns the planner's facts of a session's loop.
     pub(crate) fn of(run: &Run) -> Self {
-        let is_one = |state: &&ViewEditState| state.active && state.edit.kind == EditKind::Compaction;
-        let compactions = run.history().edits().iter().filter(is_one).count() as u64;
+        let compactions = run
+            .history()
+            .edits()
+            .iter()
+            .filter(|state| state.active && state.edit.kind == EditKind::Compaction)
+            .count() as u64;
         let policy = &run.settings().policy;
         let asked = match policy.trigger.unwrap_or_else(|| policy.strategy.trigger()) {
             StrategyTrigger::Share(share) => (run.budget().window as f64 * share) as u64,
@@ -184,10 +187,17 @@ impl ContextTable {
         if all > 0 {
             self.fact("  why", "`/compactions` in a chat, `longhaul compactions`");
         }
-        let used = |key: &str| report.token_usage.get(key).and_then(Value::as_u64).unwrap_or(0);
-        let all = format!("{} in, {} out", short(used("inputTokens")), short(used("outputTokens")));
+        let all = format!(
+            "{} in, {} out",
+            short(used_tokens(report, "inputTokens")),
+            short(used_tokens(report, "outputTokens"))
+        );
         self.fact("all calls together", &all);
     }
+}
+
+fn used_tokens(report: &ContextReport, key: &str) -> u64 {
+    report.token_usage.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -73,11 +73,14 @@ pub(crate) fn fit_end(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     let mut used = 1;
-    let room = |c: &char| {
-        used += char_width(*c);
-        used <= columns
-    };
-    let kept: Vec<char> = text.chars().rev().take_while(room).collect();
+    let kept: Vec<char> = text
+        .chars()
+        .rev()
+        .take_while(|c| {
+            used += char_width(*c);
+            used <= columns
+        })
+        .collect();
     std::iter::once('…').chain(kept.into_iter().rev()).take(columns).collect()
 }
 

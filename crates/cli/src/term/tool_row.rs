@@ -31,10 +31,9 @@ const TELLING: [&str; 6] = ["command", "path", "handle", "query", "pattern", "ur
 pub(crate) fn label(call: &ToolCallInfo, columns: usize) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let telling = TELLING.iter().find_map(|key| arguments[key].as_str());
-    let any = || arguments.as_object()?.values().find_map(Value::as_str);
     let argument = match call.tool.as_str() {
         "grep" | "glob" => arguments["pattern"].as_str().or(telling),
-        _ => telling.or_else(any),
+        _ => telling.or_else(|| arguments.as_object()?.values().find_map(Value::as_str)),
     };
     let argument = one_line(argument.unwrap_or_default());
     let tool = fit(&visible(&call.tool), columns);
@@ -142,7 +141,6 @@ fn singular(outcome: &str) -> String {
 /// Returns the lines read, from the notes at the end of `read`'s output: `All 120 lines.` and `Lines 1 to
 /// 2000 of 5310. …`.
 fn lines_read(note: &str) -> Option<String> {
-    let number = |text: &str| text.parse::<u64>().ok();
     let words: Vec<&str> = note.split([' ', ',', '.']).filter(|word| !word.is_empty()).collect();
     match words.as_slice() {
         ["All", lines, "lines"] => Some(count(number(lines)?, "line")),
@@ -156,6 +154,10 @@ fn lines_read(note: &str) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn number(text: &str) -> Option<u64> {
+    text.parse::<u64>().ok()
 }
 
 fn command(ended_how: &str, text: &str) -> String {
@@ -189,15 +191,16 @@ fn plain(ended: &ToolResultInfo) -> String {
 /// Returns the first telling lines, without the note about the exit code.
 fn first_lines(text: &str) -> Vec<String> {
     let text = visible(text);
-    let is_about = |line: &&str| {
-        line.is_empty() || *line == "(no output)" || (line.starts_with("[exit code ") && line.ends_with(']'))
-    };
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !is_about(line)).collect();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !is_empty_or_note(line)).collect();
     let mut shown: Vec<String> = lines.iter().take(SHOWN_LINES).map(|line| (*line).to_owned()).collect();
     if lines.len() > SHOWN_LINES {
         shown.push(format!("… {} more", count((lines.len() - SHOWN_LINES) as u64, "line")));
     }
     shown
+}
+
+fn is_empty_or_note(line: &str) -> bool {
+    line.is_empty() || line == "(no output)" || (line.starts_with("[exit code ") && line.ends_with(']'))
 }
 
 #[cfg(test)]

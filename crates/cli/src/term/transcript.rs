@@ -172,10 +172,10 @@ impl TranscriptRenderer {
             UiEvent::Compacting { is_extract: false } => self.rule("compacting … a summary is being written"),
             UiEvent::Compacted(shrunk) => self.compacted(shrunk),
             UiEvent::Cleared(shrunk) => {
-                let what = match shrunk.is_message_cut {
-                    true => "the message is longer than the window: its beginning and its end are shown"
-                        .to_owned(),
-                    false => format!("cleared {}", count(shrunk.gone.messages, "old tool result")),
+                let what = if shrunk.is_message_cut {
+                    "the message is longer than the window: its beginning and its end are shown".to_owned()
+                } else {
+                    format!("cleared {}", count(shrunk.gone.messages, "old tool result"))
                 };
                 self.shrunk(&what, &shrunk.strategy, shrunk);
             }
@@ -323,9 +323,10 @@ impl TranscriptRenderer {
         if only_leaves_out(&shrunk.strategy) {
             return self.shrunk(&format!("left out {}", shrunk.gone.words()), &shrunk.strategy, shrunk);
         }
-        let how = match no_summary || shrunk.is_extract {
-            true => format!("an extract by {}", shrunk.strategy),
-            false => shrunk.strategy.clone(),
+        let how = if no_summary || shrunk.is_extract {
+            format!("an extract by {}", shrunk.strategy)
+        } else {
+            shrunk.strategy.clone()
         };
         self.shrunk(&format!("compacted {}", shrunk.gone.words()), &how, shrunk);
     }

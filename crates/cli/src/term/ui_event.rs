@@ -149,34 +149,45 @@ impl UiEvent {
     }
 }
 
+/// Returns a number of an announcement; 0 if there is none.
+fn number(announcement: &ApiEvent, key: &str) -> u64 {
+    announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0)
+}
+
 /// Returns the event in an announcement, if it has one to show.
 pub(crate) fn event_from_announcement(announcement: &ApiEvent) -> Option<UiEvent> {
-    let text = |key: &str| announcement.text(key).to_owned();
-    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
     let happening = match announcement.name {
-        "message:queued" => UiEvent::Queued { position: number("position") },
-        "message:dequeued" => UiEvent::Dequeued { count: number("count") },
+        "message:queued" => UiEvent::Queued { position: number(announcement, "position") },
+        "message:dequeued" => UiEvent::Dequeued { count: number(announcement, "count") },
         "message:added" => added(announcement)?,
         "run:started" => UiEvent::RunStarted,
         "llm:chunk" => match announcement.text("chunkType") {
             "reasoning" => UiEvent::Reasoning,
-            _ => UiEvent::Text(text("content")),
+            _ => UiEvent::Text(announcement.text("content").to_owned()),
         },
-        "llm:tool-input" => UiEvent::ToolInput { tool: text("toolName") },
+        "llm:tool-input" => UiEvent::ToolInput { tool: announcement.text("toolName").to_owned() },
         "llm:tool-call" => UiEvent::Call(call(announcement)),
-        "tool:started" => UiEvent::Started { id: text("callId") },
+        "tool:started" => UiEvent::Started { id: announcement.text("callId").to_owned() },
         "llm:tool-result" => UiEvent::Ended(ended(announcement)),
-        "tool:approval-request" => {
-            UiEvent::Asked { approval_id: text("approvalId"), call: call(announcement) }
+        "tool:approval-request" => UiEvent::Asked {
+            approval_id: announcement.text("approvalId").to_owned(),
+            call: call(announcement),
+        },
+        "tool:approval-response" => {
+            UiEvent::Decided { approval_id: announcement.text("approvalId").to_owned() }
         }
-        "tool:approval-response" => UiEvent::Decided { approval_id: text("approvalId") },
         // `undo_check::complete` finds out whether a model writes the summary.
         "context:compacting" => UiEvent::Compacting { is_extract: false },
         "context:compressed" => UiEvent::Compacted(compacted(announcement)),
-        "context:pruned" => UiEvent::Cleared(shrunk(announcement, number("prunedCount"))),
-        "context:compact-failed" => UiEvent::CompactionFailed { reason: text("reason") },
-        "context:omitted" => UiEvent::Omitted { id: text("compactionId"), reason: text("reason") },
-        "context:restored" => UiEvent::Restored { id: text("compactionId") },
+        "context:pruned" => UiEvent::Cleared(shrunk(announcement, number(announcement, "prunedCount"))),
+        "context:compact-failed" => {
+            UiEvent::CompactionFailed { reason: announcement.text("reason").to_owned() }
+        }
+        "context:omitted" => UiEvent::Omitted {
+            id: announcement.text("compactionId").to_owned(),
+            reason: announcement.text("reason").to_owned(),
+        },
+        "context:restored" => UiEvent::Restored { id: announcement.text("compactionId").to_owned() },
         "context:usage" => UiEvent::Usage,
         "llm:switched" => {
             let config = announcement.payload.get("newConfig").unwrap_or(&Value::Null);
@@ -185,7 +196,7 @@ pub(crate) fn event_from_announcement(announcement: &ApiEvent) -> Option<UiEvent
         "llm:error" => error(announcement)?,
         "run:waiting" => waiting(announcement),
         "run:complete" => UiEvent::RunEnded(run_ended(announcement)),
-        "session:parked" => UiEvent::Parked { reason: text("reason") },
+        "session:parked" => UiEvent::Parked { reason: announcement.text("reason").to_owned() },
         _ => return None,
     };
     Some(happening)
@@ -215,20 +226,23 @@ fn call(announcement: &ApiEvent) -> ToolCallInfo {
 fn ended(announcement: &ApiEvent) -> ToolResultInfo {
     let content = announcement.payload.get("sanitized").cloned().unwrap_or_default();
     let content: Vec<Part> = serde_json::from_value(content).unwrap_or_default();
-    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64);
     ToolResultInfo {
         id: announcement.text("callId").to_owned(),
         status: announcement.text("status").to_owned(),
         text: spoken(&content),
         media: media(&content),
-        truncated: number("omittedChars").zip(number("totalChars")),
+        truncated: announcement
+            .payload
+            .get("omittedChars")
+            .and_then(Value::as_u64)
+            .zip(announcement.payload.get("totalChars").and_then(Value::as_u64)),
     }
 }
 
 fn compacted(announcement: &ApiEvent) -> ViewEditInfo {
-    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
     // The summary is one of the messages afterwards, and replaced none of them.
-    let gone = (number("originalMessages") + 1).saturating_sub(number("compressedMessages").max(1));
+    let gone = (number(announcement, "originalMessages") + 1)
+        .saturating_sub(number(announcement, "compressedMessages").max(1));
     shrunk(announcement, gone)
 }
 
@@ -262,13 +276,12 @@ fn is_extract(why: &str) -> bool {
 }
 
 fn shrunk(announcement: &ApiEvent, count: u64) -> ViewEditInfo {
-    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
     ViewEditInfo {
         id: announcement.text("compactionId").to_owned(),
         strategy: announcement.text("strategy").to_owned(),
         gone: RemovedMessages::from_message_count(count),
-        before_tokens: number("originalTokens"),
-        after_tokens: number("compressedTokens"),
+        before_tokens: number(announcement, "originalTokens"),
+        after_tokens: number(announcement, "compressedTokens"),
         is_extract: is_extract(announcement.text("costNote")),
         is_message_cut: announcement.text("costNote").starts_with(LONG_MESSAGE),
         undo: UndoOption::Unknown,
@@ -286,20 +299,19 @@ fn error(announcement: &ApiEvent) -> Option<UiEvent> {
 
 /// Returns the wait before the next attempt of a model call.
 fn waiting(announcement: &ApiEvent) -> UiEvent {
-    let number = |key: &str| announcement.payload.get(key).and_then(Value::as_u64).unwrap_or(0);
     let error = announcement.payload.get("lastError").unwrap_or(&Value::Null);
     UiEvent::Retrying {
         message: error["message"].as_str().unwrap_or_default().to_owned(),
-        attempt: number("attempt"),
-        after_ms: number("nextAttemptAt").saturating_sub(now_ms()),
+        attempt: number(announcement, "attempt"),
+        after_ms: number(announcement, "nextAttemptAt").saturating_sub(now_ms()),
     }
 }
 
 fn run_ended(announcement: &ApiEvent) -> RunEndInfo {
     let usage = announcement.payload.get("usage").unwrap_or(&Value::Null);
     let error = announcement.payload.get("error").map(|error| {
-        let text = |key: &str| error[key].as_str().unwrap_or_default().to_owned();
-        (text("code"), text("message"))
+        let (code, message) = (error["code"].as_str(), error["message"].as_str());
+        (code.unwrap_or_default().to_owned(), message.unwrap_or_default().to_owned())
     });
     RunEndInfo {
         end: announcement.text("finishReason").to_owned(),

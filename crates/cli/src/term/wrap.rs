@@ -182,11 +182,13 @@ pub(crate) fn broken(line: &str, hanging: usize, columns: usize) -> String {
 /// Breaks painted lines that are too wide for the terminal. The rest of a line hangs below its first words,
 /// or below the text behind its label.
 pub(crate) fn fitting(text: &str, columns: usize) -> String {
-    let fit = |line: &str| match visible(line) {
-        shown if width(shown.trim_end()) <= columns => line.to_owned(),
-        shown => broken(line, hanging(&shown).min(columns / 2), columns),
-    };
-    text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
+    text.split('\n')
+        .map(|line| match visible(line) {
+            shown if width(shown.trim_end()) <= columns => line.to_owned(),
+            shown => broken(line, hanging(&shown).min(columns / 2), columns),
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Returns the column of the text behind the first gap of a line, else of its first word.

@@ -19,11 +19,14 @@ impl GlyphSet {
     /// Returns the glyph set that the locale allows. A locale that says nothing is no reason for ASCII.
     pub(crate) fn of(place: &CliEnvironment) -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| place.variable(name));
-        let speaks = |locale: &str| {
+        if locale.is_none_or(|locale| {
             let locale = locale.to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
-        };
-        if locale.is_none_or(speaks) { Self::Unicode } else { Self::Ascii }
+        }) {
+            Self::Unicode
+        } else {
+            Self::Ascii
+        }
     }
 
     /// Returns the text as the terminal can show it, in its old width.

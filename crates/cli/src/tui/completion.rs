@@ -76,16 +76,14 @@ mod tests {
     use super::*;
 
     fn commands() -> Vec<SlashCommandHelp> {
-        let command = |usage: &str| SlashCommandHelp { usage: usage.into(), does: String::new() };
-        ["/context", "/compact [WORDS]", "/recall WORDS"].map(command).to_vec()
+        ["/context", "/compact [WORDS]", "/recall WORDS"]
+            .map(|usage| SlashCommandHelp { usage: usage.into(), does: String::new() })
+            .to_vec()
     }
 
     #[test]
     fn a_slash_offers_what_it_may_become() {
         let mut completion = CommandCompletion::new(commands());
-        let names = |completion: &CommandCompletion, typed: &str| {
-            completion.offers(typed).iter().map(|it| it.name().to_owned()).collect::<Vec<_>>()
-        };
         assert_eq!(names(&completion, "/co"), ["/context", "/compact"]);
         assert!(names(&completion, "/co ").is_empty() && names(&completion, "co").is_empty());
         completion.step("/co", true);
@@ -100,5 +98,9 @@ mod tests {
             commands().iter().map(SlashCommandHelp::needs_words).collect::<Vec<_>>(),
             [false, false, true]
         );
+    }
+
+    fn names(completion: &CommandCompletion, typed: &str) -> Vec<String> {
+        completion.offers(typed).iter().map(|it| it.name().to_owned()).collect()
     }
 }

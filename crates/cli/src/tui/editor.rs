@@ -98,8 +98,8 @@ impl InputEditor {
     pub(crate) fn paste(&mut self, text: &str) {
         // Terminals send the line ends of a paste as carriage returns.
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let kept = |c: &char| (!c.is_control() || matches!(c, '\n' | '\t')) && !is_fold(*c);
-        let text: String = text.chars().filter(kept).collect();
+        let text: String =
+            text.chars().filter(|c| (!c.is_control() || matches!(c, '\n' | '\t')) && !is_fold(*c)).collect();
         let is_large = text.lines().count() > FOLD_LINES || text.chars().count() > FOLD_CHARS;
         let sign = u32::try_from(self.folds.len()).ok().and_then(|at| char::from_u32(FIRST_FOLD + at));
         match sign.filter(|sign| is_large && is_fold(*sign)) {
@@ -272,32 +272,34 @@ impl InputEditor {
     }
 
     fn word_start(&self) -> usize {
-        let is_word = |c: &char| c.is_alphanumeric() || is_fold(*c);
         let mut at = self.cursor;
         let mut seen = false;
         for c in self.text[..self.cursor].chars().rev() {
-            if seen && !is_word(&c) {
+            if seen && !is_word(c) {
                 break;
             }
-            seen |= is_word(&c);
+            seen |= is_word(c);
             at -= c.len_utf8();
         }
         at
     }
 
     fn word_end(&self) -> usize {
-        let is_word = |c: &char| c.is_alphanumeric() || is_fold(*c);
         let mut at = self.cursor;
         let mut seen = false;
         for c in self.text[self.cursor..].chars() {
-            if seen && !is_word(&c) {
+            if seen && !is_word(c) {
                 break;
             }
-            seen |= is_word(&c);
+            seen |= is_word(c);
             at += c.len_utf8();
         }
         at
     }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || is_fold(c)
 }
 
 fn is_fold(c: char) -> bool {

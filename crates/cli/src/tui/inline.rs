@@ -93,8 +93,12 @@ impl<W: TerminalWrite> InlineBackend<W> {
         let columns = columns.max(1);
         // A wider terminal breaks no row of ours, so all places stay.
         if self.reflows && columns < self.size.width {
-            let rows_of = |drawn: &u16| drawn.div_ceil(columns).max(1);
-            let above = self.drawn.iter().take(usize::from(self.at.y)).map(rows_of).sum::<u16>();
+            let above = self
+                .drawn
+                .iter()
+                .take(usize::from(self.at.y))
+                .map(|drawn| drawn.div_ceil(columns).max(1))
+                .sum::<u16>();
             self.at.y = above + self.at.x / columns;
         }
         self.size.width = columns;

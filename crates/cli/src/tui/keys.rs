@@ -145,35 +145,42 @@ mod tests {
 
     #[test]
     fn keys_mean_what_shells_have_taught() {
-        let of = |code, modifiers| KeyAction::of(&KeyEvent::new(code, modifiers));
-        assert_eq!(of(KeyCode::Enter, KeyModifiers::NONE), Some(KeyAction::Enter));
+        assert_eq!(action_of(KeyCode::Enter, KeyModifiers::NONE), Some(KeyAction::Enter));
         for modifiers in [KeyModifiers::SHIFT, KeyModifiers::ALT] {
-            assert_eq!(of(KeyCode::Enter, modifiers), Some(KeyAction::NewLine));
+            assert_eq!(action_of(KeyCode::Enter, modifiers), Some(KeyAction::NewLine));
         }
-        assert_eq!(of(KeyCode::Char('j'), KeyModifiers::CONTROL), Some(KeyAction::NewLine));
-        assert_eq!(of(KeyCode::Char('C'), KeyModifiers::CONTROL), Some(KeyAction::Interrupt));
-        assert_eq!(of(KeyCode::Char('A'), KeyModifiers::SHIFT), Some(KeyAction::Insert('A')));
-        assert_eq!(of(KeyCode::Left, KeyModifiers::ALT), Some(KeyAction::WordLeft));
+        assert_eq!(action_of(KeyCode::Char('j'), KeyModifiers::CONTROL), Some(KeyAction::NewLine));
+        assert_eq!(action_of(KeyCode::Char('C'), KeyModifiers::CONTROL), Some(KeyAction::Interrupt));
+        assert_eq!(action_of(KeyCode::Char('A'), KeyModifiers::SHIFT), Some(KeyAction::Insert('A')));
+        assert_eq!(action_of(KeyCode::Left, KeyModifiers::ALT), Some(KeyAction::WordLeft));
         let altgr = KeyModifiers::CONTROL | KeyModifiers::ALT;
-        assert_eq!(of(KeyCode::Char('@'), altgr), Some(KeyAction::Insert('@')), "AltGr writes");
+        assert_eq!(action_of(KeyCode::Char('@'), altgr), Some(KeyAction::Insert('@')), "AltGr writes");
         let mut release = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::NONE);
         release.kind = KeyEventKind::Release;
         assert_eq!(KeyAction::of(&release), None);
     }
 
+    fn action_of(code: KeyCode, modifiers: KeyModifiers) -> Option<KeyAction> {
+        KeyAction::of(&KeyEvent::new(code, modifiers))
+    }
+
     #[test]
     fn a_paste_that_is_not_marked_sends_nothing() {
-        let key = |c| match c {
-            '\n' => Event::Key(KeyCode::Enter.into()),
-            c => Event::Key(KeyCode::Char(c).into()),
-        };
-        let keys = |text: &str| text.chars().map(key).collect::<Vec<_>>();
-        assert_eq!(actions(&keys("a\nb\n")), [KeyAction::Paste("a\nb".into())]);
-        assert_eq!(actions(&keys("y\n")), [KeyAction::Insert('y'), KeyAction::Enter], "typed ahead");
-        let mut typed = keys("y\n");
+        assert_eq!(actions(&key_events("a\nb\n")), [KeyAction::Paste("a\nb".into())]);
+        assert_eq!(actions(&key_events("y\n")), [KeyAction::Insert('y'), KeyAction::Enter], "typed ahead");
+        let mut typed = key_events("y\n");
         typed.push(Event::Key(KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL)));
         assert_eq!(actions(&typed).last(), Some(&KeyAction::DeleteOrLeave));
         assert_eq!(actions(&[Event::Paste("a\nb\n".into())]), [KeyAction::Paste("a\nb\n".into())]);
-        assert!(is_paste(&keys("a long line\n")) && !is_paste(&keys("y\n")));
+        assert!(is_paste(&key_events("a long line\n")) && !is_paste(&key_events("y\n")));
+    }
+
+    fn key_events(text: &str) -> Vec<Event> {
+        text.chars()
+            .map(|c| match c {
+                '\n' => Event::Key(KeyCode::Enter.into()),
+                c => Event::Key(KeyCode::Char(c).into()),
+            })
+            .collect::<Vec<_>>()
     }
 }

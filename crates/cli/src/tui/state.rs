@@ -191,8 +191,7 @@ impl UiState {
     /// Sets the waiting messages. A message that was taken while somebody changed it becomes a new one.
     pub(crate) fn set_queue(&mut self, queue: Vec<QueuedMessageRow>, now: Millis) {
         self.queue = queue;
-        let is_gone = |id: &String| self.queue.iter().all(|waiting| waiting.id != *id);
-        if self.changing.as_ref().is_some_and(is_gone) {
+        if self.changing.as_ref().is_some_and(|id| self.queue.iter().all(|waiting| waiting.id != *id)) {
             self.changing = None;
             self.hint(texts::TAKEN_MEANWHILE, now);
         }

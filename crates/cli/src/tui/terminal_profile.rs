@@ -21,12 +21,13 @@ impl TerminalProfile {
     /// Returns the profile that the environment suggests.
     pub(crate) fn of(place: &CliEnvironment) -> Self {
         let term = place.variable("TERM").unwrap_or_default();
-        let is = |name: &str| term == name || term.starts_with(&format!("{name}-"));
+        // `xterm-256color` is of the family `xterm`.
+        let family = term.split('-').next().unwrap_or_default();
         let is_tmux = place.variable("TMUX").is_some();
         // tmux also calls itself `screen`, but reflows.
-        let cuts = is("linux") || is("rxvt") || is("st") || (is("screen") && !is_tmux);
+        let cuts = matches!(family, "linux" | "rxvt" | "st") || (family == "screen" && !is_tmux);
         // xterm cuts rows. Many terminals have its name in TERM, but only xterm itself sets XTERM_VERSION.
         let reflows = is_tmux || !(cuts || place.variable("XTERM_VERSION").is_some());
-        Self { glyphs: GlyphSet::of(place), reflows, names_keys: !is("linux") }
+        Self { glyphs: GlyphSet::of(place), reflows, names_keys: family != "linux" }
     }
 }

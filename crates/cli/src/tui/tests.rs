@@ -11,13 +11,12 @@ use crate::term::ui_event::{RunEndInfo, ToolCallInfo, ToolResultInfo, UiEvent, U
 use super::{KeyAction, QueuedMessageRow, SlashCommandHelp, UiCommand, UiState};
 
 fn commands() -> Vec<SlashCommandHelp> {
-    let command = |(usage, does): (&str, &str)| SlashCommandHelp { usage: usage.into(), does: does.into() };
     let all = [
         ("/context", "what fills the window"),
         ("/compact [WORDS]", "make room now; WORDS say what the summary should mind"),
         ("/recall WORDS", "find anything that was said"),
     ];
-    all.map(command).to_vec()
+    all.map(|(usage, does)| SlashCommandHelp { usage: usage.into(), does: does.into() }).to_vec()
 }
 
 fn state(columns: usize, rows: usize) -> UiState {

@@ -93,8 +93,10 @@ impl UiState {
     fn running(&self, now: Millis) -> Vec<Line<'static>> {
         let running = self.activity.running(now);
         let more = running.len().saturating_sub(TOOLS);
-        let row = |(call, elapsed)| self.line(&tool_row::running(call, elapsed, self.width(), self.style));
-        let mut rows: Vec<_> = running.take(TOOLS).map(row).collect();
+        let mut rows: Vec<_> = running
+            .take(TOOLS)
+            .map(|(call, elapsed)| self.line(&tool_row::running(call, elapsed, self.width(), self.style)))
+            .collect();
         if more > 0 {
             rows.push(self.line(&self.style.dim(&format!("    +{more}"))));
         }
@@ -142,9 +144,10 @@ impl UiState {
     /// Returns the rows of the input, and the cursor's column and row in them.
     fn input(&self) -> (Vec<Line<'static>>, (usize, usize)) {
         let mark = self.mark();
-        let painted = match self.asked().is_some() || self.changing().is_some() {
-            true => self.style.amber(&mark),
-            false => self.style.accent(&mark),
+        let painted = if self.asked().is_some() || self.changing().is_some() {
+            self.style.amber(&mark)
+        } else {
+            self.style.accent(&mark)
         };
         let indent = width(&mark);
         if self.editor.is_empty() {
@@ -168,11 +171,12 @@ impl UiState {
 
     fn shown(&self, text: &str) -> String {
         use unicode_segmentation::UnicodeSegmentation as _;
-        let cluster = |cluster| {
-            let shown = self.editor.shown(cluster);
-            if shown == cluster { shown.into_owned() } else { self.style.accent(&shown) }
-        };
-        text.graphemes(true).map(cluster).collect()
+        text.graphemes(true)
+            .map(|cluster| {
+                let shown = self.editor.shown(cluster);
+                if shown == cluster { shown.into_owned() } else { self.style.accent(&shown) }
+            })
+            .collect()
     }
 
     fn placeholder(&self) -> &'static str {
@@ -195,13 +199,18 @@ impl UiState {
             return hint.iter().map(|hint| self.line(hint)).collect();
         }
         let usage = USAGE.max(offers.iter().map(|offer| width(&offer.usage)).max().unwrap_or(0) + 2);
-        let row = |(at, offer): (usize, &&super::SlashCommandHelp)| {
-            let mark = if at == chosen { self.style.accent("› ") } else { "  ".to_owned() };
-            let gap = " ".repeat(usage.saturating_sub(width(&offer.usage)));
-            let does = fit(&offer.does, self.width().saturating_sub(2 + usage));
-            let named = if at == chosen { self.style.bold(&offer.usage) } else { offer.usage.clone() };
-            self.line(&format!("{mark}{named}{gap}{}", self.style.dim(&does)))
-        };
-        offers.iter().enumerate().skip(first).take(room).map(row).collect()
+        offers
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take(room)
+            .map(|(at, offer)| {
+                let mark = if at == chosen { self.style.accent("› ") } else { "  ".to_owned() };
+                let gap = " ".repeat(usage.saturating_sub(width(&offer.usage)));
+                let does = fit(&offer.does, self.width().saturating_sub(2 + usage));
+                let named = if at == chosen { self.style.bold(&offer.usage) } else { offer.usage.clone() };
+                self.line(&format!("{mark}{named}{gap}{}", self.style.dim(&does)))
+            })
+            .collect()
     }
 }

@@ -49,18 +49,21 @@ fn a_turn_and_its_history_under_the_official_client() {
 fn a_person_at_the_official_client_allows_and_rejects() {
     let Some(node) = node("a_person_at_the_official_client_allows_and_rejects") else { return };
     let bench = Bench::new();
-    let write = |text: &str| Say::Call("write", json!({ "path": "old.txt", "content": text }));
     let fake = Fake::start([
-        write("after\n"),
+        write_call("after\n"),
         Say::Text("Changed."),
-        write("again\n"),
+        write_call("again\n"),
         Say::Text("I may not."),
-        write("again\n"),
+        write_call("again\n"),
         Say::Text("I may not."),
     ]);
     check(&node, &["acp.mjs", "permit"], &agent(&bench, &fake), json!({}));
     let told = fake.asked()[3]["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(told.contains("Not run"), "the model is told: {told}");
+}
+
+fn write_call(text: &str) -> Say {
+    Say::Call("write", json!({ "path": "old.txt", "content": text }))
 }
 
 #[test]
@@ -244,7 +247,6 @@ fn an_editor_that_leaves_in_mid_answer_loses_nothing() {
 #[test]
 fn what_runs_in_two_folders_is_kept_when_the_editor_leaves() {
     let (bench, other) = (Bench::new(), tempfile::tempdir().unwrap());
-    let stall = || Say::Stall("The beginning of a long ");
     let fake = Fake::start([stall(), stall()]);
     let mut wire = Wire::start(&mut agent(&bench, &fake));
     let first = wire.begin(&bench);
@@ -263,6 +265,10 @@ fn what_runs_in_two_folders_is_kept_when_the_editor_leaves() {
         let shown = bench.run(&["sessions", "show", session]).exits(0).out;
         assert!(shown.contains("The beginning of a long") && shown.contains("(cut off here)"), "{shown}");
     }
+}
+
+fn stall() -> Say {
+    Say::Stall("The beginning of a long ")
 }
 
 #[test]

@@ -80,8 +80,12 @@ agents:
     );
     let server = Server::start(&bench, &file);
     let (_, listed) = server.ask("GET", "/api/agents", Value::Null);
-    let brief = |agent: &Value| (agent["name"].clone(), agent["model"].clone(), agent["usable"].clone());
-    let agents: Vec<_> = listed["agents"].as_array().unwrap().iter().map(brief).collect();
+    let agents: Vec<_> = listed["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| (agent["name"].clone(), agent["model"].clone(), agent["usable"].clone()))
+        .collect();
     let expected = [("main", "fake-1", true), ("helper", "fake-1", true), ("lost", "gpt-x", false)];
     assert_eq!(agents, expected.map(|(name, model, usable)| (json!(name), json!(model), json!(usable))));
     assert!(listed["agents"][2]["why"].as_str().unwrap().contains("needs a key"), "{listed}");

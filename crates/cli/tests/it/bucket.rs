@@ -258,8 +258,12 @@ async fn a_bucket_that_cannot_be_used_is_said_to_be_so_at_the_start() {
     let Some(closed) = Server::start_with(test, &["closed"], Some("3")) else { return };
     let said = refused(&schema, |command| closed.tell(command), "s3://box/x").await;
     assert!(said.contains("the key may not list what is there"), "{said}");
-    let stranger = |command: &mut Command| tell(command, &closed.endpoint, "AKIAUNKNOWN", "s");
-    let said = refused(&schema, stranger, "s3://box/x").await;
+    let said = refused(
+        &schema,
+        |command: &mut Command| tell(command, &closed.endpoint, "AKIAUNKNOWN", "s"),
+        "s3://box/x",
+    )
+    .await;
     assert!(said.contains("the key is not accepted") && !said.contains("AKIAUNKNOWN"), "{said}");
 }
 

@@ -237,6 +237,13 @@ fn in_a_chat_one_may_look_back() {
     assert!(given.out.contains("<assistant lh:6>\nThe heron is grey."), "{}", given.out);
     let lines = given.out.lines().filter(|line| *line == "The heron is grey.").count();
     assert_eq!(lines, 2, "as a hit, and by its handle: {}", given.out);
+    assert!(given.out.contains("── recalled for `heron`\n"), "{}", given.out);
+    assert_eq!(
+        given.out.matches("── end of what was recalled").count(),
+        2,
+        "a pipe is not cut: {}",
+        given.out
+    );
     assert!(given.err.contains("nothing in this session matches `zebra-crossing`"), "{}", given.err);
     assert!(given.out.contains("nothing was changed"), "{}", given.out);
     assert_eq!(given.out.matches("you    what colour?").count(), 2, "said, and shown again: {}", given.out);

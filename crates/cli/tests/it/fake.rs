@@ -143,10 +143,6 @@ fn words(text: &str) -> Vec<Value> {
 
 /// A stream of deltas; without an end it stays open.
 fn stream(deltas: &[Value], end: Option<(&str, usize)>) -> Response<Body> {
-    let chunk = |choices: Value, usage: Value| {
-        let chunk = json!({ "id": "x", "object": "chat.completion.chunk", "model": "fake-1", "choices": choices, "usage": usage });
-        Ok::<_, Infallible>(Bytes::from(format!("data: {chunk}\n\n")))
-    };
     let mut pieces: Vec<_> = deltas
         .iter()
         .map(|delta| chunk(json!([{ "index": 0, "delta": delta, "finish_reason": null }]), Value::Null))
@@ -161,4 +157,9 @@ fn stream(deltas: &[Value], end: Option<(&str, usize)>) -> Response<Body> {
     let silence = futures_util::stream::pending().take(usize::from(open));
     let body = Body::from_stream(futures_util::stream::iter(pieces).chain(silence));
     Response::builder().header("content-type", "text/event-stream").body(body).unwrap()
+}
+
+fn chunk(choices: Value, usage: Value) -> Result<Bytes, Infallible> {
+    let chunk = json!({ "id": "x", "object": "chat.completion.chunk", "model": "fake-1", "choices": choices, "usage": usage });
+    Ok(Bytes::from(format!("data: {chunk}\n\n")))
 }

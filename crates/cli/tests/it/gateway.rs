@@ -142,12 +142,13 @@ fn everybody_in_the_process_knows_the_same_window() {
     crate::bench::until("it is answered", || !fake.asked().is_empty() && is_idle());
 
     // The gateway is refused, and learns.
-    let say = |at: usize| {
-        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
-        json!({ "role": role, "content": format!("{at} {}", "stone river paper cloud ".repeat(60)) })
-    };
-    let messages: Vec<Value> =
-        (0..40).map(say).chain([json!({ "role": "user", "content": "go on" })]).collect();
+    let messages: Vec<Value> = (0..40)
+        .map(|at: usize| {
+            let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+            json!({ "role": role, "content": format!("{at} {}", "stone river paper cloud ".repeat(60)) })
+        })
+        .chain([json!({ "role": "user", "content": "go on" })])
+        .collect();
     let body = json!({ "model": "other-1", "messages": messages, "stream": true }).to_string();
     let answer = post(&address, CHAT, &[], &body);
     assert_eq!(status(&answer), "200", "{answer}");
@@ -257,11 +258,12 @@ fn a_model_can_look_up_what_it_is_no_longer_shown_if_the_file_says_so() {
 
 /// A conversation of about 90 tokens a message.
 fn long(messages: usize) -> String {
-    let say = |at: usize| {
-        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
-        json!({ "role": role, "content": format!("{at} {}", "stone river paper cloud ".repeat(20)) })
-    };
-    let messages: Vec<Value> = (0..messages).map(say).collect();
+    let messages: Vec<Value> = (0..messages)
+        .map(|at: usize| {
+            let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+            json!({ "role": role, "content": format!("{at} {}", "stone river paper cloud ".repeat(20)) })
+        })
+        .collect();
     json!({ "model": "fake-1", "messages": messages }).to_string()
 }
 

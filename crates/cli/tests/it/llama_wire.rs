@@ -170,17 +170,22 @@ fn the_window_is_the_slots_and_a_reload_is_noticed() {
 
 /// The window is real: a prompt above it is refused with that very number, one below is answered.
 async fn fits_exactly(model: &OpenAiChatProvider, window: u64) {
-    let asked = |words: usize| {
-        let mut request = request(&[Message::user("u", vec![Part::text("word ".repeat(words))])]);
-        request.tools.clear();
-        request
-    };
     let words = usize::try_from(window).unwrap();
-    let error = model.call(asked(words)).await.err().unwrap();
+    let error = model.call(long_request(words)).await.err().unwrap();
     assert_eq!(error.limit_tokens, Some(window), "{error:?}");
-    assert_eq!(error.used_tokens, model.count(&asked(words)).await.unwrap(), "the refusal counts as we do");
-    let answer = answer(model, asked(words / 2)).await;
+    assert_eq!(
+        error.used_tokens,
+        model.count(&long_request(words)).await.unwrap(),
+        "the refusal counts as we do"
+    );
+    let answer = answer(model, long_request(words / 2)).await;
     assert!(matches!(answer.finish, ModelStopReason::Length | ModelStopReason::Stop));
     let timings = answer.envelope.unwrap();
     assert!(timings.as_str().contains(r#""timings":{"#), "{timings:?}");
+}
+
+fn long_request(words: usize) -> ModelRequest {
+    let mut request = request(&[Message::user("u", vec![Part::text("word ".repeat(words))])]);
+    request.tools.clear();
+    request
 }

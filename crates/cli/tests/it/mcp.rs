@@ -48,13 +48,14 @@ fn a_found_file_starts_no_server_until_it_is_named() {
     std::fs::remove_file(bench.work().join("starts.txt")).unwrap();
     bench.run(&["run", "--yes", "call it"]).exits(0);
     let asked = fake.asked();
-    let names = |request: &serde_json::Value| -> Vec<String> {
-        let tools = request["tools"].as_array().unwrap().iter();
-        tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
-    };
-    assert!(names(&asked[0]).iter().any(|name| name == "t__echo"), "{:?}", names(&asked[0]));
+    assert!(tool_names(&asked[0]).iter().any(|name| name == "t__echo"), "{:?}", tool_names(&asked[0]));
     let last = asked.last().unwrap()["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(last.contains("tools/call"), "{last}");
+}
+
+fn tool_names(request: &serde_json::Value) -> Vec<String> {
+    let tools = request["tools"].as_array().unwrap().iter();
+    tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -62,8 +63,7 @@ fn a_program_that_may_do_more_than_commands_is_not_the_agents_to_change() {
     let test = "a_program_that_may_do_more_than_commands_is_not_the_agents_to_change";
     let bench = Bench::new();
     let Some(python) = server(test, &bench) else { return };
-    let rewrite = || Say::Call("write", json!({ "path": "server.py", "content": "theirs\n" }));
-    let fake = Fake::start([rewrite(), Say::Text("one"), rewrite(), Say::Text("two")]);
+    let fake = Fake::start([rewrite_call(), Say::Text("one"), rewrite_call(), Say::Text("two")]);
     let closed = "sandbox: { network: deny }\n";
     let open = bench.write("open.yml", &(file(&fake, &python, "plain", ", network: allow") + closed));
     let run = |config: &Path, command: &[&str]| {
@@ -85,6 +85,10 @@ fn a_program_that_may_do_more_than_commands_is_not_the_agents_to_change() {
     assert_eq!(told.lines().filter(says).count(), 0, "{told}");
     run(&equal, &["run", "--yes", "try"]).exits(0);
     assert_eq!(content(), "theirs\n");
+}
+
+fn rewrite_call() -> Say {
+    Say::Call("write", json!({ "path": "server.py", "content": "theirs\n" }))
 }
 
 #[test]
@@ -140,8 +144,7 @@ fn a_servers_tool_needs_a_rule_where_nobody_can_be_asked() {
     let Some(python) = server("a_servers_tool_needs_a_rule_where_nobody_can_be_asked", &bench) else {
         return;
     };
-    let look = || Say::Call("t__look", json!({}));
-    let fake = Fake::start([look(), Say::Text("one"), look(), Say::Text("two")]);
+    let fake = Fake::start([look_call(), Say::Text("one"), look_call(), Say::Text("two")]);
     let text = file(&fake, &python, "plain", "");
     bench.write("asks.yml", &text);
     let denied = bench.run(&["--config", "asks.yml", "run", "look"]).exits(0);
@@ -153,6 +156,10 @@ fn a_servers_tool_needs_a_rule_where_nobody_can_be_asked() {
     bench.run(&["--config", "allows.yml", "run", "look"]).exits(0);
     let last = fake.asked().last().unwrap()["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(last.contains("seen"), "{last}");
+}
+
+fn look_call() -> Say {
+    Say::Call("t__look", json!({}))
 }
 
 #[test]

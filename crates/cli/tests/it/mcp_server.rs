@@ -48,8 +48,11 @@ fn answers_of(mcp: Command, calls: &[Value]) -> Vec<Value> {
         input.push_str(&format!("{call}\n"));
     }
     let given = fed(mcp, &input).exits(0);
-    let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("no protocol: {line}"));
-    let mut lines: Vec<Value> = given.out.lines().map(read).collect();
+    let mut lines: Vec<Value> = given
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no protocol: {line}")))
+        .collect();
     lines.sort_by_key(|line| line["id"].as_u64());
     lines
 }
@@ -59,7 +62,6 @@ fn what_is_asked_before_the_client_leaves_is_answered() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Text("Noted.")]);
     bench.run_with(&fake, &["run", "the zebra is 47 years old"]).exits(0);
-    let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let lines = answers(
         &bench,
         &fake,
@@ -71,6 +73,10 @@ fn what_is_asked_before_the_client_leaves_is_answered() {
     assert_eq!(lines[2]["result"]["isError"], true, "{}", lines[2]);
 }
 
+fn call(name: &str, arguments: Value) -> Value {
+    json!({ "name": name, "arguments": arguments })
+}
+
 #[test]
 fn reading_goes_on_beside_a_chat_and_compacting_says_why_not() {
     let bench = Bench::new();
@@ -80,7 +86,6 @@ fn reading_goes_on_beside_a_chat_and_compacting_says_why_not() {
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(server.stdout.take().unwrap()), &mut line)
         .unwrap();
-    let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
     let lines = answers(
         &bench,
         &fake,

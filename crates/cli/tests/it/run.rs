@@ -92,8 +92,7 @@ fn json_is_one_event_a_line_with_the_names_of_the_api() {
 #[test]
 fn what_needs_a_person_is_denied_unless_allowed_beforehand() {
     let bench = Bench::new();
-    let write = || Say::Call("write", json!({ "path": "made.txt", "content": "x" }));
-    let fake = Fake::start([write(), Say::Text("I may not."), write(), Say::Text("I did.")]);
+    let fake = Fake::start([write_call(), Say::Text("I may not."), write_call(), Say::Text("I did.")]);
     let denied = bench.run_with(&fake, &["run", "make a file"]).exits(0);
     assert!(denied.err.contains("denied · --yes allows it"), "{}", denied.err);
     assert!(names(&bench.work()).is_empty());
@@ -101,6 +100,10 @@ fn what_needs_a_person_is_denied_unless_allowed_beforehand() {
     assert!(told.contains("Not run") && told.contains("--yes"), "the model is told why: {told}");
     bench.run_with(&fake, &["run", "--yes", "make a file"]).exits(0);
     assert_eq!(names(&bench.work()), ["made.txt"]);
+}
+
+fn write_call() -> Say {
+    Say::Call("write", json!({ "path": "made.txt", "content": "x" }))
 }
 
 #[test]
@@ -128,6 +131,17 @@ fn the_key_is_taken_from_the_variable_that_is_named_and_never_shown_to_tools() {
     let all = format!("{}{}{}", fake.asked()[1], given.out, given.err);
     assert!(!all.contains("sk-very-secret-1") && !all.contains("sk-other"), "{all}");
     assert!(all.contains("PATH="), "the command did run: {all}");
+}
+
+#[test]
+fn a_key_that_is_not_set_is_named_with_its_file() {
+    let bench = Bench::new();
+    let fake = Fake::start([Say::Text("ok")]);
+    let file = format!("model: {{ base_url: '{}', name: fake-1, api_key_env: MY_KEY }}", fake.url());
+    let path = bench.write("longhaul.yml", &file);
+    let given = bench.run(&["--config", path.to_str().unwrap(), "run", "hello"]).exits(0);
+    assert!(given.err.contains("MY_KEY, which api_key_env names for model in "), "{}", given.err);
+    assert!(given.err.contains("longhaul.yml, is not set: no key is sent"), "{}", given.err);
 }
 
 #[test]

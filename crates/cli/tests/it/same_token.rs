@@ -82,9 +82,10 @@ fn planner_gateway_and_display_flip_at_the_same_token() {
     assert!(waiting.gateway_acts(&body, acts) && !waiting.gateway_acts(&body, rests));
     while rests - acts > 1 {
         let middle = (acts + rests) / 2;
-        match waiting.gateway_acts(&body, middle) {
-            true => acts = middle,
-            false => rests = middle,
+        if waiting.gateway_acts(&body, middle) {
+            acts = middle;
+        } else {
+            rests = middle;
         }
     }
 

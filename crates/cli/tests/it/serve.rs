@@ -71,6 +71,16 @@ fn it_serves_behind_its_token_and_ends_when_told() {
     assert!(said.contains(file.to_str().unwrap()) && !said.contains(&token), "where it is, not what: {said}");
 }
 
+#[test]
+fn a_named_server_that_is_dead_is_said() {
+    let bench = Bench::new();
+    let dead = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "serve", "--addr", "127.0.0.1:0"];
+    let (mut server, _address, mut said) = start(bench.command(dead));
+    let told = line_with(&mut said, "does not answer");
+    assert!(told.contains("http://127.0.0.1:9/v1") && told.contains("requests wait for it"), "{told}");
+    end(&mut server);
+}
+
 /// A server, its address, and what it says on standard error, line by line.
 pub(crate) fn start(mut command: std::process::Command) -> (Child, String, BufReader<ChildStderr>) {
     let mut server = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

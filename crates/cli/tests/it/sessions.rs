@@ -89,10 +89,13 @@ fn an_export_comes_back_as_it_was() {
     bench.run(&["sessions", "export", "--force", &id, file.to_str().unwrap()]).exits(0);
     let copy = bench.run(&["sessions", "import", file.to_str().unwrap()]).exits(0).out;
     let again = bench.run(&["sessions", "export", copy.trim()]).exits(0).out;
-    let events = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(events(&again), events(&exported));
+    assert_eq!(lines_after_head(&again), lines_after_head(&exported));
     let markdown = bench.run(&["sessions", "export", "--markdown", &id]).exits(0).out;
     assert!(markdown.contains("## User") && markdown.contains("marker-2"), "{markdown}");
+}
+
+fn lines_after_head(text: &str) -> Vec<String> {
+    text.lines().skip(1).map(str::to_owned).collect()
 }
 
 #[test]
@@ -134,10 +137,13 @@ fn the_context_is_shown_as_a_table_and_as_json() {
     assert!(table.contains("system prompt") && table.contains("window from"), "{table}");
     let report: Value =
         serde_json::from_str(&bench.run(&["context", "last", "--json"]).exits(0).out).unwrap();
-    let number = |value: &Value| value.as_u64().unwrap();
     let tools: u64 = report["tools"].as_array().unwrap().iter().map(|share| number(&share["tokens"])).sum();
     let parts = number(&report["systemPrompt"]) + tools + number(&report["messages"]["total"]);
     assert_eq!(parts, number(&report["total"]), "parts add up: {report}");
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap()
 }
 
 #[test]
@@ -191,11 +197,14 @@ fn a_compaction_is_previewed_made_and_undone() {
     let restored = context();
     assert_eq!(restored["messages"], before["messages"]);
     assert_eq!(restored["tools"], after["tools"]);
-    let tools = |report: &Value| report["tools"][0]["tokens"].as_u64().unwrap();
-    assert!(tools(&before) < tools(&restored), "{before} {restored}");
+    assert!(first_tool_tokens(&before) < first_tool_tokens(&restored), "{before} {restored}");
     assert!(bench.run(&["undo", &id]).exits(1).err.contains("nothing to undo"));
     let again = bench.run(&["undo", &id, edit]).exits(1);
     assert!(again.err.contains(&format!("{edit} is already undone")), "{}", again.err);
+}
+
+fn first_tool_tokens(report: &Value) -> u64 {
+    report["tools"][0]["tokens"].as_u64().unwrap()
 }
 
 /// The row of a survival report.
@@ -237,7 +246,6 @@ fn a_summary_is_written_by_whom_the_file_names() {
         bench.run(&["undo", &id]).exits(0);
         fake.asked().iter().map(|asked| asked["model"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let summary = || vec![Say::Text(SUMMARY)];
     assert_eq!(compacted(summary()), ["fake-1"]);
     by("{ compression: { options: { summarizeWith: small } } }");
     assert_eq!(compacted(summary()), ["small"]);
@@ -249,6 +257,10 @@ fn a_summary_is_written_by_whom_the_file_names() {
     by(&format!("{context}\nmodels: {{ small: {{ maxOutput: 16000 }} }}"));
     let pruned = r#"{ "prunedConversation": [{ "keep": 0 }], "summary": "Parts 0 to 9 were described." }"#;
     assert_eq!(compacted(vec![Say::Text(pruned)]), ["small"]);
+}
+
+fn summary() -> Vec<Say> {
+    vec![Say::Text(SUMMARY)]
 }
 
 #[test]

@@ -138,7 +138,6 @@ fn a_found_file_does_not_loosen_the_users_own() {
         assert!(!bench.work().join("was-here").exists(), "{found}");
         let asked = fake.asked();
         assert!(asked[2].to_string().contains("a rule of the configuration denies it"), "{}", asked[2]);
-        let has_write = |asked: &Value| asked["tools"].to_string().contains(r#""name":"write""#);
         assert!(has_write(&asked[0]) && !has_write(&asked[1]), "{found}");
     }
     let doctor = bench.run(&["doctor"]).exits(0);
@@ -150,6 +149,10 @@ fn a_found_file_does_not_loosen_the_users_own() {
     write_own(&bench, "sandbox: { network: dney }");
     let broken = bench.run(&["run", "hi"]).exits(2);
     assert!(broken.err.contains("sandbox.network"), "closures that cannot be read hold: {}", broken.err);
+}
+
+fn has_write(asked: &Value) -> bool {
+    asked["tools"].to_string().contains(r#""name":"write""#)
 }
 
 #[test]

@@ -343,12 +343,15 @@ fn broken_by_the_terminal(tty: &Tty, columns: usize) -> Vec<String> {
             _ => piece.trim_start_matches(|c: char| !c.is_ascii_alphabetic()).get(1..).unwrap_or_default(),
         })
         .collect();
-    let is_broken = |line: &&str| {
-        let is_command = line.trim_start().starts_with("longhaul --");
-        let longest = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
-        !is_command && line.trim_end().chars().count() > columns && longest < columns / 2
-    };
-    plain.lines().filter(is_broken).map(str::to_owned).collect()
+    plain
+        .lines()
+        .filter(|line| {
+            let is_command = line.trim_start().starts_with("longhaul --");
+            let longest = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+            !is_command && line.trim_end().chars().count() > columns && longest < columns / 2
+        })
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]

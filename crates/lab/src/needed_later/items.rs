@@ -50,9 +50,8 @@ fn read_error_lines(line: &str, found: &mut BTreeSet<VerbatimItem>) {
 }
 
 fn read_words(line: &str, found: &mut BTreeSet<VerbatimItem>) {
-    let is_part = |char: char| char.is_alphanumeric() || "_-./~:%@+#$".contains(char);
     let mut number_before = None;
-    for raw in line.split(|char: char| !is_part(char)) {
+    for raw in line.split(|char: char| !char.is_alphanumeric() && !"_-./~:%@+#$".contains(char)) {
         let word = raw.trim_start_matches(['.', ':', '-', '+', '#', '$']).trim_start_matches("//");
         // At the start of a relative path the dots are part of it.
         let word = if raw.starts_with("./") || raw.starts_with("../") { raw } else { word };
@@ -103,9 +102,11 @@ fn is_number(word: &str) -> bool {
 
 /// Reports whether a word is a code of letters and digits, like a booking code: `ZFA04Y`, `HAT170`, `ERR-4412`.
 fn is_code(word: &str) -> bool {
-    let has = |test: fn(&u8) -> bool| word.bytes().any(|byte| test(&byte));
     let plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-#@.".contains(&byte));
-    word.len() >= 5 && plain && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+    word.len() >= 5
+        && plain
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+        && word.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Reports whether a word is a version, like `1.2.3` or `v0.11.0-rc.1`.
@@ -129,12 +130,18 @@ pub(super) fn is_in(item: &str, text: &str) -> bool {
 }
 
 fn is_apart(edge: Option<char>, beside: Option<char>) -> bool {
-    let is_word = |char: char| char.is_alphanumeric() || char == '_';
-    !(edge.is_some_and(is_word) && beside.is_some_and(is_word))
+    !(edge.is_some_and(is_word_part) && beside.is_some_and(is_word_part))
+}
+
+fn is_word_part(char: char) -> bool {
+    char.is_alphanumeric() || char == '_'
 }
 
 /// Reports whether an item continues in the text: `100` is not in `100.5`.
 fn goes_on(item: &str, next: Option<char>, then: Option<char>) -> bool {
-    let is_digit = |char: Option<char>| char.is_some_and(|char| char.is_ascii_digit());
     is_digit(item.chars().next_back()) && next == Some('.') && is_digit(then)
+}
+
+fn is_digit(char: Option<char>) -> bool {
+    char.is_some_and(|char| char.is_ascii_digit())
 }

@@ -90,8 +90,7 @@ impl<'a> ViewBeforeAnswer<'a> {
 
 /// Splits a text into lower-case words as the search does.
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    let is_word = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/');
-    text.split(move |char: char| !is_word(char))
+    text.split(|char: char| !char.is_alphanumeric() && !matches!(char, '_' | '-' | '.' | '/'))
         .map(|word| word.trim_matches(['.', '-']).to_lowercase())
         .filter(|word| word.chars().nth(1).is_some())
 }

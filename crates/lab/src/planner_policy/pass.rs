@@ -330,12 +330,16 @@ fn summary_source_messages(
 ) -> Vec<RecordedMessage> {
     let (counter, handles) = (log.history.counter(), draft.what_goes().1);
     let shown: String = request.messages.iter().map(Message::text).collect();
-    let is_asked = |item: &&ViewItem| match request.form {
-        SummaryForm::Riding => true,
-        SummaryForm::Flattened => shown.contains(start_of(&item.message)),
-    };
-    let goes = |item: &&ViewItem| handles.iter().any(|handle| handle.0.overlaps(&item.range));
-    let gone = log.history.view().iter().filter(goes).filter(is_asked).map(|item| recorded(item, log));
+    let gone = log
+        .history
+        .view()
+        .iter()
+        .filter(|item| handles.iter().any(|handle| handle.0.overlaps(&item.range)))
+        .filter(|item| match request.form {
+            SummaryForm::Riding => true,
+            SummaryForm::Flattened => shown.contains(start_of(&item.message)),
+        })
+        .map(|item| recorded(item, log));
     let so_far =
         so_far.filter(|text| shown.contains(text)).map(|text| recorded_summary(text, Role::User, counter));
     so_far.into_iter().chain(gone).collect()

@@ -154,9 +154,9 @@ mod tests {
     use super::*;
 
     fn ratios(prices: &PriceTable) -> (f64, f64, f64) {
-        let round = |value: f64| (value * 100.0).round() / 100.0;
-        let part = |price: f64| round(price / prices.input);
-        (part(prices.cache_read), part(prices.cache_write), part(prices.output))
+        let [read, write, output] = [prices.cache_read, prices.cache_write, prices.output]
+            .map(|price| (price / prices.input * 100.0).round() / 100.0);
+        (read, write, output)
     }
 
     #[test]

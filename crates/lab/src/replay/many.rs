@@ -68,23 +68,38 @@ pub fn run(
     for recording in recordings {
         for window in windows {
             for policy in policies {
-                let at = |prices| ReplayCase { recording, policy: policy.clone(), window: *window, prices };
-                cases.extend(prices.iter().map(at));
+                cases.extend(prices.iter().map(|prices| ReplayCase {
+                    recording,
+                    policy: policy.clone(),
+                    window: *window,
+                    prices,
+                }));
             }
         }
     }
     run_cases(&cases, options)
 }
 
+/// Replays cases until none is left.
+fn replay_next_cases(
+    cases: &[ReplayCase<'_>],
+    options: &ReplayOptions,
+    next: &AtomicUsize,
+    done: &Mutex<Vec<(usize, ReplayOutcome)>>,
+) {
+    while let Some((at, case)) = take(cases, next) {
+        let outcome = case.replay(options);
+        done.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
+    }
+}
+
 fn run_cases(cases: &[ReplayCase<'_>], options: &ReplayOptions) -> Vec<ReplayOutcome> {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(cases.len())));
-    let work = || {
-        while let Some((at, case)) = take(cases, &next) {
-            let outcome = case.replay(options);
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| replay_next_cases(cases, options, &next, &done));
         }
-    };
-    thread::scope(|scope| (0..THREADS).for_each(|_| _ = scope.spawn(work)));
+    });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, outcome)| outcome).collect()

@@ -189,9 +189,8 @@ fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
         ),
     );
     let first = report.verdicts.first().map(|it| it.prices.as_str());
-    let is_first = |it: &&PolicyVerdict| Some(it.prices.as_str()) == first;
     let (leading, others): (Vec<&PolicyVerdict>, Vec<&PolicyVerdict>) =
-        report.verdicts.iter().partition(is_first);
+        report.verdicts.iter().partition(|it| Some(it.prices.as_str()) == first);
     scores(&leading, out);
     if !others.is_empty() {
         out.element("details", &[], |out| {
@@ -203,8 +202,10 @@ fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
 
 /// Appends a row for each peer. Standings that never occur have no column.
 fn scores(verdicts: &[&PolicyVerdict], out: &mut MarkupWriter) {
-    let occurs = |index: usize| verdicts.iter().flat_map(|it| &it.peers).any(|peer| peer.counts[index] > 0);
-    let columns: Vec<usize> = (0..RivalStanding::ALL.len()).filter(|it| *it == 0 || occurs(*it)).collect();
+    let peers = verdicts.iter().flat_map(|it| &it.peers);
+    let columns = (0..RivalStanding::ALL.len())
+        .filter(|index| *index == 0 || peers.clone().any(|peer| peer.counts[*index] > 0));
+    let columns: Vec<usize> = columns.collect();
     let mut head = vec!["prices", "sessions", "peer", "cost, % of peer's", "comparisons"];
     head.extend(columns.iter().map(|it| RivalStanding::ALL[*it].as_str()));
     tables::table(out, &head, 3, |out| {
@@ -270,17 +271,23 @@ fn chosen<'c, 'a>(cells: &'c [ComparisonCell<'a>]) -> Vec<&'c ComparisonCell<'a>
     let first = cells.first().map(|it| it.any().prices.as_str());
     let mut by_recording: Vec<Vec<&ComparisonCell<'_>>> = Vec::new();
     for cell in cells.iter().filter(|it| Some(it.any().prices.as_str()) == first) {
-        let name = |cell: &ComparisonCell<'_>| (cell.any().group.clone(), cell.any().recording.clone());
         match by_recording.last_mut() {
-            Some(last) if name(last[0]) == name(cell) => last.push(cell),
+            Some(last) if has_same_recording(last[0], cell) => last.push(cell),
             _ => by_recording.push(vec![cell]),
         }
     }
     let mut shown: Vec<&ComparisonCell<'_>> = by_recording.iter().map(|it| it[it.len() / 2]).collect();
-    let size = |cell: &ComparisonCell<'_>| cell.outcomes().iter().map(|it| it.peak_tokens).max().unwrap_or(0);
-    shown.sort_by_key(|it| (it.any().synthetic, std::cmp::Reverse(size(it))));
+    shown.sort_by_key(|it| {
+        let peak_tokens = it.outcomes().iter().map(|outcome| outcome.peak_tokens).max().unwrap_or(0);
+        (it.any().synthetic, std::cmp::Reverse(peak_tokens))
+    });
     shown.truncate(1 + MORE_SESSIONS);
     shown
+}
+
+fn has_same_recording(one: &ComparisonCell<'_>, other: &ComparisonCell<'_>) -> bool {
+    let (one, other) = (one.any(), other.any());
+    one.group == other.group && one.recording == other.recording
 }
 
 fn recordings(cells: &[ComparisonCell<'_>]) -> usize {

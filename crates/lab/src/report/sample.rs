@@ -31,15 +31,6 @@ const SESSIONS: [(&str, &str, bool, u64); 5] = [
 ];
 
 pub(super) fn header() -> ReportHeader {
-    let prices = |name: &str, input: f64, minimum: u64| PriceTable {
-        name: name.to_owned(),
-        input,
-        cache_read: input / 10.0,
-        cache_write: input * 1.25,
-        output: input * 5.0,
-        cache_minimum_tokens: minimum,
-        cache_life_ms: 300_000,
-    };
     ReportHeader {
         command: "longhaul lab replay before-compaction.jsonl gpt-4o-airline.json --window 25%,50%,75% --html report.html".to_owned(),
         version: "0.1.0".to_owned(),
@@ -57,6 +48,18 @@ pub(super) fn header() -> ReportHeader {
             .to_vec(),
         prices: vec![prices("large", 3.0, 1_024), prices("small", 0.25, 2_048)],
         price_sources: vec!["large = a large model: nobody's price list".to_owned()],
+    }
+}
+
+fn prices(name: &str, input: f64, minimum: u64) -> PriceTable {
+    PriceTable {
+        name: name.to_owned(),
+        input,
+        cache_read: input / 10.0,
+        cache_write: input * 1.25,
+        output: input * 5.0,
+        cache_minimum_tokens: minimum,
+        cache_life_ms: 300_000,
     }
 }
 

@@ -82,11 +82,11 @@ impl<'a> ComparisonCell<'a> {
     /// Returns the cheapest peer whose requests all fit the window: the others would have been refused. At
     /// equal cost the peer with more in view wins.
     pub fn best_peer(&self) -> Option<&'a ReplayOutcome> {
-        let fits = |outcome: &&&ReplayOutcome| outcome.overflows == 0;
-        let cheapest = |a: &&ReplayOutcome, b: &&ReplayOutcome| {
-            a.cost.total_cmp(&b.cost).then_with(|| compare_in_view(&b.needs, &a.needs))
-        };
-        self.peers.iter().filter(fits).copied().min_by(cheapest)
+        self.peers
+            .iter()
+            .filter(|outcome| outcome.overflows == 0)
+            .copied()
+            .min_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| compare_in_view(&b.needs, &a.needs)))
     }
 
     /// Returns an outcome's cost as a share of the baseline's.
@@ -215,8 +215,8 @@ pub fn summaries(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<Pol
                     .copied()
                     .filter(|it| window.is_none_or(|w| WindowChoice::of(it.any()) == w))
                     .collect();
-                let of = |policy: &str| summary(prices, &scope, window, policy, &held);
-                all.extend(header.policies.iter().filter_map(|it| of(&it.name)));
+                let policies = header.policies.iter();
+                all.extend(policies.filter_map(|it| summary(prices, &scope, window, &it.name, &held)));
             }
         }
     }
@@ -252,22 +252,26 @@ fn summary(
 }
 
 fn medians(rows: &[(&ComparisonCell<'_>, &ReplayOutcome)]) -> OutcomeMedians {
-    let of = |figure: &dyn Fn(&ReplayOutcome) -> Option<f64>| {
-        median(rows.iter().filter_map(|(_, outcome)| figure(outcome)).collect())
-    };
     OutcomeMedians {
-        cost: of(&|it| Some(it.cost)),
+        cost: median_of(rows, &|it| Some(it.cost)),
         cost_of_baseline: median(rows.iter().filter_map(|(cell, it)| cell.cost_of_baseline(it)).collect()),
-        in_view: of(&|it| in_view(&it.needs)),
-        recalled: of(&|it| share(it.needs.recalled, &it.needs)),
-        at_hand: of(&|it| at_hand(&it.needs)),
-        lost: of(&|it| share(it.needs.lost, &it.needs)),
-        prefix_hit_ratio: of(&|it| Some(it.prefix_hit_ratio)),
-        compactions: of(&|it| Some(it.compactions as f64)),
-        peak_tokens: of(&|it| Some(it.peak_tokens as f64)),
-        waiting_ms: of(&|it| Some(it.waiting_ms as f64)),
-        overflows: of(&|it| Some(it.overflows as f64)),
+        in_view: median_of(rows, &|it| in_view(&it.needs)),
+        recalled: median_of(rows, &|it| share(it.needs.recalled, &it.needs)),
+        at_hand: median_of(rows, &|it| at_hand(&it.needs)),
+        lost: median_of(rows, &|it| share(it.needs.lost, &it.needs)),
+        prefix_hit_ratio: median_of(rows, &|it| Some(it.prefix_hit_ratio)),
+        compactions: median_of(rows, &|it| Some(it.compactions as f64)),
+        peak_tokens: median_of(rows, &|it| Some(it.peak_tokens as f64)),
+        waiting_ms: median_of(rows, &|it| Some(it.waiting_ms as f64)),
+        overflows: median_of(rows, &|it| Some(it.overflows as f64)),
     }
+}
+
+fn median_of(
+    rows: &[(&ComparisonCell<'_>, &ReplayOutcome)],
+    figure: &dyn Fn(&ReplayOutcome) -> Option<f64>,
+) -> Option<f64> {
+    median(rows.iter().filter_map(|(_, outcome)| figure(outcome)).collect())
 }
 
 fn add(sum: &mut RetentionTally, tally: &RetentionTally) {
@@ -308,13 +312,15 @@ pub fn whole_scopes(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
 /// Returns the wholes first, then the groups that are not a whole by themselves.
 pub fn wholes_and_groups(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
     let wholes = whole_scopes(cells);
-    let count = |scope: &RecordingScope| cells.iter().filter(|it| scope.contains_cell(it)).count();
-    let is_part = |scope: &RecordingScope| {
+    let groups = scopes(cells).into_iter().filter(|scope| {
         let whole = RecordingScope { group: None, ..scope.clone() };
-        scope.group.is_some() && count(scope) < count(&whole)
-    };
-    let groups = scopes(cells).into_iter().filter(is_part);
+        scope.group.is_some() && cells_in(scope, cells) < cells_in(&whole, cells)
+    });
     wholes.iter().cloned().chain(groups).collect()
+}
+
+fn cells_in(scope: &RecordingScope, cells: &[ComparisonCell<'_>]) -> usize {
+    cells.iter().filter(|it| scope.contains_cell(it)).count()
 }
 
 fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
@@ -344,13 +350,16 @@ pub fn share(part: u64, needs: &NeedCounts) -> Option<f64> {
 /// Compares by the exact part of later-needed items that is in view. If nothing was needed, all of it counts
 /// as in view.
 pub fn compare_in_view(one: &NeedCounts, other: &NeedCounts) -> Ordering {
-    let fraction = |needs: &NeedCounts| match total(needs) {
-        0 => (1, 1),
-        total => (u128::from(needs.in_view), u128::from(total)),
-    };
     // Cross-multiplied instead of divided: nearly equal shares must not be ordered by a rounding error.
     let ((a, of_a), (b, of_b)) = (fraction(one), fraction(other));
     (a * of_b).cmp(&(b * of_a))
+}
+
+fn fraction(needs: &NeedCounts) -> (u128, u128) {
+    match total(needs) {
+        0 => (1, 1),
+        total => (u128::from(needs.in_view), u128::from(total)),
+    }
 }
 
 fn total(needs: &NeedCounts) -> u64 {

@@ -274,11 +274,13 @@ fn fit(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     let mut used = 1;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used <= columns
-    };
-    let mut shown: String = text.chars().take_while(fits).collect();
+    let mut shown: String = text
+        .chars()
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= columns
+        })
+        .collect();
     shown.push('…');
     shown
 }

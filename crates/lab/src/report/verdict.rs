@@ -144,16 +144,13 @@ pub struct ComparisonException {
 /// Returns the verdict at each price table, over recordings of agents and over those made by a program. None
 /// without the policy under test.
 pub fn verdicts(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<PolicyVerdict> {
-    let held = |prices: &str, scope: &RecordingScope| -> Vec<&ComparisonCell<'_>> {
-        let fits = |it: &&ComparisonCell<'_>| {
-            it.any().prices == prices && scope.contains_cell(it) && it.subject().is_some()
-        };
-        cells.iter().filter(fits).collect()
-    };
     let mut all = Vec::new();
     for prices in summary::prices(cells) {
         for scope in summary::whole_scopes(cells) {
-            let held = held(prices, &scope);
+            let held: Vec<&ComparisonCell<'_>> = cells
+                .iter()
+                .filter(|it| it.any().prices == prices && scope.contains_cell(it) && it.subject().is_some())
+                .collect();
             all.extend(header.subject().and_then(|subject| verdict(header, subject, prices, scope, &held)));
         }
     }
@@ -198,11 +195,12 @@ fn peer_score(peer: &str, cells: &[&ComparisonCell<'_>]) -> Option<RivalScore> {
         cells.iter().filter_map(|cell| Some((cell.subject()?, cell.of(peer)?))).collect();
     let standings: Vec<RivalStanding> =
         pairs.iter().map(|(ours, theirs)| RivalStanding::of(ours, theirs)).collect();
-    let count = |standing: RivalStanding| standings.iter().filter(|it| **it == standing).count();
     (!pairs.is_empty()).then(|| RivalScore {
         peer: peer.to_owned(),
         comparisons: pairs.len(),
-        counts: RivalStanding::ALL.map(count).to_vec(),
+        counts: RivalStanding::ALL
+            .map(|standing| standings.iter().filter(|it| **it == standing).count())
+            .to_vec(),
         cost_of_peer: median(
             pairs.iter().filter_map(|(ours, theirs)| ratio(ours.cost, theirs.cost)).collect(),
         ),
@@ -298,7 +296,6 @@ fn exception(ours: &ReplayOutcome, theirs: &ReplayOutcome, standing: RivalStandi
 
 /// Returns the figures of both and those that make the difference.
 fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
-    let pair = |ours: String, theirs: String| format!("{ours} against {theirs}");
     let percentage =
         |share: Option<f64>| share.map_or_else(|| "nothing needed".to_owned(), percent_in_sentence);
     let mut words = format!("cost {}", pair(cost_in_sentence(ours.cost), cost_in_sentence(theirs.cost)));
@@ -312,8 +309,7 @@ fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     words.push_str("; compactions ");
     words.push_str(&pair(ours.compactions.to_string(), theirs.compactions.to_string()));
     words.push_str(", calls besides the agent's ");
-    let besides = |it: &ReplayOutcome| (it.side_calls + it.needs.recalls).to_string();
-    words.push_str(&pair(besides(ours), besides(theirs)));
+    words.push_str(&pair(side_calls(ours), side_calls(theirs)));
     words.push_str(", prefix hits ");
     words.push_str(&pair(
         percent_in_sentence(ours.prefix_hit_ratio),
@@ -325,6 +321,14 @@ fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     }
     words.push('.');
     words
+}
+
+fn pair(ours: String, theirs: String) -> String {
+    format!("{ours} against {theirs}")
+}
+
+fn side_calls(outcome: &ReplayOutcome) -> String {
+    (outcome.side_calls + outcome.needs.recalls).to_string()
 }
 
 /// The goals of the policy under test.

@@ -70,8 +70,10 @@ impl ClinePolicy {
         let old = self.thread.items.get(..cut).filter(|old| old.iter().any(|item| !item.is_summary()))?;
         let texts = moment.cut_texts(old, TRANSCRIPT_CHARS, "\n...[truncated]");
         let summary = moment.summarise(&texts, ORDER_TOKENS, Some(SUMMARY_TOKENS));
-        let frame = |text: &str| format!("Context summary:\n\n{text}");
-        let item = RivalViewItem::summary(summary.recorded, Role::User, &moment.recording.counter, frame);
+        let item =
+            RivalViewItem::summary(summary.recorded, Role::User, &moment.recording.counter, |text: &str| {
+                format!("Context summary:\n\n{text}")
+            });
         self.thread.replace(0..cut, vec![item]);
         let why = "the estimate reached 81 % of the window".to_owned();
         Some((summary.call, moment.compaction(before, &self.thread, why)?))

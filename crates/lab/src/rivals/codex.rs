@@ -117,8 +117,9 @@ fn kept_user_messages(items: &[RivalViewItem], recording: &SessionRecording) -> 
         // The message that crosses the line is cut, and all older ones go.
         if tokens > room {
             let chars = room as usize * 4;
-            let mark = |omitted: usize| format!("…{} tokens truncated…", omitted.div_ceil(4));
-            let text = ends(item.text(), chars, chars / 2, mark);
+            let text = ends(item.text(), chars, chars / 2, |omitted: usize| {
+                format!("…{} tokens truncated…", omitted.div_ceil(4))
+            });
             kept.extend(
                 text.filter(|_| room > 0)
                     .map(|text| RivalViewItem::note(&text, Role::User, &recording.counter)),

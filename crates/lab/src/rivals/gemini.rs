@@ -265,8 +265,10 @@ fn estimate(text: &str) -> u64 {
 
 /// Shortens a text to `max_chars`. If no token is left, nothing is cut.
 fn shorten(text: &str, max_chars: usize) -> Option<String> {
-    let mark = |omitted: usize| format!("\n\n... [{omitted} characters omitted] ...\n\n");
-    ends(text, max_chars, max_chars / 5, mark).filter(|_| max_chars > 0)
+    ends(text, max_chars, max_chars / 5, |omitted: usize| {
+        format!("\n\n... [{omitted} characters omitted] ...\n\n")
+    })
+    .filter(|_| max_chars > 0)
 }
 
 fn masked(item: &RivalViewItem, tool: &str) -> String {

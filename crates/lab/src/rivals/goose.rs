@@ -53,13 +53,12 @@ impl GoosePolicy {
         let newest = items.iter().rev().find(|item| item.is_user());
         let prompt = newest.cloned();
         let is_last = items.last().is_some_and(RivalViewItem::is_user);
-        let fits = |texts: &Vec<Cow<'_, RecordedMessage>>| {
-            texts.iter().map(|text| text.tokens).sum::<u64>() + ORDER_TOKENS <= moment.budget().usable
-        };
         let texts = REMOVED_PERCENT
             .iter()
             .map(|percent| without_results(moment.texts(items), *percent))
-            .find(fits)?;
+            .find(|texts| {
+                texts.iter().map(|text| text.tokens).sum::<u64>() + ORDER_TOKENS <= moment.budget().usable
+            })?;
         let summary = moment.summarise(&texts, ORDER_TOKENS, None);
         let note = if is_last { IN_CHAT } else { IN_TOOL_LOOP };
         self.thread.items = vec![
@@ -74,20 +73,19 @@ impl GoosePolicy {
     /// their results.
     fn oldest_calls(&self, moment: &RivalContext<'_>) -> Vec<usize> {
         let recording = moment.recording;
-        let calls = |item: &RivalViewItem| item.calls(recording);
         let turn = self.thread.items.iter().rposition(RivalViewItem::is_user).unwrap_or(0);
         let (old, current) = self.thread.items.split_at(turn);
-        let eligible: usize = old.iter().map(calls).sum();
+        let eligible: usize = old.iter().map(|item| item.calls(recording)).sum();
         if current.is_empty() || eligible <= cutoff(moment.budget().window) + BATCH {
             return Vec::new();
         }
         let mut count = 0;
         let mut oldest = Vec::new();
-        for item in old.iter().filter(|item| calls(item) > 0) {
+        for item in old.iter().filter(|item| item.calls(recording) > 0) {
             if count >= BATCH {
                 break;
             }
-            count += calls(item);
+            count += item.calls(recording);
             oldest.extend(item.entry());
         }
         oldest
@@ -116,7 +114,7 @@ impl GoosePolicy {
     /// Returns one call for each pair; nobody waits for them.
     fn description_calls(&self, moment: &RivalContext<'_>) -> Vec<SideCall> {
         let counter = &moment.recording.counter;
-        let cost = |entry: &usize| {
+        let calls = self.described.iter().filter_map(|entry| {
             let at = self.thread.items.iter().position(|item| item.entry() == Some(*entry))?;
             let results = self.thread.items[at + 1..].iter().take_while(|item| item.role == Role::Tool);
             let tokens: u64 = results.map(|item| item.segment.tokens).sum();
@@ -127,8 +125,8 @@ impl GoosePolicy {
                 output_tokens: counter.text(&description(&moment.recording.entries[*entry])),
                 waits: false,
             })
-        };
-        self.described.iter().filter_map(cost).collect()
+        });
+        calls.collect()
     }
 }
 

@@ -56,14 +56,17 @@ impl LangChainSummarization {
 
     fn summary(&self, moment: &RivalContext<'_>, old: &[RivalViewItem]) -> (RivalViewItem, Option<SideCall>) {
         let counter = &moment.recording.counter;
-        let frame = |text: &str| format!("Here is a summary of the conversation to date:\n\n{text}");
         let shown = newest_from_prompt(old);
         if shown.is_empty() {
-            return (RivalViewItem::note(&frame(TOO_LONG), Role::User, counter), None);
+            return (RivalViewItem::note(&summary_frame(TOO_LONG), Role::User, counter), None);
         }
         let summary = moment.summarise(&moment.texts(shown), ORDER_TOKENS, None);
-        (RivalViewItem::summary(summary.recorded, Role::User, counter, frame), Some(summary.call))
+        (RivalViewItem::summary(summary.recorded, Role::User, counter, summary_frame), Some(summary.call))
     }
+}
+
+fn summary_frame(text: &str) -> String {
+    format!("Here is a summary of the conversation to date:\n\n{text}")
 }
 
 impl ContextPolicy for LangChainSummarization {
@@ -154,9 +157,12 @@ impl ContextPolicy for LangChainToolClearing {
 /// Estimates tokens as langchain does: for each message with its role's name a quarter of the characters, rounded
 /// up, and three.
 fn approximate(items: &[RivalViewItem]) -> u64 {
-    // The lengths of `assistant`, and of `user` and `tool`.
-    let role = |item: &RivalViewItem| if item.role == Role::Assistant { 9 } else { 4 };
-    items.iter().map(|item| (item.chars() + role(item)).div_ceil(4) + MESSAGE_TOKENS).sum()
+    let tokens = items.iter().map(|item| {
+        // The lengths of `assistant`, and of `user` and `tool`.
+        let role_chars = if item.role == Role::Assistant { 9 } else { 4 };
+        (item.chars() + role_chars).div_ceil(4) + MESSAGE_TOKENS
+    });
+    tokens.sum()
 }
 
 /// Returns the newest messages within 4,000 tokens, from the first user message among them on.

@@ -127,10 +127,13 @@ impl OpenCodePolicy {
 
     /// Returns the newest user message, if there is another before it.
     fn replayed_prompt(&self) -> Option<usize> {
-        let is_prompt = |item: &RivalViewItem| item.is_user() && item.text() != QUESTION;
         let newest = self.thread.items.iter().rposition(is_prompt)?;
         self.thread.items[..newest].iter().any(is_prompt).then_some(newest)
     }
+}
+
+fn is_prompt(item: &RivalViewItem) -> bool {
+    item.is_user() && item.text() != QUESTION
 }
 
 impl Default for OpenCodePolicy {
@@ -195,20 +198,22 @@ fn tail_budget(usable: u64) -> u64 {
 
 /// Returns the start of the tail; the end if there is no tail.
 fn tail_start(items: &[RivalViewItem], budget: u64) -> usize {
-    let size = |items: &[RivalViewItem]| items.iter().map(|item| chars_by_four(item.text())).sum::<u64>();
-    let mut turns: Vec<usize> =
-        (0..items.len()).filter(|at| items[*at].is_user() && items[*at].text() != QUESTION).collect();
+    let mut turns: Vec<usize> = (0..items.len()).filter(|at| is_prompt(&items[*at])).collect();
     let (mut kept, mut end, mut room) = (items.len(), items.len(), budget);
     while let Some(start) = turns.pop() {
-        let tokens = size(&items[start..end]);
+        let tokens = tokens_of(&items[start..end]);
         if tokens > room {
             let mut cuts = (start + 1..end).filter(|at| items[*at].role != Role::Tool);
-            kept = cuts.find(|at| size(&items[*at..end]) <= room).unwrap_or(kept);
+            kept = cuts.find(|at| tokens_of(&items[*at..end]) <= room).unwrap_or(kept);
             break;
         }
         (kept, end, room) = (start, start, room - tokens);
     }
     if kept == 0 { items.len() } else { kept }
+}
+
+fn tokens_of(items: &[RivalViewItem]) -> u64 {
+    items.iter().map(|item| chars_by_four(item.text())).sum()
 }
 
 /// Returns the head of a result that is too long.

@@ -140,10 +140,6 @@ fn assert_valid(request: &PolicyRequest, of: &str) {
             .filter(|text| text.starts_with("\n[call read]"))
             .and_then(|text| number_after(text, "file_"))
     };
-    let is_cut = |text: &str| {
-        text == "[cleared]" || text.contains("content cleared]") || text.contains(" omitted] ...")
-    };
-    let is_result = |text: &str| text.starts_with("result ") || text.starts_with("<tool_output_masked>");
     for (at, text) in texts.iter().enumerate() {
         if let Some(number) = call(at) {
             let next = texts.get(at + 1).copied().unwrap_or_default();
@@ -156,6 +152,14 @@ fn assert_valid(request: &PolicyRequest, of: &str) {
             assert!(before.is_some() && is_that, "{of}: {text:.40}");
         }
     }
+}
+
+fn is_result(text: &str) -> bool {
+    text.starts_with("result ") || text.starts_with("<tool_output_masked>")
+}
+
+fn is_cut(text: &str) -> bool {
+    text == "[cleared]" || text.contains("content cleared]") || text.contains(" omitted] ...")
 }
 
 fn fresh(calls: &[SideCall]) -> Vec<u64> {
@@ -416,19 +420,22 @@ fn codex_compacts_after_a_refusal_even_if_the_meter_is_low() {
 
 #[test]
 fn goose_looks_when_a_person_writes() {
-    let script = || RivalTestSession::default().typed("first").steps(4, 500).answer("x");
-    let recording = script().typed("pending").recorded();
+    let recording = goose_script().typed("pending").recorded();
     assert!(last(&mut GoosePolicy::default(), &recording, 50_000, 39_900, 100).edit.is_none());
     let request = last(&mut GoosePolicy::default(), &recording, 50_000, 39_901, 100);
     let view = texts(&request);
     assert!(view.len() == 3 && view[0].starts_with("Goal:") && view[2] == "pending", "{view:?}");
     assert_eq!(request.view[2].id, recording.id(recording.entries.len() - 2));
     // In a tool loop it does not look, until a request is refused.
-    let recording = script().typed("pending").step(500).recorded();
+    let recording = goose_script().typed("pending").step(500).recorded();
     assert!(last(&mut GoosePolicy::default(), &recording, 50_000, 49_000, 100).edit.is_none());
     let refused = last(&mut GoosePolicy::default(), &recording, 3_500, 3_000, 100);
     assert!(refused.edit.unwrap().compaction);
     assert_eq!(&*refused.view[2].text, "pending");
+}
+
+fn goose_script() -> RivalTestSession {
+    RivalTestSession::default().typed("first").steps(4, 500).answer("x")
 }
 
 #[test]

@@ -199,16 +199,20 @@ pub(super) fn with_result(
     content: &str,
     counter: &MessageTokenCounter,
 ) -> RecordedMessage {
-    let replaced = |part: &Part| match part {
-        Part::ToolResult(result) => Part::ToolResult(ToolResult {
-            content: vec![Part::text(content)],
-            truncated: None,
-            call_id: result.call_id.clone(),
-            status: result.status,
-        }),
-        other => other.clone(),
-    };
-    let parts = entry.message.parts.iter().map(replaced).collect();
+    let parts = entry
+        .message
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::ToolResult(result) => Part::ToolResult(ToolResult {
+                content: vec![Part::text(content)],
+                truncated: None,
+                call_id: result.call_id.clone(),
+                status: result.status,
+            }),
+            other => other.clone(),
+        })
+        .collect();
     let message = Message { parts, ..Message::clone(&entry.message) };
     let tokens = counter.message(&message);
     RecordedMessage { message: message.into(), tokens, text: content.into(), ..entry.clone() }
@@ -240,7 +244,15 @@ pub(super) fn ends(
     if total <= max_chars {
         return None;
     }
-    let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
     let tail_from = total - (max_chars - head_chars);
-    Some(format!("{}{}{}", &text[..at(head_chars)], mark(total - max_chars), &text[at(tail_from)..]))
+    Some(format!(
+        "{}{}{}",
+        &text[..byte_at(text, head_chars)],
+        mark(total - max_chars),
+        &text[byte_at(text, tail_from)..]
+    ))
+}
+
+fn byte_at(text: &str, chars: usize) -> usize {
+    text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at)
 }

@@ -233,9 +233,10 @@ impl ScoreReport {
             let case = format!("{} · {}K", score.policy, score.window / 1_000);
             // Only the strategy under test has goals. The others are there for comparison.
             let is_subject = score.policy == "adaptive";
-            let (cost, needles) = match score.window > 32_000 {
-                true => (goals::JOB_64K_COST, goals::JOB_64K_NEEDLES),
-                false => (goals::JOB_32K_COST, goals::JOB_32K_NEEDLES),
+            let (cost, needles) = if score.window > 32_000 {
+                (goals::JOB_64K_COST, goals::JOB_64K_NEEDLES)
+            } else {
+                (goals::JOB_32K_COST, goals::JOB_32K_NEEDLES)
             };
             let figure = format!(
                 "cost {:.0}K, {} needles visible, {} files never whole, {} overflows, newest result cleared {} times",
@@ -250,9 +251,10 @@ impl ScoreReport {
                 && score.needles_visible >= needles
                 && score.overflows == 0
                 && score.newest_cleared == 0;
-            self.rows.push(match is_subject {
-                true => row.held_to(format!("≤ {cost:.0}K, ≥ {needles} needles, 0, 0"), is_met),
-                false => row,
+            self.rows.push(if is_subject {
+                row.held_to(format!("≤ {cost:.0}K, ≥ {needles} needles, 0, 0"), is_met)
+            } else {
+                row
             });
         }
     }
@@ -321,14 +323,17 @@ impl ScoreReport {
 /// Describes the state of the facts of one class that left the view.
 fn survived(tally: &RetentionTally) -> String {
     let total = tally.total().max(1) as f64;
-    let share = |count: u64| count as f64 * 100.0 / total;
     format!(
         "{:.0} % in view, {:.0} % by recall, {:.0} % by the user, {:.0} % lost",
-        share(tally.verbatim),
-        share(tally.recoverable_by_model),
-        share(tally.recoverable_by_user),
-        share(tally.lost)
+        percent_of(tally.verbatim, total),
+        percent_of(tally.recoverable_by_model, total),
+        percent_of(tally.recoverable_by_user, total),
+        percent_of(tally.lost, total)
     )
+}
+
+fn percent_of(count: u64, total: f64) -> f64 {
+    count as f64 * 100.0 / total
 }
 
 fn named(names: &[String]) -> String {

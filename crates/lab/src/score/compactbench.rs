@@ -133,13 +133,15 @@ impl ReceiptsFolder {
         }
         paths.retain(|path| path.extension().is_some_and(|ext| ext == "yaml"));
         paths.sort();
-        let read = |path: std::path::PathBuf| {
-            let text = std::fs::read_to_string(&path).map_err(|error| wrap(error.into(), &path))?;
-            let file: CaseTemplateFile = serde_saphyr::from_str(&text)
-                .map_err(|error| wrap(ReceiptsErrorKind::Yaml(error.to_string()), &path))?;
-            Ok(file.template)
-        };
-        paths.into_iter().map(read).collect()
+        paths
+            .into_iter()
+            .map(|path| {
+                let text = std::fs::read_to_string(&path).map_err(|error| wrap(error.into(), &path))?;
+                let file: CaseTemplateFile = serde_saphyr::from_str(&text)
+                    .map_err(|error| wrap(ReceiptsErrorKind::Yaml(error.to_string()), &path))?;
+                Ok(file.template)
+            })
+            .collect()
     }
 }
 
@@ -181,9 +183,10 @@ pub fn measure(
         let transcript = normalised(&template.text(&values));
         for statement in template.statements() {
             score.statements += 1;
-            match needles(statement, &values, &transcript).iter().all(|needle| view.contains(needle)) {
-                true => score.in_view += 1,
-                false => score.missing.push(format!("{}: {}", template.key, rendered(statement, &values))),
+            if needles(statement, &values, &transcript).iter().all(|needle| view.contains(needle)) {
+                score.in_view += 1;
+            } else {
+                score.missing.push(format!("{}: {}", template.key, rendered(statement, &values)));
             }
         }
     }
@@ -194,18 +197,9 @@ impl CaseTemplate {
     /// Returns the values of the template's variables: no two of one kind are equal.
     fn values(&self, seed: usize) -> BTreeMap<&str, &'static str> {
         let mut used: BTreeMap<&str, usize> = BTreeMap::new();
-        let value = |variable: &TemplateVariable| {
-            let pool: &[&'static str] = match variable.generator.as_str() {
-                "person_name" => &PEOPLE,
-                "project_noun" => &PROJECTS,
-                "org_name" => &ORGANISATIONS,
-                _ => &ACTIONS,
-            };
-            (pool, seed)
-        };
         let mut values = BTreeMap::new();
         for variable in &self.variables {
-            let (pool, seed) = value(variable);
+            let pool = pool(variable);
             let count = used.entry(&variable.generator).or_default();
             values.insert(variable.name.as_str(), pool[(seed * 3 + *count) % pool.len()]);
             *count += 1;
@@ -221,6 +215,15 @@ impl CaseTemplate {
         let turns: Vec<String> =
             self.transcript.turns.iter().map(|turn| rendered(&turn.template, values)).collect();
         turns.join("\n")
+    }
+}
+
+fn pool(variable: &TemplateVariable) -> &'static [&'static str] {
+    match variable.generator.as_str() {
+        "person_name" => &PEOPLE,
+        "project_noun" => &PROJECTS,
+        "org_name" => &ORGANISATIONS,
+        _ => &ACTIONS,
     }
 }
 

@@ -90,12 +90,17 @@ pub fn measure(
     for fact in lost.facts.iter().filter(|fact| !fact.compacted) {
         score.facts += 1;
         score.in_view += usize::from(view.iter().any(|text| fact.is_answered_in(text)));
-        let weight = |at: usize| if is_shown[at] { SHOWN_WEIGHT } else { 1.0 };
-        let text = |at: usize| &*lost.messages[at].text;
-        let hits = search(&index, &fact.question, said.len(), SearchLimits::of(HITS), weight, text);
+        let hits = search(
+            &index,
+            &fact.question,
+            said.len(),
+            SearchLimits::of(HITS),
+            |at: usize| if is_shown[at] { SHOWN_WEIGHT } else { 1.0 },
+            |at: usize| &*lost.messages[at].text,
+        );
         let is_found = hits.iter().any(|hit| fact.is_answered_in(&said[hit.at]));
-        let is_in_evidence = |at: usize| (fact.message_start..=fact.message_end).contains(&at);
-        score.at_10 += usize::from(is_found || hits.iter().any(|hit| is_in_evidence(hit.at)));
+        let evidence = fact.message_start..=fact.message_end;
+        score.at_10 += usize::from(is_found || hits.iter().any(|hit| evidence.contains(&hit.at)));
     }
     Some(score)
 }
@@ -107,8 +112,9 @@ impl LostInCompactionFact {
             serde_json::Value::String(answer) => normalised(answer),
             other => normalised(&other.to_string()),
         };
-        let has_keywords = || self.keywords.iter().all(|word| has_words(text, &normalised(word)));
-        has_words(text, &answer) || !self.keywords.is_empty() && has_keywords()
+        has_words(text, &answer)
+            || !self.keywords.is_empty()
+                && self.keywords.iter().all(|word| has_words(text, &normalised(word)))
     }
 }
 

@@ -160,9 +160,10 @@ pub fn measure(orders: &[String], filler: &[ChatTurn], case: &OrderCase) -> Opti
     for (number, order) in (1..).zip(orders) {
         let chat = chat_with_order(order, filler, case)?;
         let view = chat.view_text();
-        match contains_statement(&view, order) {
-            true => score.kept += 1,
-            false => score.missing.push(number),
+        if contains_statement(&view, order) {
+            score.kept += 1;
+        } else {
+            score.missing.push(number);
         }
         let listed = lines_under_titles(&view, &TITLES);
         score.listed += listed.len();

@@ -149,17 +149,12 @@ fn content(file: usize) -> String {
         if line == place {
             text.push_str(&format!("{} {}\n", line_mark(file), needle(file)));
         }
-        let word = |step: usize| WORDS[(file * 31 + line * step + step) % WORDS.len()];
-        let mark = line_mark(file);
-        text.push_str(&format!(
-            "{mark} {} {} {} {} {} {}\n",
-            word(1),
-            word(5),
-            word(7),
-            word(11),
-            word(13),
-            line
-        ));
+        text.push_str(&line_mark(file));
+        for step in [1, 5, 7, 11, 13] {
+            text.push(' ');
+            text.push_str(WORDS[(file * 31 + line * step + step) % WORDS.len()]);
+        }
+        text.push_str(&format!(" {line}\n"));
     }
     text
 }
@@ -229,12 +224,13 @@ fn policy(name: &str) -> Option<Box<dyn ContextPolicy>> {
 fn run(recording: &SessionRecording, policy: Box<dyn ContextPolicy>, window_tokens: u64) -> ReadingJobScore {
     let mut observed = PolicyObserver { policy, whole: HashSet::new(), newest_cleared: 0, last: Vec::new() };
     let outcome = replay(recording, &mut observed, window_tokens, &prices(), &ReplayOptions::default());
-    let is_visible = |file: &usize| observed.last.iter().any(|text| text.contains(&needle(*file)));
     ReadingJobScore {
         policy: outcome.policy,
         window: window_tokens,
         cost_thousands: outcome.cost * 1_000.0,
-        needles_visible: (0..FILES).filter(is_visible).count(),
+        needles_visible: (0..FILES)
+            .filter(|file| observed.last.iter().any(|text| text.contains(&needle(*file))))
+            .count(),
         never_whole: FILES - observed.whole.len(),
         overflows: outcome.overflows,
         newest_cleared: observed.newest_cleared,

@@ -84,19 +84,21 @@ impl ReceiptsFolder {
     /// [`ReceiptsError`] if the file is missing or has another shape.
     pub fn filler(&self) -> Result<Vec<ChatTurn>, ReceiptsError> {
         let chat: FillerChat = self.read_json("filler.json.gz")?;
-        let is_user = |turn: &ChatTurn| turn.role == Role::User;
-        Ok(chat.messages.into_iter().skip_while(|turn| !is_user(turn)).collect())
+        Ok(chat.messages.into_iter().skip_while(|turn| turn.role != Role::User).collect())
     }
 
     pub(super) fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, ReceiptsError> {
         let path = self.folder.join(name);
-        let read = || -> Result<T, ReceiptsErrorKind> {
-            let file = BufReader::new(File::open(&path)?);
-            match name.ends_with(".gz") {
-                true => Ok(serde_json::from_reader(BufReader::new(GzDecoder::new(file)))?),
-                false => Ok(serde_json::from_reader(file)?),
-            }
-        };
-        read().map_err(|kind| ReceiptsError { path: path.clone(), kind })
+        read_json_file(&path).map_err(|kind| ReceiptsError { path, kind })
+    }
+}
+
+/// Reads a JSON file, packed if its name ends in `.gz`.
+fn read_json_file<T: DeserializeOwned>(path: &Path) -> Result<T, ReceiptsErrorKind> {
+    let file = BufReader::new(File::open(path)?);
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        Ok(serde_json::from_reader(BufReader::new(GzDecoder::new(file)))?)
+    } else {
+        Ok(serde_json::from_reader(file)?)
     }
 }

@@ -93,18 +93,20 @@ pub fn measure(filler: &[ChatTurn]) -> RefusalScore {
             is_refused &= !has_used_answer(&chat);
             score.smallest_view_tokens = score.smallest_view_tokens.min(chat.view_tokens());
         }
-        match is_refused {
-            true => score.refused += 1,
-            false => score.let_through.push(name.to_owned()),
+        if is_refused {
+            score.refused += 1;
+        } else {
+            score.let_through.push(name.to_owned());
         }
     }
     for (name, write) in GOOD_SUMMARIES {
         score.good_summaries += 1;
         // The strategy that waits for its summary gives each answer its chance.
         let used = chat(STRATEGIES[0], filler, &ScriptedSummariser::Written(write));
-        match used.is_some_and(|chat| has_used_answer(&chat)) {
-            true => score.accepted += 1,
-            false => score.turned_away.push(name.to_owned()),
+        if used.is_some_and(|chat| has_used_answer(&chat)) {
+            score.accepted += 1;
+        } else {
+            score.turned_away.push(name.to_owned());
         }
     }
     score
@@ -149,9 +151,10 @@ pub(super) fn shows_answer(shown: &str, answer: &str) -> bool {
     let body = body.replace("<think>", "").replace("</think>", "");
     let lines = body.lines().map(single_spaced).filter(|line| !line.is_empty());
     let Some(line) = lines.max_by_key(|line| line.chars().count()) else { return false };
-    match line.chars().count() < TELLING_CHARS {
-        true => shown.lines().any(|shown| single_spaced(shown) == line),
-        false => single_spaced(shown).contains(&line),
+    if line.chars().count() < TELLING_CHARS {
+        shown.lines().any(|shown| single_spaced(shown) == line)
+    } else {
+        single_spaced(shown).contains(&line)
     }
 }
 
@@ -188,16 +191,17 @@ fn summary_with_headings(task: &SummaryTask<'_>, tokens: u64, titles: [&str; 3],
 
 /// Returns a German summary with the names from the assistant's sentences, under `titles`.
 fn german(task: &SummaryTask<'_>, titles: [&str; 3]) -> String {
-    let names = |sentence: String| -> Option<String> {
-        let words = sentence.split_whitespace().skip(1);
-        let names: Vec<&str> =
-            words.filter(|word| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())).collect();
-        (!names.is_empty())
-            .then(|| format!("Es ging um {}, das wurde ausführlich besprochen.", names.join(" ")))
-    };
     let sentences = task.assistant_sentences(task.limit_tokens.min(500));
-    let sentences: Vec<String> = sentences.into_iter().filter_map(names).collect();
+    let sentences: Vec<String> = sentences.iter().filter_map(|sentence| german_sentence(sentence)).collect();
     written(&sentences, titles, "- ")
+}
+
+/// Returns a German sentence with the names of another, or `None` if that one has none.
+fn german_sentence(sentence: &str) -> Option<String> {
+    let words = sentence.split_whitespace().skip(1);
+    let names: Vec<&str> =
+        words.filter(|word| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())).collect();
+    (!names.is_empty()).then(|| format!("Es ging um {}, das wurde ausführlich besprochen.", names.join(" ")))
 }
 
 fn written(sentences: &[String], titles: [&str; 3], bullet: &str) -> String {

@@ -82,9 +82,10 @@ impl ScriptedSummariser {
             Self::Written(write) => return write(task),
             Self::OrderBlind => order_blind(task),
         };
-        match task.is_pruning {
-            true => serde_json::json!({ "prunedConversation": [], "summary": text }).to_string(),
-            false => text,
+        if task.is_pruning {
+            serde_json::json!({ "prunedConversation": [], "summary": text }).to_string()
+        } else {
+            text
         }
     }
 }
@@ -100,13 +101,16 @@ impl SummaryTask<'_> {
         let count = (tokens / mean.max(1)).max(1) as usize;
         let step = sentences.len().div_ceil(count).max(1);
         let mut room = tokens;
-        let fits = |text: &String| {
-            let cost = self.counter.text(text) + 2;
-            let fits = cost <= room;
-            room = room.saturating_sub(cost);
-            fits
-        };
-        sentences.into_iter().step_by(step).take_while(fits).collect()
+        sentences
+            .into_iter()
+            .step_by(step)
+            .take_while(|text| {
+                let cost = self.counter.text(text) + 2;
+                let fits = cost <= room;
+                room = room.saturating_sub(cost);
+                fits
+            })
+            .collect()
     }
 }
 
@@ -116,13 +120,16 @@ fn telling_sentence(text: &str) -> Option<String> {
     const LONGEST_CHARS: usize = 240;
     let lines = text.lines().map(|line| line.trim().trim_start_matches(['-', '*', '#', ' ']));
     let sentences = lines.flat_map(|line| line.split_inclusive(['.', '!'])).map(str::trim);
-    let is_telling = |sentence: &&str| {
-        let chars = sentence.chars().count();
-        let names = sentence.split_whitespace().skip(1);
-        let names = names.filter(|word| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit()));
-        (SHORTEST_CHARS..=LONGEST_CHARS).contains(&chars) && names.count() >= 2 && !sentence.contains('?')
-    };
-    sentences.into_iter().find(is_telling).map(|sentence| sentence.replace("**", ""))
+    sentences
+        .into_iter()
+        .find(|sentence| {
+            let chars = sentence.chars().count();
+            let names = sentence.split_whitespace().skip(1);
+            let names =
+                names.filter(|word| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit()));
+            (SHORTEST_CHARS..=LONGEST_CHARS).contains(&chars) && names.count() >= 2 && !sentence.contains('?')
+        })
+        .map(|sentence| sentence.replace("**", ""))
 }
 
 /// Returns a summary with the requested headings, filled from the assistant's words only.

@@ -70,16 +70,19 @@ pub fn measure(
         chat.say(&ChatTurn::user("Thanks. Where were we?"));
         chat.plan_request();
         let view = chat.view_text();
-        match contains_statement(&view, new) {
-            true => score.newest_kept += 1,
-            false => score.missing.push(new.to_owned()),
+        if contains_statement(&view, new) {
+            score.newest_kept += 1;
+        } else {
+            score.missing.push(new.to_owned());
         }
         let stale: Vec<usize> = lines_with(&view, old).collect();
         score.old_kept += usize::from(!stale.is_empty());
-        let is_unmarked = |at: &usize| !is_marked(view.lines().nth(*at).unwrap_or_default(), old);
-        score.old_unmarked += usize::from(stale.iter().any(is_unmarked));
-        let misleads = |at: &usize| is_unmarked(at) && !is_followed(&view, *at, new);
-        score.old_misleading += usize::from(stale.iter().any(misleads));
+        let unmarked: Vec<usize> = stale
+            .into_iter()
+            .filter(|at| !is_marked(view.lines().nth(*at).unwrap_or_default(), old))
+            .collect();
+        score.old_unmarked += usize::from(!unmarked.is_empty());
+        score.old_misleading += usize::from(unmarked.iter().any(|at| !is_followed(&view, *at, new)));
     }
     Some(score)
 }
@@ -100,14 +103,15 @@ fn is_marked(line: &str, statement: &str) -> bool {
 
 /// Reports whether the new statement follows below, in a section whose title says that later words win.
 fn is_followed(view: &str, at: usize, new: &str) -> bool {
-    let is_title = |line: &&str| {
-        let bare = line.trim().trim_matches('*');
-        bare.ends_with(':') || bare.starts_with('#')
-    };
     // The nearest title above a line is that of its section.
     let above: Vec<&str> = view.lines().take(at).collect();
     let title = above.iter().rfind(|line| is_title(line)).copied().unwrap_or_default();
     ORDER_TITLES.iter().any(|words| title.contains(words)) && lines_with(view, new).any(|line| line > at)
+}
+
+fn is_title(line: &str) -> bool {
+    let bare = line.trim().trim_matches('*');
+    bare.ends_with(':') || bare.starts_with('#')
 }
 
 #[cfg(test)]

@@ -64,9 +64,10 @@ fn answer(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
 fn task(script: &mut SyntheticLogBuilder, known: &ReusableItems) {
     script.wait(20, 900);
     let task = *script.rng.pick(&TASKS);
-    let text = match known.symbols.is_empty() {
-        true => format!("Go on: {task}."),
-        false => format!("Now look at `{}` again: {task}.", script.rng.pick_earlier(&known.symbols)),
+    let text = if known.symbols.is_empty() {
+        format!("Go on: {task}.")
+    } else {
+        format!("Now look at `{}` again: {task}.", script.rng.pick_earlier(&known.symbols))
     };
     script.typed(text);
 }

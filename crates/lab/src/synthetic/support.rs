@@ -47,15 +47,14 @@ pub(super) fn write(script: &mut SyntheticLogBuilder, turns: usize) {
         let again = turn > 3 && script.rng.chance(45);
         let order = if again { script.rng.pick_earlier(&orders).clone() } else { order(&mut script.rng) };
         let wish = *script.rng.pick(&WISHES);
-        match again {
+        if again {
             // The customer does not repeat the order's number, so the agent has to know it.
-            true => {
-                script.typed(format!("Once more about the {} of {}: {wish}.", order.good, order.customer))
-            }
-            false => script.typed(format!(
+            script.typed(format!("Once more about the {} of {}: {wish}.", order.good, order.customer));
+        } else {
+            script.typed(format!(
                 "Hello, {} here, order {} ({}): {wish}.",
                 order.customer, order.id, order.good
-            )),
+            ));
         }
         look_up(script, &order);
         settle(script, &order, &mut cases);
@@ -64,8 +63,6 @@ pub(super) fn write(script: &mut SyntheticLogBuilder, turns: usize) {
 }
 
 fn order(rng: &mut SeededRng) -> CustomerOrder {
-    let letters = b"ABCDEFGHJKLMNPQRSTUVWXYZ";
-    let letter = |rng: &mut SeededRng| char::from(*rng.pick(letters));
     let code: String = (0..3).map(|_| letter(rng)).collect();
     CustomerOrder {
         id: format!("{code}{}", rng.between(10_000, 99_999)),
@@ -74,6 +71,10 @@ fn order(rng: &mut SeededRng) -> CustomerOrder {
         parcel: format!("PX-{}-{}", rng.between(100_000, 999_999), letter(rng)),
         good: rng.pick::<&str>(&GOODS),
     }
+}
+
+fn letter(rng: &mut SeededRng) -> char {
+    char::from(*rng.pick(b"ABCDEFGHJKLMNPQRSTUVWXYZ"))
 }
 
 fn look_up(script: &mut SyntheticLogBuilder, order: &CustomerOrder) {
@@ -98,15 +99,14 @@ fn settle(script: &mut SyntheticLogBuilder, order: &CustomerOrder, cases: &mut V
     let arguments = json!({ "orderId": order.id, "amount": order.amount, "parcel": order.parcel });
     script.call("I open a case.".to_owned(), "open_case", &arguments, format!("{case} opened"), true);
     let alone = cases.is_empty() || script.rng.chance(70);
-    let said = match alone {
-        true => format!("I have opened {case} for order {}; the parcel is {}.", order.id, order.parcel),
-        false => {
-            let before = script.rng.pick_earlier(cases).clone();
-            format!(
-                "I have opened {case}. It goes with {before}, which is still open. The amount is {}.",
-                order.amount
-            )
-        }
+    let said = if alone {
+        format!("I have opened {case} for order {}; the parcel is {}.", order.id, order.parcel)
+    } else {
+        let before = script.rng.pick_earlier(cases).clone();
+        format!(
+            "I have opened {case}. It goes with {before}, which is still open. The amount is {}.",
+            order.amount
+        )
     };
     script.say(said);
     cases.push(case);

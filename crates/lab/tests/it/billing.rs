@@ -52,11 +52,14 @@ fn who_takes_nothing_for_writing_bills_plain_input() {
 
 #[test]
 fn short_prefixes_are_neither_kept_nor_read() {
-    let from = |cache_minimum_tokens| PriceTable { cache_minimum_tokens, ..prices() };
     let bill = |prices| told(&recording(&TALK), &mut Told::default(), &prices).billed;
-    assert_eq!(bill(from(105)), billed(103, 215, 6, 4), "103 are too few to be written, 105 are read");
-    assert_eq!(bill(from(106)), billed(103, 110, 111, 4), "105 are too few to be read");
-    assert_eq!(bill(from(113)), billed(103 + 109 + 112, 0, 0, 4));
+    assert_eq!(bill(prices_from(105)), billed(103, 215, 6, 4), "103 are too few to be written, 105 are read");
+    assert_eq!(bill(prices_from(106)), billed(103, 110, 111, 4), "105 are too few to be read");
+    assert_eq!(bill(prices_from(113)), billed(103 + 109 + 112, 0, 0, 4));
+}
+
+fn prices_from(cache_minimum_tokens: u64) -> PriceTable {
+    PriceTable { cache_minimum_tokens, ..prices() }
 }
 
 #[test]

@@ -164,15 +164,19 @@ fn what_was_recalled_is_gone_at_the_next_request() {
 
 #[test]
 fn items_are_what_must_be_exact() {
-    let of = |class: &str, text: &str| -> Vec<String> {
-        let found = items(text).into_iter().filter(|item: &VerbatimItem| item.class == class);
-        found.map(|item| item.text).collect()
-    };
     let text = "See src/a.rs:12:5 and https://example.org/x?y, (./run.sh). camelCase snake_case a::b 0a1b2c3d v1.2.3 \
                 ZFA04Y or and/or 12 of 7; 4096, 30 ms, 64KiB, 12.5%, 2026-01-05.";
-    assert_eq!(of("paths", text), ["./run.sh", "https://example.org/x", "src/a.rs"]);
-    assert_eq!(of("identifiers", text), ["0a1b2c3d", "ZFA04Y", "a::b", "camelCase", "snake_case", "v1.2.3"]);
-    assert_eq!(of("numbers", text), ["12.5%", "2026-01-05", "30 ms", "4096", "64KiB"]);
+    assert_eq!(items_of("paths", text), ["./run.sh", "https://example.org/x", "src/a.rs"]);
+    assert_eq!(
+        items_of("identifiers", text),
+        ["0a1b2c3d", "ZFA04Y", "a::b", "camelCase", "snake_case", "v1.2.3"]
+    );
+    assert_eq!(items_of("numbers", text), ["12.5%", "2026-01-05", "30 ms", "4096", "64KiB"]);
     let line = "It says `error: no such file` again.";
-    assert_eq!(of("errorLines", line), ["It says `error: no such file` again", "error: no such file"]);
+    assert_eq!(items_of("errorLines", line), ["It says `error: no such file` again", "error: no such file"]);
+}
+
+fn items_of(class: &str, text: &str) -> Vec<String> {
+    let found = items(text).into_iter().filter(|item: &VerbatimItem| item.class == class);
+    found.map(|item| item.text).collect()
 }

@@ -69,15 +69,9 @@ pub(crate) fn event(seq: u64, at: u64, body: EventBody) -> Event {
 }
 
 fn body(line: &Line, at: usize) -> EventBody {
-    let assistant = |parts| EventBody::AssistantAdded {
-        step_id: format!("s{at}").into(),
-        message: Message { id: format!("m{at}").into(), role: Role::Assistant, parts, origin: None },
-        finish: ModelStopReason::Stop,
-        cut: None,
-    };
     match line {
         User(text) => EventBody::message_taken(Message::user(format!("m{at}"), vec![Part::text(*text)])),
-        Says(text) => assistant(vec![Part::text(*text)]),
+        Says(text) => assistant(at, vec![Part::text(*text)]),
         Calls(text, argument) => {
             let call = ToolCall {
                 call_id: format!("c{}", at + 1).into(),
@@ -86,7 +80,7 @@ fn body(line: &Line, at: usize) -> EventBody {
                 provider_id: None,
                 native: None,
             };
-            assistant(vec![Part::text(*text), Part::ToolCall(call)])
+            assistant(at, vec![Part::text(*text), Part::ToolCall(call)])
         }
         Gives(text) => EventBody::ToolFinished {
             result: ToolResult {
@@ -96,6 +90,15 @@ fn body(line: &Line, at: usize) -> EventBody {
                 truncated: None,
             },
         },
+    }
+}
+
+fn assistant(at: usize, parts: Vec<Part>) -> EventBody {
+    EventBody::AssistantAdded {
+        step_id: format!("s{at}").into(),
+        message: Message { id: format!("m{at}").into(), role: Role::Assistant, parts, origin: None },
+        finish: ModelStopReason::Stop,
+        cut: None,
     }
 }
 
@@ -135,15 +138,16 @@ impl ContextPolicy for Told {
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let at = self.seen.len();
         self.seen.push((now.last_input, now.last_output, now.cache_is_warm, now.at));
-        let all = || (0..next).map(Entry).collect();
-        let view = self.views.get(at).cloned().unwrap_or_else(all);
-        let segment = |shown| match shown {
-            Entry(at) => recording.segment(at).unwrap(),
-            Note(text) => ViewSegment::new(text, text.split_whitespace().count() as u64),
-        };
+        let view = self.views.get(at).cloned().unwrap_or_else(|| (0..next).map(Entry).collect());
         let edit = self.edits.get(at).copied().flatten();
         PolicyRequest {
-            view: view.into_iter().map(segment).collect(),
+            view: view
+                .into_iter()
+                .map(|shown| match shown {
+                    Entry(at) => recording.segment(at).unwrap(),
+                    Note(text) => ViewSegment::new(text, text.split_whitespace().count() as u64),
+                })
+                .collect(),
             side_calls: self.side_calls.get(at).cloned().unwrap_or_default(),
             edit: edit.map(|compaction| PolicyEdit {
                 compaction,

@@ -14,7 +14,6 @@ use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
 use longhaul_providers::{ModelEndpoint, Provider, ProviderError, SharedProvider, catalogued};
 use longhaul_store::{BlobStore, MemoryStore, SharedStore};
-use longhaul_wire::catalog::{self, TokenRates};
 
 use super::window::DeclaredWindowProvider;
 use super::{Agent, AgentRules};
@@ -153,8 +152,9 @@ impl AgentBuilder {
         if !system.trim().is_empty() {
             self.system = system;
         }
-        self.strategy = config_agent::strategy(&config);
-        self.trigger = config.context.compression.trigger.map(config_agent::trigger);
+        let policy = config_agent::compaction_policy(&config);
+        self.strategy = policy.strategy;
+        self.trigger = policy.trigger;
         self.patience = config.retry.patience;
         self.config = Some(Box::new(config));
         Ok(self)
@@ -368,7 +368,8 @@ impl AgentBuilder {
                 let mut endpoint = ModelEndpoint::new(kind.as_str(), url, name);
                 endpoint.api_key.clone_from(&self.api_key);
                 if let Some(config) = self.model_config() {
-                    config_agent::apply_endpoint(config, &mut endpoint);
+                    let declared = config_agent::declared_limits(config);
+                    config_agent::apply_endpoint(&config.model, declared, &mut endpoint);
                 }
                 endpoint.declared.window = self.window_tokens.or(endpoint.declared.window);
                 Ok(catalogued::with_catalog_limits(connect(*kind, endpoint)?, url))
@@ -382,25 +383,24 @@ impl AgentBuilder {
     }
 
     fn rules(&self, tools: &ToolSet) -> AgentRules {
-        let policy = CompactionPolicy {
-            trigger: self.trigger,
-            prices: self.prices(),
-            ..CompactionPolicy::new(Arc::clone(&self.strategy))
-        };
-        let mut rules = AgentRules::new(match &self.config {
-            Some(config) => config_agent::apply_policy(config, policy),
-            None => policy,
-        });
-        rules.retry.patience_ms =
-            self.patience.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        rules.default_approval = match self.hooks.approval_handler() {
+        let default_approval = match self.hooks.approval_handler() {
             Some(_) => ToolApproval::Ask,
             // Without a handler a question would wait for its timeout, and nobody could answer.
             None => ToolApproval::Deny(NOBODY_APPROVES.to_owned()),
         };
-        if let Some(config) = &self.config {
-            config_agent::apply_rules(config, tools, &mut rules);
-        }
+        let mut rules = match &self.config {
+            Some(config) => config_agent::agent_rules(config, tools, default_approval),
+            None => AgentRules {
+                default_approval,
+                ..AgentRules::new(CompactionPolicy::new(Arc::clone(&self.strategy)))
+            },
+        };
+        // A method that was called after `from_config` wins over the file.
+        rules.policy.strategy = Arc::clone(&self.strategy);
+        rules.policy.trigger = self.trigger;
+        rules.policy.prices = self.prices();
+        rules.retry.patience_ms =
+            self.patience.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         rules
     }
 
@@ -444,35 +444,9 @@ impl AgentBuilder {
     /// Returns the list prices of the model, where they hold: [`AdaptiveStrategy`] acts when an edit pays.
     fn prices(&self) -> Option<TokenPrices> {
         let Some(ModelSource::Server { kind, url, name }) = &self.model else { return None };
-        let declared = self.model_config().and_then(|config| config.models.get(name)?.prices);
-        let declared = declared.map(|prices| TokenRates {
-            input: prices.input,
-            cached: prices.cached_input,
-            write: prices.cache_write,
-            output: prices.output,
-        });
-        let rates = declared.or_else(|| Some(catalog::prices(name, url)?.at(0)))?;
-        Some(TokenPrices {
-            input: rates.input,
-            // A provider that lists no price for cached input charges the full one.
-            cache_read: rates.cached.unwrap_or(rates.input),
-            cache_write: rates.write.unwrap_or(rates.input),
-            output: rates.output,
-            cache_life_ms: cache_life_ms(*kind),
-        })
+        let declared = self.model_config().and_then(|config| config_agent::declared_rates(config, name));
+        config_agent::token_prices(declared, Some(*kind), name, url)
     }
-}
-
-/// Returns how long a provider remembers a prefix that is not used, in milliseconds. Anthropic states 5 minutes, OpenAI
-/// 5 to 10, and Google minutes (their pages on prompt caching). A local server keeps a prefix as long as it has room;
-/// an hour is a guess.
-fn cache_life_ms(kind: Kind) -> u64 {
-    let minutes = match kind {
-        Kind::Anthropic => 5,
-        Kind::OpenAi | Kind::Gemini => 10,
-        Kind::OpenAiCompatible | Kind::Ollama => 60,
-    };
-    minutes * 60_000
 }
 
 /// Shows the builder without its key.

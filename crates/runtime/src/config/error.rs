@@ -40,6 +40,11 @@ pub enum ConfigProblemKind {
         /// The valid keys of the section.
         valid: Vec<String>,
     },
+    /// A key of an earlier version.
+    RemovedKey {
+        /// The key's replacement, as a part of a sentence.
+        instead: String,
+    },
     /// A value of the wrong kind or outside its range.
     BadValue {
         /// The expected form of the value.
@@ -88,6 +93,9 @@ impl fmt::Display for ConfigProblem {
                     write!(f, " in `{section}`")?;
                 }
                 suggest(f, nearest.as_deref(), valid, "the keys here are")
+            }
+            ConfigProblemKind::RemovedKey { instead } => {
+                write!(f, "`{path}` was removed: set {instead} instead")
             }
             ConfigProblemKind::BadValue { expected, found } => {
                 write!(f, "`{path}` must be {expected}, not {found}")

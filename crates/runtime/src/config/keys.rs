@@ -20,6 +20,17 @@ pub(super) struct ConfigKey {
     pub(super) doc: &'static str,
 }
 
+/// The keys of earlier versions, each with its replacement.
+const REMOVED: &[(&str, &str)] = &[(
+    "retry.attempts",
+    "`retry.patience`, the time for which an outage is waited out, and `retry.streamAttempts`",
+)];
+
+/// Returns the replacement of a key that an earlier version had.
+pub(super) fn replacement(path: &str) -> Option<&'static str> {
+    REMOVED.iter().find(|(removed, _)| *removed == path).map(|(_, instead)| *instead)
+}
+
 /// A kind of value.
 pub(super) enum ConfigKeyKind {
     /// `true` or `false`.

@@ -286,6 +286,13 @@ impl<'a> ConfigReader<'a> {
 
     fn unknown(&mut self, entry: &ConfigEntry, section: &str, valid: &[&str]) {
         let inner = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
+        if let Some(instead) = keys::replacement(&inner) {
+            return self.problem(
+                entry.at,
+                &inner,
+                ConfigProblemKind::RemovedKey { instead: instead.to_owned() },
+            );
+        }
         // A key in the wrong section is a common mistake, and its name alone tells where it belongs.
         let elsewhere = keys::KEYS
             .iter()

@@ -743,6 +743,7 @@ fn what_is_not_a_file_of_keys() {
     longhaul.yml:1:30: `model.headers` must be texts by name, NAME: TEXT, not a group with other values
     ");
     insta::assert_snapshot!(errors("maxSteps: 4"), @"longhaul.yml:1:1: unknown key `maxSteps`: did you mean `run.maxSteps`?");
+    insta::assert_snapshot!(errors("retry: { attempts: 4 }"), @"longhaul.yml:1:10: `retry.attempts` was removed: set `retry.patience`, the time for which an outage is waited out, and `retry.streamAttempts` instead");
     insta::assert_snapshot!(errors("zzz: 4"), @"longhaul.yml:1:1: unknown key `zzz`: the keys here are name, systemPrompt, model, run, context, hooks, tools, sandbox, blobs, approvals, mcpServers, retry, models, gateway, server, telemetry, agents");
 }
 

@@ -128,19 +128,20 @@ impl EditorToolCall {
     /// Returns the title as a line of Markdown.
     fn title(&self) -> String {
         let path = self.text("path");
-        let quoted = |text: &str| code(&fit(&one_line(text), TITLE));
-        let within = path.map(|path| format!(" in {}", quoted(path))).unwrap_or_default();
+        let within = path.map(|path| format!(" in {}", quoted_title(path))).unwrap_or_default();
         match (self.tool.as_str(), path) {
-            ("bash", _) => self.text("command").map(quoted).unwrap_or_else(|| "bash".to_owned()),
-            ("read", Some(path)) => format!("Read {}", quoted(path)),
-            ("edit", Some(path)) => format!("Edit {}", quoted(path)),
-            ("write", Some(path)) => format!("Write {}", quoted(path)),
-            ("ls", path) => format!("List {}", quoted(path.unwrap_or("."))),
-            ("grep", _) => format!("Search {}{within}", quoted(self.text("pattern").unwrap_or_default())),
-            ("glob", _) => format!("Find {}{within}", quoted(self.text("pattern").unwrap_or_default())),
+            ("bash", _) => self.text("command").map(quoted_title).unwrap_or_else(|| "bash".to_owned()),
+            ("read", Some(path)) => format!("Read {}", quoted_title(path)),
+            ("edit", Some(path)) => format!("Edit {}", quoted_title(path)),
+            ("write", Some(path)) => format!("Write {}", quoted_title(path)),
+            ("ls", path) => format!("List {}", quoted_title(path.unwrap_or("."))),
+            ("grep", _) => {
+                format!("Search {}{within}", quoted_title(self.text("pattern").unwrap_or_default()))
+            }
+            ("glob", _) => format!("Find {}{within}", quoted_title(self.text("pattern").unwrap_or_default())),
             ("recall", _) => {
                 let what = self.text("handle").or_else(|| self.text("query")).unwrap_or_default();
-                format!("Recall {}", quoted(what))
+                format!("Recall {}", quoted_title(what))
             }
             (other, _) => one_line(other),
         }
@@ -191,6 +192,10 @@ impl EditorToolCall {
     }
 }
 
+fn quoted_title(text: &str) -> String {
+    code(&fit(&one_line(text), TITLE))
+}
+
 /// Shows a command that its title does not hold: whoever allows the command must see all of it.
 fn whole_command(command: &str) -> Vec<ToolCallContent> {
     let shown = spelled(command);
@@ -200,13 +205,14 @@ fn whole_command(command: &str) -> Vec<ToolCallContent> {
 
 /// Returns text in which nothing hides: invisible characters are spelled out.
 fn spelled(text: &str) -> String {
-    let is_hidden = |c: char| {
-        (c.is_control() && !matches!(c, '\n' | '\t'))
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let spelled =
         text.chars().map(|c| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() });
     spelled.collect()
+}
+
+fn is_hidden(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Returns a path of the workspace, without a look at the disk.
@@ -277,15 +283,16 @@ mod tests {
 
     #[test]
     fn a_command_is_shown_whole_wherever_it_is_asked_about() {
-        let asked = |command: &str| {
-            let call = call("bash", json!({ "command": command }), PriorFileContent::Unknown);
-            serde_json::to_value(call.asked()).unwrap()["content"][0]["content"]["text"].clone()
-        };
-        assert_eq!(asked("ls"), Value::Null, "the title holds it");
-        assert_eq!(asked("ls\nrm -rf x"), fenced("ls\nrm -rf x"));
-        assert_eq!(asked("ls \u{1b}[8m; rm x"), fenced("ls \\u{1b}[8m; rm x"));
+        assert_eq!(asked_text("ls"), Value::Null, "the title holds it");
+        assert_eq!(asked_text("ls\nrm -rf x"), fenced("ls\nrm -rf x"));
+        assert_eq!(asked_text("ls \u{1b}[8m; rm x"), fenced("ls \\u{1b}[8m; rm x"));
         let long = format!("echo {} && rm x", "y".repeat(200));
-        assert_eq!(asked(&long), fenced(&long));
+        assert_eq!(asked_text(&long), fenced(&long));
+    }
+
+    fn asked_text(command: &str) -> Value {
+        let call = call("bash", json!({ "command": command }), PriorFileContent::Unknown);
+        serde_json::to_value(call.asked()).unwrap()["content"][0]["content"]["text"].clone()
     }
 
     #[test]
@@ -297,15 +304,17 @@ mod tests {
         assert_eq!(shown["content"], change);
     }
 
+    fn written_content(before: PriorFileContent) -> Value {
+        announced("write", json!({ "path": "a.txt", "content": "new" }), before)["content"][0].clone()
+    }
+
     #[test]
     fn a_write_is_a_change_only_where_the_old_text_is_known() {
-        let write = || json!({ "path": "a.txt", "content": "new" });
-        let old = |before| announced("write", write(), before)["content"][0].clone();
-        assert_eq!(old(PriorFileContent::Text("old".into()))["oldText"], "old");
-        assert_eq!(old(PriorFileContent::Nothing)["oldText"], Value::Null);
-        assert_eq!(old(PriorFileContent::Nothing)["newText"], "new");
+        assert_eq!(written_content(PriorFileContent::Text("old".into()))["oldText"], "old");
+        assert_eq!(written_content(PriorFileContent::Nothing)["oldText"], Value::Null);
+        assert_eq!(written_content(PriorFileContent::Nothing)["newText"], "new");
         for before in [PriorFileContent::Unknown, PriorFileContent::Text("new".into())] {
-            assert_eq!(old(before), Value::Null);
+            assert_eq!(written_content(before), Value::Null);
         }
     }
 

@@ -91,6 +91,7 @@ impl EditorConnection {
         let id = session.id().clone();
         self.made().insert(id.as_str().to_owned());
         self.rooms.record_session_folder(&id, &room.folder);
+        tracing::debug!(session = %id, folder = %room.folder.display(), "an editor begins a session");
         let talk = Arc::new(EditorSession::new(session, room, false, self.shows()));
         self.talks().insert(id.as_str().to_owned(), Arc::clone(&talk));
         Ok(talk)
@@ -115,6 +116,7 @@ impl EditorConnection {
         self.let_go(id.as_str()).await;
         let session = room.runtime.open(&id).await.map_err(|error| refused(id.as_str(), &error))?;
         self.rooms.record_session_folder(&id, &room.folder);
+        tracing::debug!(session = %id, folder = %room.folder.display(), "an editor opens a session");
         let talk = Arc::new(EditorSession::new(session, room, record.title.is_some(), self.shows()));
         if let Some(to) = tell {
             talk.tell_again(to).await?;
@@ -161,9 +163,11 @@ impl EditorConnection {
             None => 0,
         };
         let all = self.rooms.sessions().await.map_err(|failure| failed(&failure))?;
-        let is_meant = |folder: &PathBuf| request.cwd.as_ref().is_none_or(|cwd| cwd == folder);
-        // A session without a message does not count yet.
-        let meant = all.into_iter().filter(|(record, folder)| is_meant(folder) && record.title.is_some());
+        let meant = all.into_iter().filter(|(record, folder)| {
+            let is_in_folder = request.cwd.as_ref().is_none_or(|cwd| cwd == folder);
+            // A session without a message does not count yet.
+            is_in_folder && record.title.is_some()
+        });
         let mut page: Vec<_> = meant.skip(from).take(PAGE + 1).collect();
         let next = (page.len() > PAGE).then(|| (from + PAGE).to_string());
         page.truncate(PAGE);

@@ -119,9 +119,10 @@ impl SessionFollower {
         let log = log.map_err(|error| super::stop::refused(self.session.id().as_str(), &error))?;
         let mut replay = self.room.runtime.replay(self.session.id());
         for event in &log {
-            let told = match event.seq <= self.seen {
-                true => replay.skip_event(event).map(|()| Vec::new()),
-                false => replay.take(event),
+            let told = if event.seq <= self.seen {
+                replay.skip_event(event).map(|()| Vec::new())
+            } else {
+                replay.take(event)
             };
             for told in told.map_err(|error| super::stop::internal(error.to_string()))? {
                 self.tell(to, &told).await;
@@ -180,17 +181,7 @@ impl SessionFollower {
     /// Returns the text that a compaction shows in place of the removed messages.
     async fn summary(&self, edit: &str) -> Option<String> {
         let edit = edit.to_owned();
-        let look = move |run: &Run| {
-            let state = run.history().edits().iter().find(|state| state.edit.id.as_str() == edit)?;
-            let texts = state.edit.ops.iter().filter_map(|op| match op {
-                ViewOperation::Replace { parts, summary: true, .. } => {
-                    Some(parts.iter().filter_map(Part::as_text).collect::<String>())
-                }
-                _ => None,
-            });
-            Some(texts.collect::<Vec<_>>().join("\n\n")).filter(|text| !text.is_empty())
-        };
-        self.session.inspect_run(look).await.ok().flatten()
+        self.session.inspect_run(move |run| summary_text(run, &edit)).await.ok().flatten()
     }
 
     async fn before(&self, told: &ApiEvent) -> PriorFileContent {
@@ -221,8 +212,10 @@ impl SessionFollower {
     /// Asks the person at the editor, beside everything else.
     fn ask(&mut self, to: &Connection, told: &ApiEvent) {
         let (id, call) = (told.text("approvalId").to_owned(), told.text("callId"));
-        let fields = || ToolCallUpdateFields::new().title(told.text("toolName").to_owned());
-        let call = self.updates.asked(call).unwrap_or_else(|| ToolCallUpdate::new(call.to_owned(), fields()));
+        let call = self.updates.asked(call).unwrap_or_else(|| {
+            let fields = ToolCallUpdateFields::new().title(told.text("toolName").to_owned());
+            ToolCallUpdate::new(call.to_owned(), fields)
+        });
         let session = self.session.clone();
         let request = RequestPermissionRequest::new(session.id().as_str().to_owned(), call, options());
         let withdrawn = CancellationToken::new();
@@ -277,11 +270,14 @@ fn read_before(workspace: &Workspace, path: &str) -> PriorFileContent {
 /// Returns the cost of a session so far in dollars, at the prices of its present model. Returns `None` if
 /// nobody says the prices.
 pub(super) async fn cost(session: &Session) -> Option<f64> {
-    let look = |run: &Run| {
-        let prices = run.settings().policy.prices?;
-        Some(dollars(run.history().cumulative_usage(), &prices))
-    };
-    session.inspect_run(look).await.ok().flatten()
+    session
+        .inspect_run(|run: &Run| {
+            let prices = run.settings().policy.prices?;
+            Some(dollars(run.history().cumulative_usage(), &prices))
+        })
+        .await
+        .ok()
+        .flatten()
 }
 
 /// Prices are for a million tokens.
@@ -295,6 +291,18 @@ fn dollars(usage: &Usage, prices: &TokenPrices) -> f64 {
     sum / 1e6
 }
 
+/// Returns the summaries that an edit shows, or `None` if it shows none.
+fn summary_text(run: &Run, edit: &str) -> Option<String> {
+    let state = run.history().edits().iter().find(|state| state.edit.id.as_str() == edit)?;
+    let texts = state.edit.ops.iter().filter_map(|op| match op {
+        ViewOperation::Replace { parts, summary: true, .. } => {
+            Some(parts.iter().filter_map(Part::as_text).collect::<String>())
+        }
+        _ => None,
+    });
+    Some(texts.collect::<Vec<_>>().join("\n\n")).filter(|text| !text.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,15 +310,16 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_allows() {
-        let chosen = |option: &'static str| {
-            let outcome = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option));
-            decision(Ok(RequestPermissionResponse::new(outcome))).0
-        };
-        assert!(chosen(ALLOW));
-        assert!(!chosen(REJECT) && !chosen("allow_always"));
+        assert!(is_allowed_by(ALLOW));
+        assert!(!is_allowed_by(REJECT) && !is_allowed_by("allow_always"));
         assert!(!decision(Ok(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))).0);
         let (allowed, reason) = decision(Err(Error::method_not_found()));
         assert!(!allowed && reason.unwrap().contains("could not ask"));
+    }
+
+    fn is_allowed_by(option: &'static str) -> bool {
+        let outcome = RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option));
+        decision(Ok(RequestPermissionResponse::new(outcome))).0
     }
 
     #[test]

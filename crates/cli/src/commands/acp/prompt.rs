@@ -229,11 +229,6 @@ mod tests {
             { "type": "resource", "resource": { "uri": "zed:///thread/1", "blob": "AQI=", "mimeType": "application/pdf" } },
             { "type": "image", "data": "AQID", "mimeType": "image/png" },
         ]));
-        let media = |bytes: &[u8], media_type: &str, name: Option<&str>| PromptPart::Media {
-            bytes: bytes.to_vec(),
-            media_type: media_type.into(),
-            name: name.map(str::to_owned),
-        };
         assert_eq!(
             parts.unwrap(),
             [
@@ -245,10 +240,18 @@ mod tests {
         );
     }
 
+    fn media(bytes: &[u8], media_type: &str, name: Option<&str>) -> PromptPart {
+        PromptPart::Media {
+            bytes: bytes.to_vec(),
+            media_type: media_type.into(),
+            name: name.map(str::to_owned),
+        }
+    }
+
     #[test]
     fn what_cannot_be_read_is_refused_in_words() {
-        let image = |data: &str| json!([{ "type": "image", "data": data, "mimeType": "image/png" }]);
-        assert!(read(image("!")).unwrap_err().contains("not base64"));
+        let image = json!([{ "type": "image", "data": "!", "mimeType": "image/png" }]);
+        assert!(read(image).unwrap_err().contains("not base64"));
         let audio = json!([{ "type": "audio", "data": "AQ==", "mimeType": "audio/wav" }]);
         assert_eq!(read(audio).unwrap_err(), "audio is not taken");
         assert_eq!(read(json!([{ "type": "text", "text": " " }])).unwrap_err(), "the prompt is empty");

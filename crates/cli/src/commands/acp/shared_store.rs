@@ -8,7 +8,8 @@ use longhaul_core::metadata::MessageMetadata;
 use longhaul_core::queue::QueuedMessage;
 use longhaul_store::{
     AnswerChunk, EnqueueReceipt, IdempotentRequest, Lease, LogAppend, NewIdempotentRequest, NewQueuedMessage,
-    NewSession, SessionRecord, SharedStore, Store, StoreError,
+    NewSession, SessionCounts, SessionRecord, SharedStore, Store, StoreError, UndamagedEvents,
+    ViewChangeKind,
 };
 use tokio::sync::watch;
 
@@ -51,6 +52,35 @@ impl Store for SharedStoreHandle {
 
     async fn tail(&self, id: &SessionId, limit: usize) -> Result<Vec<Event>, StoreError> {
         self.0.tail(id, limit).await
+    }
+
+    // Default methods of the trait are forwarded too: a default would hide what the inner store does better or refuses.
+
+    async fn read_undamaged(
+        &self,
+        id: &SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> Result<UndamagedEvents, StoreError> {
+        self.0.read_undamaged(id, after, limit).await
+    }
+
+    async fn view_changes(
+        &self,
+        id: &SessionId,
+        kind: ViewChangeKind,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.0.view_changes(id, kind, after, limit).await
+    }
+
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        self.0.check_writable().await
+    }
+
+    async fn session_counts(&self) -> Result<SessionCounts, StoreError> {
+        self.0.session_counts().await
     }
 
     async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
@@ -138,5 +168,19 @@ mod tests {
         assert_eq!(one.sessions(1).await.unwrap().len(), 1, "nor from itself: it is the owner's to close");
         store.close().await;
         assert!(other.create(session("b")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_handle_hides_no_refusal_of_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(folder.path()).await.unwrap();
+        store.create(session("a")).await.unwrap();
+        store.close().await;
+        let store: SharedStore = std::sync::Arc::new(SqliteStore::open_to_read(folder.path()).await.unwrap());
+        let handle = SharedStoreHandle(store.clone());
+        assert!(handle.check_writable().await.is_err(), "the store can only be read");
+        assert_eq!(handle.session_counts().await.unwrap().sessions, 1);
+        assert_eq!(handle.read_undamaged(&"a".into(), 0, 10).await.unwrap().events.len(), 1);
+        store.close().await;
     }
 }

@@ -40,6 +40,7 @@ impl EditorCommand {
             "/compact" => Some(Self::Compact(argument)),
             "/undo" => Some(Self::Undo(argument)),
             "/pin" => Some(Self::Orders(OrderCommand::of_pin(argument))),
+            "/orders" if argument.is_none() => Some(Self::Orders(OrderCommand::List)),
             "/unpin" => OrderCommand::of_unpin(argument.as_deref()).ok().map(Self::Orders),
             _ => None,
         }
@@ -93,20 +94,24 @@ async fn compact(session: &Session, instructions: Option<String>) -> Outcome<Str
 
 /// Returns the list of slash commands for the editor.
 pub(super) fn offered() -> SessionUpdate {
-    let with = |hint: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint));
     SessionUpdate::AvailableCommandsUpdate(AvailableCommandsUpdate::new(vec![
         AvailableCommand::new("compact", "Make room now; words say what the summary should mind")
-            .input(with("what the summary should mind")),
-        AvailableCommand::new("undo", "Undo the newest compaction, or the one named").input(with("e42")),
+            .input(input_hint("what the summary should mind")),
+        AvailableCommand::new("undo", "Undo the newest compaction, or the one named")
+            .input(input_hint("e42")),
         AvailableCommand::new(
             "pin",
             "Pin a standing order: the model keeps to it from here on; alone: list them",
         )
-        .input(with("an order; or a number and other words for that order")),
-        AvailableCommand::new("unpin", "Remove the standing order of that number").input(with("2")),
+        .input(input_hint("an order; or a number and other words for that order")),
+        AvailableCommand::new("unpin", "Remove the standing order of that number").input(input_hint("2")),
         AvailableCommand::new("compactions", "List what was compacted or cleared, why, and how it is undone"),
         AvailableCommand::new("context", "Show what fills the context window"),
     ]))
+}
+
+fn input_hint(hint: &str) -> AvailableCommandInput {
+    AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint))
 }
 
 #[cfg(test)]
@@ -125,6 +130,7 @@ mod tests {
             Some(EditorCommand::Compact(Some("mind the\nports".into())))
         );
         assert_eq!(of("/compactions"), Some(EditorCommand::Compactions));
+        assert_eq!(of("/orders"), Some(EditorCommand::Orders(OrderCommand::List)));
         assert_eq!(of("/undo e42"), Some(EditorCommand::Undo(Some("e42".into()))));
         for message in ["/etc/hosts is wrong", "/compactor", "do /compact", "/review"] {
             assert_eq!(of(message), None, "{message}");

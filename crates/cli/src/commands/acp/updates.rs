@@ -228,10 +228,9 @@ impl EditorUpdateTranslator {
         let parts = parts.unwrap_or_default();
         let mut blocks: Vec<ContentBlock> =
             parts.iter().filter_map(|part| shown(part, &beside.contents, &self.root)).collect();
-        let number = |key: &str| told.payload.get(key).and_then(Value::as_u64).unwrap_or_default();
-        let omitted = number("omittedChars");
+        let omitted = number(told, "omittedChars");
         if omitted > 0 {
-            let (omitted, total) = (grouped(omitted), grouped(number("totalChars")));
+            let (omitted, total) = (grouped(omitted), grouped(number(told, "totalChars")));
             blocks.push(text_block(&format!("[{omitted} of {total} characters are left out; all are kept]")));
         }
         let text: String = parts.iter().filter_map(Part::as_text).collect();
@@ -248,10 +247,13 @@ impl EditorUpdateTranslator {
     }
 }
 
+fn number(told: &ApiEvent, key: &str) -> u64 {
+    told.payload.get(key).and_then(Value::as_u64).unwrap_or_default()
+}
+
 /// Returns the meter, as after each step.
 fn usage(told: &ApiEvent, beside: &UpdateDetails) -> SessionUpdate {
-    let number = |key: &str| told.payload.get(key).and_then(Value::as_u64).unwrap_or_default();
-    usage_of(number("total"), number("window"), beside.cost)
+    usage_of(number(told, "total"), number(told, "window"), beside.cost)
 }
 
 /// Returns the update with the used part of the window and the cost of the session.

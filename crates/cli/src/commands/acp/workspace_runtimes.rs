@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use longhaul::config::{
     AgentConfig, McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport,
 };
+use longhaul::config_agent;
 use longhaul::mcp::is_server_name;
 use longhaul::session::Runtime;
 use longhaul_core::ids::SessionId;
@@ -103,6 +104,7 @@ impl WorkspaceRegistry {
         config.mcp_servers.extend(servers.clone());
         let mut agent = assemble::agent(&place, &config, self.asking, McpFailurePolicy::Refused).await?;
         agent.telemetry = assemble::telemetry(&config)?;
+        tracing::debug!(folder = %folder.display(), servers = servers.len(), "an agent is started for an editor's folder");
         let runtime = Runtime::new(agent, store, blobs);
         Ok(WorkspaceRuntime { folder: folder.to_owned(), runtime, servers })
     }
@@ -128,7 +130,7 @@ impl WorkspaceRegistry {
             Err(_) => FeatureSupport::Unknown,
         };
         let known = catalog::limits(&config.model.name, &config.model.base_url).images;
-        FeatureSupport::from(assemble::declared(&config).images).or(said).or(known).may()
+        FeatureSupport::from(config_agent::declared_limits(&config).images).or(said).or(known).may()
     }
 
     /// Returns the sessions that an editor ever opened, the newest first, with the folder of each.

@@ -84,9 +84,8 @@ impl ApprovalQueue {
             return Ok(());
         }
         // Other calls of the same tool may wait already, and "always" means them too.
-        let same = |(_, other): &(ApprovalId, ToolCallInfo)| other.tool == call.tool;
         let (now, later): (VecDeque<_>, VecDeque<_>) =
-            std::mem::take(&mut self.open).into_iter().partition(same);
+            std::mem::take(&mut self.open).into_iter().partition(|(_, other)| other.tool == call.tool);
         self.open = later;
         for (id, _) in now {
             session.decide(id, true, None).await?;
@@ -110,13 +109,16 @@ pub(super) fn question(call: &ToolCallInfo, columns: usize, style: TextPainter) 
 /// Returns the arguments of a call: a command or a change as such, all else as it was written.
 fn arguments_shown(call: &ToolCallInfo, columns: usize) -> Vec<String> {
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
-    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
     let (mut lines, shown) = match call.tool.as_str() {
-        "bash" => match text("command") {
+        "bash" => match text_argument(&arguments, "command") {
             Some(command) => (set(command, "", columns), &["command"][..]),
             None => return set(&call.arguments, "", columns),
         },
-        "edit" => match (text("path"), text("old"), text("new")) {
+        "edit" => match (
+            text_argument(&arguments, "path"),
+            text_argument(&arguments, "old"),
+            text_argument(&arguments, "new"),
+        ) {
             (Some(path), Some(old), Some(new)) => {
                 let mut lines = set(path, "", columns);
                 lines.extend(set(old, "- ", columns));
@@ -125,7 +127,7 @@ fn arguments_shown(call: &ToolCallInfo, columns: usize) -> Vec<String> {
             }
             _ => return set(&call.arguments, "", columns),
         },
-        "write" => match (text("path"), text("content")) {
+        "write" => match (text_argument(&arguments, "path"), text_argument(&arguments, "content")) {
             (Some(path), Some(content)) => {
                 let mut lines = set(path, "", columns);
                 lines.extend(set(content, "+ ", columns));
@@ -138,6 +140,10 @@ fn arguments_shown(call: &ToolCallInfo, columns: usize) -> Vec<String> {
     let others = arguments.iter().filter(|(name, _)| !shown.contains(&name.as_str()));
     lines.extend(others.flat_map(|(name, value)| set(&format!("{name}: {value}"), "", columns)));
     lines
+}
+
+fn text_argument<'a>(arguments: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    arguments.get(key).and_then(Value::as_str)
 }
 
 fn set(text: &str, mark: &str, columns: usize) -> Vec<String> {
@@ -173,11 +179,6 @@ mod tests {
 
     #[test]
     fn the_question_shows_exactly_what_would_run() {
-        let call = |tool: &str, arguments: &str| ToolCallInfo {
-            id: "c".into(),
-            tool: tool.into(),
-            arguments: arguments.into(),
-        };
         let asked =
             question(&call("bash", r#"{"command":"ls\nrm -rf \u001b[8m/"}"#), 79, TextPainter::default());
         assert_eq!(
@@ -192,35 +193,42 @@ mod tests {
         assert!(asked.contains("    a.rs\n    - one\n    - two\n    + three\n"), "{asked}");
     }
 
+    fn call(tool: &str, arguments: &str) -> ToolCallInfo {
+        ToolCallInfo { id: "c".into(), tool: tool.into(), arguments: arguments.into() }
+    }
+
     #[test]
     fn nothing_stands_hidden_behind_what_is_shown() {
-        let shown = |tool: &str, arguments: Value| {
-            let call = ToolCallInfo { id: "c".into(), tool: tool.into(), arguments: arguments.to_string() };
-            question(&call, 79, TextPainter::default())
-        };
         let long: String = (1..=200).map(|line| format!("echo {line}\n")).collect();
-        let asked = shown("bash", json!({ "command": format!("{long}rm -rf /") }));
+        let asked = shown_question("bash", json!({ "command": format!("{long}rm -rf /") }));
         assert!(asked.contains("echo 200\n    rm -rf /\n") && !asked.contains("not shown"), "{asked}");
-        let asked = shown("bash", json!({ "command": format!("ls{}rm -rf /", "\n".repeat(60)) }));
+        let asked = shown_question("bash", json!({ "command": format!("ls{}rm -rf /", "\n".repeat(60)) }));
         assert!(asked.contains("    ls\n    ⏎×59\n    rm -rf /\n"), "{asked}");
-        let asked = shown("bash", json!({ "command": format!("ls{}; rm -rf /", " ".repeat(3_000)) }));
+        let asked =
+            shown_question("bash", json!({ "command": format!("ls{}; rm -rf /", " ".repeat(3_000)) }));
         assert!(asked.contains("    ls␣×3000; rm -rf /\n"), "{asked}");
-        let asked = shown("write", json!({ "path": "a\u{202e}b\nc", "content": "x\u{200b}y\n\nz" }));
+        let asked = shown_question("write", json!({ "path": "a\u{202e}b\nc", "content": "x\u{200b}y\n\nz" }));
         assert!(asked.contains("    a\\u{202e}b\n    c\n    + x\\u{200b}y\n    + \n    + z\n"), "{asked}");
         // Every argument is shown, also one that the tool may not know.
-        let asked = shown("edit", json!({ "path": "a", "old": "b", "new": "c", "replaceAll": true }));
+        let asked =
+            shown_question("edit", json!({ "path": "a", "old": "b", "new": "c", "replaceAll": true }));
         assert!(asked.contains("    replaceAll: true\n"), "{asked}");
-        let asked = shown("bash", json!({ "command": "ls", "cwd": "/\u{202e}" }));
+        let asked = shown_question("bash", json!({ "command": "ls", "cwd": "/\u{202e}" }));
         assert!(asked.contains("    cwd: \"/\\u{202e}\"\n"), "{asked}");
         for (tool, arguments) in
             [("bash", json!({ "cmd": "rm" })), ("edit", json!({ "path": "a", "new": 1 }))]
         {
-            assert!(shown(tool, arguments.clone()).contains(&arguments.to_string()), "{arguments}");
+            assert!(shown_question(tool, arguments.clone()).contains(&arguments.to_string()), "{arguments}");
         }
-        let asked = shown("files__x\u{202e}", json!({ "text": "\u{202e}" }));
+        let asked = shown_question("files__x\u{202e}", json!({ "text": "\u{202e}" }));
         assert!(
             asked.contains("files__x\\u{202e} wants") && asked.contains("{\"text\":\"\\u{202e}\"}"),
             "{asked}"
         );
+    }
+
+    fn shown_question(tool: &str, arguments: Value) -> String {
+        let call = ToolCallInfo { id: "c".into(), tool: tool.into(), arguments: arguments.to_string() };
+        question(&call, 79, TextPainter::default())
     }
 }

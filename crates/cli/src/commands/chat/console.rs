@@ -137,13 +137,16 @@ async fn edit(
 /// and leaves the earlier rows above the new prompt.
 fn erase_wrapped(line: &mut Readline, prompt: &str, entered: &str) {
     let columns = out::columns();
-    let last_row = |text: usize| text.saturating_sub(1) / columns;
     let prompt_columns = text::width(&text::visible(prompt));
-    let left = last_row(prompt_columns + text::width(entered)) - last_row(prompt_columns);
+    let left = last_row(prompt_columns + text::width(entered), columns) - last_row(prompt_columns, columns);
     if left > 0 {
         let _ = out::data(&format!("\u{1b}[{left}A"));
         let _ = line.update_prompt(prompt);
     }
+}
+
+fn last_row(text_columns: usize, columns: usize) -> usize {
+    text_columns.saturating_sub(1) / columns
 }
 
 /// Lets the terminal turn pasted line feeds into line ends, as if typed. Some terminals paste line feeds

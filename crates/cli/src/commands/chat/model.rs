@@ -27,7 +27,7 @@ pub(super) async fn check(place: &CliEnvironment, name: &str) -> Outcome<Option<
             return found(name, &listed, &server).map(|()| None).map_err(CommandError::usage);
         }
         ServerProbeResult::Models(_) => "lists no models".to_owned(),
-        ServerProbeResult::Other(status) => format!("lists no models (HTTP {status})"),
+        ServerProbeResult::Other(status) => model_discovery::describe_status(status, &config.model),
         ServerProbeResult::Silent => "does not answer".to_owned(),
         ServerProbeResult::Unasked => "is not asked without its key".to_owned(),
     };

@@ -227,9 +227,10 @@ impl ScreenChat<'_, '_> {
     async fn change(&mut self, id: &str, text: &str) -> Outcome<()> {
         let id = QueueId::new(id);
         let session = &self.talk.session;
-        let changed = match text.is_empty() {
-            true => session.remove_queued(id).await,
-            false => session.edit_queued(id, vec![Part::text(text)]).await,
+        let changed = if text.is_empty() {
+            session.remove_queued(id).await
+        } else {
+            session.edit_queued(id, vec![Part::text(text)]).await
         };
         if changed.is_err() {
             // The text goes back into the input, or the person would have to type it again.

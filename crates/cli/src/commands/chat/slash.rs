@@ -13,8 +13,10 @@ use longhaul_core::run::{CompactionOutcome, Run, RunStatus};
 
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, DONE, Outcome};
+use crate::hint::quoted;
 use crate::session_lookup::{self, ALL};
 use crate::term::human::count;
+use crate::term::style::TextPainter;
 use crate::term::table::PlannerSummary;
 use crate::term::text::{fit, one_line, visible};
 use crate::term::transcript::{TranscriptRenderer, TranscriptTarget};
@@ -48,8 +50,9 @@ const HELP: &str = "\
 /preview [WORDS]        what /compact would do; nothing is changed
 /compactions            every compaction: when, why, what it left, what it cost
 /undo [ID]              undo the newest compaction, or the one named
-/pin [TEXT]             the model keeps to TEXT from here on; alone: list; N TEXT: change order N
+/pin [TEXT]             the model keeps to TEXT from here on; N TEXT: change order N
 /unpin N                order N holds no more
+/orders                 the standing orders with their numbers; /pin alone is the same
 /queue                  messages that wait; edit N TEXT, remove N, clear
 /retry                  try again now, go on after an error or with what waits; /resume is the same
 /model [NAME]           the model, or another one from here on
@@ -125,6 +128,10 @@ impl ChatCommand {
             "undo" => Self::Undo(argument),
             "pin" => Self::Orders(OrderCommand::of_pin(argument)),
             "unpin" => OrderCommand::of_unpin(argument.as_deref()).map_or_else(Self::Wrong, Self::Orders),
+            "orders" => match argument {
+                None => Self::Orders(OrderCommand::List),
+                Some(_) => Self::Wrong("/orders takes nothing; /pin TEXT adds an order".to_owned()),
+            },
             "queue" => QueueCommand::of(argument.as_deref().unwrap_or_default()),
             "retry" | "resume" => Self::Retry,
             "model" => Self::Model(argument),
@@ -234,7 +241,8 @@ impl ChatContext<'_> {
             move |run: &Run| check(&asked, run.history(), "/undo").map(|()| RecallSource::of(run.history()));
         let source = self.session.inspect_run(look).await??;
         let found = recall(&source, self.runtime.blobs(), query, RECALLED).await?;
-        Ok(visible(&found))
+        let all = self.place.command(&format!("recall {} {}", self.session.id(), quoted(query)));
+        Ok(marked_recall(&visible(&found), &one_line(query), out::screen_rows(), &all, self.style))
     }
 
     fn go(&self, go: ChatSwitch) -> Outcome<ChatCommandResult> {
@@ -309,8 +317,10 @@ impl ChatContext<'_> {
     async fn export(&self, file: Option<PathBuf>) -> Outcome<String> {
         let record = self.runtime.store().session(self.session.id()).await?;
         let events = self.runtime.log(&record.id).await?;
-        let name = || PathBuf::from(format!("longhaul-{}.jsonl", record.id));
-        let path = self.place.workspace.join(file.unwrap_or_else(name));
+        let path = self
+            .place
+            .workspace
+            .join(file.unwrap_or_else(|| PathBuf::from(format!("longhaul-{}.jsonl", record.id))));
         // The chat has no `--force`, so it replaces no file.
         if path.exists() {
             let shown = self.place.shown(&path);
@@ -343,6 +353,18 @@ fn help(place: &CliEnvironment, columns: usize) -> String {
     lines.collect()
 }
 
+/// Returns recalled text between two lines that mark it, cut to `max_rows`. `all` is the command that prints all of it.
+fn marked_recall(found: &str, query: &str, max_rows: usize, all: &str, style: TextPainter) -> String {
+    let lines: Vec<&str> = found.trim_end().lines().collect();
+    let shown = lines.len().min(max_rows);
+    let end = match lines.len() - shown {
+        0 => "── end of what was recalled".to_owned(),
+        more => format!("── {} more; `{all}` prints all", count(more as u64, "line")),
+    };
+    let begin = style.dim(&format!("── recalled for `{query}`"));
+    format!("{begin}\n{}\n{}\n", lines[..shown].join("\n"), style.dim(&end))
+}
+
 fn line(entry: &QueuedMessage, at: usize) -> String {
     let text = fit(&one_line(&readable(&entry.parts)), out::width().saturating_sub(6));
     format!("  {at}  {text}\n")
@@ -360,7 +382,7 @@ mod tests {
     use super::*;
 
     /// The names of all commands that [`ChatCommand::of`] knows.
-    const NAMES: [&str; 20] = [
+    const NAMES: [&str; 21] = [
         "context",
         "show",
         "recall",
@@ -370,6 +392,7 @@ mod tests {
         "undo",
         "pin",
         "unpin",
+        "orders",
         "queue",
         "retry",
         "resume",
@@ -409,6 +432,20 @@ mod tests {
     }
 
     #[test]
+    fn recalled_text_is_marked_and_cut_to_a_screen() {
+        let found = "one\ntwo\nthree\n";
+        let style = TextPainter::default();
+        assert_eq!(
+            marked_recall(found, "o", 3, "longhaul recall a o", style),
+            "── recalled for `o`\none\ntwo\nthree\n── end of what was recalled\n"
+        );
+        assert_eq!(
+            marked_recall(found, "o", 1, "longhaul recall a o", style),
+            "── recalled for `o`\none\n── 2 lines more; `longhaul recall a o` prints all\n"
+        );
+    }
+
+    #[test]
     fn commands_are_told_from_messages() {
         assert_eq!(ChatCommand::of("/recall lh:12"), Some(ChatCommand::Recall("lh:12".into())));
         assert!(matches!(ChatCommand::of("/recall"), Some(ChatCommand::Wrong(_))));
@@ -429,6 +466,8 @@ mod tests {
             ChatCommand::of("/pin 2 spaces, never tabs"),
             Some(ChatCommand::Orders(OrderCommand::Pin("2 spaces, never tabs".into())))
         );
+        assert_eq!(ChatCommand::of("/orders"), Some(ChatCommand::Orders(OrderCommand::List)));
+        assert!(matches!(ChatCommand::of("/orders all"), Some(ChatCommand::Wrong(_))));
         assert_eq!(ChatCommand::of("/unpin 2"), Some(ChatCommand::Orders(OrderCommand::Unpin(2))));
         assert!(matches!(ChatCommand::of("/unpin all"), Some(ChatCommand::Wrong(_))));
         assert!(matches!(ChatCommand::of("/fork x"), Some(ChatCommand::Wrong(_))));

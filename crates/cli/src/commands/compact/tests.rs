@@ -56,14 +56,17 @@ fn a_preview_says_what_each_strategy_would_have_written_and_by_whom() {
         assert!(text.starts_with(&format!("strategy    {name}\n")), "{text}");
         assert_eq!(text.contains(", besides a ledger of at most "), name == "adaptive", "{text}");
     }
-    let by = |writer| preview(&CompactionPolicy { writer, ..policy("summarization") });
-    let text = by(SummaryWriterModel::Nobody);
+    let text = preview_by(SummaryWriterModel::Nobody);
     assert!(text.contains("tokens together, extracted without a model call\n"), "{text}");
-    let text = by(SummaryWriterModel::Other { window: 9_000, max_output: None });
+    let text = preview_by(SummaryWriterModel::Other { window: 9_000, max_output: None });
     assert!(text.contains("tokens together, by another model\n"), "{text}");
     for name in ["middle-removal", "truncation", "importance"] {
         assert!(preview(&policy(name)).contains("no model call"), "{name}");
     }
+}
+
+fn preview_by(writer: SummaryWriterModel) -> String {
+    preview(&CompactionPolicy { writer, ..policy("summarization") })
 }
 
 #[test]
@@ -97,8 +100,10 @@ impl CompactionStrategy for SummaryAndClearing {
         let all = scene.units.len();
         let cut = all / 3;
         let (first, end) = (scene.units[cut].items.start, scene.units[2 * all / 3].items.start);
-        let is_result = |at: &usize| matches!(scene.history.view()[*at].kind, ViewItemKind::Result { .. });
-        let cleared = (first..end).filter(is_result).take(3).collect();
+        let cleared = (first..end)
+            .filter(|at| matches!(scene.history.view()[*at].kind, ViewItemKind::Result { .. }))
+            .take(3)
+            .collect();
         Some(CompactionSelection {
             cleared,
             ..CompactionSelection::new(scene.before_cut(cut), UnitReplacement::Summary { tokens: 500 })
@@ -184,15 +189,21 @@ fn what_was_done_is_told_by_its_kind() {
 
 #[test]
 fn a_model_is_needed_only_by_who_writes_summaries() {
-    let needs = |file: &str, named| asks_a_model(&AgentConfig::parse(file, "test").unwrap(), named);
-    let with = |strategy: &str| format!("context: {{ compression: {{ strategy: {strategy} }} }}");
     for name in strategy::NAMES {
         let asks = !["middle-removal", "truncation", "importance"].contains(name);
-        assert_eq!(needs("{}", Some(name)), asks, "{name}");
-        assert_eq!(needs(&with(name), None), asks, "{name}");
+        assert_eq!(needs_model("{}", Some(name)), asks, "{name}");
+        assert_eq!(needs_model(&with_strategy(name), None), asks, "{name}");
     }
     let extract = "context: { compression: { options: { summarizeWith: extract } } }";
-    assert!(!needs(extract, None) && !needs(extract, Some("summarization")));
+    assert!(!needs_model(extract, None) && !needs_model(extract, Some("summarization")));
+}
+
+fn with_strategy(strategy: &str) -> String {
+    format!("context: {{ compression: {{ strategy: {strategy} }} }}")
+}
+
+fn needs_model(file: &str, named: Option<&str>) -> bool {
+    asks_a_model(&AgentConfig::parse(file, "test").unwrap(), named)
 }
 
 #[test]
@@ -204,13 +215,17 @@ fn instructions_have_a_limit_that_is_said() {
 
 #[test]
 fn what_stands_in_the_place_of_a_summary_is_said() {
-    let by = |strategy: &str, kind| {
-        describe_fallback(
-            &ViewEdit { strategy: strategy.to_owned(), ..edit(kind, Vec::new(), "why") },
-            "no answer",
-        )
-    };
-    assert_eq!(by("adaptive", EditKind::Compaction), "no summary: no answer; an extract stands in its place");
-    assert!(by("truncation", EditKind::Compaction).ends_with("nothing stands in its place"));
-    assert!(by("adaptive", EditKind::Prune).ends_with("nothing stands in its place"));
+    assert_eq!(
+        fallback_words("adaptive", EditKind::Compaction),
+        "no summary: no answer; an extract stands in its place"
+    );
+    assert!(fallback_words("truncation", EditKind::Compaction).ends_with("nothing stands in its place"));
+    assert!(fallback_words("adaptive", EditKind::Prune).ends_with("nothing stands in its place"));
+}
+
+fn fallback_words(strategy: &str, kind: EditKind) -> String {
+    describe_fallback(
+        &ViewEdit { strategy: strategy.to_owned(), ..edit(kind, Vec::new(), "why") },
+        "no answer",
+    )
 }

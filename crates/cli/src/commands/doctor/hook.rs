@@ -67,9 +67,10 @@ async fn command(place: &CliEnvironment, line: &str, sandbox: &Arc<Sandbox>, sty
 
 /// Returns the program and the files of a command line, as far as they are plain words.
 fn named(line: &str) -> Vec<&str> {
-    let is_plain = |word: &&str| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+".contains(c));
     // Words behind a quote or an operator need a shell to be understood, so the list ends before them.
-    let words = line.split_whitespace().take_while(is_plain);
+    let words = line
+        .split_whitespace()
+        .take_while(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+".contains(c)));
     words
         .enumerate()
         .filter(|(at, word)| *at == 0 || (word.contains('/') && !word.starts_with('-')))

@@ -14,11 +14,17 @@ pub(super) fn facts(model: &ModelFacts) -> Vec<(&'static str, String)> {
         facts.push(("output", format!("at most {} tokens · {}", grouped(output.value), output.source)));
     }
     let abilities = model.abilities();
-    let says = |(name, fact): &(&str, crate::model_facts::SourcedValue<bool>)| {
-        format!("{}{name} ({})", if fact.value { "" } else { "no " }, fact.source)
-    };
     if !abilities.is_empty() {
-        facts.push(("takes", abilities.iter().map(says).collect::<Vec<_>>().join(" · ")));
+        facts.push((
+            "takes",
+            abilities
+                .iter()
+                .map(|(name, fact)| {
+                    format!("{}{name} ({})", if fact.value { "" } else { "no " }, fact.source)
+                })
+                .collect::<Vec<_>>()
+                .join(" · "),
+        ));
     }
     if abilities.iter().any(|(name, fact)| *name == "tools" && !fact.value) {
         facts.push(("tools", NO_TOOLS.to_owned()));

@@ -19,26 +19,26 @@ pub(super) fn facts(
     report: &SandboxReport,
     style: TextPainter,
 ) -> Vec<(&'static str, String)> {
-    let paths = |paths: &[PathBuf]| {
-        let mut named: Vec<String> =
-            paths.iter().take(NAMED).map(|path| visible(&place.shown(path))).collect();
-        if paths.len() > NAMED {
-            named.push(format!("{} more", paths.len() - NAMED));
-        }
-        named.join(", ")
-    };
     let mut facts = Vec::new();
     for (what, list) in
         [("may change", &report.write), ("may read", &report.read), ("closed", &report.closed)]
     {
         if !list.is_empty() {
-            facts.push((what, paths(list)));
+            facts.push((what, shown_paths(place, list)));
         }
     }
     facts.push(("network", network(config, report.network)));
     facts.push(("limits", format!("{} (each process)", report.limits)));
     facts.extend(report.open.iter().map(|open| ("not guarded", style.amber(open))));
     facts
+}
+
+fn shown_paths(place: &CliEnvironment, paths: &[PathBuf]) -> String {
+    let mut named: Vec<String> = paths.iter().take(NAMED).map(|path| visible(&place.shown(path))).collect();
+    if paths.len() > NAMED {
+        named.push(format!("{} more", paths.len() - NAMED));
+    }
+    named.join(", ")
 }
 
 fn network(config: &AgentConfig, network: NetworkAccess) -> String {

@@ -34,10 +34,10 @@ pub(super) async fn run(args: ScoreArgs, place: &CliEnvironment) -> Outcome {
 
 /// Measures on a blocking thread. The runtime's own threads stay free for input and output.
 async fn public_measures(receipts: ReceiptsFolder) -> Outcome<ScoreReport> {
-    let measure = move || {
+    let measured = tokio::task::spawn_blocking(move || {
         ScoreReport::from_receipts(&receipts, |measure| out::message(&format!("measuring {measure}\n")))
-    };
-    let measured = tokio::task::spawn_blocking(measure).await?;
+    })
+    .await?;
     measured.map_err(|error| CommandError::usage(error.to_string()))
 }
 
@@ -82,8 +82,8 @@ fn print(board: &ScoreReport, args: &ScoreArgs) -> Outcome<()> {
         Some(page) if page == Path::new("-") => out::data(&board.html())?,
         Some(page) => {
             check_target(page)?;
-            let failed = |error| CommandError::new(format!("{} was not written: {error}", page.display()));
-            std::fs::write(page, board.html()).map_err(failed)?;
+            std::fs::write(page, board.html())
+                .map_err(|error| CommandError::new(format!("{} was not written: {error}", page.display())))?;
             out::message(&format!("{}\nwritten to {}\n", board.headline(), page.display()));
         }
         None if args.json => out::line(&board.json()?)?,

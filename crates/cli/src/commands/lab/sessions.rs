@@ -28,19 +28,22 @@ pub(super) async fn read(files: &[PathBuf], counter: &MessageTokenCounter) -> Ou
     let mut all: Vec<SessionRecording> = Vec::new();
     for (at, file) in files.iter().enumerate() {
         let shown = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
-        let named = |error: &dyn std::fmt::Display| CommandError::usage(format!("{shown}: {error}"));
         if std::io::stderr().is_terminal() {
             progress::say(&format!("reading file {} of {} · {shown}", at + 1, files.len()));
         }
-        let bytes = content(file).await.map_err(|error| named(&error))?;
-        let found = import::import(&bytes, now_ms()).map_err(|error| named(&error))?;
+        let bytes = content(file).await.map_err(|error| CommandError::usage(format!("{shown}: {error}")))?;
+        let found = import::import(&bytes, now_ms())
+            .map_err(|error| CommandError::usage(format!("{shown}: {error}")))?;
         let (group, several) = (found.format.as_str(), found.sessions.len() > 1);
         for (index, session) in found.sessions.into_iter().enumerate() {
             let stem = file.file_stem().map_or_else(|| shown.clone(), |it| it.to_string_lossy().into_owned());
             let stem = if stem == "-" { shown.clone() } else { one_line(&stem) };
             let name = if several { format!("{stem} #{}", index + 1) } else { stem };
             let name = unused(name, &all);
-            all.push(recording(name, group, session, counter).map_err(|error| named(&error))?);
+            all.push(
+                recording(name, group, session, counter)
+                    .map_err(|error| CommandError::usage(format!("{shown}: {error}")))?,
+            );
         }
     }
     if std::io::stderr().is_terminal() {
@@ -61,12 +64,15 @@ async fn content(file: &Path) -> std::io::Result<Vec<u8>> {
 
 /// Returns an unused name: tables tell sessions apart by their names.
 fn unused(name: String, known: &[SessionRecording]) -> String {
-    let is_taken = |name: &str| known.iter().any(|it| it.name == name);
-    if !is_taken(&name) {
+    if !is_taken(&name, known) {
         return name;
     }
     let numbered = (2..).map(|number| format!("{name} ({number})"));
-    numbered.into_iter().find(|it| !is_taken(it)).unwrap_or(name)
+    numbered.into_iter().find(|it| !is_taken(it, known)).unwrap_or(name)
+}
+
+fn is_taken(name: &str, known: &[SessionRecording]) -> bool {
+    known.iter().any(|it| it.name == name)
 }
 
 fn recording(

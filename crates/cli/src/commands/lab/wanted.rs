@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use longhaul::config::{AgentConfig, SummaryWriter};
+use longhaul::config_agent;
 use longhaul_core::plan::{self, SummaryWriterModel};
 use longhaul_core::strategy;
 use longhaul_lab::planner_policy::PlannerPolicy;
@@ -13,7 +14,6 @@ use longhaul_lab::report::{PolicyFacts, PolicyRole};
 use longhaul_lab::rivals;
 
 use crate::args::ReplayArgs;
-use crate::assemble;
 use crate::failure::{CommandError, Outcome};
 use crate::hint::quoted;
 
@@ -52,7 +52,7 @@ impl ConfiguredStrategy {
             SummaryWriter::Same | SummaryWriter::Model(_) => SummaryWriterModel::Session,
         };
         // Everything else of a policy keeps its default: a replay has no queue, no hook and no clock.
-        let whole = assemble::policy(config);
+        let whole = config_agent::compaction_policy(config);
         let policy = plan::CompactionPolicy {
             trigger: whole.trigger,
             prune: whole.prune,
@@ -70,11 +70,11 @@ impl ConfiguredStrategy {
     }
 
     fn named(&self, name: &str) -> Option<Box<dyn ContextPolicy>> {
-        let ours = || {
-            PlannerPolicy::new(name, self.policy.clone())
-                .with_options_of(format!("the options of {}", self.file))
-        };
-        (name == self.strategy).then(|| Box::new(ours()) as Box<dyn ContextPolicy>)
+        if name != self.strategy {
+            return None;
+        }
+        let policy = PlannerPolicy::new(name, self.policy.clone());
+        Some(Box::new(policy.with_options_of(format!("the options of {}", self.file))))
     }
 }
 
@@ -96,34 +96,40 @@ impl ReplaySelection {
 
     /// Returns a maker for each policy. Every use of a maker makes the policy again.
     pub(super) fn makers(&self) -> Vec<MakePolicy> {
-        let maker = |name: &String| -> Option<MakePolicy> {
-            policy(name)?;
-            let (wanted, name) = (self.clone(), name.clone());
-            // A policy has state, so every replay needs one of its own.
-            Some(Arc::new(move || {
-                wanted.policy(&name).unwrap_or_else(|| Box::new(rivals::AppendOnlyPolicy::default()))
-            }))
-        };
-        self.policies.iter().filter_map(maker).collect()
+        self.policies
+            .iter()
+            .filter_map(|name| -> Option<MakePolicy> {
+                policy(name)?;
+                let (wanted, name) = (self.clone(), name.clone());
+                // A policy has state, so every replay needs one of its own.
+                Some(Arc::new(move || {
+                    wanted.policy(&name).unwrap_or_else(|| Box::new(rivals::AppendOnlyPolicy::default()))
+                }))
+            })
+            .collect()
     }
 
     /// Returns the policies as the report presents them.
     pub(super) fn facts(&self) -> Vec<PolicyFacts> {
-        let facts = |name: &String| PolicyFacts {
-            name: name.clone(),
-            role: role(name),
-            sources: self.policy(name).map(|it| it.sources()).unwrap_or_default(),
-        };
-        self.policies.iter().map(facts).collect()
+        self.policies
+            .iter()
+            .map(|name| PolicyFacts {
+                name: name.clone(),
+                role: role(name),
+                sources: self.policy(name).map(|it| it.sources()).unwrap_or_default(),
+            })
+            .collect()
     }
 
     /// Returns the lines of the tables that are used.
     pub(super) fn price_sources(&self) -> Vec<String> {
-        let is_used = |line: &String| {
-            let name = line.split(" = ").next().unwrap_or_default();
-            self.prices.iter().any(|it| it.name == name)
-        };
-        tables::sources().into_iter().filter(is_used).collect()
+        tables::sources()
+            .into_iter()
+            .filter(|line| {
+                let name = line.split(" = ").next().unwrap_or_default();
+                self.prices.iter().any(|it| it.name == name)
+            })
+            .collect()
     }
 }
 
@@ -146,13 +152,12 @@ fn role(name: &str) -> PolicyRole {
 fn all_policies() -> Vec<String> {
     let peers = rivals::all().into_iter().map(|it| it.name().to_owned());
     let mut names: Vec<String> = strategy::NAMES.iter().map(|it| (*it).to_owned()).chain(peers).collect();
-    let place = |name: &String| match role(name) {
+    names.sort_by_key(|name| match role(name) {
         PolicyRole::Baseline => 0,
         PolicyRole::Subject => 1,
         PolicyRole::Ours => 2,
         PolicyRole::Peer => 3,
-    };
-    names.sort_by_key(place);
+    });
     names
 }
 
@@ -175,18 +180,17 @@ fn policies(wanted: &[String]) -> Outcome<Vec<String>> {
 
 /// Parses a window: `32000`, or `50%` of each session's peak.
 fn window(text: &str) -> Outcome<ReplayWindow> {
-    let wrong = || {
-        CommandError::usage(format!(
-            "--window {text}: a number of tokens (32000) or a share of each session's peak (1% to 100%)"
-        ))
-    };
     let window = match text.strip_suffix('%') {
         Some(percent) => {
             percent.trim().parse().ok().filter(|it| (1..=100).contains(it)).map(ReplayWindow::PercentOfPeak)
         }
         None => text.trim().parse().ok().filter(|it| *it > 0).map(ReplayWindow::Tokens),
     };
-    window.ok_or_else(wrong)
+    window.ok_or_else(|| {
+        CommandError::usage(format!(
+            "--window {text}: a number of tokens (32000) or a share of each session's peak (1% to 100%)"
+        ))
+    })
 }
 
 fn prices(wanted: &[String]) -> Outcome<Vec<PriceTable>> {
@@ -200,8 +204,8 @@ fn prices(wanted: &[String]) -> Outcome<Vec<PriceTable>> {
                 known.join(", ")
             )));
         }
-        let new = |it: &PriceTable| !found.iter().any(|known| known.name == it.name);
-        let named: Vec<PriceTable> = named.into_iter().filter(new).collect();
+        let named: Vec<PriceTable> =
+            named.into_iter().filter(|it| !found.iter().any(|known| known.name == it.name)).collect();
         found.extend(named);
     }
     Ok(found)
@@ -288,14 +292,12 @@ mod tests {
         let sources: Vec<String> = wanted.facts().into_iter().flat_map(|it| it.sources).collect();
         assert!(sources[0].ends_with("truncation and the options of f.yml"), "{sources:?}");
         assert!(sources[1].ends_with("adaptive and its defaults"), "{sources:?}");
-        let writer = |text: &str| read(text).map(|it| it.policy.writer);
-        let extract = "context: { compression: { options: { summarizeWith: extract } } }";
-        assert_eq!(writer(extract), Some(SummaryWriterModel::Nobody));
+        let extract = read("context: { compression: { options: { summarizeWith: extract } } }");
+        assert_eq!(extract.map(|it| it.policy.writer), Some(SummaryWriterModel::Nobody));
     }
 
     #[test]
     fn names_are_taken_once_and_unknown_ones_are_told_what_there_is() {
-        let names = |list: &[&str]| list.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
         assert_eq!(
             policies(&names(&["codex", "adaptive", "codex"])).ok(),
             Some(names(&["codex", "adaptive"]))
@@ -309,6 +311,10 @@ mod tests {
         let wanted =
             ReplaySelection { policies: Vec::new(), windows: Vec::new(), prices: tables, configured: None };
         assert_eq!(wanted.price_sources().len(), wanted.prices.len());
+    }
+
+    fn names(list: &[&str]) -> Vec<String> {
+        list.iter().map(|it| (*it).to_owned()).collect()
     }
 
     #[test]

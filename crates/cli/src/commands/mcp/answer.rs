@@ -93,18 +93,15 @@ async fn report(runtime: &Runtime, record: &SessionRecord) -> Outcome<Value> {
 async fn compacted(place: &CliEnvironment, asked: McpCompactArgs) -> Outcome<McpToolAnswer> {
     check_length(asked.instructions.as_deref())?;
     let session = session_or_last(asked.session.as_ref()).to_owned();
-    let text = match asked.dry_run {
-        true => {
-            let (runtime, record) = reading::session(place, &session).await?;
-            let run = runtime.read_run(&record.id).await;
-            runtime.close().await;
-            previewed(&run?, None, asked.instructions)
-        }
-        false => {
-            let instructions = asked.instructions;
-            let args = CompactArgs { session, dry_run: false, strategy: None, instructions };
-            Box::pin(compact::done(args, place)).await?
-        }
+    let text = if asked.dry_run {
+        let (runtime, record) = reading::session(place, &session).await?;
+        let run = runtime.read_run(&record.id).await;
+        runtime.close().await;
+        previewed(&run?, None, asked.instructions)
+    } else {
+        let instructions = asked.instructions;
+        let args = CompactArgs { session, dry_run: false, strategy: None, instructions };
+        Box::pin(compact::done(args, place)).await?
     };
     Ok(McpToolAnswer { texts: vec![text], structured: None })
 }

@@ -36,10 +36,10 @@ impl McpToolServer {
     }
 
     async fn perform(&self, asked: McpToolRequest) -> Result<CallToolResult, ErrorData> {
+        // The work is done by the command's own task, which finishes it even if the client leaves.
         let (reply, done) = oneshot::channel();
-        let gone = |_| ErrorData::internal_error("the server is ending", None);
-        self.jobs.send(McpJob { asked, reply }).map_err(|_| gone(()))?;
-        Ok(match done.await.map_err(|_| gone(()))? {
+        self.jobs.send(McpJob { asked, reply }).map_err(|_| ending_error())?;
+        Ok(match done.await.map_err(|_| ending_error())? {
             Ok(answer) => {
                 let mut result =
                     CallToolResult::success(answer.texts.into_iter().map(ContentBlock::text).collect());
@@ -49,6 +49,10 @@ impl McpToolServer {
             Err(failure) => failed(failure.message()),
         })
     }
+}
+
+fn ending_error() -> ErrorData {
+    ErrorData::internal_error("the server is ending", None)
 }
 
 impl ServerHandler for McpToolServer {
@@ -77,6 +81,8 @@ impl ServerHandler for McpToolServer {
         _context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
+        // Arguments are not logged: they may quote a conversation.
+        tracing::debug!(tool = %request.name, "a client calls a tool");
         match McpToolRequest::of(&request.name, arguments) {
             Ok(asked) => Ok(self.perform(asked).await?.into()),
             Err(McpRequestError::Tool) => {

@@ -144,17 +144,16 @@ fn claude(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
 }
 
 fn codex(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
-    let provider = |name: &str| ["model_providers", "longhaul", name].map(str::to_owned).to_vec();
     let mut keys = vec![
         (vec!["model".to_owned()], door.model.clone()),
         (vec!["model_provider".to_owned()], "longhaul".to_owned()),
-        (provider("name"), "Longhaul".to_owned()),
-        (provider("base_url"), door.v1()),
-        (provider("wire_api"), "responses".to_owned()),
+        (provider_key("name"), "Longhaul".to_owned()),
+        (provider_key("base_url"), door.v1()),
+        (provider_key("wire_api"), "responses".to_owned()),
     ];
     let mut environment = Vec::new();
     if door.token_file.is_some() {
-        keys.push((provider("env_key"), TOKEN.to_owned()));
+        keys.push((provider_key("env_key"), TOKEN.to_owned()));
         environment.push((TOKEN, EnvironmentValue::Key));
     }
     let arguments_by_run = keys
@@ -167,6 +166,10 @@ fn codex(door: &GatewayAccess) -> Outcome<WrapClientSetup> {
         change: SettingsFileChange::Toml(keys),
     }];
     Ok(WrapClientSetup { environment, arguments_by_run, files, ..WrapClientSetup::default() })
+}
+
+fn provider_key(name: &str) -> Vec<String> {
+    ["model_providers", "longhaul", name].map(str::to_owned).to_vec()
 }
 
 fn opencode(door: &GatewayAccess) -> Outcome<WrapClientSetup> {

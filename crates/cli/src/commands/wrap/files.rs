@@ -122,6 +122,7 @@ impl ClientFileChanges {
         // Recorded before the write: a file that was changed without a record could not be undone.
         self.remember(&all)?;
         put(&planned.path, &planned.new)?;
+        tracing::debug!(file = %planned.path.display(), has_copy = copy.is_some(), "a client's file is written");
         Ok(copy)
     }
 
@@ -147,17 +148,46 @@ impl ClientFileChanges {
             }
         }
         remove(&self.record)?;
+        tracing::debug!(files = all.len(), "a client's files are restored");
         Ok(all.into_iter().map(|written| written.path).collect())
     }
 
     fn written(&self) -> Outcome<Vec<ClientFileRecord>> {
-        let text = read(&self.record)?;
-        Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+        let Some(text) = read(&self.record)? else { return Ok(Vec::new()) };
+        Ok(intact_records(&text, &self.record))
     }
 
     fn remember(&self, all: &[ClientFileRecord]) -> Outcome<()> {
         data::make_private(&self.folder)?;
         put(&self.record, &serde_json::to_string_pretty(all)?)
+    }
+}
+
+/// Returns the records of written files that can be read. Each damaged one is left out with a warning, so that it
+/// costs nothing but itself.
+fn intact_records(text: &str, path: &Path) -> Vec<ClientFileRecord> {
+    let entries: Vec<Value> = serde_json::from_str(text).unwrap_or_else(|error| {
+        tracing::warn!(
+            "{} is damaged ({error}): what was written before is not known; each original is beside its file as \
+             NAME.before-longhaul",
+            path.display()
+        );
+        Vec::new()
+    });
+    entries.into_iter().filter_map(|entry| intact_record(entry, path)).collect()
+}
+
+fn intact_record(entry: Value, path: &Path) -> Option<ClientFileRecord> {
+    match serde_json::from_value(entry) {
+        Ok(record) => Some(record),
+        Err(error) => {
+            tracing::warn!(
+                "{}: a damaged record is skipped ({error}); if a file still has settings of longhaul, its original is \
+                 beside it as NAME.before-longhaul",
+                path.display()
+            );
+            None
+        }
     }
 }
 
@@ -188,17 +218,21 @@ fn remove(path: &Path) -> Outcome<()> {
 
 /// Writes a copy beside the file, under a free name.
 fn kept(path: &Path, old: &str) -> Outcome<PathBuf> {
-    let name = |number: u32| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".before-longhaul");
-        if number > 0 {
-            name.push(format!(".{number}"));
-        }
-        PathBuf::from(name)
-    };
-    let copy = (0..).map(name).find(|copy| !copy.exists()).unwrap_or_else(|| name(0));
+    let copy = (0..)
+        .map(|number| copy_name(path, number))
+        .find(|copy| !copy.exists())
+        .unwrap_or_else(|| copy_name(path, 0));
     put_as(&copy, old, mode_of(path))?;
     Ok(copy)
+}
+
+fn copy_name(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".before-longhaul");
+    if number > 0 {
+        name.push(format!(".{number}"));
+    }
+    PathBuf::from(name)
 }
 
 fn mode_of(path: &Path) -> u32 {
@@ -211,21 +245,21 @@ fn put(path: &Path, text: &str) -> Outcome<()> {
 }
 
 fn put_as(path: &Path, text: &str, mode: u32) -> Outcome<()> {
-    let write = || -> io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        // The draft is beside the file, because a rename is atomic only within one file system.
-        let mut draft = path.as_os_str().to_owned();
-        draft.push(format!(".{}", std::process::id()));
-        let draft = PathBuf::from(draft);
-        let mut file =
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&draft, path)
-    };
-    write().map_err(|error| cannot(path, &error))
+    write_whole(path, text, mode).map_err(|error| cannot(path, &error))
+}
+
+fn write_whole(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // The draft is beside the file, because a rename is atomic only within one file system.
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".{}", std::process::id()));
+    let draft = PathBuf::from(draft);
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&draft, path)
 }
 
 fn cannot(path: &Path, error: &io::Error) -> CommandError {
@@ -234,4 +268,18 @@ fn cannot(path: &Path, error: &io::Error) -> CommandError {
 
 fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_record_costs_only_itself() {
+        let text = r#"[{ "path": 7 }, { "path": "/home/me/settings.json", "copy": null, "hash": "h" }]"#;
+        let records = intact_records(text, Path::new("client.json"));
+        let paths: Vec<&Path> = records.iter().map(|record| record.path.as_path()).collect();
+        assert_eq!(paths, [Path::new("/home/me/settings.json")]);
+        assert!(intact_records("[{", Path::new("client.json")).is_empty());
+    }
 }

@@ -105,13 +105,12 @@ fn toml(file: &str, keys: &[(Vec<String>, String)]) -> Result<String, String> {
         let Some((name, groups)) = path.split_last() else { continue };
         let mut table: &mut Table = document.as_table_mut();
         for group in groups {
-            let implicit = || {
+            let inner = table.entry(group).or_insert_with(|| {
                 let mut table = Table::new();
                 // A group without keys of its own then gets no header in the file.
                 table.set_implicit(true);
                 Item::Table(table)
-            };
-            let inner = table.entry(group).or_insert_with(implicit);
+            });
             table = inner.as_table_mut().ok_or_else(|| format!("its `{group}` is no table"))?;
         }
         match table.get_mut(name).and_then(Item::as_value_mut) {

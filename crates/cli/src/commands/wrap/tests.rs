@@ -195,10 +195,9 @@ fn other_keys_stay() {
     assert_eq!(change.applied(&new).unwrap(), new, "a second time nothing changes");
     assert!(change.applied("{ // a comment\n}").is_err() && change.applied("[]").is_err());
 
-    let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let change = SettingsFileChange::Toml(vec![
-        (path(&["model"]), "new".to_owned()),
-        (path(&["model_providers", "longhaul", "base_url"]), "http://x/v1".to_owned()),
+        (key_path(&["model"]), "new".to_owned()),
+        (key_path(&["model_providers", "longhaul", "base_url"]), "http://x/v1".to_owned()),
     ]);
     let old =
         "# mine\nmodel = \"old\" # why\n\n[model_providers.other]\nname = 'o'\n\n[tui]\ntheme = \"dark\"\n";
@@ -218,6 +217,10 @@ fn other_keys_stay() {
         "# mine\nmodel: \"new\"\nmodel-x: 1\n"
     );
     assert_eq!(change.applied("").unwrap(), "model: \"new\"\n");
+}
+
+fn key_path(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 #[test]

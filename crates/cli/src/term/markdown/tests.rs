@@ -21,13 +21,6 @@ fn shown(text: &str, size: usize) -> String {
     for set in sets(text, size) {
         match set {
             MarkdownSpan::Text(text, ink) => {
-                let mark = |ink: TextStyle| match ink {
-                    TextStyle::BOLD => "B",
-                    TextStyle::DIM => "D",
-                    TextStyle::ITALIC => "I",
-                    TextStyle::CODE => "C",
-                    _ => "",
-                };
                 if mark(ink) != mark(last) {
                     shown.push_str(&format!("⟨{}⟩", mark(ink)));
                 }
@@ -39,6 +32,16 @@ fn shown(text: &str, size: usize) -> String {
         }
     }
     shown
+}
+
+fn mark(ink: TextStyle) -> &'static str {
+    match ink {
+        TextStyle::BOLD => "B",
+        TextStyle::DIM => "D",
+        TextStyle::ITALIC => "I",
+        TextStyle::CODE => "C",
+        _ => "",
+    }
 }
 
 const TEXT: &str = "# A title\n\nSome **strong words**, `co*de`, *so* and [a page](http://x/y).\n\n- one\n- two `x`\n  1. deep\n\n```sh\n# no title\nls **\n```\n> said\n---\nend of it";

@@ -81,15 +81,31 @@ fn an_answer_that_was_paused_is_printed_once_and_in_one_piece() {
         ..ViewEditInfo::default()
     };
     let rule = || UiEvent::Compacted(shrunk.clone());
-    let piece = |text: &str| UiEvent::Piece { text: text.into() };
-    let end = || UiEvent::Answer { text: " in the end.".into(), cut: false };
-    let stored = printed(&[piece("One word"), rule(), piece(" and two"), rule(), end()]);
-    let text = |text: &str| UiEvent::Text(text.into());
-    let live = [text("One word"), piece("One word"), rule(), text(" and"), text(" two"), piece(" and two")];
-    let streamed = printed(&[&live[..], &[rule(), text(" in the end."), end()]].concat());
+    let stored = printed(&[piece("One word"), rule(), piece(" and two"), rule(), answer_end()]);
+    let live = [
+        text_event("One word"),
+        piece("One word"),
+        rule(),
+        text_event(" and"),
+        text_event(" two"),
+        piece(" and two"),
+    ];
+    let streamed = printed(&[&live[..], &[rule(), text_event(" in the end."), answer_end()]].concat());
     assert_eq!(stored, streamed);
     assert!(stored.starts_with("agent  One word and two in the end.\n─ compacted"), "{stored}");
     assert_eq!(stored.matches("compacted").count(), 2, "{stored}");
+}
+
+fn answer_end() -> UiEvent {
+    UiEvent::Answer { text: " in the end.".into(), cut: false }
+}
+
+fn text_event(text: &str) -> UiEvent {
+    UiEvent::Text(text.into())
+}
+
+fn piece(text: &str) -> UiEvent {
+    UiEvent::Piece { text: text.into() }
 }
 
 #[test]
@@ -235,26 +251,30 @@ fn a_reason_is_told_in_full() {
 
 #[test]
 fn an_undo_is_offered_only_where_it_would_succeed() {
-    let told = |setting, undo| {
-        let row = rows(setting, 99, &[UiEvent::Compacted(edit("adaptive", undo))]);
-        row.trim_end().rsplit(" · ").next().unwrap().to_owned()
-    };
-    assert_eq!(told(TranscriptTarget::Chat, UndoOption::Newest), "/undo");
-    assert_eq!(told(TranscriptTarget::Chat, UndoOption::Named), "/undo e9");
-    assert_eq!(told(TranscriptTarget::Shell, UndoOption::Newest), "undo e9");
-    assert_eq!(told(TranscriptTarget::Chat, UndoOption::After("e12".into())), "/undo e12 first");
-    assert_eq!(told(TranscriptTarget::Shell, UndoOption::Refused("undone since")), "undone since");
-    assert_eq!(told(TranscriptTarget::Chat, UndoOption::Unknown), "all recoverable");
+    assert_eq!(undo_column(TranscriptTarget::Chat, UndoOption::Newest), "/undo");
+    assert_eq!(undo_column(TranscriptTarget::Chat, UndoOption::Named), "/undo e9");
+    assert_eq!(undo_column(TranscriptTarget::Shell, UndoOption::Newest), "undo e9");
+    assert_eq!(undo_column(TranscriptTarget::Chat, UndoOption::After("e12".into())), "/undo e12 first");
+    assert_eq!(undo_column(TranscriptTarget::Shell, UndoOption::Refused("undone since")), "undone since");
+    assert_eq!(undo_column(TranscriptTarget::Chat, UndoOption::Unknown), "all recoverable");
+}
+
+fn undo_column(target: TranscriptTarget, undo: UndoOption) -> String {
+    let row = rows(target, 99, &[UiEvent::Compacted(edit("adaptive", undo))]);
+    row.trim_end().rsplit(" · ").next().unwrap().to_owned()
 }
 
 #[test]
 fn an_extract_is_told_from_a_summary() {
-    let failed = || UiEvent::CompactionFailed { reason: "the answer was empty".into() };
-    let made = |strategy| UiEvent::Compacted(edit(strategy, UndoOption::Newest));
     let text = rows(
         TranscriptTarget::Chat,
         99,
-        &[UiEvent::Compacting { is_extract: false }, failed(), made("adaptive"), made("adaptive")],
+        &[
+            UiEvent::Compacting { is_extract: false },
+            compaction_failed(),
+            compacted_by("adaptive"),
+            compacted_by("adaptive"),
+        ],
     );
     let expected = "\
 ─ compacting … a summary is being written
@@ -266,6 +286,14 @@ fn an_extract_is_told_from_a_summary() {
     let by_itself = ViewEditInfo { is_extract: true, ..edit("adaptive", UndoOption::Newest) };
     let text = rows(TranscriptTarget::Chat, 99, &[UiEvent::Compacted(by_itself)]);
     assert!(text.contains(" · an extract by adaptive · "), "nothing failed, and no model wrote: {text}");
-    let text = rows(TranscriptTarget::Chat, 99, &[failed(), made("truncation")]);
+    let text = rows(TranscriptTarget::Chat, 99, &[compaction_failed(), compacted_by("truncation")]);
     assert!(text.contains("left out 41 messages") && !text.contains("extract"), "{text}");
+}
+
+fn compacted_by(strategy: &str) -> UiEvent {
+    UiEvent::Compacted(edit(strategy, UndoOption::Newest))
+}
+
+fn compaction_failed() -> UiEvent {
+    UiEvent::CompactionFailed { reason: "the answer was empty".into() }
 }

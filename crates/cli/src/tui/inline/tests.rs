@@ -4,8 +4,11 @@ use ratatui::text::Line;
 use super::*;
 
 fn emulator(columns: u16, rows: u16) -> vt100::Parser {
-    let size = |number| std::num::NonZero::new(number).unwrap();
     vt100::Parser::new(size(rows), size(columns), 100)
+}
+
+fn size(number: u16) -> std::num::NonZero<u16> {
+    std::num::NonZero::new(number).unwrap()
 }
 
 /// A terminal that shows what it is sent.
@@ -43,13 +46,14 @@ fn terminal(columns: u16, rows: u16, before: &str, reflows: bool) -> Terminal<In
 fn draw(terminal: &mut Terminal<InlineBackend<Seen>>, above: &str, lines: &[&str], cursor: (u16, u16)) {
     terminal.backend_mut().insert(above);
     terminal.backend_mut().set_rows(lines.len() as u16);
-    let render = |frame: &mut ratatui::Frame<'_>| {
-        for (line, row) in lines.iter().zip(frame.area().rows()) {
-            frame.render_widget(Line::raw(*line), row);
-        }
-        frame.set_cursor_position(cursor);
-    };
-    terminal.draw(render).unwrap();
+    terminal
+        .draw(|frame: &mut ratatui::Frame<'_>| {
+            for (line, row) in lines.iter().zip(frame.area().rows()) {
+                frame.render_widget(Line::raw(*line), row);
+            }
+            frame.set_cursor_position(cursor);
+        })
+        .unwrap();
 }
 
 fn shown(terminal: &Terminal<InlineBackend<Seen>>) -> Vec<String> {

@@ -245,8 +245,6 @@ fn rubbish(path: &Path, rng: &mut Rng) {
 
 #[test]
 fn only_what_was_synced_is_certain() {
-    let step = |path: &str, done: Done| Step { path: path.to_owned(), done, position: 0 };
-    let write = |place: u64, byte: u8| Done::Write { file: 1, place, data: vec![byte; 1024] };
     let steps = [
         step("a", Done::Create { file: 1 }),
         step("a", write(0, 1)),
@@ -273,4 +271,12 @@ fn only_what_was_synced_is_certain() {
     for wanted in [(1, 1, 1024, None), (2, 2, 2048, Some(3)), (1, 2, 1024, None), (1, 1, 2048, Some(3))] {
         assert!(seen.contains(&wanted), "{wanted:?} of {seen:?}");
     }
+}
+
+fn write(place: u64, byte: u8) -> Done {
+    Done::Write { file: 1, place, data: vec![byte; 1024] }
+}
+
+fn step(path: &str, done: Done) -> Step {
+    Step { path: path.to_owned(), done, position: 0 }
 }

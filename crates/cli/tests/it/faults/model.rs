@@ -180,9 +180,10 @@ async fn complete(State(shared): State<Arc<Shared>>, body: Bytes) -> Response<Bo
     if asked.summary {
         shared.summaries.fetch_add(1, Ordering::Relaxed);
     }
-    let say = match shared.hurries.load(Ordering::Relaxed) {
-        true => Say { text: "Done. ".to_owned(), ..Say::default() },
-        false => (shared.script)(&asked),
+    let say = if shared.hurries.load(Ordering::Relaxed) {
+        Say { text: "Done. ".to_owned(), ..Say::default() }
+    } else {
+        (shared.script)(&asked)
     };
     let fails = say.fails;
     match fails {

@@ -262,8 +262,8 @@ async fn killed_between_a_summary_and_its_place_in_the_log() {
         let (place, talker) =
             (shimmed(template.copy()), session.successor(&format!("{n}-{kinds}-{moment:?}")));
         let shim = Arc::clone(place.shim());
-        let arm = move || shim.kill_at(n, moment, kinds, "data/longhaul.db-wal");
-        *hook.lock().unwrap() = Some(Arc::new(arm));
+        *hook.lock().unwrap() =
+            Some(Arc::new(move || shim.kill_at(n, moment, kinds, "data/longhaul.db-wal")));
         assert!(!try_turn(&place, &talker).await, "{n} {kinds} {moment:?} was not reached");
         *hook.lock().unwrap() = None;
         go_on(place, &talker, &model, Rules::default()).await;

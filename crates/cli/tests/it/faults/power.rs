@@ -79,7 +79,6 @@ fn is_wal_begun(step: &Step) -> bool {
 
 /// Where the power fails, in order: anywhere, and around what is rare.
 fn cuts(steps: &[Step], rng: &mut Rng) -> Vec<usize> {
-    let is_rare = |step: &Step| !matches!(step.done, Done::Write { .. }) || !step.path.ends_with("-wal");
     let rare: Vec<usize> = (0..steps.len()).filter(|index| is_rare(&steps[*index])).collect();
     let mut cuts: Vec<usize> = (0..rounds())
         .map(|round| match round % 2 {
@@ -89,6 +88,10 @@ fn cuts(steps: &[Step], rng: &mut Rng) -> Vec<usize> {
         .collect();
     cuts.sort_unstable();
     cuts
+}
+
+fn is_rare(step: &Step) -> bool {
+    !matches!(step.done, Done::Write { .. }) || !step.path.ends_with("-wal")
 }
 
 /// What the outside was told while the trace was made.

@@ -81,7 +81,6 @@ fn what_breaks_a_rule_is_seen() {
     use serde_json::json;
     let user = json!({ "role": "user", "content": "x" });
     let call = json!({ "role": "assistant", "content": null, "tool_calls": [{ "id": "a" }, { "id": "b" }] });
-    let result = |id: &str| json!({ "role": "tool", "tool_call_id": id, "content": "x" });
     let said = json!({ "role": "assistant", "content": "x" });
     let good = [user.clone(), call.clone(), result("a"), result("b"), said.clone(), user.clone()];
     assert_eq!(check(&json!({ "messages": good })), Ok(()));
@@ -97,4 +96,8 @@ fn what_breaks_a_rule_is_seen() {
     ] {
         assert!(check(&json!({ "messages": bad })).is_err(), "{bad:?}");
     }
+}
+
+fn result(id: &str) -> Value {
+    serde_json::json!({ "role": "tool", "tool_call_id": id, "content": "x" })
 }

@@ -333,7 +333,16 @@ mod tests {
 
     #[test]
     fn what_a_server_would_refuse_is_not_on_the_frontier() {
-        let point = |policy: &str, cost: f64, in_view: f64, fits| ScatterPoint {
+        let points = [point("a", 0.1, 1.0, false), point("b", 0.5, 0.9, true), point("c", 0.4, 0.8, true)];
+        assert_eq!(fitting_frontier(&points), [2, 1]);
+        let mut out = MarkupWriter::default();
+        draw(&mut out, &points, ScatterExtent::of(points.iter()), "any", "s");
+        let drawn = out.into_string();
+        assert!(drawn.contains(">a*</text>") && drawn.contains(">b</text>"), "{drawn}");
+    }
+
+    fn point(policy: &str, cost: f64, in_view: f64, fits: bool) -> ScatterPoint {
+        ScatterPoint {
             policy: policy.to_owned(),
             role: PolicyRole::Peer,
             index: 0,
@@ -341,13 +350,7 @@ mod tests {
             in_view: [in_view; 3],
             at_hand: in_view,
             fits,
-        };
-        let points = [point("a", 0.1, 1.0, false), point("b", 0.5, 0.9, true), point("c", 0.4, 0.8, true)];
-        assert_eq!(fitting_frontier(&points), [2, 1]);
-        let mut out = MarkupWriter::default();
-        draw(&mut out, &points, ScatterExtent::of(points.iter()), "any", "s");
-        let drawn = out.into_string();
-        assert!(drawn.contains(">a*</text>") && drawn.contains(">b</text>"), "{drawn}");
+        }
     }
 
     #[test]

@@ -149,9 +149,8 @@ pub(super) fn sessions(report: &ReplayReport, cells: &[ComparisonCell<'_>], out:
     if let Some(subject) = report.header.subject() {
         paragraph(out, "note", "A row for each session in each window. A heading sorts by its column.");
         let leading = prices_of(cells).first().copied();
-        let leads = |it: &&ComparisonCell<'_>| Some(it.any().prices.as_str()) == leading;
         let (first, others): (Vec<&ComparisonCell<'_>>, Vec<&ComparisonCell<'_>>) =
-            cells.iter().partition(leads);
+            cells.iter().partition(|it| Some(it.any().prices.as_str()) == leading);
         sessions_table(subject, &first, out);
         if !others.is_empty() {
             out.element("details", &[], |out| {
@@ -308,9 +307,8 @@ pub(super) fn survival(report: &ReplayReport, out: &mut MarkupWriter) {
         "note",
         "Facts of the messages that the edits removed, summed over the sessions at the first prices: still in the view letter for letter, to be had by the model, by a person only, or by nobody.",
     );
-    let whole = |it: &&PolicySummary| it.scope.group.is_none() && it.window.is_none();
-    let Some(first) = report.summaries.iter().find(whole) else { return };
-    let rows = report.summaries.iter().filter(whole).filter(|it| it.prices == first.prices);
+    let Some(first) = report.summaries.iter().find(|it| is_whole(it)) else { return };
+    let rows = report.summaries.iter().filter(|it| is_whole(it)).filter(|it| it.prices == first.prices);
     let head = [
         "policy",
         "sessions",
@@ -324,7 +322,6 @@ pub(super) fn survival(report: &ReplayReport, out: &mut MarkupWriter) {
     table(out, &head, 3, |out| {
         for summary in rows {
             for (class, tally) in summary.survival.iter().filter(|(_, tally)| tally.total() > 0) {
-                let share = |part: u64| percent(part as f64 / tally.total() as f64);
                 let role = role_class(report.header.role(&summary.policy));
                 out.element("tr", &[("class", &role)], |out| {
                     out.leaf("th", &[("scope", "row"), ("class", "policy")], &summary.policy);
@@ -334,12 +331,16 @@ pub(super) fn survival(report: &ReplayReport, out: &mut MarkupWriter) {
                     let parts =
                         [tally.verbatim, tally.recoverable_by_model, tally.recoverable_by_user, tally.lost];
                     for part in parts {
-                        out.leaf("td", &[], &share(part));
+                        out.leaf("td", &[], &percent(part as f64 / tally.total() as f64));
                     }
                 });
             }
         }
     });
+}
+
+fn is_whole(summary: &PolicySummary) -> bool {
+    summary.scope.group.is_none() && summary.window.is_none()
 }
 
 /// Returns a name with spaces: `user constraints` for `userConstraints`.

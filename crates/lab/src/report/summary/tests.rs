@@ -20,7 +20,6 @@ fn the_frontier_holds_what_no_other_beats() {
 
 #[test]
 fn recall_is_compared_exactly() {
-    let needs = |in_view, lost| NeedCounts { in_view, lost, ..NeedCounts::default() };
     assert_eq!(compare_in_view(&needs(1, 2), &needs(333_333_333_333, 666_666_666_667)), Ordering::Greater);
     assert_eq!(compare_in_view(&needs(1, 1), &needs(2, 2)), Ordering::Equal);
     assert_eq!(
@@ -31,6 +30,10 @@ fn recall_is_compared_exactly() {
     assert_eq!((in_view(&needs(3, 1)), in_view(&needs(0, 0))), (Some(0.75), None));
     let recalled = NeedCounts { in_view: 2, recalled: 1, lost: 1, recalls: 5 };
     assert_eq!((at_hand(&recalled), share(recalled.lost, &recalled)), (Some(0.75), Some(0.25)));
+}
+
+fn needs(in_view: u64, lost: u64) -> NeedCounts {
+    NeedCounts { in_view, lost, ..NeedCounts::default() }
 }
 
 fn three() -> Vec<ReplayOutcome> {

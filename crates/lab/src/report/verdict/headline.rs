@@ -49,22 +49,24 @@ fn spread(cells: &[&ComparisonCell<'_>]) -> String {
 /// Returns the medians of the best window and of the worst: `25.7 % of append-only (25 % of the peak) to 37.3
 /// % (75 % of the peak)`.
 fn spread_of(goal: PolicyGoal, of: &str, cells: &[&ComparisonCell<'_>]) -> Option<String> {
-    let in_window = |window: WindowChoice| {
-        let held = cells.iter().filter(|it| WindowChoice::of(it.any()) == window);
-        median(held.filter_map(|cell| goal.figure(cell)).collect()).map(|figure| (figure, window))
-    };
-    let mut figures: Vec<(f64, WindowChoice)> =
-        summary::windows(cells).into_iter().filter_map(in_window).collect();
+    let mut figures: Vec<(f64, WindowChoice)> = summary::windows(cells)
+        .into_iter()
+        .filter_map(|window| {
+            let held = cells.iter().filter(|it| WindowChoice::of(it.any()) == window);
+            median(held.filter_map(|cell| goal.figure(cell)).collect()).map(|figure| (figure, window))
+        })
+        .collect();
     figures.sort_by(|one, other| one.0.total_cmp(&other.0));
     let (_, at_most) = goal.limit();
     let (least, most) = (figures.first()?, figures.last()?);
     let (best, worst) = if at_most { (least, most) } else { (most, least) };
-    let said = |(figure, window): &(f64, WindowChoice), of| {
-        format!("{}{of} ({})", percent_in_sentence(*figure), named(*window))
-    };
     // Compared as printed: the sentence cannot show a smaller difference.
     (percent_in_sentence(best.0) != percent_in_sentence(worst.0))
-        .then(|| format!("{} to {}", said(best, of), said(worst, "")))
+        .then(|| format!("{} to {}", figure_in_window(best, of), figure_in_window(worst, "")))
+}
+
+fn figure_in_window((figure, window): &(f64, WindowChoice), of: &str) -> String {
+    format!("{}{of} ({})", percent_in_sentence(*figure), named(*window))
 }
 
 fn named(window: WindowChoice) -> String {

@@ -7,7 +7,7 @@ use longhaul_core::attempt::RetryPolicy;
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{Event, EventBody, FORMAT, RunEnd};
 use longhaul_core::history::{History, LogEntryKind, ViewItem};
-use longhaul_core::ids::{CallId, LogRange};
+use longhaul_core::ids::CallId;
 use longhaul_core::message::{
     BlobRef, Message, ModelAnswer, ModelOrigin, ModelStopReason, OutputTruncation, Part, Role, ToolCall,
     ToolResult, ToolStatus,
@@ -184,10 +184,9 @@ impl<'a> ReadingAgent<'a> {
             envelope: None,
         }));
         // Background summaries take some requests' time, as with a real model.
-        let done = |entry: &(u64, ModelAnswer, usize)| entry.2 <= self.outcome.requests;
-        let (done, beside) = self.beside.drain(..).partition(done);
-        self.beside = beside;
-        let done: Vec<(u64, ModelAnswer, usize)> = done;
+        let requests = self.outcome.requests;
+        let done: Vec<(u64, ModelAnswer, usize)> =
+            self.beside.extract_if(.., |(_, _, ready_at)| *ready_at <= requests).collect();
         for (task, answer, _) in done {
             self.feed(RunLoopInput::Summarised { task, answer: Ok(answer) });
         }
@@ -247,13 +246,12 @@ impl<'a> ReadingAgent<'a> {
                 wanted.push(FileReadCall { file: last.file, from, tries: last.tries + 1 });
             }
         }
-        match wanted.is_empty() {
-            true => {
-                let end = (self.next_file + self.options.files_per_step).min(self.job.files.len());
-                wanted.extend((self.next_file..end).map(|file| FileReadCall { file, from: 0, tries: 0 }));
-                self.next_file = end;
-            }
-            false => self.outcome.rereads += 1,
+        if wanted.is_empty() {
+            let end = (self.next_file + self.options.files_per_step).min(self.job.files.len());
+            wanted.extend((self.next_file..end).map(|file| FileReadCall { file, from: 0, tries: 0 }));
+            self.next_file = end;
+        } else {
+            self.outcome.rereads += 1;
         }
         if wanted.is_empty() {
             return vec![Part::text("All files are read. Here is the report of what matters in each.")];
@@ -291,9 +289,10 @@ impl<'a> ReadingAgent<'a> {
         let wanted = self.asked.get(&call.call_id).copied();
         let text = wanted
             .map_or_else(String::new, |wanted| self.job.files[wanted.file].lines[wanted.from..].join("\n"));
-        let limit = match self.options.truncates_at_source {
-            true => *limit,
-            false => TextLimit { max_chars: u64::MAX, max_tokens: u64::MAX },
+        let limit = if self.options.truncates_at_source {
+            *limit
+        } else {
+            TextLimit { max_chars: u64::MAX, max_tokens: u64::MAX }
         };
         let cut = truncate::truncate(&text, &limit, TruncationMode::Head, &MessageTokenCounter::default());
         let truncated = cut.as_ref().map(|cut| OutputTruncation {
@@ -344,16 +343,14 @@ impl<'a> ReadingAgent<'a> {
     fn outcome(self) -> ReadingOutcome {
         let text: String = self.sent.iter().flat_map(|(text, _)| [text.as_str(), "\n"]).collect();
         let view = self.run.history().view();
-        let leads_to = |seq: u64| {
-            let holds = |range: &LogRange| range.contains(seq);
-            view.iter().any(|item| holds(&item.range) || item.covers.iter().any(holds))
-        };
-        let is_visible = |file: usize| text.contains(&self.job.files[file].needle);
-        // A handle returns the whole of a result, what was cut at the source included.
-        let is_reachable = |file: usize| self.stored.iter().any(|(seq, at)| *at == file && leads_to(*seq));
-        let files = 0..self.job.files.len();
-        let visible = files.clone().filter(|file| is_visible(*file)).count();
-        let reachable = files.filter(|file| is_visible(*file) || is_reachable(*file)).count();
+        let (mut visible, mut reachable) = (0, 0);
+        for (file, source) in self.job.files.iter().enumerate() {
+            let is_visible = text.contains(&source.needle);
+            // A handle returns the whole of a result, what was cut at the source included.
+            let is_reachable = self.stored.iter().any(|(seq, at)| *at == file && leads_to(view, *seq));
+            visible += usize::from(is_visible);
+            reachable += usize::from(is_visible || is_reachable);
+        }
         let incomplete = self.shown.iter().filter(|lines| lines.iter().any(|shown| !shown)).count();
         let error = match &self.ended {
             Some(RunEnd::Stop) => None,
@@ -422,4 +419,9 @@ fn settings(options: &ReadingOptions) -> RunSettings {
         },
         tools: BTreeMap::from([("read".to_owned(), rule)]),
     }
+}
+
+/// Returns true if the view shows a position of the log, or covers it with a handle.
+fn leads_to(view: &[ViewItem], seq: u64) -> bool {
+    view.iter().any(|item| item.range.contains(seq) || item.covers.iter().any(|range| range.contains(seq)))
 }

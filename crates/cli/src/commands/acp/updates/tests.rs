@@ -24,11 +24,13 @@ fn answer(text: &str) -> Value {
 }
 
 fn texts(updates: &[Value]) -> Vec<String> {
-    let shown = |update: &Value| {
-        let kind = update["sessionUpdate"].as_str().unwrap();
-        format!("{kind} {}", update["content"]["text"].as_str().unwrap_or_default())
-    };
-    updates.iter().map(shown).collect()
+    updates
+        .iter()
+        .map(|update| {
+            let kind = update["sessionUpdate"].as_str().unwrap();
+            format!("{kind} {}", update["content"]["text"].as_str().unwrap_or_default())
+        })
+        .collect()
 }
 
 #[test]
@@ -70,16 +72,23 @@ fn a_paused_answer_goes_on_as_one_message() {
 
 #[test]
 fn a_history_is_told_with_what_its_user_typed_and_nothing_else() {
-    let typed = |source: &str| json!({ "messageId": "u-1", "role": "user", "source": source, "parts": [{ "type": "text", "text": "hi" }] });
     let mut again = updates(EditorCapabilities::default());
-    assert_eq!(take(&mut again, "message:added", typed("typed")), Vec::<Value>::new(), "the editor shows it");
+    assert_eq!(
+        take(&mut again, "message:added", message_from("typed")),
+        Vec::<Value>::new(),
+        "the editor shows it"
+    );
     again.telling = UpdateDelivery::Again;
-    assert_eq!(texts(&take(&mut again, "message:added", typed("typed"))), ["user_message_chunk hi"]);
-    assert_eq!(take(&mut again, "message:added", typed("note")), Vec::<Value>::new());
+    assert_eq!(texts(&take(&mut again, "message:added", message_from("typed"))), ["user_message_chunk hi"]);
+    assert_eq!(take(&mut again, "message:added", message_from("note")), Vec::<Value>::new());
     let whole = take(&mut again, "message:added", answer("there"));
     assert_eq!(texts(&whole), ["agent_thought_chunk hm", "agent_message_chunk there"]);
     let meter = json!({ "total": 5, "window": 10 });
     assert_eq!(take(&mut again, "context:usage", meter), Vec::<Value>::new(), "of the past");
+}
+
+fn message_from(source: &str) -> Value {
+    json!({ "messageId": "u-1", "role": "user", "source": source, "parts": [{ "type": "text", "text": "hi" }] })
 }
 
 #[test]
@@ -90,9 +99,11 @@ fn a_call_is_announced_runs_prints_and_ends() {
     assert_eq!(made[0]["sessionUpdate"], "tool_call");
     let asked = serde_json::to_value(live.asked("c1").unwrap()).unwrap();
     assert_eq!((&asked["toolCallId"], &asked["kind"]), (&json!("c1"), &json!("execute")));
-    let about = || json!({ "callId": "c1", "text": "a.rs\n", "offset": 0 });
-    assert_eq!(take(&mut live, "tool:started", about())[0]["status"], "in_progress");
-    assert_eq!(take(&mut live, "tool:output", about())[0]["content"][0]["content"]["text"], "```\na.rs\n```");
+    assert_eq!(take(&mut live, "tool:started", tool_event())[0]["status"], "in_progress");
+    assert_eq!(
+        take(&mut live, "tool:output", tool_event())[0]["content"][0]["content"]["text"],
+        "```\na.rs\n```"
+    );
     let result = json!({ "callId": "c1", "success": true, "status": "completed", "omittedChars": 1200,
         "totalChars": 2000, "sanitized": [{ "type": "text", "text": "a.rs" }] });
     let ended = take(&mut live, "llm:tool-result", result);
@@ -102,7 +113,11 @@ fn a_call_is_announced_runs_prints_and_ends() {
         json!({ "status": "completed", "output": "a.rs", "omittedChars": 1200 })
     );
     assert!(ended[0]["content"][1]["content"]["text"].as_str().unwrap().contains("1,200 of 2,000"));
-    assert_eq!(take(&mut live, "tool:output", about()), Vec::<Value>::new(), "it has ended");
+    assert_eq!(take(&mut live, "tool:output", tool_event()), Vec::<Value>::new(), "it has ended");
+}
+
+fn tool_event() -> Value {
+    json!({ "callId": "c1", "text": "a.rs\n", "offset": 0 })
 }
 
 #[test]
