@@ -1,16 +1,10 @@
 //! One client request from arrival to answer: parsing, the choice of an upstream, compaction, and the way back.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use longhaul_core::budget::{Budget, StrategyTrigger};
-use longhaul_core::plan::CompactionPolicy;
-use longhaul_core::strategy;
-use longhaul_providers::{Limits, ProviderError, SharedProvider};
-use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use crate::gateway::{
@@ -20,9 +14,8 @@ use crate::gateway::{
 use crate::headers::{self, RequestOverrides};
 use crate::response_store::ResponseStore;
 use crate::upstream::{DialectSupport, UpstreamDirectory, UpstreamTarget};
-use crate::window::KnownWindow;
 use longhaul_wire::edit::deferral::ToolDeferral;
-use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, RequestEdit, RequestEnvelope, WireCodec};
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, RequestEnvelope, WireCodec};
 
 mod additional_tools;
 mod answer_tail;
@@ -37,13 +30,16 @@ mod conversation;
 mod deferred_tools;
 mod fallback_summary;
 mod flow;
+mod gateway_tools;
 mod in_context;
+mod item_reader;
 mod journal;
 mod json_support;
 mod late_reading;
 mod log;
 mod memo_lookup;
 mod omitted;
+mod outbound_writer;
 mod parse_cache;
 mod pre_compact;
 mod prepare;
@@ -51,6 +47,7 @@ mod previous_response;
 mod recall;
 mod render_ops;
 mod replicas;
+mod request_budget;
 mod request_log;
 mod retries;
 mod send;
@@ -58,26 +55,30 @@ mod single_flight;
 mod summary;
 mod summary_starts;
 mod summary_writers;
+mod targeted_request;
 mod translate;
+mod upstream_client;
 mod upstream_errors;
 mod upstream_response;
 mod usage_totals;
+mod view_editor;
 mod work_limiter;
 
 use background_summary::GatewayTasks;
 use cache::ConversationCache;
 use context_management::ContextManagement;
-use conversation::GatewayConversation;
 use deferred_tools::DeferralCache;
 use json_support::JsonSupport;
 use late_reading::LateReading;
 use parse_cache::ParseCache;
 use pre_compact::HookOutputCache;
+use prepare::RequestFitter;
 use recall::HiddenToolCalls;
 pub(crate) use replicas::LoadGuard;
 use single_flight::SingleFlight;
 use summary_starts::SummaryStarts;
 use summary_writers::WriterRecords;
+use targeted_request::TargetedRequest;
 use usage_totals::UsageTotals;
 use work_limiter::WorkLimiter;
 
@@ -175,28 +176,18 @@ pub(crate) struct Exchange {
 }
 
 /// The exchange at one upstream.
+///
+/// The parts that outlive one step are owned: the request, its fitter, the omissions. The fitter owns the editor of the
+/// view, and the editor the budget, the memo and the totals, because a background summary goes on with a copy of the
+/// editor alone. The other parts ([`UpstreamAttempt::client`], [`UpstreamAttempt::review`] and so on) borrow what they
+/// need for one step, so nothing is held twice.
 struct UpstreamAttempt {
-    exchange: Arc<Exchange>,
-    target: Arc<UpstreamTarget>,
-    limits: Limits,
-    window: KnownWindow,
-    policy: CompactionPolicy,
-    /// The configured compaction, before substitutes and the request's overrides.
-    compaction_setup: CompactionSetup,
-    conversation: Option<Arc<GatewayConversation>>,
+    request: Arc<TargetedRequest>,
+    fitter: RequestFitter,
     /// The reading of a request that was sent unread.
     late_reading: Option<LateReading>,
-    totals: Arc<UsageTotals>,
-    /// The output limit that a refusal has left for the answer, in tokens.
-    max_output_tokens: Option<u64>,
     /// The parts that were left out because the upstream refuses them.
     omissions: omitted::RequestOmissions,
-    /// The reason why the model gets no `recall` tool, computed when first needed.
-    no_recall_reason: OnceLock<Option<&'static str>>,
-    /// Dropped with the attempt: background work that waits for the end of the request starts then.
-    over: OnceLock<oneshot::Sender<()>>,
-    /// Set once the upstream has begun an answer.
-    is_answered: Arc<AtomicBool>,
     /// Counts the attempt as a request in flight at the upstream.
     _load: LoadGuard,
 }
@@ -328,15 +319,14 @@ impl Exchange {
     /// [`GatewayError`] if the request cannot be read.
     pub(crate) async fn count(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
-        let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
-        let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_target)?;
+        let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_upstream)?;
         let exchange = exchange.with_input_tools_listed(&target)?.with_tools_deferred(&target).await;
-        let mut route = UpstreamAttempt::find(exchange, target).await;
-        let (tokens, is_shortened) = route.count().await?;
+        let mut route = UpstreamAttempt::find(exchange, target, Arc::default()).await;
+        let (tokens, is_shortened) = route.fitter.count().await?;
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers::say(&mut headers, "x-longhaul-view", if is_shortened { "shortened" } else { "client" });
-        headers::say(&mut headers, "x-longhaul-window", &route.window_said());
+        headers::say(&mut headers, "x-longhaul-window", &route.budget().window_said());
         let body = serde_json::json!({ "input_tokens": tokens }).to_string().into();
         Ok(GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
     }
@@ -347,10 +337,10 @@ impl Exchange {
     /// [`GatewayError`] if the request cannot be read, or there is no answer.
     pub(crate) async fn compact(self) -> Result<GatewayReply, GatewayError> {
         let exchange = Arc::new(self);
-        let no_target = || GatewayError::new(GatewayErrorKind::Internal, "there is no upstream");
-        let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_target)?;
+        let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_upstream)?;
         let exchange = exchange.with_input_tools_listed(&target)?;
-        Ok(reply(UpstreamAttempt::find(exchange, target).await.compact().await?))
+        let attempt = UpstreamAttempt::find(exchange, target, Arc::default()).await;
+        Ok(reply(compact::compact(attempt).await?))
     }
 
     /// Returns the beginning of the answer, and logs arrival and failure.
@@ -384,7 +374,7 @@ impl Exchange {
             totals.try_elsewhere();
             newest = Some(opened);
         }
-        newest.unwrap_or_else(|| Err(GatewayError::new(GatewayErrorKind::Internal, "there is no upstream")))
+        newest.unwrap_or_else(|| Err(no_upstream()))
     }
 
     /// Sends the request to one upstream, in the caller's dialect if the upstream speaks it.
@@ -394,36 +384,47 @@ impl Exchange {
         totals: &Arc<UsageTotals>,
     ) -> Result<UpstreamDisposition, GatewayError> {
         let exchange = Arc::clone(self).with_input_tools_listed(target)?.with_tools_deferred(target).await;
-        let find = || UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target));
-        let with_totals = |route: UpstreamAttempt| UpstreamAttempt { totals: Arc::clone(totals), ..route };
-        let route = with_totals(find().await);
-        if route.needs_translation() {
+        let find = || UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target), Arc::clone(totals));
+        let route = find().await;
+        if route.request.needs_translation() {
             return route.go().await;
         }
         let is_sure = target.speaks(self.wire.dialect()) == DialectSupport::Yes;
         let opened = route.go().await;
-        let has_no_path = |opened: &UpstreamDisposition| match opened {
-            UpstreamDisposition::Whole(status, ..) => {
-                matches!(
-                    *status,
-                    StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
-                )
-            }
-            UpstreamDisposition::Stream(..) | UpstreamDisposition::Failed(..) => false,
-        };
         if is_sure || !opened.as_ref().is_ok_and(has_no_path) {
             return opened;
         }
         // The upstream may only lack this dialect's path. If the translated request fails, too, the first answer was
         // the better explanation, and the verdict about the dialect is withdrawn.
+        tracing::info!(
+            upstream = target.server.upstream.name,
+            wire = self.wire.dialect().as_str(),
+            "the upstream has no path for this wire, and gets the request translated"
+        );
         target.does_not_speak(self.wire.dialect(), true);
         totals.try_elsewhere();
-        let crossed = with_totals(find().await).go().await;
+        let crossed = find().await.go().await;
         if crossed.is_err() {
             target.does_not_speak(self.wire.dialect(), false);
             return opened;
         }
         crossed
+    }
+}
+
+/// Returns the error of a request without an upstream.
+fn no_upstream() -> GatewayError {
+    GatewayError::new(GatewayErrorKind::Internal, "there is no upstream")
+}
+
+/// Returns whether the answer says that the upstream has no such path.
+fn has_no_path(opened: &UpstreamDisposition) -> bool {
+    match opened {
+        UpstreamDisposition::Whole(status, ..) => matches!(
+            *status,
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
+        ),
+        UpstreamDisposition::Stream(..) | UpstreamDisposition::Failed(..) => false,
     }
 }
 
@@ -456,122 +457,6 @@ fn is_for_the_next(opened: &Result<UpstreamDisposition, GatewayError>) -> bool {
                 | GatewayErrorKind::RateLimit
                 | GatewayErrorKind::Upstream
         ),
-    }
-}
-
-impl UpstreamAttempt {
-    async fn find(exchange: Arc<Exchange>, target: Arc<UpstreamTarget>) -> Self {
-        let load = LoadGuard::new(&target.server.in_flight);
-        let limits = target.limits().await;
-        let window = target.window(&limits);
-        let overrides = &exchange.overrides;
-        let shortening = exchange.inner.shortening();
-        let mut policy = shortening.policy.clone();
-        if let Some(strategy) = overrides.strategy.as_deref().and_then(strategy::by_name) {
-            policy.strategy = strategy;
-            // The configured trigger was chosen for the configured strategy.
-            policy.trigger = None;
-        }
-        let strategy = policy.strategy.name();
-        let configured = policy.trigger;
-        let wanted = exchange.context_management_at(&target).and_then(ContextManagement::trigger);
-        // A client may have its conversation compacted earlier than the operator wants, but not later.
-        let asked = wanted.map(|wanted| {
-            let budget = Budget::new(window.tokens, limits.max_output);
-            let is_later = |limit: &StrategyTrigger| budget.trigger(*limit) < budget.trigger(wanted);
-            configured.filter(is_later).unwrap_or(wanted)
-        });
-        let set = overrides.trigger.or(asked).or(configured);
-        policy.trigger = set.or_else(|| prepare::trigger(strategy, window.tokens));
-        policy.enabled &= !overrides.off;
-        let route = Self {
-            exchange,
-            target,
-            limits,
-            window,
-            policy: policy.clone(),
-            compaction_setup: shortening,
-            conversation: None,
-            late_reading: None,
-            totals: Arc::default(),
-            max_output_tokens: None,
-            omissions: omitted::RequestOmissions::default(),
-            no_recall_reason: OnceLock::new(),
-            over: OnceLock::new(),
-            is_answered: Arc::default(),
-            _load: load,
-        };
-        Self { policy: route.able(policy), ..route }
-    }
-
-    /// Returns whether the upstream does not speak the caller's dialect, so that the request is translated.
-    fn needs_translation(&self) -> bool {
-        self.target.speaks(self.exchange.wire.dialect()) == DialectSupport::No
-    }
-
-    /// Returns the provider for the model in its server's own dialect, with the key that the caller's requests use.
-    ///
-    /// # Errors
-    /// [`ProviderError`] if the provider cannot be built.
-    fn provider(&self) -> Result<SharedProvider, ProviderError> {
-        match self.exchange.inner.config.credentials {
-            CredentialSource::Own => Ok(self.target.provider()),
-            CredentialSource::Forward => self.target.provider_of_caller(self.exchange.key.as_deref()),
-        }
-    }
-
-    /// Runs work whose time depends on the size of the request.
-    async fn work<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.work_on(self.exchange.envelope.bytes.len(), work).await
-    }
-
-    /// Runs work whose time depends on this number of bytes.
-    async fn work_on<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
-        self.exchange.inner.work_limiter.work(bytes, work).await
-    }
-
-    /// Returns the edits that every form of the request needs at this upstream.
-    fn request_edit(&self) -> RequestEdit {
-        let is_other = self.target.model != self.exchange.envelope.model;
-        RequestEdit {
-            model: is_other.then(|| self.target.model.clone()),
-            cache_key: self.cache_key().filter(|_| self.exchange.wire.dialect() != Dialect::Messages),
-            ..RequestEdit::default()
-        }
-    }
-
-    /// Returns the window with its source. An assumed window comes with the key that declares it.
-    fn window_said(&self) -> String {
-        let KnownWindow { tokens, .. } = self.window;
-        match self.window.is_known() {
-            true => format!("{tokens} ({})", self.window.said()),
-            false => {
-                let key = self.target.server.upstream.window_key;
-                format!("{tokens} (assumed; state it with `{key}: N` in longhaul.yml)")
-            }
-        }
-    }
-
-    /// Adds the report to the headers of an answer.
-    fn describe(&self, report: &PreparationReport, headers: &mut HeaderMap) {
-        headers::say(headers, "x-longhaul-action", report.action.as_str());
-        headers::say(headers, "x-longhaul-upstream", &self.target.server.upstream.name);
-        headers::say(headers, "x-longhaul-window", &self.window_said());
-        if let Some(recall) = self.recall_said(report) {
-            headers::say(headers, "x-longhaul-recall", &recall);
-        }
-        if let Some(deferral) = &self.exchange.deferral {
-            let said = format!("{} of {}", deferral.deferred().len(), deferral.total());
-            headers::say(headers, "x-longhaul-deferred-tools", &said);
-        }
-        if report.before > 0 {
-            headers::say(headers, "x-longhaul-tokens-before", &report.before.to_string());
-            headers::say(headers, "x-longhaul-tokens-after", &report.after.to_string());
-        }
-        if !report.why.is_empty() {
-            let why: String = report.why.chars().take(300).collect();
-            headers::say(headers, "x-longhaul-reason", &why);
-        }
     }
 }
 

@@ -1,21 +1,37 @@
 //! The attempts at a request at one upstream. Each response is examined, and its problem decides how the next attempt
 //! differs. Native and translated requests share this loop.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use longhaul_core::attempt::{BrokenAnswer, BrokenAnswerAction, MAX_LENGTH_RETRIES};
-use longhaul_core::error::ErrorCode;
+use longhaul_core::budget::Budget;
+use longhaul_core::strategy;
+use longhaul_core::usage::Usage;
 use longhaul_providers::ProviderError;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
-use longhaul_wire::overflow::{ReportedOverflow, SuspectedOverflow};
+use longhaul_wire::overflow::SuspectedOverflow;
 use tokio::time::sleep;
 
-use super::omitted::RefusablePart;
-use super::prepare::OutboundRequest;
-use super::translate::{ParamMappingReport, TranslatedStart, fault_of};
-use super::upstream_response::{OverflowResponse, RelayDecision, UpstreamResponse};
-use super::{UpstreamAttempt, UpstreamDisposition};
+use super::context_management::ContextManagement;
+use super::journal::JournalStore;
+use super::late_reading::LateReading;
+use super::memo_lookup::ConversationMemo;
+use super::omitted::{RefusablePart, RequestOmissions};
+use super::outbound_writer::{OutboundWriter, ParamMappingReport};
+use super::prepare::{self, OutboundRequest, RequestFitter};
+use super::recall::HiddenSteps;
+use super::replicas::LoadGuard;
+use super::request_budget::RequestBudget;
+use super::targeted_request::TargetedRequest;
+use super::translate::{TranslatedStart, fault_of};
+use super::upstream_client::UpstreamClient;
+use super::upstream_response::{OverflowResponse, RelayDecision, ResponseReview, UpstreamResponse};
+use super::usage_totals::UsageTotals;
+use super::view_editor::ViewEditor;
+use super::{Exchange, UpstreamAttempt, UpstreamDisposition};
+use crate::upstream::UpstreamTarget;
 
 /// The outcome of an attempt.
 pub(super) enum AttemptOutcome {
@@ -107,28 +123,78 @@ impl AttemptOutcome {
 }
 
 impl UpstreamAttempt {
+    /// Returns the editor of the conversation's view.
+    fn editor(&self) -> &ViewEditor {
+        &self.fitter.editor
+    }
+
+    /// Returns the window and the policy of the request.
+    pub(super) fn budget(&self) -> &RequestBudget {
+        &self.editor().budget
+    }
+
+    /// Returns the conversation with its names.
+    pub(super) fn memo(&self) -> &ConversationMemo {
+        &self.editor().memo
+    }
+
+    /// Returns the usage of all calls for the answer.
+    pub(super) fn totals(&self) -> &Arc<UsageTotals> {
+        &self.editor().totals
+    }
+
+    /// Returns the store of the conversation's journal.
+    pub(super) fn journal(&self) -> JournalStore<'_> {
+        self.editor().journal()
+    }
+
+    /// Returns the steps of the answer that the client is not shown.
+    pub(super) fn hidden_steps(&self) -> HiddenSteps<'_> {
+        self.editor().hidden_steps()
+    }
+
+    /// Returns the review of the upstream's responses.
+    pub(super) fn review(&self) -> ResponseReview<'_> {
+        ResponseReview { request: &self.request, budget: self.budget() }
+    }
+
+    /// Returns the writer of the requests to the upstream.
+    pub(super) fn outbound(&self) -> OutboundWriter<'_> {
+        OutboundWriter { request: &self.request, budget: self.budget() }
+    }
+
+    /// Returns the client of the upstream.
+    pub(super) fn client(&self) -> UpstreamClient<'_> {
+        UpstreamClient { request: &self.request, is_answered: &self.fitter.is_answered }
+    }
+
     /// Sends the request in a form that fits, and again with less if the upstream refuses it.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be expressed on the upstream's wire, or there is no answer.
     pub(super) async fn go(mut self) -> Result<UpstreamDisposition, GatewayError> {
-        self.check_expressible()?;
-        let mut prepared = match self.may_send_unread() {
+        self.request.check_expressible()?;
+        let mut prepared = match self.budget().may_send_unread() {
             true => {
+                tracing::debug!(
+                    bytes = self.request.exchange.envelope.bytes.len(),
+                    window = self.budget().window.tokens,
+                    "a request fits by its length, and is sent before it is read"
+                );
                 self.read_later();
                 OutboundRequest::unread()
             }
-            false => self.prepare().await.map_err(|fault| self.reckoned(fault))?,
+            false => self.fitter.prepare().await.map_err(|fault| self.review().reckoned(fault))?,
         };
-        self.log_outbound(&prepared);
-        let mut state = AttemptState::new(self.conversation.is_some());
+        self.budget().log_outbound(&prepared);
+        let mut state = AttemptState::new(self.memo().conversation.is_some());
         loop {
             let received = self.attempt(&prepared, state.may_shorten()).await;
             // A plain answer goes to the client at once. Every other outcome is judged by the conversation.
-            let is_plain = received.as_ref().is_ok_and(|received| self.is_plain_answer(received));
+            let is_plain = received.as_ref().is_ok_and(|received| self.request.is_plain_answer(received));
             if !is_plain && let Some(read) = self.adopt_reading().await {
                 prepared = read;
-                state = AttemptState::new(self.conversation.is_some());
+                state = AttemptState::new(self.memo().conversation.is_some());
             }
             let received = match received {
                 Ok(received) => received,
@@ -137,7 +203,8 @@ impl UpstreamAttempt {
                     continue;
                 }
             };
-            let refused = self.too_long_by(&received, &prepared).filter(|refused| state.may_act_on(refused));
+            let refused =
+                self.review().too_long_by(&received, &prepared).filter(|refused| state.may_act_on(refused));
             if let Some(refused) = refused {
                 // A shorter answer is tried before a shorter conversation, because it loses nothing.
                 if self.asks_for_less_after(&refused, &prepared) {
@@ -158,7 +225,7 @@ impl UpstreamAttempt {
             if state.is_after_cut
                 && let Some(seen) = received.answer()
             {
-                self.learn_to_count(&seen, &prepared);
+                self.review().learn_to_count(&seen, &prepared);
             }
             match received {
                 AttemptOutcome::Native(UpstreamResponse::Stream(opening), _) => {
@@ -178,19 +245,20 @@ impl UpstreamAttempt {
                 }
                 AttemptOutcome::Translated(start, told) => return self.encoded(start, prepared, &told).await,
                 AttemptOutcome::Refused(error, _) => {
-                    self.totals.failed(&error, prepared.input);
+                    self.totals().failed(&error, prepared.input);
                     return Err(fault_of(&error));
                 }
             }
         }
     }
 
+    /// Sends the request once, on the client's or the upstream's own wire.
     async fn attempt(
         &mut self,
         prepared: &OutboundRequest,
         may_shorten: bool,
     ) -> Result<AttemptOutcome, FailedAttempt> {
-        match self.needs_translation() {
+        match self.request.needs_translation() {
             true => self.attempt_translated(prepared).await,
             false => self.attempt_native(prepared, may_shorten).await,
         }
@@ -206,12 +274,12 @@ impl UpstreamAttempt {
         failed: FailedAttempt,
         state: &mut AttemptState,
     ) -> Result<(), GatewayError> {
-        let retry = self.exchange.inner.config.retry;
+        let retry = self.request.exchange.inner.config.retry;
         let broken = BrokenAnswer {
             broke_before: state.broken_answers,
             ends_in_text: false,
             can_continue: false,
-            can_take_back: self.exchange.targets.len() == 1,
+            can_take_back: self.request.exchange.targets.len() == 1,
         };
         if !failed.broke_off || broken.next(retry.stream_attempts) == BrokenAnswerAction::GiveUp {
             return Err(failed.fault);
@@ -219,7 +287,7 @@ impl UpstreamAttempt {
         state.broken_answers += 1;
         let wait_ms = retry.delay_ms(state.broken_answers, None);
         tracing::warn!(
-            upstream = self.target.server.upstream.name,
+            upstream = self.request.target.server.upstream.name,
             attempt = state.broken_answers,
             wait_ms,
             "an answer broke off before its first word and is asked for again: {}",
@@ -229,32 +297,17 @@ impl UpstreamAttempt {
         Ok(())
     }
 
-    /// Returns the overflow if the upstream says or suggests that the request was too long.
-    fn too_long_by(&self, received: &AttemptOutcome, prepared: &OutboundRequest) -> Option<OverflowResponse> {
-        match received {
-            AttemptOutcome::Native(response, _) => self.refused(response, prepared),
-            AttemptOutcome::Translated(start, _) => {
-                let suspicion = self.suspicion(&start.answer()?, prepared)?;
-                Some(OverflowResponse::suspected(suspicion))
-            }
-            AttemptOutcome::Refused(error, _) if error.code == ErrorCode::ContextOverflow => {
-                let overflow =
-                    ReportedOverflow { used_tokens: error.used_tokens, limit_tokens: error.limit_tokens };
-                Some(OverflowResponse { overflow, is_said: true, is_usable: false, suspicion: None })
-            }
-            AttemptOutcome::Refused(..) => None,
-        }
-    }
-
     /// Returns whether a shorter answer is requested instead of leaving something out. Once for a request.
     fn asks_for_less_after(&mut self, refused: &OverflowResponse, prepared: &OutboundRequest) -> bool {
-        let asked = match self.needs_translation() {
+        let asked = match self.request.needs_translation() {
             // Without a client's limit the upstream may have refused its own default, so any shorter answer is worth a
             // try.
-            true => self.asked_output().or(refused.is_said.then_some(u64::MAX)),
-            false => self.exchange.envelope.max_output,
+            true => self.request.asked_output().or(refused.is_said.then_some(u64::MAX)),
+            false => self.request.exchange.envelope.max_output,
         };
-        asked.is_some_and(|asked| self.asks_for_less(&refused.overflow, asked, prepared, refused.is_said))
+        asked.is_some_and(|asked| {
+            self.fitter.editor.budget.asks_for_less(&refused.overflow, asked, prepared, refused.is_said)
+        })
     }
 
     /// Returns a shorter request; `None` if the received response goes to the client.
@@ -271,25 +324,25 @@ impl UpstreamAttempt {
         let OverflowResponse { overflow, is_said, is_usable, suspicion } = refused;
         state.length_retries += 1;
         state.may_suspect = false;
-        match self.make_room(prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {
+        match self.fitter.make_room(prepared, overflow.used_tokens, overflow.limit_tokens, is_said).await {
             Ok(Some(mut shorter)) => {
-                suspicion.into_iter().for_each(|it| self.tell_cut(it, &mut shorter));
+                suspicion.into_iter().for_each(|it| self.review().tell_cut(it, &mut shorter));
                 state.is_after_cut = matches!(suspicion, Some(SuspectedOverflow::SilentlyTruncated { .. }));
-                self.log_outbound(&shorter);
+                self.budget().log_outbound(&shorter);
                 Ok(Some(shorter))
             }
             Ok(None) if alternative.is_for_client => {
-                suspicion.into_iter().for_each(|it| self.tell_doubt(it, prepared));
+                suspicion.into_iter().for_each(|it| self.review().tell_doubt(it, prepared));
                 Ok(None)
             }
-            Ok(None) => Err(self.too_long(prepared, alternative.said.as_deref())),
+            Ok(None) => Err(self.review().too_long(prepared, alternative.said.as_deref())),
             Err(_) if is_usable => {
-                suspicion.into_iter().for_each(|it| self.tell_doubt(it, prepared));
+                suspicion.into_iter().for_each(|it| self.review().tell_doubt(it, prepared));
                 Ok(None)
             }
             Err(fault) => {
                 let said = alternative.said.filter(|_| !alternative.is_answer);
-                Err(self.refused_too(fault, prepared, said.as_deref()))
+                Err(self.review().refused_too(fault, prepared, said.as_deref()))
             }
         }
     }
@@ -306,7 +359,7 @@ impl UpstreamAttempt {
     /// Returns the upstream's words in place of an answer.
     fn words_of(&self, received: &AttemptOutcome) -> Option<String> {
         match received {
-            AttemptOutcome::Native(response, _) => self.said_in(response),
+            AttemptOutcome::Native(response, _) => self.request.said_in(response),
             AttemptOutcome::Translated(..) => None,
             AttemptOutcome::Refused(error, _) => Some(error.message.clone()),
         }
@@ -324,9 +377,116 @@ impl UpstreamAttempt {
     /// Leaves out the parts that caused the refusal. Returns whether the request is worth another try.
     fn leaves_out_refused(&mut self, received: &AttemptOutcome) -> bool {
         match received {
-            AttemptOutcome::Native(response, sent) => self.omit(response, sent),
+            AttemptOutcome::Native(response, sent) => self.omissions.omit(&self.request, response, sent),
             AttemptOutcome::Translated(..) => false,
-            AttemptOutcome::Refused(error, sent) => self.omit_neutral(error, sent),
+            AttemptOutcome::Refused(error, sent) => self.omissions.omit_neutral(&self.request, error, sent),
+        }
+    }
+
+    /// Creates the attempt with the upstream's present limits. The calls are counted in `totals`.
+    pub(super) async fn find(
+        exchange: Arc<Exchange>,
+        target: Arc<UpstreamTarget>,
+        totals: Arc<UsageTotals>,
+    ) -> Self {
+        let load = LoadGuard::new(&target.server.in_flight);
+        let limits = target.limits().await;
+        let window = target.window(&limits);
+        let overrides = &exchange.overrides;
+        let shortening = exchange.inner.shortening();
+        let mut policy = shortening.policy.clone();
+        if let Some(strategy) = overrides.strategy.as_deref().and_then(strategy::by_name) {
+            policy.strategy = strategy;
+            // The configured trigger was chosen for the configured strategy.
+            policy.trigger = None;
+        }
+        let strategy = policy.strategy.name();
+        let configured = policy.trigger;
+        let wanted = exchange.context_management_at(&target).and_then(ContextManagement::trigger);
+        // A client may have its conversation compacted earlier than the operator wants, but not later.
+        let asked = wanted.map(|wanted| {
+            let budget = Budget::new(window.tokens, limits.max_output);
+            configured.filter(|limit| budget.trigger(*limit) < budget.trigger(wanted)).unwrap_or(wanted)
+        });
+        let set = overrides.trigger.or(asked).or(configured);
+        policy.trigger = set.or_else(|| prepare::trigger(strategy, window.tokens));
+        policy.enabled &= !overrides.off;
+        let no_recall_reason = OnceLock::new();
+        let request =
+            TargetedRequest { exchange, target, limits, compaction_setup: shortening, no_recall_reason };
+        let policy = request.able(policy);
+        tracing::debug!(
+            upstream = request.target.server.upstream.name,
+            window = window.tokens,
+            source = window.said(),
+            strategy = policy.strategy.name(),
+            trigger = ?policy.trigger,
+            is_enabled = policy.enabled,
+            "the window and the policy of a request"
+        );
+        let request = Arc::new(request);
+        let editor = ViewEditor {
+            budget: RequestBudget { request: Arc::clone(&request), window, policy, max_output_tokens: None },
+            memo: ConversationMemo::new(Arc::clone(&request)),
+            request: Arc::clone(&request),
+            totals,
+        };
+        let fitter = RequestFitter {
+            request: Arc::clone(&request),
+            editor,
+            over: OnceLock::new(),
+            is_answered: Arc::default(),
+        };
+        Self { request, fitter, late_reading: None, omissions: RequestOmissions::default(), _load: load }
+    }
+
+    /// Starts the reading of a request that is sent meanwhile.
+    fn read_later(&mut self) {
+        self.late_reading =
+            Some(LateReading::start(Arc::clone(&self.request.exchange), Arc::clone(&self.request.target)));
+    }
+
+    /// Waits for the reading, and returns the request as it was sent. Without a result nothing is known of the
+    /// conversation, as with compaction off. `None` if the request was read before it was sent.
+    pub(super) async fn adopt_reading(&mut self) -> Option<OutboundRequest> {
+        let reading = self.late_reading.take()?;
+        let Some(read) = reading.finish().await else { return Some(OutboundRequest::default()) };
+        self.fitter.editor.memo.conversation = Some(read.conversation);
+        Some(read.outbound)
+    }
+
+    /// Records the usage of a complete answer once its request is read. The client has the answer already.
+    fn record_after_reading(mut self, usage: Option<Usage>) {
+        let inner = Arc::clone(&self.request.exchange.inner);
+        inner.tasks.begin(async move {
+            let Some(read) = self.adopt_reading().await else { return };
+            if let Some(usage) = usage.filter(|_| !read.is_doubted) {
+                self.journal().remember_usage(usage, &read).await;
+            }
+        });
+    }
+
+    /// Logs the end of an answer, with the cost of all its calls.
+    pub(super) fn log_end(&self, is_whole: bool) {
+        let cost = self.totals().cost();
+        tracing::info!(
+            upstream = self.request.target.server.upstream.name,
+            is_whole,
+            calls = cost.calls,
+            input_tokens = cost.input_tokens,
+            output_tokens = cost.output_tokens,
+            is_estimated = cost.is_estimated,
+            restarts = cost.restarts,
+            omitted = self.omissions.count(),
+            duration_ms = self.request.exchange.duration_ms(),
+            "the answer ended"
+        );
+    }
+
+    /// Adds the cost of an answer that is not passed on.
+    fn bill(&self, came: &UpstreamResponse, prepared: &OutboundRequest) {
+        if let Some(seen) = came.seen() {
+            self.totals().add(seen.usage.as_ref(), || self.request.counted(prepared, seen, 0));
         }
     }
 }

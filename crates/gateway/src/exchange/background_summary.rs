@@ -2,7 +2,7 @@
 //! an extract or is written ahead of need. The writing begins after the request that found it due.
 
 use std::future::poll_fn;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhaul_core::history::SummaryWriterRecord;
@@ -11,13 +11,16 @@ use longhaul_core::plan::{self, Plan, PlanTrigger, SummaryDraft};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::conversation::{ConversationState, GatewayConversation, chain};
-use super::fallback_summary::{self, MissingSummaryCause};
+use super::conversation::{ConversationState, GatewayConversation};
+use super::fallback_summary::MissingSummaryCause;
 use super::log::ConversationLog;
-use super::memo_lookup::MAX_KEYS;
-use super::summary::SummaryFailure;
+use super::prepare::RequestFitter;
+use super::replicas::LoadGuard;
+use super::request_budget::RequestBudget;
+use super::summary::{self, SummaryFailure};
+use super::targeted_request::TargetedRequest;
 use super::usage_totals::UsageTotals;
-use super::{UpstreamAttempt, omitted, summary};
+use super::view_editor::ViewEditor;
 use longhaul_wire::edit::GatewayError;
 
 /// The maximum number of concurrent tasks.
@@ -120,12 +123,12 @@ impl SummaryPermit {
     }
 }
 
-impl UpstreamAttempt {
+impl RequestFitter {
     /// Takes the outcome of a background summary, and adds its cost to this request.
     pub(super) fn take_tried(&self, state: &mut ConversationState) -> Option<FinishedSummary> {
-        let mut trial = self.conversation.as_ref()?.trial();
+        let mut trial = self.editor.memo.conversation.as_ref()?.trial();
         let BackgroundSummary::Over(tried) = &mut *trial else { return None };
-        self.totals.absorb(&tried.totals);
+        self.editor.totals.absorb(&tried.totals);
         if let Err(cause) = tried.outcome {
             state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, tried.at));
         }
@@ -153,26 +156,26 @@ impl UpstreamAttempt {
         fixed: u64,
         tried: Option<&FinishedSummary>,
     ) -> Result<(), GatewayError> {
-        let Some(conversation) = &self.conversation else { return Ok(()) };
+        let Some(conversation) = &self.editor.memo.conversation else { return Ok(()) };
         let Some(permit) = SummaryPermit::of(conversation) else { return Ok(()) };
-        self.remember(state, fixed).await?;
-        if !self.is_due(&state.log, &PlanTrigger::Routine) {
+        self.editor.remember(state, fixed).await?;
+        if !self.editor.is_due(&state.log, &PlanTrigger::Routine) {
             return Ok(());
         }
         if tried.is_some_and(|tried| tried.outcome.is_ok()) {
             // The summary was written but did not improve the view, so writing the same one again would be a waste.
-            self.put_off(state, MissingSummaryCause::Rejected).await;
+            self.editor.put_off(state, MissingSummaryCause::Rejected).await;
             return Ok(());
         }
-        match self.work(|| self.without_stopgaps(&state.log, fixed)).await {
+        match self.request.work(|| self.editor.budget.without_stopgaps(&state.log, fixed)).await {
             Some((whole, mut draft)) => {
-                if let Some(answer) = self.hook_answer() {
-                    answer.apply(&mut draft, &whole.history, &self.summary_budget());
+                if let Some(answer) = self.editor.memo.hook_answer() {
+                    answer.apply(&mut draft, &whole.history, &self.editor.budget.summary_budget());
                 }
                 let standing = state.log.clone();
                 self.begin_trial(permit, SummaryAssignment { standing, whole, draft, ahead_of: None });
             }
-            None => self.put_off(state, MissingSummaryCause::Away).await,
+            None => self.editor.put_off(state, MissingSummaryCause::Away).await,
         }
         Ok(())
     }
@@ -181,25 +184,60 @@ impl UpstreamAttempt {
     /// summary is tried again when an extract has taken its place.
     pub(super) async fn look_ahead(&self, state: &mut ConversationState, fixed: u64, now: &MeterReading) {
         let edits = state.log.history.edits().len();
-        let is_near = now.bound() >= self.window.tokens / 100 * AHEAD_PERCENT;
-        let waits = self.waits_for_summary(&PlanTrigger::Routine);
+        let bound = now.bound();
+        let is_near = bound >= self.editor.budget.window.tokens / 100 * AHEAD_PERCENT;
+        let waits = self.editor.waits_for_summary(&PlanTrigger::Routine);
         let is_idle =
-            !state.log.is_pending() && state.pending_summary_reason.is_none() && !self.writer_rests();
-        let is_cancelled = self.is_cancelled_by_hook(state, fixed, &PlanTrigger::Routine);
+            !state.log.is_pending() && state.pending_summary_reason.is_none() && !self.editor.writer_rests();
+        let is_cancelled = self.editor.is_cancelled_by_hook(state, fixed, &PlanTrigger::Routine);
         if waits || !is_near || !is_idle || is_cancelled {
             return;
         }
-        let Some(permit) = self.conversation.as_ref().and_then(SummaryPermit::of) else { return };
-        let draft = self.work(|| self.draft_ahead(&state.log, fixed, now)).await;
+        let Some(permit) = self.editor.memo.conversation.as_ref().and_then(SummaryPermit::of) else { return };
+        let draft = self.request.work(|| self.editor.budget.draft_ahead(&state.log, fixed, now)).await;
         let Some(draft) = draft else { return };
-        let now = (self.exchange.inner.parts.now)();
-        if !self.exchange.inner.begun.begin(self.beginning(), edits, now) {
+        let now = (self.request.exchange.inner.parts.now)();
+        if !self.request.exchange.inner.begun.begin(self.editor.memo.beginning(), edits, now) {
             return;
         }
+        tracing::info!(
+            tokens = bound,
+            window = self.editor.budget.window.tokens,
+            saves = draft.savings_tokens(),
+            "a summary is begun ahead of need"
+        );
         let (standing, whole) = (state.log.clone(), state.log.clone());
         self.begin_trial(permit, SummaryAssignment { standing, whole, draft, ahead_of: Some(fixed) });
     }
 
+    /// Begins a summary after the end of this request. One attempt begins at most one.
+    fn begin_trial(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
+        // Most local servers process one request at a time, so the client's request goes first. Dropping its attempt is
+        // the signal.
+        let (over, is_over) = oneshot::channel();
+        if self.over.set(over).is_err() {
+            return;
+        }
+        let editor = ViewEditor { totals: Arc::default(), ..self.editor.clone() };
+        let writer = BackgroundWriter {
+            _load: LoadGuard::new(&self.request.target.server.in_flight),
+            request: Arc::clone(&self.request),
+            editor,
+            is_answered: Arc::clone(&self.is_answered),
+        };
+        let is_begun = self.request.exchange.inner.tasks.begin(async move {
+            // The channel only closes; nothing is ever sent.
+            let _gone = is_over.await;
+            Box::pin(writer.write_in_background(permit, assignment)).await;
+        });
+        if !is_begun {
+            // A later request of the conversation finds the summary due again.
+            tracing::debug!(max_tasks = MOST_TASKS, "no summary is begun: too many are being written");
+        }
+    }
+}
+
+impl RequestBudget {
     /// Returns the draft of a summary ahead of need; `None` if the summary is not worth a call yet. One that is begun too
     /// early saves little, and the view is full again after a few steps.
     fn draft_ahead(&self, log: &ConversationLog, fixed: u64, now: &MeterReading) -> Option<SummaryDraft> {
@@ -224,75 +262,51 @@ impl UpstreamAttempt {
             _ => None,
         }
     }
+}
 
-    fn begin_trial(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
-        // Most local servers process one request at a time, so the client's request goes first. Dropping its attempt is
-        // the signal.
-        let (over, is_over) = oneshot::channel();
-        if self.over.set(over).is_err() {
-            return;
-        }
-        let route = self.with_separate_totals();
-        self.exchange.inner.tasks.begin(async move {
-            // The channel only closes; nothing is ever sent.
-            let _gone = is_over.await;
-            Box::pin(route.write_in_background(permit, assignment)).await;
-        });
-    }
+/// A writer of one conversation's summary after the request that found it due.
+struct BackgroundWriter {
+    request: Arc<TargetedRequest>,
+    /// The editor of that request, with usage totals of its own.
+    editor: ViewEditor,
+    is_answered: Arc<AtomicBool>,
+    /// Counts the summary as a request in flight at the upstream.
+    _load: LoadGuard,
+}
 
-    /// Returns a copy of the attempt with usage totals of its own.
-    fn with_separate_totals(&self) -> Self {
-        Self {
-            exchange: Arc::clone(&self.exchange),
-            target: Arc::clone(&self.target),
-            limits: self.limits,
-            window: self.window,
-            policy: self.policy.clone(),
-            compaction_setup: self.compaction_setup.clone(),
-            conversation: self.conversation.clone(),
-            late_reading: None,
-            totals: Arc::default(),
-            max_output_tokens: None,
-            omissions: omitted::RequestOmissions::default(),
-            no_recall_reason: std::sync::OnceLock::new(),
-            over: std::sync::OnceLock::new(),
-            is_answered: Arc::clone(&self.is_answered),
-            _load: super::LoadGuard::new(&self.target.server.in_flight),
-        }
-    }
-
+impl BackgroundWriter {
     /// Writes the summary and stores it in the memo, where a later request finds it.
     async fn write_in_background(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
         let SummaryAssignment { mut standing, mut whole, mut draft, ahead_of } = assignment;
         let is_ahead = ahead_of.is_some();
-        let turn = self.turn().await;
+        let turn = self.editor.memo.turn().await;
         if !self.is_answered.load(Ordering::Relaxed) {
             // The upstream has not answered this client, so a request for a summary would probably fail, too.
             return;
         }
-        if !is_ahead && self.is_settled_elsewhere().await {
+        if !is_ahead && self.editor.memo.is_settled_elsewhere().await {
             return;
         }
         if let Some(fixed) = ahead_of {
             let plan = Plan::Summarise(Box::new(draft.clone()));
-            let answer = self.ask_pre_compact(&whole, &plan, fixed, &PlanTrigger::Routine).await;
+            let answer = self.editor.ask_pre_compact(&whole, &plan, fixed, &PlanTrigger::Routine).await;
             if answer.as_ref().is_some_and(|answer| answer.cancel) {
-                self.keep_hook_answer(answer, false);
+                self.editor.memo.keep_hook_answer(answer, false);
                 return;
             }
             if let Some(answer) = answer {
-                answer.apply(&mut draft, &whole.history, &self.summary_budget());
+                answer.apply(&mut draft, &whole.history, &self.editor.budget.summary_budget());
             }
         }
-        let written = summary::write(self, &whole, draft).await;
+        let written = summary::write(&self.editor, &whole, draft).await;
         match &written {
-            Ok(_) => self.note_writer(SummaryWriterRecord::record_summary),
+            Ok(_) => self.editor.note_writer(SummaryWriterRecord::record_summary),
             Err(SummaryFailure { why, .. }) if why.cause == MissingSummaryCause::Rejected => {
-                self.note_writer(SummaryWriterRecord::failed)
+                self.editor.note_writer(SummaryWriterRecord::failed)
             }
             Err(_) => {}
         }
-        let at = (self.exchange.inner.parts.now)();
+        let at = (self.request.exchange.inner.parts.now)();
         let outcome = match written {
             Ok(edit) => {
                 let why = match is_ahead {
@@ -301,39 +315,27 @@ impl UpstreamAttempt {
                 };
                 let before = standing.portable().map(|(_, item)| item);
                 whole.commit(edit, None);
-                self.keep(&whole, before).await;
+                self.editor.memo.keep(&whole, before).await;
                 // A request may hold the state while it waits for this turn. Keeping both would be a deadlock.
                 drop(turn);
                 // Requests did not wait, so an extract may have been committed meanwhile. It would be found first.
                 let newest = permit.0.state.lock().await.log.portable().map(|(_, item)| item);
                 if let Some(newest) = newest.filter(|newest| Some(*newest) > before) {
-                    self.keep_later(&whole, &permit.0, newest).await;
+                    self.editor.memo.keep_later(&whole, &permit.0, newest).await;
                 }
                 Ok(why)
             }
             Err(SummaryFailure { why, .. }) => {
                 standing.pending().for_each(|stopgap| *stopgap = stopgap.failed(why.cause, at));
-                self.keep(&standing, None).await;
+                self.editor.memo.keep(&standing, None).await;
                 Err(why.cause)
             }
         };
         *permit.0.trial() = BackgroundSummary::Over(FinishedSummary {
-            totals: Arc::clone(&self.totals),
+            totals: Arc::clone(&self.editor.totals),
             outcome,
             at,
             is_ahead,
         });
-    }
-
-    /// Returns whether another request has stored the summary, or has just failed to get one.
-    async fn is_settled_elsewhere(&self) -> bool {
-        let chain = self.work(|| chain(&self.names(usize::MAX))).await;
-        let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
-        let now = (self.exchange.inner.parts.now)();
-        let found = self.exchange.inner.parts.memo.find(&keys).await.ok().flatten();
-        found.is_some_and(|found| {
-            let edits = fallback_summary::from_memo(found.edits);
-            !edits.iter().any(|(_, stopgap)| stopgap.is_some_and(|stopgap| stopgap.is_due(now)))
-        })
     }
 }

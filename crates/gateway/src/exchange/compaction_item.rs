@@ -13,6 +13,7 @@ use longhaul_wire::raw_json::{elements, field, fields, string};
 use memchr::memmem;
 use serde_json::{Value, json};
 
+use super::compact::compacted_request;
 use super::{Exchange, UpstreamAttempt, UpstreamDisposition};
 
 /// The last item of a request for a compaction.
@@ -117,56 +118,54 @@ impl Exchange {
         let envelope = self.inner.parse_cache.read(self.wire, &self.caller, body)?;
         // A conversation key that was computed already may include the trigger item.
         let exchange = Self { envelope, conversation_key: OnceLock::new(), ..self.clone() };
-        let attempt = UpstreamAttempt::find(Arc::new(exchange), target).await;
-        Ok(Some(attempt.compaction_item().await?))
+        let attempt = UpstreamAttempt::find(Arc::new(exchange), target, Arc::default()).await;
+        Ok(Some(compaction_item(attempt).await?))
     }
 }
 
-impl UpstreamAttempt {
-    /// Returns an answer whose only item is a sealed `compaction`.
-    async fn compaction_item(mut self) -> Result<UpstreamDisposition, GatewayError> {
-        let prepared = self.compacted_request().await?;
-        let items = self.items_of(&prepared)?;
-        let parts = &self.exchange.inner.parts;
-        let item = json!({
-            "id": format!("cmp_{}", (parts.new_id)()), "type": "compaction", "encrypted_content": seal(&items),
-        });
-        let (before, after) = (prepared.report.before, prepared.report.after);
-        let mut response = json!({
-            "id": format!("resp_{}", (parts.new_id)()), "object": "response", "created_at": (parts.now)(),
-            "status": "completed", "error": null, "incomplete_details": null, "model": self.exchange.envelope.model,
-            "output": [item],
-            "usage": {
-                "input_tokens": before, "input_tokens_details": { "cached_tokens": 0 },
-                "output_tokens": after, "output_tokens_details": { "reasoning_tokens": 0 },
-                "total_tokens": before.saturating_add(after),
-            },
-        });
-        let mut headers = HeaderMap::new();
-        self.describe(&prepared.report, &mut headers);
-        if !self.exchange.envelope.stream {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            return Ok(UpstreamDisposition::Whole(StatusCode::OK, headers, response.to_string().into()));
-        }
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        let completed = response.clone();
-        response["status"] = json!("in_progress");
-        response["output"] = json!([]);
-        response["usage"] = Value::Null;
-        let events = [
-            json!({ "type": "response.created", "response": response }),
-            json!({ "type": "response.output_item.added", "output_index": 0, "item": item }),
-            json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
-            json!({ "type": "response.completed", "response": completed }),
-        ];
-        let mut said = String::new();
-        for (number, mut event) in events.into_iter().enumerate() {
-            event["sequence_number"] = json!(number);
-            let name = event["type"].as_str().unwrap_or_default();
-            said.push_str(&format!("event: {name}\ndata: {event}\n\n"));
-        }
-        let stream = Box::pin(futures_util::stream::iter([Ok(Bytes::from(said))]));
-        Ok(UpstreamDisposition::Stream(StatusCode::OK, headers, stream))
+/// Returns an answer whose only item is a sealed `compaction`.
+async fn compaction_item(mut attempt: UpstreamAttempt) -> Result<UpstreamDisposition, GatewayError> {
+    let prepared = compacted_request(&mut attempt).await?;
+    let items = attempt.request.items_of(&prepared)?;
+    let parts = &attempt.request.exchange.inner.parts;
+    let item = json!({
+        "id": format!("cmp_{}", (parts.new_id)()), "type": "compaction", "encrypted_content": seal(&items),
+    });
+    let (before, after) = (prepared.report.before, prepared.report.after);
+    let mut response = json!({
+        "id": format!("resp_{}", (parts.new_id)()), "object": "response", "created_at": (parts.now)(),
+        "status": "completed", "error": null, "incomplete_details": null, "model": attempt.request.exchange.envelope.model,
+        "output": [item],
+        "usage": {
+            "input_tokens": before, "input_tokens_details": { "cached_tokens": 0 },
+            "output_tokens": after, "output_tokens_details": { "reasoning_tokens": 0 },
+            "total_tokens": before.saturating_add(after),
+        },
+    });
+    let mut headers = HeaderMap::new();
+    attempt.budget().describe(&prepared.report, &mut headers);
+    if !attempt.request.exchange.envelope.stream {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        return Ok(UpstreamDisposition::Whole(StatusCode::OK, headers, response.to_string().into()));
     }
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let completed = response.clone();
+    response["status"] = json!("in_progress");
+    response["output"] = json!([]);
+    response["usage"] = Value::Null;
+    let events = [
+        json!({ "type": "response.created", "response": response }),
+        json!({ "type": "response.output_item.added", "output_index": 0, "item": item }),
+        json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
+        json!({ "type": "response.completed", "response": completed }),
+    ];
+    let mut said = String::new();
+    for (number, mut event) in events.into_iter().enumerate() {
+        event["sequence_number"] = json!(number);
+        let name = event["type"].as_str().unwrap_or_default();
+        said.push_str(&format!("event: {name}\ndata: {event}\n\n"));
+    }
+    let stream = Box::pin(futures_util::stream::iter([Ok(Bytes::from(said))]));
+    Ok(UpstreamDisposition::Stream(StatusCode::OK, headers, stream))
 }

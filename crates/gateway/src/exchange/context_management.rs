@@ -12,9 +12,11 @@ use longhaul_wire::edit::{Dialect, ParseError, RequestEnvelope};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Exchange;
 use super::conversation::ConversationState;
 use super::summary::PlannedEdit;
-use super::{Exchange, UpstreamAttempt};
+use super::targeted_request::TargetedRequest;
+use super::view_editor::ViewEditor;
 use crate::upstream::UpstreamTarget;
 
 /// The request field, which is also the field of the answer.
@@ -226,29 +228,28 @@ impl Exchange {
     }
 }
 
-impl UpstreamAttempt {
-    pub(super) fn context_management(&self) -> Option<&ContextManagement> {
-        self.exchange.context_management_at(&self.target)
-    }
-
+impl ViewEditor {
     /// Clears old tool results as the client asks. Returns the reason if something was cleared.
     pub(super) async fn clear_as_asked(
         &self,
         state: &mut ConversationState,
         fixed_tokens: u64,
     ) -> Option<(EditKind, String)> {
-        let clearing = self.context_management()?.clearing.as_ref()?;
+        let clearing = self.request.context_management()?.clearing.as_ref()?;
         if !clearing.is_due(&state.log.history, fixed_tokens) {
             return None;
         }
-        let (history, budget) = (&state.log.history, self.budget());
-        let clear = || plan::clear_results(history, fixed_tokens, &budget, &self.policy, &clearing.rule);
-        let edit = self.work(clear).await?;
+        let (history, budget) = (&state.log.history, self.budget.token_budget());
+        let clear =
+            || plan::clear_results(history, fixed_tokens, &budget, &self.budget.policy, &clearing.rule);
+        let edit = self.request.work(clear).await?;
         let why = edit.why.clone();
         self.commit(state, PlannedEdit::as_wanted(edit)).await;
         Some((EditKind::Prune, why))
     }
+}
 
+impl TargetedRequest {
     /// Returns the field for the answer: the tool results that this request goes out without. `None` if the client's
     /// API or the upstream's own answer has no such field.
     pub(super) fn applied_edits(&self, history: &History) -> Option<String> {

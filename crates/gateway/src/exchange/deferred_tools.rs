@@ -4,17 +4,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
 use longhaul_core::deferral::{CALL, SEARCH};
 use longhaul_core::truncate::TextLimit;
 use longhaul_providers::connect::Kind;
 use longhaul_providers::{FeatureSupport, Limits, ToolChoice};
 
+use super::gateway_tools::GatewayTools;
 use super::recall::NO_ANSWER;
-use super::{Exchange, PreparationReport, UpstreamAttempt};
+use super::{Exchange, PreparationReport};
 use crate::gateway::ToolDeferralMode;
 use crate::upstream::UpstreamTarget;
-use longhaul_wire::edit::deferral::{CallUnwrapper, ToolDeferral};
+use longhaul_wire::edit::deferral::ToolDeferral;
 use longhaul_wire::edit::{AnsweredToolCall, Dialect, PartialToolCall};
 
 /// The text that the client gets if the model only searched for tools.
@@ -121,14 +121,14 @@ impl Exchange {
     }
 }
 
-impl UpstreamAttempt {
+impl GatewayTools<'_> {
     /// Returns the tools whose calls are hidden from the client in the answer to this request.
     pub(super) fn hidden_tools(&self, report: &PreparationReport) -> Vec<&'static str> {
         let mut hidden = Vec::new();
         if self.recalls(report) {
             hidden.push(longhaul_core::recall::tool::NAME);
         }
-        if self.exchange.deferral.is_some() {
+        if self.request.exchange.deferral.is_some() {
             hidden.extend([SEARCH, CALL]);
         }
         hidden
@@ -136,21 +136,10 @@ impl UpstreamAttempt {
 
     /// Returns the text that the client gets in place of an answer that only looked something up.
     pub(super) fn no_answer(&self) -> &'static str {
-        match self.exchange.deferral.is_some() && !self.may_recall() {
+        match self.request.exchange.deferral.is_some() && !self.may_recall() {
             true => NO_CALL,
             false => NO_ANSWER,
         }
-    }
-
-    /// Returns a filter that restores the client's own calls in a stream, if some tools are deferred.
-    pub(super) fn call_unwrapper(&self) -> Option<CallUnwrapper> {
-        self.exchange.deferral.clone().map(CallUnwrapper::new)
-    }
-
-    /// Returns a complete answer with the client's own calls.
-    pub(super) fn with_own_calls(&self, answer: Bytes) -> Bytes {
-        let unwrapped = self.exchange.deferral.as_ref().and_then(|deferral| deferral.unwrap_answer(&answer));
-        unwrapped.unwrap_or(answer)
     }
 
     /// Returns the answer to a tool search, or to a call that names none of the client's tools; `None` for any other
@@ -160,7 +149,7 @@ impl UpstreamAttempt {
         call: &PartialToolCall,
         limit: &TextLimit,
     ) -> Option<AnsweredToolCall> {
-        let deferral = self.exchange.deferral.as_ref()?;
+        let deferral = self.request.exchange.deferral.as_ref()?;
         let answer = match call.name.as_str() {
             SEARCH => deferral.deferred().search(&call.arguments, limit),
             CALL => deferral.resolve(&call.arguments).and_then(|made| {

@@ -133,6 +133,12 @@ impl EventProcessor {
     }
 }
 
+/// Returns the error of an event or a stream that is too large.
+fn too_long(what: &str, max_bytes: usize) -> GatewayError {
+    let message = format!("{what} of the upstream's has more than {max_bytes} bytes");
+    GatewayError::new(GatewayErrorKind::Upstream, message)
+}
+
 impl AnswerFlow {
     /// Creates a flow. A collected answer is parsed from the first event on as if streams might be merged.
     pub(super) fn new(
@@ -141,20 +147,25 @@ impl AnswerFlow {
         outbound_request: OutboundRequest,
         collects: bool,
     ) -> Self {
-        let wire = route.exchange.wire;
-        let patience = route.target.server.timeouts().idle;
+        let wire = route.request.exchange.wire;
+        let patience = route.request.target.server.timeouts().idle;
         let pause = route.may_continue().then(|| {
-            OutputPauseDetector::new(route.window.tokens, outbound_request.input, route.asked_output())
+            OutputPauseDetector::new(
+                route.budget().window.tokens,
+                outbound_request.input,
+                route.request.asked_output(),
+            )
         });
         let notes = route.notes(&outbound_request);
         // What was done is said in the end of the answer.
-        let hidden = route.hidden_tools(&outbound_request.report);
+        let hidden = route.request.tools().hidden_tools(&outbound_request.report);
         let hides = !hidden.is_empty();
         let report = &outbound_request.report;
-        let has_totals = report.has_acted() || report.applied_edits.is_some() || route.totals.has_calls();
+        let has_totals = report.has_acted() || report.applied_edits.is_some() || route.totals().has_calls();
         // The reading may show that the answer can be stopped and continued.
-        let may_pause = pause.is_some() || route.late_reading.is_some() && route.may_continue_if_read();
-        let may_join = may_pause || route.may_reconnect();
+        let may_pause =
+            pause.is_some() || route.late_reading.is_some() && route.request.may_continue_if_read();
+        let may_join = may_pause || route.request.may_reconnect();
         let reader = match may_join || notes || has_totals || hides || collects {
             true => {
                 let mut splice = wire.stream_merger();
@@ -166,7 +177,7 @@ impl AnswerFlow {
         let is_compacted = outbound_request.report.action == PreparationAction::Compacted;
         let told = [COMPACTING, CONTINUING].map(|notice| Bytes::from(notice.comment()));
         Self {
-            keep_alive: route.exchange.inner.config.keep_alive,
+            keep_alive: route.request.exchange.inner.config.keep_alive,
             attempt: Some(route),
             wire,
             outbound_request,
@@ -280,9 +291,13 @@ impl AnswerFlow {
     async fn adopt_reading(&mut self) {
         let Some(attempt) = &mut self.attempt else { return };
         let Some(read) = attempt.adopt_reading().await else { return };
-        self.pause = attempt
-            .may_continue()
-            .then(|| OutputPauseDetector::new(attempt.window.tokens, read.input, attempt.asked_output()));
+        self.pause = attempt.may_continue().then(|| {
+            OutputPauseDetector::new(
+                attempt.budget().window.tokens,
+                read.input,
+                attempt.request.asked_output(),
+            )
+        });
         self.outbound_request = read;
     }
 
@@ -297,7 +312,7 @@ impl AnswerFlow {
                     parse_chunk(watcher.as_mut(), &mut self.events, chunk);
                 self.has_unread_error |= has_unread_error;
                 if let Some(route) = self.attempt.as_ref().filter(|_| !was_over && watcher.seen().over) {
-                    route.exchange.keep_end(&out);
+                    route.request.exchange.keep_end(&out);
                 }
                 self.go_out(out);
                 says
@@ -310,10 +325,6 @@ impl AnswerFlow {
         if says {
             self.open_until = self.may_stay_open();
         }
-        let too_long = |what: &str, most: usize| {
-            let message = format!("{what} of the upstream's has more than {most} bytes");
-            GatewayError::new(GatewayErrorKind::Upstream, message)
-        };
         if self.events.begun_bytes() > MAX_EVENT_BYTES {
             self.break_off(too_long("an event", MAX_EVENT_BYTES));
         } else if self.taken_bytes > MAX_STREAM_BYTES {
@@ -365,7 +376,7 @@ impl AnswerFlow {
     fn go_out(&mut self, out: Bytes) {
         let said_error = self.reader.seen().error.is_some();
         let out = match self.attempt.as_ref().filter(|_| said_error) {
-            Some(route) => route.target.server.hide_secrets(out),
+            Some(route) => route.request.target.server.hide_secrets(out),
             None => out,
         };
         self.out.extend((!out.is_empty()).then_some(out));
@@ -401,18 +412,18 @@ impl AnswerFlow {
         let seen = self.reader.seen();
         let (Some(pause), Some(route)) = (&mut self.pause, &self.attempt) else { return false };
         // Usage that the gateway itself wrote for another dialect is no report.
-        let told = if route.needs_translation() { route.totals.told() } else { seen.usage.clone() };
+        let told = if route.request.needs_translation() { route.totals().told() } else { seen.usage.clone() };
         told.iter().for_each(|usage| pause.apply_reported_usage(usage));
-        pause.count(seen, || (route.exchange.inner.parts.counter)(&route.target.origin()));
+        pause.count(seen, || (route.request.exchange.inner.parts.counter)(&route.request.target.origin()));
         let is_due = pause.is_due(seen, || seen_in(self.wire, raw));
         is_due && !self.step_text().trim_end().is_empty()
     }
 
     /// Returns the newest stream's reported usage, from the upstream's own wire if the request was translated.
     fn usage(&self) -> Option<Usage> {
-        match self.attempt.as_ref().filter(|route| route.needs_translation()) {
+        match self.attempt.as_ref().filter(|route| route.request.needs_translation()) {
             // The caller may have received the gateway's count.
-            Some(route) => route.totals.told(),
+            Some(route) => route.totals().told(),
             None => self.reader.seen().usage.clone(),
         }
     }
@@ -425,16 +436,17 @@ impl AnswerFlow {
         }
         // The usage of the finished step was counted when the step ended.
         if let Some(route) = self.attempt.as_ref().filter(|_| !self.is_between) {
-            let counted = || route.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
-            route.totals.add(self.usage().as_ref(), counted);
+            let counted =
+                || route.request.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
+            route.totals().add(self.usage().as_ref(), counted);
         }
         self.attempt.iter().for_each(|route| route.log_end(true));
         if let EventProcessor::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
             splice.end(self.left_tokens, &mut out);
             if let Some(route) = &self.attempt {
-                route.exchange.keep_end(&Bytes::copy_from_slice(&out));
-                out = route.totals.at_end(&self.outbound_request.report, self.wire.dialect(), out);
+                route.request.exchange.keep_end(&Bytes::copy_from_slice(&out));
+                out = route.totals().at_end(&self.outbound_request.report, self.wire.dialect(), out);
             }
             self.out.push_back(out.into());
         }
@@ -487,10 +499,13 @@ impl AnswerFlow {
         let is_only = self.is_first_stream();
         if let Some(route) = self.attempt.as_ref().filter(|_| seen.finish.is_some()) {
             if let Some(usage) = self.usage().filter(|_| is_only) {
-                route.remember_usage_beside(self.division.shown_of(usage), &self.outbound_request).await;
+                route
+                    .journal()
+                    .remember_usage_beside(self.division.shown_of(usage), &self.outbound_request)
+                    .await;
             }
             if is_only && self.usage().is_some() {
-                route.learn_from_stream(seen, &self.outbound_request);
+                route.review().learn_from_stream(seen, &self.outbound_request);
             }
         }
         if matches!(self.reader, EventProcessor::Joins(_))
@@ -504,7 +519,7 @@ impl AnswerFlow {
     /// Handles an error of the upstream that ends the stream.
     fn fail(&mut self, error: &str) {
         let fault = match &self.attempt {
-            Some(route) => route.said_error(error),
+            Some(route) => route.request.said_error(error),
             None => GatewayError::new(GatewayErrorKind::Upstream, error),
         };
         match self.has_unread_error {
@@ -536,13 +551,13 @@ impl AnswerFlow {
         self.phase = FlowPhase::Ended;
         if let Some(route) = self.attempt.as_ref().filter(|_| !self.is_between) {
             let seen = self.reader.seen();
-            let written = route.counted(&self.outbound_request, seen, self.left_tokens).output;
+            let written = route.request.counted(&self.outbound_request, seen, self.left_tokens).output;
             let last = seen.usage.clone().filter(|_| seen.finish.is_some());
-            route.totals.partial(self.partial(route, written, last));
+            route.totals().partial(self.partial(route, written, last));
         }
         if let Some(route) = &self.attempt {
             route.log_end(false);
-            route.exchange.log_failure(&fault);
+            route.request.exchange.log_failure(&fault);
         }
         self.fault = Some(fault);
     }

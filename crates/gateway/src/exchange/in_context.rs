@@ -12,11 +12,12 @@ use longhaul_core::message::{ModelAnswer, ModelStopReason};
 use longhaul_core::plan::SummaryRequest;
 use longhaul_providers::{ProviderError, ToolChoice};
 
-use super::UpstreamAttempt;
 use super::flow::UpstreamBody;
 use super::log::ConversationLog;
+use super::omitted;
 use super::render_ops;
 use super::send::whole;
+use super::targeted_request::TargetedRequest;
 use crate::gateway::CredentialSource;
 use longhaul_wire::edit::{
     GatewayError, PartialResponse, RenderOp, RequestEdit, SseEvent, SseReader, StreamParser,
@@ -50,113 +51,112 @@ const UNFIT_FIELDS: &[&str] = &[
 /// The headers that identify one request. A summary is another request.
 const REQUEST_NAMES: &[&str] = &["idempotency-key", "x-request-id", "x-client-request-id"];
 
-impl UpstreamAttempt {
-    /// Requests a summary of everything up to `last` in the client's bytes, and reads until `is_enough` says so. `None`
-    /// if the form is not possible or was refused: another form may still work.
-    ///
-    /// # Errors
-    /// The provider's error, if there is no answer for now or the answer broke off.
-    pub(super) async fn ask_in_context(
-        &self,
-        log: &ConversationLog,
-        asked: &SummaryRequest,
-        last: Seq,
-        mut is_enough: impl FnMut(&PartialResponse) -> bool,
-    ) -> Option<Result<PartialResponse, ProviderError>> {
-        let body = self.riding_body(log, asked, last).await?;
-        let (server, wire) = (&self.target.server, self.exchange.wire);
-        let own = self.exchange.inner.config.credentials == CredentialSource::Own;
-        let sent = server.send(wire.dialect().path(), &self.riding_headers(), own, body).await;
-        let response = match sent {
-            Ok(response) => response,
-            Err(fault) => return Some(Err(ProviderError::new(ErrorCode::Network, fault.message))),
-        };
-        if let Some(error) = refusal(response.status()) {
-            return Some(Err(error));
-        }
-        if !response.status().is_success() {
-            return None;
-        }
-        let is_stream = response
-            .headers()
-            .get(header::CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-        let body = UpstreamBody::new(response, self.target.server.timeouts().idle).ok()?;
-        match is_stream {
-            true => Some(self.read_events(body, &mut is_enough).await),
-            false => self.exchange.wire.answer(&whole(body).await.ok()?).map(Ok),
-        }
+/// Requests a summary of everything up to `last` in the client's bytes, and reads until `is_enough` says so. `None`
+/// if the form is not possible or was refused: another form may still work.
+///
+/// # Errors
+/// The provider's error, if there is no answer for now or the answer broke off.
+pub(super) async fn ask_in_context(
+    request: &TargetedRequest,
+    log: &ConversationLog,
+    asked: &SummaryRequest,
+    last: Seq,
+    mut is_enough: impl FnMut(&PartialResponse) -> bool,
+) -> Option<Result<PartialResponse, ProviderError>> {
+    let body = riding_body(request, log, asked, last).await?;
+    let (server, wire) = (&request.target.server, request.exchange.wire);
+    let own = request.exchange.inner.config.credentials == CredentialSource::Own;
+    let sent = server.send(wire.dialect().path(), &riding_headers(request), own, body).await;
+    let response = match sent {
+        Ok(response) => response,
+        Err(fault) => return Some(Err(ProviderError::new(ErrorCode::Network, fault.message))),
+    };
+    if let Some(error) = refusal(response.status()) {
+        return Some(Err(error));
     }
-
-    /// Returns the newest request's bytes with the summary's instructions behind them. `None` if the answer would not
-    /// be plain text, or the log belongs to another request.
-    async fn riding_body(&self, log: &ConversationLog, asked: &SummaryRequest, last: Seq) -> Option<Bytes> {
-        let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
-        let is_its_request = log.items == envelope.items.len() && !log.history.is_paused();
-        let is_plain = self.is_prose() && envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
-        let order = asked.messages.last()?.parts.last()?.as_text()?.to_owned();
-        if self.needs_translation() || !is_its_request || !is_plain {
-            return None;
-        }
-        let whole = envelope.text(&(0..envelope.bytes.len()));
-        let all = fields(whole)?;
-        let has = |name: &str| field(&all, name).is_some_and(|raw| !matches!(raw, "null" | "false"));
-        if UNFIT_FIELDS.iter().any(|name| has(name)) {
-            return None;
-        }
-        let kept = render_ops::steps(log, log.items);
-        let steps = render_ops::clean(kept, &render_ops::items_with_notices(envelope), envelope)
-            .unwrap_or_else(|| vec![RenderOp::Keep(0..envelope.items.len())]);
-        let mut steps = render_ops::up_to(steps, log.item_at(last)?);
-        steps.push(RenderOp::Say(order));
-        // A model that must call a tool gives no text.
-        let must_call = !matches!(self.tool_choice(), Ok(ToolChoice::Auto | ToolChoice::None));
-        // Reasoning counts towards the limit, and providers refuse a limit below the reasoning budget.
-        let thinks =
-            ["thinking", "reasoning", "reasoning_effort", "output_config"].iter().any(|name| has(name));
-        // The client's tools stay: they precede the messages in every prompt, so without them nothing would come from
-        // the cache.
-        let edited = RequestEdit {
-            steps: Some(steps),
-            stream: Some(true),
-            include_usage: true,
-            max_output: (!thinks).then_some(asked.max_output_tokens),
-            forbids_calls: must_call,
-            ..self.request_edit()
-        };
-        let body = self.work(|| wire.render(envelope, &edited)).await.ok()?;
-        Some(self.with_omissions(body).0)
+    if !response.status().is_success() {
+        return None;
     }
-
-    async fn read_events(
-        &self,
-        mut body: UpstreamBody,
-        is_enough: &mut impl FnMut(&PartialResponse) -> bool,
-    ) -> Result<PartialResponse, ProviderError> {
-        let broke = |fault: GatewayError| ProviderError::new(ErrorCode::TruncatedStream, fault.message);
-        let (mut watcher, mut events) = (self.exchange.wire.stream_parser(), SseReader::default());
-        while let Some(chunk) = body.next().await.map_err(broke)? {
-            events.feed(chunk);
-            while let Some(raw) = events.next_event() {
-                watcher.read(&SseEvent::parse(&raw));
-            }
-            if watcher.seen().over || is_enough(watcher.seen()) {
-                break;
-            }
-        }
-        watcher.read(&SseEvent::parse(&events.take_rest()));
-        ended(&*watcher)
+    let is_stream = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let body = UpstreamBody::new(response, request.target.server.timeouts().idle).ok()?;
+    match is_stream {
+        true => Some(read_events(request, body, &mut is_enough).await),
+        false => request.exchange.wire.answer(&whole(body).await.ok()?).map(Ok),
     }
 }
 
-impl UpstreamAttempt {
-    fn riding_headers(&self) -> HeaderMap {
-        let mut headers = self.exchange.headers.clone();
-        REQUEST_NAMES.iter().for_each(|name| {
-            headers.remove(*name);
-        });
-        headers
+/// Returns the newest request's bytes with the summary's instructions behind them. `None` if the answer would not
+/// be plain text, or the log belongs to another request.
+async fn riding_body(
+    request: &TargetedRequest,
+    log: &ConversationLog,
+    asked: &SummaryRequest,
+    last: Seq,
+) -> Option<Bytes> {
+    let (wire, envelope) = (request.exchange.wire, &request.exchange.envelope);
+    let is_its_request = log.items == envelope.items.len() && !log.history.is_paused();
+    let is_plain = request.is_prose() && envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
+    let order = asked.messages.last()?.parts.last()?.as_text()?.to_owned();
+    if request.needs_translation() || !is_its_request || !is_plain {
+        return None;
     }
+    let whole = envelope.text(&(0..envelope.bytes.len()));
+    let all = fields(whole)?;
+    let has = |name: &str| field(&all, name).is_some_and(|raw| !matches!(raw, "null" | "false"));
+    if UNFIT_FIELDS.iter().any(|name| has(name)) {
+        return None;
+    }
+    let kept = render_ops::steps(log, log.items);
+    let steps = render_ops::clean(kept, &render_ops::items_with_notices(envelope), envelope)
+        .unwrap_or_else(|| vec![RenderOp::Keep(0..envelope.items.len())]);
+    let mut steps = render_ops::up_to(steps, log.item_at(last)?);
+    steps.push(RenderOp::Say(order));
+    // A model that must call a tool gives no text.
+    let must_call = !matches!(request.tool_choice(), Ok(ToolChoice::Auto | ToolChoice::None));
+    // Reasoning counts towards the limit, and providers refuse a limit below the reasoning budget.
+    let thinks = ["thinking", "reasoning", "reasoning_effort", "output_config"].iter().any(|name| has(name));
+    // The client's tools stay: they precede the messages in every prompt, so without them nothing would come from
+    // the cache.
+    let edited = RequestEdit {
+        steps: Some(steps),
+        stream: Some(true),
+        include_usage: true,
+        max_output: (!thinks).then_some(asked.max_output_tokens),
+        forbids_calls: must_call,
+        ..request.request_edit()
+    };
+    let body = request.work(|| wire.render(envelope, &edited)).await.ok()?;
+    Some(omitted::with_omissions(request, body).0)
+}
+
+async fn read_events(
+    request: &TargetedRequest,
+    mut body: UpstreamBody,
+    is_enough: &mut impl FnMut(&PartialResponse) -> bool,
+) -> Result<PartialResponse, ProviderError> {
+    let (mut watcher, mut events) = (request.exchange.wire.stream_parser(), SseReader::default());
+    while let Some(chunk) = body.next().await.map_err(broken_stream)? {
+        events.feed(chunk);
+        while let Some(raw) = events.next_event() {
+            watcher.read(&SseEvent::parse(&raw));
+        }
+        if watcher.seen().over || is_enough(watcher.seen()) {
+            break;
+        }
+    }
+    watcher.read(&SseEvent::parse(&events.take_rest()));
+    ended(&*watcher)
+}
+
+fn riding_headers(request: &TargetedRequest) -> HeaderMap {
+    let mut headers = request.exchange.headers.clone();
+    REQUEST_NAMES.iter().for_each(|name| {
+        headers.remove(*name);
+    });
+    headers
 }
 
 /// Returns the error of a status that any other form of the request would get, too.
@@ -187,4 +187,9 @@ pub(super) fn answer_of(seen: PartialResponse) -> Option<ModelAnswer> {
     let is_whole = seen.over || seen.finish.is_some();
     let finish = seen.finish.unwrap_or(ModelStopReason::Stop);
     is_whole.then(|| ModelAnswer { parts: seen.parts(), finish, usage: seen.usage, envelope: None })
+}
+
+/// Returns the error of a summary whose stream broke off.
+fn broken_stream(fault: GatewayError) -> ProviderError {
+    ProviderError::new(ErrorCode::TruncatedStream, fault.message)
 }

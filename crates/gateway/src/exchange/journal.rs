@@ -5,11 +5,13 @@ use longhaul_core::usage::Usage;
 use longhaul_store::memo::{PrefixCacheKey, PrefixCacheScope};
 use serde::{Deserialize, Serialize};
 
-use super::UpstreamAttempt;
 use super::conversation::{ConversationState, ItemDigest, chain};
 use super::fallback_summary::{self, DecidedEdit};
 use super::log::{ConversationLog, ReportedUsage, RequestSnapshot};
-use super::memo_lookup::MAX_KEYS;
+use super::memo_lookup::{ConversationMemo, MAX_KEYS};
+use super::prepare::OutboundRequest;
+use super::request_budget::RequestBudget;
+use super::targeted_request::TargetedRequest;
 use crate::response_store::ResponseEntry;
 
 /// The version of the stored form; other versions are ignored.
@@ -165,14 +167,34 @@ pub(super) fn thinned(notes: &mut Vec<JournalNote>) {
     }
 }
 
-impl UpstreamAttempt {
+impl LogJournal {
+    /// Returns whether the conversation extends the one of the journal.
+    fn is_of(&self, chain: &[ItemDigest]) -> bool {
+        let newest = self.notes.last().and_then(|note| note.items().checked_sub(1));
+        let prefix = newest.and_then(|at| chain.get(at)).map(hex);
+        self.version == VERSION && prefix.as_ref() == Some(&self.prefix)
+    }
+}
+
+fn hex(name: &ItemDigest) -> String {
+    blake3::Hash::from_bytes(*name).to_hex().to_string()
+}
+
+/// The store of one conversation's journal.
+pub(super) struct JournalStore<'a> {
+    pub(super) request: &'a TargetedRequest,
+    pub(super) memo: &'a ConversationMemo,
+    pub(super) budget: &'a RequestBudget,
+}
+
+impl JournalStore<'_> {
     /// Returns the journal to be stored; `None` as long as the conversation is far from the trigger.
     pub(super) fn journal(&self, log: &ConversationLog, input: u64) -> Option<ResponseEntry> {
-        let is_near = input.saturating_mul(STORED_FROM_SHARE) >= self.line() || log.is_shortened();
+        let is_near = input.saturating_mul(STORED_FROM_SHARE) >= self.budget.line() || log.is_shortened();
         if !is_near || log.notes.is_empty() {
             return None;
         }
-        let chain = chain(&self.names(log.items));
+        let chain = chain(&self.memo.names(log.items));
         let prefix = chain.last()?;
         let journal = LogJournal { version: VERSION, prefix: hex(prefix), notes: log.notes.clone() };
         let touched = log.portable().map(|(_, item)| item);
@@ -184,20 +206,27 @@ impl UpstreamAttempt {
     /// Restores the log of a conversation that this process does not know, for example after a restart. Its edits and
     /// reports then still apply.
     pub(super) async fn recover(&self, state: &mut ConversationState, tokens: u64) {
-        let names = self.names(usize::MAX);
-        if names.len() < 2 || tokens.saturating_mul(READ_FROM_SHARE) < self.line() {
+        let names = self.memo.names(usize::MAX);
+        if names.len() < 2 || tokens.saturating_mul(READ_FROM_SHARE) < self.budget.line() {
             return;
         }
-        let chain = self.work(|| chain(&names)).await;
+        let chain = self.request.work(|| chain(&names)).await;
         if let Some(log) = self.recovered(&chain).await {
+            tracing::info!(
+                items = log.items,
+                notes = log.notes.len(),
+                edits = log.history.edits().len(),
+                "a conversation was restored from its journal"
+            );
             state.log = log;
         }
     }
 
+    /// Returns the log that the stored journal describes; `None` if there is no journal for this conversation.
     async fn recovered(&self, chain: &[ItemDigest]) -> Option<ConversationLog> {
-        let memo = &self.exchange.inner.parts.memo;
+        let memo = &self.request.exchange.inner.parts.memo;
         let keys: Vec<PrefixCacheKey> =
-            chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
+            chain.iter().rev().take(MAX_KEYS).map(|name| self.memo.memo_key(name)).collect();
         // A read error is reported by the later lookup that needs the entry.
         let found = memo.find(&keys).await.ok().flatten();
         let (edits, places) = match found {
@@ -210,7 +239,10 @@ impl UpstreamAttempt {
                 continue;
             };
             if journal.is_of(chain) {
-                return self.work(|| self.replayed(&journal, fallback_summary::from_memo(edits))).await;
+                return self
+                    .request
+                    .work(|| self.replayed(&journal, fallback_summary::from_memo(edits)))
+                    .await;
             }
         }
         None
@@ -218,10 +250,10 @@ impl UpstreamAttempt {
 
     /// Replays the journal on the request's items; `None` if the notes do not match.
     fn replayed(&self, journal: &LogJournal, edits: Vec<DecidedEdit>) -> Option<ConversationLog> {
-        let envelope = &self.exchange.envelope;
+        let envelope = &self.request.exchange.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let mut pieces = self.exchange.wire.segments(&items, 0).ok()?;
-        let mut log = self.new_state().log;
+        let mut pieces = self.request.exchange.wire.segments(&items, 0).ok()?;
+        let mut log = self.request.reader().new_state().log;
         let mut edits = edits.into_iter();
         for note in &journal.notes {
             let more = note.items().checked_sub(log.items).filter(|more| *more <= pieces.len())?;
@@ -233,31 +265,48 @@ impl UpstreamAttempt {
         edits.next().is_none().then_some(log)
     }
 
+    /// Returns the key of the journal that is stored under an item.
     fn journal_key(&self, name: &ItemDigest) -> PrefixCacheKey {
-        let upstream = format!("{}/{}", self.target.server.upstream.name, self.target.model);
-        let policy = format!("{SCOPE}/{}", self.policy_name());
-        let scope =
-            PrefixCacheScope { credential: &self.exchange.caller, upstream: &upstream, policy: &policy };
+        let upstream = format!("{}/{}", self.request.target.server.upstream.name, self.request.target.model);
+        let policy = format!("{SCOPE}/{}", self.memo.policy_name());
+        let scope = PrefixCacheScope {
+            credential: &self.request.exchange.caller,
+            upstream: &upstream,
+            policy: &policy,
+        };
         PrefixCacheKey::new(&scope, name)
     }
 
-    /// Returns the trigger, in tokens.
-    fn line(&self) -> u64 {
-        self.policy.trigger.map_or(self.window.tokens, |trigger| self.budget().trigger(trigger))
+    /// Records the reported usage as the anchor of the next estimate, also after a restart. Hidden output is excluded,
+    /// because replays of it are counted separately.
+    pub(super) async fn remember_usage(&self, usage: Usage, prepared: &OutboundRequest) {
+        if let Some(entry) = self.reported(usage, prepared).await {
+            self.request.exchange.inner.answers.write(entry).await;
+        }
     }
-}
 
-impl LogJournal {
-    /// Returns whether the conversation extends the one of the journal.
-    fn is_of(&self, chain: &[ItemDigest]) -> bool {
-        let newest = self.notes.last().and_then(|note| note.items().checked_sub(1));
-        let prefix = newest.and_then(|at| chain.get(at)).map(hex);
-        self.version == VERSION && prefix.as_ref() == Some(&self.prefix)
+    /// Records the usage at the end of a stream, and stores it in the background.
+    pub(super) async fn remember_usage_beside(&self, usage: Usage, prepared: &OutboundRequest) {
+        if let Some(entry) = self.reported(usage, prepared).await {
+            self.request.exchange.inner.answers.write_beside(entry);
+        }
     }
-}
 
-fn hex(name: &ItemDigest) -> String {
-    blake3::Hash::from_bytes(*name).to_hex().to_string()
+    /// Adds the reported usage to the log, and returns the entry to be stored.
+    pub(super) async fn reported(&self, usage: Usage, prepared: &OutboundRequest) -> Option<ResponseEntry> {
+        if usage.input_tokens == 0 {
+            return None;
+        }
+        self.request.target.saw_call(usage.total_tokens());
+        // The input contained hidden steps, so its count does not match the client's request.
+        if prepared.rounds.answered > 0 {
+            return None;
+        }
+        tracing::info!(estimated = prepared.input, actual = usage.input_tokens, "the upstream's count");
+        let mut state = self.memo.state(self.memo.conversation.as_ref()?, prepared.items).await?;
+        state.log.report(ReportedUsage { usage, start: prepared.start.clone(), estimated: prepared.input });
+        self.journal(&state.log, prepared.input)
+    }
 }
 
 #[cfg(test)]

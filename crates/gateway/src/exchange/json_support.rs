@@ -4,12 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use longhaul_core::history::SummaryWriterRecord;
-use longhaul_core::plan::{CompactionPolicy, SummaryRejection};
-use longhaul_core::strategy::AdaptiveStrategy;
-
-use super::UpstreamAttempt;
-
 /// The strategy whose writer answers in JSON.
 pub(super) const PRUNING_AGENT: &str = "pruning-agent";
 
@@ -26,7 +20,7 @@ pub(crate) struct JsonSupport {
 }
 
 impl JsonSupport {
-    fn add(&self, writer: String, now: u64) {
+    pub(super) fn add(&self, writer: String, now: u64) {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         writers.retain(|_, at| is_recent(*at, now));
         let oldest = writers.iter().min_by_key(|(_, at)| **at).map(|(writer, _)| writer.clone());
@@ -36,7 +30,7 @@ impl JsonSupport {
         writers.insert(writer, now);
     }
 
-    fn has(&self, writer: &str, now: u64) -> bool {
+    pub(super) fn has(&self, writer: &str, now: u64) -> bool {
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         writers.get(writer).is_some_and(|at| is_recent(*at, now))
     }
@@ -45,58 +39,6 @@ impl JsonSupport {
 /// Returns whether `at` is recent. A clock that was set back does not prolong the wait.
 fn is_recent(at: u64, now: u64) -> bool {
     at <= now && now - at < WHILE_SECS
-}
-
-impl UpstreamAttempt {
-    /// Returns the configured or requested strategy's name, under which conversations are cached even if another
-    /// strategy replaces it.
-    pub(super) fn strategy_name(&self) -> &str {
-        let configured = &self.compaction_setup.policy;
-        self.exchange.overrides.strategy.as_deref().unwrap_or_else(|| configured.strategy.name())
-    }
-
-    /// Returns the policy with `adaptive`, which takes prose summaries, if the writer cannot be a pruning agent. A
-    /// client that requests the pruning agent by a header gets it.
-    pub(super) fn able(&self, policy: CompactionPolicy) -> CompactionPolicy {
-        let inner = &self.exchange.inner;
-        let is_unable = || inner.json_support.has(&self.writer(), (inner.parts.now)());
-        let is_ours = self.exchange.overrides.strategy.is_none();
-        match policy.strategy.name() == PRUNING_AGENT && is_ours && is_unable() {
-            true => CompactionPolicy { strategy: std::sync::Arc::new(AdaptiveStrategy::default()), ..policy },
-            false => policy,
-        }
-    }
-
-    /// Learns from a rejected summary whether its writer can be a pruning agent.
-    pub(super) fn heed_rejection(&self, rejected: &SummaryRejection) {
-        let inner = &self.exchange.inner;
-        if self.policy.strategy.name() == PRUNING_AGENT && rejected.is_other_form() {
-            let writer = self.writer();
-            tracing::warn!(writer, "no pruning agent: `adaptive` stands in for it for an hour");
-            inner.json_support.add(writer, (inner.parts.now)());
-        }
-    }
-
-    /// Returns whether the writer of summaries is left alone for now.
-    pub(super) fn writer_rests(&self) -> bool {
-        self.exchange.inner.writers.rests(&self.writer())
-    }
-
-    /// Updates the record of the writer of summaries.
-    pub(super) fn note_writer(&self, change: impl FnOnce(&mut SummaryWriterRecord)) {
-        self.exchange.inner.writers.note(&self.writer(), change);
-    }
-
-    /// Returns the name of the writer of summaries.
-    fn writer(&self) -> String {
-        match &self.compaction_setup.summariser {
-            Some(other) => {
-                let origin = other.origin();
-                format!("{}/{}", origin.provider, origin.model)
-            }
-            None => format!("{}/{}", self.target.server.upstream.name, self.target.model),
-        }
-    }
 }
 
 #[cfg(test)]

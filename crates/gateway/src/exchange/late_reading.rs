@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_core::usage::Usage;
 use longhaul_providers::LimitSource;
 use longhaul_wire::edit::PartialResponse;
 use longhaul_wire::edit::ephemeral::may_have_notices;
@@ -16,6 +15,8 @@ use tokio::time::sleep;
 use super::attempts::AttemptOutcome;
 use super::conversation::GatewayConversation;
 use super::prepare::OutboundRequest;
+use super::request_budget::RequestBudget;
+use super::targeted_request::TargetedRequest;
 use super::upstream_response::UpstreamResponse;
 use super::{Exchange, PreparationReport, UpstreamAttempt};
 use crate::upstream::UpstreamTarget;
@@ -49,9 +50,9 @@ pub(super) struct LateReading {
 }
 
 /// The conversation of a request, and the request as it would have been sent.
-struct ReadRequest {
-    conversation: Arc<GatewayConversation>,
-    outbound: OutboundRequest,
+pub(super) struct ReadRequest {
+    pub(super) conversation: Arc<GatewayConversation>,
+    pub(super) outbound: OutboundRequest,
 }
 
 impl OutboundRequest {
@@ -63,7 +64,7 @@ impl OutboundRequest {
 }
 
 impl LateReading {
-    fn start(exchange: Arc<Exchange>, target: Arc<UpstreamTarget>) -> Self {
+    pub(super) fn start(exchange: Arc<Exchange>, target: Arc<UpstreamTarget>) -> Self {
         let needed = Arc::<Notify>::default();
         let is_needed = Arc::clone(&needed);
         let task = tokio::spawn(async move {
@@ -71,14 +72,14 @@ impl LateReading {
                 () = sleep(HEAD_START) => {}
                 () = is_needed.notified() => {}
             }
-            let mut attempt = UpstreamAttempt::find(exchange, target).await;
-            let prepared = attempt.prepare().await;
+            let mut attempt = UpstreamAttempt::find(exchange, target, Arc::default()).await;
+            let prepared = attempt.fitter.prepare().await;
             let outbound = prepared
                 .inspect_err(|fault| {
                     tracing::debug!("a request that was sent cannot be read: {}", fault.message)
                 })
                 .ok()?;
-            let conversation = attempt.conversation.clone()?;
+            let conversation = attempt.memo().conversation.clone()?;
             // A known conversation may have edits. They were not sent, so the usage is no count of the edited view.
             let is_other = outbound.steps.is_some() || !outbound.replays.is_empty();
             let is_doubted = outbound.is_doubted || is_other;
@@ -87,7 +88,7 @@ impl LateReading {
         Self { needed, task }
     }
 
-    async fn finish(mut self) -> Option<ReadRequest> {
+    pub(super) async fn finish(mut self) -> Option<ReadRequest> {
         self.needed.notify_one();
         (&mut self.task).await.ok().flatten()
     }
@@ -99,50 +100,45 @@ impl Drop for LateReading {
     }
 }
 
-impl UpstreamAttempt {
+impl RequestBudget {
     /// Returns whether the request may be sent before it is read: it is the client's own request without any change, it
     /// fits whatever its content is, and no strategy would act on it.
     pub(super) fn may_send_unread(&self) -> bool {
-        let (exchange, envelope) = (&self.exchange, &self.exchange.envelope);
+        let (exchange, envelope) = (&self.request.exchange, &self.request.exchange.envelope);
         let bytes = envelope.bytes.len();
         let is_plain = exchange.is_new
             && self.policy.enabled
-            && !self.needs_translation()
+            && !self.request.needs_translation()
             && exchange.deferral.is_none()
-            && self.context_management().is_none()
-            && !self.has_recall();
+            && self.request.context_management().is_none()
+            && !self.request.reader().has_recall();
         // Where the window is only assumed, or learned from a refusal, the count is needed to see a silent truncation.
-        let is_stated = self.limits.window.is_some()
+        let is_stated = self.request.limits.window.is_some()
             && matches!(
                 self.window.source,
                 LimitSource::Declared | LimitSource::Server | LimitSource::Catalogue
             );
-        let has_media = || MEDIA.into_iter().any(|word| memmem::find(&envelope.bytes, word).is_some());
-        let has_notices = || may_have_notices(envelope.text(&envelope.items_at));
         is_plain
             && is_stated
             && bytes >= MIN_BYTES
             && self.fits_by_bytes(bytes as u64)
-            && !has_media()
-            && !has_notices()
+            && !has_media(&envelope.bytes)
+            && !may_have_notices(envelope.text(&envelope.items_at))
     }
 
     /// Returns whether the request fits and is far from the trigger, by its length.
     fn fits_by_bytes(&self, bytes: u64) -> bool {
-        let budget = self.budget();
-        let asked = self.asked_output().unwrap_or(0);
+        let budget = self.token_budget();
+        let asked = self.request.asked_output().unwrap_or(0);
         // A tokenizer makes at most one token of a byte.
         let fits = bytes <= budget.usable && bytes.saturating_add(asked) <= budget.window;
         // The same lines as for a request that was counted: see `is_roomy` and `must_collect`.
         let line = self.policy.trigger.map_or(budget.usable / 3, |trigger| budget.trigger(trigger) / 2);
         fits && bytes / BYTES_PER_TOKEN < line
     }
+}
 
-    /// Starts the reading of a request that is sent meanwhile.
-    pub(super) fn read_later(&mut self) {
-        self.late_reading = Some(LateReading::start(Arc::clone(&self.exchange), Arc::clone(&self.target)));
-    }
-
+impl TargetedRequest {
     /// Returns whether the outcome needs no knowledge of the conversation: an answer that cannot be a sign of anything.
     pub(super) fn is_plain_answer(&self, received: &AttemptOutcome) -> bool {
         let AttemptOutcome::Native(response, _) = received else { return false };
@@ -163,24 +159,9 @@ impl UpstreamAttempt {
         let has_read = seen.usage.as_ref().is_some_and(|usage| usage.input_tokens >= least);
         has_read && seen.error.is_none() && !seen.is_empty()
     }
+}
 
-    /// Waits for the reading, and returns the request as it was sent. Without a result nothing is known of the
-    /// conversation, as with compaction off. `None` if the request was read before it was sent.
-    pub(super) async fn adopt_reading(&mut self) -> Option<OutboundRequest> {
-        let reading = self.late_reading.take()?;
-        let Some(read) = reading.finish().await else { return Some(OutboundRequest::default()) };
-        self.conversation = Some(read.conversation);
-        Some(read.outbound)
-    }
-
-    /// Records the usage of a complete answer once its request is read. The client has the answer already.
-    pub(super) fn record_after_reading(mut self, usage: Option<Usage>) {
-        let inner = Arc::clone(&self.exchange.inner);
-        inner.tasks.begin(async move {
-            let Some(read) = self.adopt_reading().await else { return };
-            if let Some(usage) = usage.filter(|_| !read.is_doubted) {
-                self.remember_usage(usage, &read).await;
-            }
-        });
-    }
+/// Returns whether a request may show pictures, files or sound. Their tokens do not follow from their bytes.
+fn has_media(request: &[u8]) -> bool {
+    MEDIA.into_iter().any(|word| memmem::find(request, word).is_some())
 }

@@ -1,19 +1,17 @@
 //! The lookup of a request's conversation in cache and memo, and the storing of its edits for later requests.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use longhaul_core::event::ViewEdit;
-use longhaul_core::message::ModelOrigin;
-use longhaul_core::plan::{Plan, PlanTrigger};
 use longhaul_store::memo::{PrefixCacheHit, PrefixCacheKey, PrefixCacheScope};
-use tokio::sync::MutexGuard;
+use tokio::sync::{MutexGuard, OwnedMutexGuard};
 
 use super::context_management::ContextManagement;
-use super::conversation::{
-    ConversationItems, ConversationState, GatewayConversation, ItemDigest, ItemNames, chain,
-};
+use super::conversation::{ConversationState, GatewayConversation, ItemDigest, ItemNames, chain};
 use super::log::ConversationLog;
-use super::{UpstreamAttempt, fallback_summary, render_ops};
+use super::prepare::OutboundRequest;
+use super::targeted_request::TargetedRequest;
+use super::{cache, fallback_summary};
 use longhaul_wire::edit::GatewayError;
 
 /// The version of all policy inputs that no other part of the memo's key contains.
@@ -22,157 +20,95 @@ const POLICY_VERSION: &str = "gateway-2";
 /// The maximum number of prefixes in one lookup, the longest ones.
 pub(super) const MAX_KEYS: usize = 4_096;
 
-impl UpstreamAttempt {
+/// The conversation of a request, and the names under which the memo stores its edits.
+#[derive(Clone)]
+pub(super) struct ConversationMemo {
+    pub(super) request: Arc<TargetedRequest>,
+    /// The conversation, once it is found.
+    pub(super) conversation: Option<Arc<GatewayConversation>>,
+    /// The scope, computed when first needed: a request asks for it several times, and each time it would be formatted
+    /// and hashed anew.
+    scope: OnceLock<[u8; 32]>,
+}
+
+impl ConversationMemo {
+    /// Creates the memo of a request whose conversation is not found yet.
+    pub(super) fn new(request: Arc<TargetedRequest>) -> Self {
+        Self { request, conversation: None, scope: OnceLock::new() }
+    }
+
+    /// Returns whether another request has stored the summary, or has just failed to get one.
+    pub(super) async fn is_settled_elsewhere(&self) -> bool {
+        let chain = self.request.work(|| chain(&self.names(usize::MAX))).await;
+        let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
+        let now = (self.request.exchange.inner.parts.now)();
+        let found = self.request.exchange.inner.parts.memo.find(&keys).await.ok().flatten();
+        found.is_some_and(|found| {
+            let edits = fallback_summary::from_memo(found.edits);
+            !edits.iter().any(|(_, stopgap)| stopgap.is_some_and(|stopgap| stopgap.is_due(now)))
+        })
+    }
+
+    /// Returns the conversation that the request continues, or a new one.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if an item cannot be read.
     pub(super) async fn find_conversation(&self) -> Result<Arc<GatewayConversation>, GatewayError> {
-        let (exchange, scope) = (&self.exchange, self.scope());
+        let (exchange, scope) = (&self.request.exchange, self.scope());
         let mut names = ItemNames::new(exchange.wire, &exchange.envelope);
         let conversations = &exchange.inner.conversations;
         conversations.recall(&scope, &mut names);
         let new_bytes = names.new_bytes();
-        let find = || conversations.find(&scope, &mut names, || self.new_state());
-        Ok(self.work_on(new_bytes, find).await?)
-    }
-
-    /// Returns the number of bytes of the request that the state does not know yet.
-    pub(super) fn new_bytes(&self, state: &ConversationState) -> usize {
-        let envelope = &self.exchange.envelope;
-        let fixed = self.fixed_texts();
-        let is_counted = state.fixed.as_ref().is_some_and(|(known, _)| fixed.iter().eq(known.iter()));
-        let fixed_bytes = if is_counted { 0 } else { fixed.iter().map(|text| text.len()).sum() };
-        envelope.bytes_from(state.log.items) + fixed_bytes
-    }
-
-    /// Returns system prompt and tools as they are written.
-    fn fixed_texts(&self) -> [&str; 2] {
-        let envelope = &self.exchange.envelope;
-        let places = [&envelope.system_at, &envelope.tools_at];
-        places.map(|at| at.as_ref().map(|at| envelope.text(at)).unwrap_or_default())
-    }
-
-    pub(super) fn known(&self) -> Result<ConversationItems, GatewayError> {
-        let envelope = &self.exchange.envelope;
-        let names = ItemNames::new(self.exchange.wire, envelope).all()?;
-        Ok(ConversationItems { request: Arc::clone(envelope), names })
-    }
-
-    pub(super) fn new_state(&self) -> ConversationState {
-        let origin = self.target.origin();
-        let counter = (self.exchange.inner.parts.counter)(&origin);
-        // The client's opaque items belong to its own API, not to this upstream's.
-        let api = self.exchange.wire.dialect().as_str().to_owned();
-        ConversationState::new(
-            counter,
-            ModelOrigin { provider: "client".to_owned(), api, ..origin },
-            self.has_recall(),
-        )
-    }
-
-    /// Returns whether the model has the tool `recall` in this conversation. Only then do placeholders name a handle.
-    pub(super) fn has_recall(&self) -> bool {
-        self.may_recall()
+        let find = || conversations.find(&scope, &mut names, || self.request.reader().new_state());
+        Ok(self.request.work_on(new_bytes, find).await?)
     }
 
     /// Returns a hash of caller, upstream, model, dialect and policy: the scope of a conversation.
     pub(super) fn scope(&self) -> [u8; 32] {
+        *self.scope.get_or_init(|| self.hash_scope())
+    }
+
+    fn hash_scope(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway conversation");
-        let dialect = self.exchange.wire.dialect().as_str();
-        for part in [&self.target.server.upstream.name, &self.target.model, dialect, &self.policy_name()] {
+        let dialect = self.request.exchange.wire.dialect().as_str();
+        for part in [
+            &self.request.target.server.upstream.name,
+            &self.request.target.model,
+            dialect,
+            &self.policy_name(),
+        ] {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
-        hasher.update(&self.exchange.caller);
+        hasher.update(&self.request.exchange.caller);
         *hasher.finalize().as_bytes()
     }
 
+    /// Returns a name that differs for policies that lead to different views.
     pub(super) fn policy_name(&self) -> String {
-        let asked = self.exchange.overrides.trigger;
-        let recall = if self.has_recall() { "/recall" } else { "" };
-        let wishes = self.context_management().map(ContextManagement::policy_name).unwrap_or_default();
-        format!("{POLICY_VERSION}/{}/{asked:?}{recall}{wishes}", self.strategy_name())
-    }
-
-    /// Adds the request's new items. Returns whether edits from the middle of an answer came with them.
-    pub(super) fn append_new_items(&self, state: &mut ConversationState) -> Result<bool, GatewayError> {
-        let (wire, envelope) = (self.exchange.wire, &self.exchange.envelope);
-        let (from, to) = (state.log.items, envelope.items.len());
-        let mut took = false;
-        if from == to && state.log.feed(Vec::new()).is_err() {
-            return Ok(false);
-        }
-        if from < to {
-            let items: Vec<&str> = (from..to).map(|index| envelope.item(index)).collect();
-            let pieces = wire.segments(&items, from)?;
-            state.count(&pieces);
-            took = state.take_midway(&pieces);
-            if state.log.feed(pieces).is_err() {
-                *state = self.new_state();
-                return self.append_new_items(state);
-            }
-            let noticed = (from..to).filter(|index| render_ops::without_notices(envelope, *index).is_some());
-            state.items_with_notices.extend(noticed);
-        }
-        self.count_fixed(state)?;
-        Ok(took)
-    }
-
-    /// Counts system prompt and tools if they have changed.
-    fn count_fixed(&self, state: &mut ConversationState) -> Result<(), GatewayError> {
-        let raw = self.fixed_texts();
-        if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
-            return Ok(());
-        }
-        let fixed = self.exchange.wire.fixed_content(&self.exchange.envelope)?;
-        let counter = state.log.history.counter();
-        let head: u64 = state.log.system.iter().map(|part| counter.part(part)).sum();
-        let tools: u64 = fixed.tools.iter().map(|tool| counter.tool(tool)).sum();
-        let tokens = head + counter.text(&fixed.system) + tools + counter.framing().reply;
-        state.fixed = Some((raw.map(str::to_owned), tokens));
-        Ok(())
+        let asked = self.request.exchange.overrides.trigger;
+        let recall = if self.request.reader().has_recall() { "/recall" } else { "" };
+        let wishes =
+            self.request.context_management().map(ContextManagement::policy_name).unwrap_or_default();
+        format!("{POLICY_VERSION}/{}/{asked:?}{recall}{wishes}", self.request.strategy_name())
     }
 
     /// Returns the names of the request's first items.
     pub(super) fn names(&self, items: usize) -> Vec<ItemDigest> {
-        let items = items.min(self.exchange.envelope.items.len());
+        let items = items.min(self.request.exchange.envelope.items.len());
         self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
-    }
-
-    /// Adopts the memo's edits if they shorten the view more than the own ones. Returns whether they were adopted.
-    pub(super) async fn remember(
-        &self,
-        state: &mut ConversationState,
-        fixed: u64,
-    ) -> Result<bool, GatewayError> {
-        let chain = self.work(|| chain(&self.names(usize::MAX))).await;
-        let keys: Vec<PrefixCacheKey> =
-            chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
-        let Some(mut found) = self.found(&keys, chain.len()).await? else { return Ok(false) };
-        // Only the bare estimate is comparable: the upstream has counted at most one of the two views.
-        let total = |log: &ConversationLog| log.history.view_tokens();
-        let (theirs, ours) = (total(&found), total(&state.log));
-        let is_less = state.log.history.edits().is_empty() || theirs < ours;
-        // Another request has stored the summary for which an extract waits here.
-        let is_summary = state.log.is_pending() && !found.is_pending();
-        let fits = || matches!(self.plan(&found.history, fixed, &PlanTrigger::Routine), Plan::Fits);
-        let takes = is_less || is_summary && self.work(fits).await;
-        if takes {
-            state.log = found;
-        } else if theirs == ours {
-            // Both views hold the same extract, so failed attempts elsewhere also delay the next one here.
-            state.log.pending().zip(found.pending()).for_each(|(own, other)| own.merge_state(other));
-        }
-        Ok(takes)
     }
 
     /// Returns the request's log with the edits stored for its longest prefix. Edits that hide the messages to be
     /// answered are skipped. They were made further on, and the client has gone back since.
-    async fn found(
+    pub(super) async fn found(
         &self,
         keys: &[PrefixCacheKey],
         items: usize,
     ) -> Result<Option<ConversationLog>, GatewayError> {
         let mut from = 0;
         while from < keys.len() {
-            let found = match self.exchange.inner.parts.memo.find(&keys[from..]).await {
+            let found = match self.request.exchange.inner.parts.memo.find(&keys[from..]).await {
                 Ok(found) => found,
                 Err(error) => {
                     tracing::warn!(%error, "what was decided for earlier requests cannot be read");
@@ -181,7 +117,9 @@ impl UpstreamAttempt {
             };
             let Some(PrefixCacheHit { edits, index }) = found else { return Ok(None) };
             let last = items - 1 - from - index;
-            let Some(log) = self.work(|| self.log_with(edits, last)).await? else { return Ok(None) };
+            let Some(log) = self.request.work(|| self.request.reader().log_with(edits, last)).await? else {
+                return Ok(None);
+            };
             if log.shows_newest() {
                 return Ok(Some(log));
             }
@@ -190,23 +128,15 @@ impl UpstreamAttempt {
         Ok(None)
     }
 
-    /// Returns the request's log with edits that were made when `last` was its last item; `None` if they do not apply.
-    fn log_with(&self, edits: Vec<ViewEdit>, last: usize) -> Result<Option<ConversationLog>, GatewayError> {
-        let envelope = &self.exchange.envelope;
-        let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
-        let mut pieces = self.exchange.wire.segments(&items, 0)?;
-        let rest = pieces.split_off(last + 1);
-        let mut log = self.new_state().log;
-        let follows = log.feed(pieces).is_ok();
-        fallback_summary::from_memo(edits).into_iter().for_each(|(edit, stopgap)| log.commit(edit, stopgap));
-        Ok((follows && log.feed(rest).is_ok()).then_some(log))
-    }
-
+    /// Returns the key of the edits that are stored under a prefix.
     pub(super) fn memo_key(&self, prefix: &[u8; 32]) -> PrefixCacheKey {
-        let upstream = format!("{}/{}", self.target.server.upstream.name, self.target.model);
+        let upstream = format!("{}/{}", self.request.target.server.upstream.name, self.request.target.model);
         let policy = self.policy_name();
-        let scope =
-            PrefixCacheScope { credential: &self.exchange.caller, upstream: &upstream, policy: &policy };
+        let scope = PrefixCacheScope {
+            credential: &self.request.exchange.caller,
+            upstream: &upstream,
+            policy: &policy,
+        };
         PrefixCacheKey::new(&scope, prefix)
     }
 
@@ -216,7 +146,7 @@ impl UpstreamAttempt {
         let Some((edits, item)) = log.portable() else { return };
         let edits = fallback_summary::to_memo(edits);
         let before = before.filter(|before| *before > item);
-        let chain = self.work(|| chain(&self.names(before.unwrap_or(item) + 1))).await;
+        let chain = self.request.work(|| chain(&self.names(before.unwrap_or(item) + 1))).await;
         for at in [Some(item), before].into_iter().flatten() {
             let Some(prefix) = chain.get(at) else { continue };
             self.put(prefix, &edits).await;
@@ -231,14 +161,15 @@ impl UpstreamAttempt {
         item: usize,
     ) {
         let Some((edits, _)) = log.portable() else { return };
-        let chain = self.work(|| chain(&conversation.names(item + 1))).await;
+        let chain = self.request.work(|| chain(&conversation.names(item + 1))).await;
         if let Some(prefix) = chain.get(item) {
             self.put(prefix, &fallback_summary::to_memo(edits)).await;
         }
     }
 
-    async fn put(&self, prefix: &[u8; 32], edits: &[ViewEdit]) {
-        if let Err(error) = self.exchange.inner.parts.memo.put(self.memo_key(prefix), edits).await {
+    /// Stores edits under a prefix. A failure is logged: the request does not depend on the memo.
+    pub(super) async fn put(&self, prefix: &[u8; 32], edits: &[ViewEdit]) {
+        if let Err(error) = self.request.exchange.inner.parts.memo.put(self.memo_key(prefix), edits).await {
             tracing::warn!(%error, "what was decided cannot be remembered");
         }
     }
@@ -251,5 +182,26 @@ impl UpstreamAttempt {
     ) -> Option<MutexGuard<'c, ConversationState>> {
         let state = conversation.state.lock().await;
         (state.log.items == items).then_some(state)
+    }
+
+    /// Waits until no other conversation with the same beginning is writing a summary, because that summary may serve
+    /// this one, too.
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        self.request.exchange.inner.single_flight.wait(self.beginning()).await
+    }
+
+    /// Returns the name of the conversation's beginning.
+    pub(super) fn beginning(&self) -> [u8; 32] {
+        let names = self.names(2);
+        let first = names.first().copied().unwrap_or_default();
+        cache::head(&self.scope(), &first, names.get(1))
+    }
+
+    /// Records the upstream's count of the input of a stream that was left.
+    pub(super) async fn count_left(&self, left: &OutboundRequest, tokens: u64) {
+        let Some(conversation) = &self.conversation else { return };
+        if let Some(mut state) = self.state(conversation, left.items).await {
+            state.log.count(tokens, &left.start);
+        }
     }
 }

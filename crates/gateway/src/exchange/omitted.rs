@@ -15,7 +15,7 @@ use longhaul_core::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 use longhaul_providers::{ModelRequest, ProviderError};
 use longhaul_wire::refused_part;
 
-use super::UpstreamAttempt;
+use super::targeted_request::TargetedRequest;
 use super::upstream_response::{UpstreamResponse, WholeResponse};
 use crate::headers;
 use longhaul_wire::edit::request_parts::{RequestPart, RequestPartKind, RequestParts};
@@ -70,6 +70,30 @@ struct SuspectedPart {
 }
 
 impl SuspectedPart {
+    /// Returns a part of a request's text. Parts behind `answered_at` are new.
+    fn in_body(targeted: &TargetedRequest, text: &str, answered_at: usize, part: RequestPart) -> Self {
+        let json = &text[part.at.clone()];
+        Self {
+            key: part_key(targeted, json.as_bytes()),
+            // Only reasoning is found by its text, so no other part is copied.
+            json: if part.kind == RequestPartKind::Reasoning { json.to_owned() } else { String::new() },
+            is_new: part.at.start > answered_at,
+            kind: part.kind,
+            name: part.name,
+        }
+    }
+
+    /// Returns a part of a translated request.
+    fn in_neutral(targeted: &TargetedRequest, sent: &RefusablePart) -> Self {
+        Self {
+            key: part_key(targeted, sent.id.as_bytes()),
+            kind: sent.kind,
+            name: sent.name.clone(),
+            json: String::new(),
+            is_new: sent.is_new,
+        }
+    }
+
     fn is_media(&self) -> bool {
         matches!(self.kind, RequestPartKind::Image | RequestPartKind::File)
     }
@@ -86,28 +110,17 @@ impl SuspectedPart {
     }
 }
 
-impl UpstreamAttempt {
+impl RequestOmissions {
     /// Returns the request with notes in place of refused parts, and records their number.
-    pub(super) fn without_refused(&mut self, body: Bytes) -> Bytes {
-        let (body, left_out) = self.with_omissions(body);
-        self.omissions.sent_without = left_out;
+    pub(super) fn without_refused(&mut self, targeted: &TargetedRequest, body: Bytes) -> Bytes {
+        let (body, left_out) = with_omissions(targeted, body);
+        self.sent_without = left_out;
         body
-    }
-
-    /// Returns the request with notes in place of refused parts, and the number of notes.
-    pub(super) fn with_omissions(&self, body: Bytes) -> (Bytes, usize) {
-        let known = self.exchange.inner.part_refusals.known();
-        let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
-            return (body, 0);
-        };
-        let parts = RequestParts::of(text);
-        let dialect = self.exchange.wire.dialect();
-        parts.without(&body, dialect, |part| known.get(&self.key(&text.as_bytes()[part.at.clone()])).cloned())
     }
 
     /// Leaves out the part that caused the refusal of `body`. Returns whether such a part was found, so that the
     /// request is worth another try.
-    pub(super) fn omit(&mut self, came: &UpstreamResponse, body: &Bytes) -> bool {
+    pub(super) fn omit(&mut self, targeted: &TargetedRequest, came: &UpstreamResponse, body: &Bytes) -> bool {
         let (status, said) = match came {
             UpstreamResponse::Stream(opening) => (None, opening.beginning.error.as_deref()),
             UpstreamResponse::Whole(WholeResponse { status, bytes, seen: None, .. })
@@ -121,85 +134,62 @@ impl UpstreamAttempt {
         let refusal = refused_part::recognise(status, said, body);
         let text = std::str::from_utf8(body).unwrap_or_default();
         let answered_at = answered_until(text);
-        let suspect = |part: RequestPart| {
-            let json = &text[part.at.clone()];
-            SuspectedPart {
-                key: self.key(json.as_bytes()),
-                json: if part.kind == RequestPartKind::Reasoning { json.to_owned() } else { String::new() },
-                is_new: part.at.start > answered_at,
-                kind: part.kind,
-                name: part.name,
-            }
-        };
-        let suspects: Vec<SuspectedPart> = RequestParts::of(text).parts.into_iter().map(suspect).collect();
-        self.blame(refusal.as_ref(), &suspects, said)
+        let suspects: Vec<SuspectedPart> = RequestParts::of(text)
+            .parts
+            .into_iter()
+            .map(|part| SuspectedPart::in_body(targeted, text, answered_at, part))
+            .collect();
+        self.blame(targeted, refusal.as_ref(), &suspects, said)
     }
 
     /// Leaves out the refused part of a translated request. Returns whether the request is worth another try.
-    pub(super) fn omit_neutral(&mut self, error: &ProviderError, request: &[RefusablePart]) -> bool {
-        let suspect = |sent: &RefusablePart| SuspectedPart {
-            key: self.key(sent.id.as_bytes()),
-            kind: sent.kind,
-            name: sent.name.clone(),
-            json: String::new(),
-            is_new: sent.is_new,
-        };
-        let suspects: Vec<SuspectedPart> = request.iter().map(suspect).collect();
-        self.blame(error.refusal.as_deref(), &suspects, &error.message)
+    pub(super) fn omit_neutral(
+        &mut self,
+        targeted: &TargetedRequest,
+        error: &ProviderError,
+        request: &[RefusablePart],
+    ) -> bool {
+        let suspects: Vec<SuspectedPart> =
+            request.iter().map(|sent| SuspectedPart::in_neutral(targeted, sent)).collect();
+        self.blame(targeted, error.refusal.as_deref(), &suspects, &error.message)
     }
 
     /// Replaces the refused parts of a translated request by notes.
-    pub(super) fn leave_out_refused(&mut self, request: &mut ModelRequest) {
+    pub(super) fn leave_out_refused(&mut self, targeted: &TargetedRequest, request: &mut ModelRequest) {
         let mut left_out = 0;
-        self.replace_refused(request, &mut left_out);
-        self.omissions.sent_without = left_out;
+        replace_refused(targeted, request, &mut left_out);
+        self.sent_without = left_out;
     }
 
     /// Adds the number of left-out parts to the headers for the client.
     pub(super) fn say_omitted(&self, headers: &mut HeaderMap) {
-        if self.omissions.sent_without > 0 {
-            headers::say(headers, "x-longhaul-omitted", &self.omissions.sent_without.to_string());
+        if self.sent_without > 0 {
+            headers::say(headers, "x-longhaul-omitted", &self.sent_without.to_string());
         }
     }
 
-    fn replace_refused(&self, request: &mut ModelRequest, left_out: &mut usize) {
-        let known = self.exchange.inner.part_refusals.known();
-        if known.is_empty() {
-            return;
-        }
-        let note_of = |id: &str| known.get(&self.key(id.as_bytes())).cloned();
-        each_result(&mut request.messages, &mut |result| {
-            if let Some(note) = note_of(&id_of_result(result)) {
-                result.content = vec![Part::text(note)];
-                *left_out += 1;
-            }
-        });
-        each_media(&mut request.messages, &mut |part, hash, _| {
-            if let Some(note) = note_of(hash) {
-                *part = Part::text(note);
-                *left_out += 1;
-            }
-        });
-        let tools = request.tools.len();
-        request.tools.retain(|tool| note_of(&id_of_tool(tool)).is_none());
-        *left_out += tools - request.tools.len();
-    }
-
-    fn blame(&mut self, refusal: Option<&PartRefusal>, suspects: &[SuspectedPart], said: &str) -> bool {
+    /// Chooses the parts to leave out next. Returns whether there is one.
+    fn blame(
+        &mut self,
+        targeted: &TargetedRequest,
+        refusal: Option<&PartRefusal>,
+        suspects: &[SuspectedPart],
+        said: &str,
+    ) -> bool {
         // The last guess did not help: the upstream has refused again. The guessed parts are sent again.
-        let in_vain = std::mem::take(&mut self.omissions.guess);
-        let mut known = self.exchange.inner.part_refusals.known();
+        let in_vain = std::mem::take(&mut self.guess);
+        let mut known = targeted.exchange.inner.part_refusals.known();
         for key in in_vain {
             known.remove(&key);
         }
-        let Some(refusal) = refusal.filter(|_| self.omissions.tries < MAX_OMISSIONS) else { return false };
-        let free = |suspect: &&SuspectedPart| !known.contains_key(&suspect.key);
-        let suspects: Vec<&SuspectedPart> = suspects.iter().filter(free).collect();
-        let blamed = chosen(refusal, &suspects, self.omissions.tries);
+        let Some(refusal) = refusal.filter(|_| self.tries < MAX_OMISSIONS) else { return false };
+        let suspects: Vec<&SuspectedPart> =
+            suspects.iter().filter(|suspect| !known.contains_key(&suspect.key)).collect();
+        let blamed = chosen(refusal, &suspects, self.tries);
         if blamed.is_empty() {
             return false;
         }
-        self.omissions.tries += 1;
+        self.tries += 1;
         if known.len() + blamed.len() > MAX_REMEMBERED {
             known.clear();
         }
@@ -207,25 +197,63 @@ impl UpstreamAttempt {
             known.insert(suspect.key, note_of_omission(suspect.description(), &message_of(said)));
         }
         if !refusal.is_specific() {
-            self.omissions.guess = blamed.iter().map(|suspect| suspect.key).collect();
+            self.guess = blamed.iter().map(|suspect| suspect.key).collect();
         }
         tracing::warn!(
-            upstream = self.target.server.upstream.name,
+            upstream = targeted.target.server.upstream.name,
             parts = blamed.len(),
             "the upstream refuses a part of the request, which is left out: {}",
             one_line(&message_of(said))
         );
         true
     }
+}
 
-    fn key(&self, content: &[u8]) -> PartKey {
-        let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway refused part");
-        for name in [&self.target.server.upstream.name, &self.target.model] {
-            hasher.update(&(name.len() as u64).to_le_bytes());
-            hasher.update(name.as_bytes());
-        }
-        *hasher.update(content).finalize().as_bytes()
+/// Returns the request with notes in place of refused parts, and the number of notes.
+pub(super) fn with_omissions(targeted: &TargetedRequest, body: Bytes) -> (Bytes, usize) {
+    let known = targeted.exchange.inner.part_refusals.known();
+    let Some(text) = std::str::from_utf8(&body).ok().filter(|_| !known.is_empty()) else {
+        return (body, 0);
+    };
+    let parts = RequestParts::of(text);
+    let dialect = targeted.exchange.wire.dialect();
+    parts.without(&body, dialect, |part| {
+        known.get(&part_key(targeted, &text.as_bytes()[part.at.clone()])).cloned()
+    })
+}
+
+/// Replaces the known refused parts by notes, and adds their number to `left_out`.
+fn replace_refused(targeted: &TargetedRequest, request: &mut ModelRequest, left_out: &mut usize) {
+    let known = targeted.exchange.inner.part_refusals.known();
+    if known.is_empty() {
+        return;
     }
+    let note_of = |id: &str| known.get(&part_key(targeted, id.as_bytes())).cloned();
+    each_result(&mut request.messages, &mut |result| {
+        if let Some(note) = note_of(&id_of_result(result)) {
+            result.content = vec![Part::text(note)];
+            *left_out += 1;
+        }
+    });
+    each_media(&mut request.messages, &mut |part, hash, _| {
+        if let Some(note) = note_of(hash) {
+            *part = Part::text(note);
+            *left_out += 1;
+        }
+    });
+    let tools = request.tools.len();
+    request.tools.retain(|tool| note_of(&id_of_tool(tool)).is_none());
+    *left_out += tools - request.tools.len();
+}
+
+/// Returns the key under which a part of a request is remembered.
+fn part_key(targeted: &TargetedRequest, content: &[u8]) -> PartKey {
+    let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway refused part");
+    for name in [&targeted.target.server.upstream.name, &targeted.target.model] {
+        hasher.update(&(name.len() as u64).to_le_bytes());
+        hasher.update(name.as_bytes());
+    }
+    *hasher.update(content).finalize().as_bytes()
 }
 
 /// Returns the suspects to leave out: the named one, otherwise those of the refusal's kind.

@@ -9,9 +9,10 @@ use longhaul_core::meter;
 use longhaul_core::plan::{Plan, PlanTrigger};
 use longhaul_core::run::{PreCompactInput, PreCompactOutput};
 
-use super::UpstreamAttempt;
 use super::conversation::ConversationState;
 use super::log::ConversationLog;
+use super::memo_lookup::ConversationMemo;
+use super::view_editor::ViewEditor;
 
 /// The deadline that the hook is told, in milliseconds. The hook enforces its own.
 const DEADLINE_MS: u64 = 10_000;
@@ -28,11 +29,11 @@ pub(crate) struct HookOutputCache(Mutex<BTreeMap<[u8; 32], PreCompactOutput>>);
 const MAX_ANSWERS: usize = 1_000;
 
 impl HookOutputCache {
-    fn get(&self, beginning: &[u8; 32]) -> Option<PreCompactOutput> {
+    pub(super) fn get(&self, beginning: &[u8; 32]) -> Option<PreCompactOutput> {
         self.lock().get(beginning).cloned()
     }
 
-    fn set(&self, beginning: [u8; 32], answer: Option<PreCompactOutput>) {
+    pub(super) fn set(&self, beginning: [u8; 32], answer: Option<PreCompactOutput>) {
         let mut answers = self.lock();
         match answer {
             Some(answer) => answers.insert(beginning, answer),
@@ -50,18 +51,29 @@ impl HookOutputCache {
     }
 }
 
-impl UpstreamAttempt {
+impl ConversationMemo {
     /// Returns the hook's newest answer for this conversation.
     pub(super) fn hook_answer(&self) -> Option<PreCompactOutput> {
-        self.exchange.inner.hook_answers.get(&self.beginning())
+        self.request.exchange.inner.hook_answers.get(&self.beginning())
     }
 
     /// Keeps the hook's answer. A cancellation ends once an edit had to be made anyway.
     pub(super) fn keep_hook_answer(&self, answer: Option<PreCompactOutput>, is_edited: bool) {
         let answer = answer.filter(|answer| !(answer.cancel && is_edited));
-        self.exchange.inner.hook_answers.set(self.beginning(), answer);
+        self.request.exchange.inner.hook_answers.set(self.beginning(), answer);
     }
 
+    /// Returns the name by which hooks know the conversation.
+    fn conversation_name(&self) -> String {
+        let mut name = String::from("gateway-");
+        for byte in &self.beginning()[..NAME_BYTES] {
+            let _infallible = write!(name, "{byte:02x}");
+        }
+        name
+    }
+}
+
+impl ViewEditor {
     /// Asks the hook about `plan`. `None` without a hook, without an answer, or if the plan is no compaction.
     pub(super) async fn ask_pre_compact(
         &self,
@@ -70,7 +82,7 @@ impl UpstreamAttempt {
         fixed: u64,
         occasion: &PlanTrigger,
     ) -> Option<PreCompactOutput> {
-        let hook = self.exchange.inner.parts.pre_compact.as_ref()?;
+        let hook = self.request.exchange.inner.parts.pre_compact.as_ref()?;
         let is_compaction = match plan {
             Plan::Edit(edit) => edit.kind == EditKind::Compaction,
             Plan::Summarise(_) => true,
@@ -83,16 +95,11 @@ impl UpstreamAttempt {
         let message_count = log.history.view().len() as u64;
         let is_manual = matches!(occasion, PlanTrigger::Requested { .. });
         let ask = PreCompactInput::new(plan, is_manual, current_tokens, message_count, DEADLINE_MS);
-        let answer = hook.answer(&self.conversation_name(), ask).await?;
+        let answer = hook.answer(&self.memo.conversation_name(), ask).await?;
         if answer.cancel {
             tracing::info!(reason = answer.reason, "the PreCompact hook cancelled a compaction");
         }
         Some(answer)
-    }
-
-    /// Returns whether the request fits the window if the answer gets less room than usual.
-    pub(super) fn fits_the_window(&self, log: &ConversationLog, fixed: u64) -> bool {
-        meter::read(&log.history, fixed).bound() < self.window.tokens
     }
 
     /// Returns whether the hook's cancellation still holds. It ends when the request no longer fits the window.
@@ -102,18 +109,10 @@ impl UpstreamAttempt {
         fixed: u64,
         occasion: &PlanTrigger,
     ) -> bool {
-        if self.exchange.inner.parts.pre_compact.is_none() {
+        if self.request.exchange.inner.parts.pre_compact.is_none() {
             return false;
         }
-        let is_cancelled = self.hook_answer().is_some_and(|answer| answer.cancel);
-        *occasion == PlanTrigger::Routine && is_cancelled && self.fits_the_window(&state.log, fixed)
-    }
-
-    fn conversation_name(&self) -> String {
-        let mut name = String::from("gateway-");
-        for byte in &self.beginning()[..NAME_BYTES] {
-            let _infallible = write!(name, "{byte:02x}");
-        }
-        name
+        let is_cancelled = self.memo.hook_answer().is_some_and(|answer| answer.cancel);
+        *occasion == PlanTrigger::Routine && is_cancelled && self.budget.fits_the_window(&state.log, fixed)
     }
 }

@@ -4,27 +4,26 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use longhaul_core::history::{History, LogEntry, request_messages};
+use longhaul_core::history::{History, LogEntry};
 use longhaul_core::ids::Seq;
-use longhaul_core::message::{Message, ModelAnswer, ModelStopReason, Part, Role};
+use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 use longhaul_core::recall::tool::{
-    NAME, RecallRequest, RecallSnippet, extent, hits_text, is_own, nothing_found, plain_text, span_text,
-    speaker, spec, wrong_handle,
+    RecallRequest, RecallSnippet, extent, hits_text, is_own, nothing_found, plain_text, span_text, speaker,
+    wrong_handle,
 };
 use longhaul_core::recall::{SHOWN_WEIGHT, SearchIndex, search};
 use longhaul_core::truncate::TextLimit;
-use longhaul_providers::connect::Kind;
-use longhaul_providers::{FeatureSupport, ToolChoice};
 
 use super::conversation::{ConversationState, chain};
+use super::memo_lookup::ConversationMemo;
 use super::prepare::OutboundRequest;
-use super::{PreparationAction, PreparationReport, UpstreamAttempt, render_ops};
-use crate::gateway::RecallMode;
+use super::render_ops;
+use super::targeted_request::TargetedRequest;
+use super::view_editor::ViewEditor;
 use longhaul_wire::edit::{
-    AnsweredToolCall, Dialect, GatewayError, HiddenCallReplay, ModelStep, PartialResponse, PartialToolCall,
-    RenderOp,
+    AnsweredToolCall, GatewayError, HiddenCallReplay, ModelStep, PartialResponse, PartialToolCall, RenderOp,
 };
-use longhaul_wire::raw_json::{field, fields, quote, string};
+use longhaul_wire::raw_json::{fields, quote};
 use longhaul_wire::response_writer;
 
 mod counted;
@@ -83,377 +82,6 @@ impl RecallRounds {
     /// Returns whether the model went on calling after the refusal. Then a last request forbids all calls.
     pub(super) fn must_answer(&self) -> bool {
         self.answered > MOST_ROUNDS + 1
-    }
-}
-
-impl UpstreamAttempt {
-    /// Returns whether conversations at this upstream get the tool once content is left out.
-    pub(super) fn may_recall(&self) -> bool {
-        self.without_tool().is_none()
-    }
-
-    /// Keeps the tool out of this attempt. The result goes to the client as items, and handles in them would point into
-    /// the client's next request.
-    pub(super) fn never_recalls(&self) {
-        // The cell is still empty, because no other method has asked yet.
-        let _ = self.no_recall_reason.set(Some("the items are the client's"));
-    }
-
-    /// Returns whether this request has the tool.
-    pub(super) fn recalls(&self, report: &PreparationReport) -> bool {
-        report.action != PreparationAction::None && self.may_recall() && self.not_now().is_none()
-    }
-
-    /// Returns the text of the `x-longhaul-recall` header; `None` as long as nothing is left out.
-    pub(super) fn recall_said(&self, report: &PreparationReport) -> Option<String> {
-        if self.exchange.inner.config.recall == RecallMode::Off || report.action == PreparationAction::None {
-            return None;
-        }
-        Some(match self.without_tool().or_else(|| self.not_now()) {
-            Some(why) => format!("not added: {why}"),
-            None => "added".to_owned(),
-        })
-    }
-
-    /// Returns the reason why no request of the conversation gets the tool.
-    fn without_tool(&self) -> Option<&'static str> {
-        if self.exchange.inner.config.recall == RecallMode::Off {
-            return Some("off");
-        }
-        *self.no_recall_reason.get_or_init(|| {
-            let envelope = &self.exchange.envelope;
-            let tools = envelope.tools_at.as_ref().map(|at| envelope.text(at)).unwrap_or_default();
-            let may_have_one = tools.contains(NAME);
-            let named =
-                may_have_one.then(|| self.exchange.wire.fixed_content(envelope).unwrap_or_default().tools);
-            let says = |name: &str| envelope.other(name).is_some_and(|raw| raw != "null");
-            let keeps = self.exchange.wire.dialect() == Dialect::Responses
-                && self.target.server.upstream.kind == Kind::OpenAi
-                && envelope.other("store") != Some("false");
-            match () {
-                () if named.iter().flatten().any(|tool| tool.name == NAME) => {
-                    Some("the client has a tool of that name")
-                }
-                () if says("functions") => Some("the client has functions and no tools"),
-                () if keeps => Some("the model's server keeps the conversation"),
-                () if self.limits.tools == FeatureSupport::No => Some("the model takes no tools"),
-                () => None,
-            }
-        })
-    }
-
-    /// Returns the reason why this request does not get the tool.
-    fn not_now(&self) -> Option<&'static str> {
-        let envelope = &self.exchange.envelope;
-        let says = |name: &str| envelope.other(name).filter(|raw| *raw != "null");
-        let last = envelope.items.len().checked_sub(1).map(|last| envelope.item(last));
-        let last = last.and_then(fields).and_then(|item| string(field(&item, "role")?));
-        match self.tool_choice() {
-            Ok(ToolChoice::Auto) => {}
-            Ok(ToolChoice::None) => return Some("the request forbids tools"),
-            _ => return Some("the request says which tool is called"),
-        }
-        match () {
-            () if says("n").is_some_and(|n| n != "1") => Some("several answers are asked for"),
-            () if says("background") == Some("true") => Some("the answer is made in the background"),
-            () if last.as_deref() == Some("assistant") => Some("the client has begun the answer"),
-            () => None,
-        }
-    }
-
-    /// Returns the tokens of system prompt and tools. They include `recall` if the conversation has edits and gets the
-    /// tool.
-    pub(super) fn fixed_tokens(&self, state: &ConversationState) -> u64 {
-        let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
-        let counter = state.log.history.counter();
-        let has_tool = !state.log.history.edits().is_empty() && self.may_recall() && self.not_now().is_none();
-        let tool = if has_tool { counter.tool(&spec()) } else { 0 };
-        fixed + tool
-    }
-
-    /// Returns the replays for those steps of the conversation that the client knows only in part, as far as this
-    /// request contains them.
-    pub(super) fn replays_in(&self, state: &ConversationState) -> Vec<HiddenCallReplay> {
-        // A translated request has no client items into which calls could be put back.
-        let mut replays = if self.needs_translation() { Vec::new() } else { self.replays() };
-        if replays.is_empty() {
-            return replays;
-        }
-        let envelope = &self.exchange.envelope;
-        let steps = render_ops::steps(&state.log, state.log.items);
-        replays.retain(|replay| {
-            let is_there = steps.as_deref().is_none_or(|steps| has(steps, replay.at));
-            let end = envelope.items.len().min(replay.at + MOST_ITEMS);
-            let says = |id: &str| (replay.at..end).any(|at| envelope.item(at).contains(&quote(id)));
-            is_there && replay.shown.iter().all(|id| says(id))
-        });
-        replays
-    }
-
-    fn replays(&self) -> Vec<HiddenCallReplay> {
-        let withheld = &self.exchange.inner.hidden_tool_calls;
-        if withheld.is_empty() || self.conversation.is_none() {
-            return Vec::new();
-        }
-        let (scope, items) = (self.scope(), self.exchange.envelope.items.len());
-        let before = chain(&self.names(items));
-        let found = before.iter().zip(1..items).filter_map(|(before, at)| withheld.find(&scope, before, at));
-        found.collect()
-    }
-
-    /// Keeps the hidden part of a step that also calls the client's tools, so that the client's next request can be
-    /// completed. Returns how the step's output divides into shown and hidden.
-    pub(super) async fn store_hidden_calls(
-        &self,
-        prepared: &OutboundRequest,
-        (text, calls): (&str, &[PartialToolCall]),
-        output_tokens: u64,
-    ) -> OutputDivision {
-        let tools = self.hidden_tools(&prepared.report);
-        let is_hidden = |call: &PartialToolCall| tools.contains(&call.name.as_str());
-        let (ours, theirs): (Vec<PartialToolCall>, Vec<PartialToolCall>) =
-            calls.iter().cloned().partition(is_hidden);
-        let taken: Vec<&str> = theirs.iter().map(|call| call.id.as_str()).collect();
-        let ours = self.named_apart(prepared, ours, &taken);
-        let mut answered = self.answers(prepared, &ours, output_tokens).await.into_iter();
-        let (mut hidden, mut before) = (Vec::new(), 0);
-        for call in calls {
-            match is_hidden(call) {
-                true => hidden.extend(answered.next().map(|answered| (before, answered))),
-                false => before += 1,
-            }
-        }
-        let names = chain(&self.names(self.exchange.envelope.items.len()));
-        let division = self.division(text, &theirs, &ours);
-        let Some(last) = names.last() else { return division };
-        let shown = theirs.into_iter().map(|call| call.id).collect();
-        let tokens = self.added_tokens(&hidden, &prepared.rounds);
-        let RecallRounds { items: rounds, unshown, .. } = prepared.rounds.clone();
-        let replay = HiddenCallReplay { at: 0, shown, hidden, rounds, unshown, tokens };
-        self.exchange.inner.hidden_tool_calls.keep(&self.scope(), last, replay);
-        division
-    }
-
-    /// Returns the calls with ids that are unique in the request: some servers repeat ids or send none.
-    fn named_apart(
-        &self,
-        prepared: &OutboundRequest,
-        mut calls: Vec<PartialToolCall>,
-        taken: &[&str],
-    ) -> Vec<PartialToolCall> {
-        let envelope = &self.exchange.envelope;
-        let items = envelope.text(&envelope.items_at);
-        let mut known: BTreeSet<String> = taken.iter().map(|id| (*id).to_owned()).collect();
-        let hidden = prepared.replays.iter().flat_map(|replay| &replay.hidden);
-        known.extend(hidden.map(|(_, answered)| answered.call.id.clone()));
-        let put_back = prepared.replays.iter().flat_map(|replay| &replay.rounds);
-        let others: Vec<&String> = put_back.chain(&prepared.rounds.items).collect();
-        for call in &mut calls {
-            let id = quote(&call.id);
-            let is_said = items.contains(&id) || others.iter().any(|item| item.contains(&id));
-            if call.id.is_empty() || is_said || known.contains(&call.id) {
-                call.id = format!("call_{}", (self.exchange.inner.parts.new_id)());
-            }
-            known.insert(call.id.clone());
-        }
-        calls
-    }
-
-    /// Returns a step in a form that can be sent back: unique call ids and valid arguments.
-    fn mended(&self, prepared: &OutboundRequest, step: ModelStep) -> ModelStep {
-        let calls = self.named_apart(prepared, step.calls.clone(), &[]);
-        let is_odd = |call: &PartialToolCall| fields(&call.arguments).is_none();
-        let items = match calls != step.calls || calls.iter().any(is_odd) {
-            true => self.exchange.wire.with_calls_of(step.items, &calls),
-            false => step.items,
-        };
-        ModelStep { items, calls }
-    }
-
-    /// Returns the request with a step of the model that only recalls, and with its results.
-    pub(super) async fn next_round(
-        &self,
-        old: OutboundRequest,
-        step: ModelStep,
-        output_tokens: u64,
-    ) -> OutboundRequest {
-        let step = self.mended(&old, step);
-        let answered = self.answers(&old, &step.calls, output_tokens).await;
-        self.with_round(old, step, &answered, output_tokens)
-    }
-
-    /// Returns the request with a step whose calls are all refused for lack of room.
-    pub(super) fn empty_round(
-        &self,
-        old: OutboundRequest,
-        step: ModelStep,
-        output_tokens: u64,
-    ) -> OutboundRequest {
-        let step = self.mended(&old, step);
-        let refused = |call: &PartialToolCall| refused(call, &said_of(call, NO_ROOM));
-        let answered: Vec<AnsweredToolCall> = step.calls.iter().map(refused).collect();
-        self.with_round(old, step, &answered, output_tokens)
-    }
-
-    fn with_round(
-        &self,
-        old: OutboundRequest,
-        step: ModelStep,
-        answered: &[AnsweredToolCall],
-        output: u64,
-    ) -> OutboundRequest {
-        let counter = self.counter();
-        let mut rounds = old.rounds.clone();
-        let results: String = answered.iter().map(|one| format!("{}\n", one.result)).collect();
-        let tokens = output + counter.text(&results);
-        // The model's raw items are sent back: models that sign their reasoning refuse a rewritten step.
-        rounds.items.extend(step.items);
-        rounds.items.extend(self.exchange.wire.results(answered));
-        let said = step.calls.iter().map(|call| call.arguments.as_str());
-        said.chain([results.as_str()]).for_each(|text| rounds.text.push_str(text));
-        rounds.answered += 1;
-        OutboundRequest { input: old.input + tokens, bound: old.bound + tokens, rounds, ..old }
-    }
-
-    /// Returns the results of calls, fitted to the room behind the model's output.
-    async fn answers(
-        &self,
-        prepared: &OutboundRequest,
-        calls: &[PartialToolCall],
-        output_tokens: u64,
-    ) -> Vec<AnsweredToolCall> {
-        if calls.is_empty() {
-            return Vec::new();
-        }
-        if !prepared.rounds.may_look_up() {
-            return calls.iter().map(|call| refused(call, &said_of(call, NO_MORE))).collect();
-        }
-        // Half of the answer's reserve stays free. The answer may continue in a shortened view, and the results serve
-        // the answer.
-        let used = prepared.bound + output_tokens + self.budget().reserve / 2;
-        let room = (self.window.tokens.saturating_sub(used) / 2).min(MOST_TOKENS);
-        let room = room / calls.len() as u64;
-        if room < LEAST_TOKENS {
-            return calls.iter().map(|call| refused(call, &said_of(call, NO_ROOM))).collect();
-        }
-        let limit = TextLimit { max_chars: u64::from(u32::MAX), max_tokens: room };
-        let about_tools = calls.iter().map(|call| self.answer_about_tools(call, &limit));
-        let about_tools: Vec<Option<AnsweredToolCall>> = about_tools.collect();
-        if about_tools.iter().all(Option::is_some) {
-            return about_tools.into_iter().flatten().collect();
-        }
-        self.totals.recalled();
-        let look_up = || {
-            let originals = self.originals(prepared);
-            let recalled = |call: &PartialToolCall| match &originals {
-                Ok(originals) => originals.answer(call, &limit),
-                Err(fault) => refused(call, &fault.message),
-            };
-            let answers = about_tools.into_iter().zip(calls);
-            answers.map(|(answer, call)| answer.unwrap_or_else(|| recalled(call))).collect()
-        };
-        self.work(look_up).await
-    }
-
-    /// Decides about a complete answer that may call hidden tools.
-    pub(super) async fn after_whole(
-        &self,
-        prepared: &OutboundRequest,
-        answer: &Bytes,
-        seen: &PartialResponse,
-    ) -> WholeAnswerAction {
-        let wire = self.exchange.wire;
-        let output = seen.usage.as_ref().map_or(0, |usage| usage.output_tokens);
-        let tools = self.hidden_tools(&prepared.report);
-        let is_hidden = |call: &PartialToolCall| tools.contains(&call.name.as_str());
-        let without = || {
-            let without = |answer: Bytes, tool: &&str| wire.without_calls(&answer, tool).unwrap_or(answer);
-            tools.iter().fold(answer.clone(), without)
-        };
-        let has_theirs = seen.calls.iter().any(|call| !is_hidden(call));
-        let is_silent = !has_theirs && seen.text.trim().is_empty();
-        let asks = seen.calls.iter().any(is_hidden);
-        let Some(step) = asks.then(|| wire.step(answer)).flatten() else {
-            if prepared.rounds.answered > 0 && is_silent {
-                return WholeAnswerAction::without(self.concluded(prepared, seen));
-            }
-            if prepared.rounds.answered > 0 && has_theirs {
-                self.store_hidden_calls(prepared, (&seen.text, &seen.calls), output).await;
-            }
-            return WholeAnswerAction::AsItIs;
-        };
-        // A call that was cut off or filtered is incomplete, so answering it would be wrong.
-        if matches!(seen.finish, Some(ModelStopReason::Length | ModelStopReason::ContentFilter)) {
-            return WholeAnswerAction::without(if is_silent {
-                self.concluded(prepared, seen)
-            } else {
-                without()
-            });
-        }
-        if has_theirs {
-            let division = self.store_hidden_calls(prepared, (&seen.text, &step.calls), output).await;
-            return WholeAnswerAction::Without { answer: without(), division };
-        }
-        if prepared.rounds.must_answer() {
-            return WholeAnswerAction::without(self.concluded(prepared, seen));
-        }
-        self.totals.add(seen.usage.as_ref(), || self.counted(prepared, seen, 0));
-        let mut next = self.next_round(prepared.clone(), step, output).await;
-        next.rounds.unshown = next.rounds.items.len();
-        WholeAnswerAction::Again(Box::new(next))
-    }
-
-    /// Returns a complete answer that ends with the gateway's notice and calls nothing.
-    fn concluded(&self, prepared: &OutboundRequest, seen: &PartialResponse) -> Bytes {
-        let said = seen.text.trim_end();
-        let no_answer = self.no_answer();
-        let text = if said.is_empty() { no_answer.to_owned() } else { format!("{said}\n\n{no_answer}") };
-        // `Stop` and not `Length` for a step that only recalled: clients try again after `length`, and would pay for
-        // all hidden steps once more.
-        let finish = seen
-            .finish
-            .filter(|finish| *finish != ModelStopReason::ToolCalls)
-            .unwrap_or(ModelStopReason::Stop);
-        let parts = vec![Part::text(text)];
-        let answer = ModelAnswer { parts, finish, usage: seen.usage.clone(), envelope: None };
-        response_writer::whole(self.exchange.wire.dialect(), &self.head(prepared), &answer)
-    }
-
-    /// Returns the hidden steps as neutral messages, for an upstream of another dialect.
-    ///
-    /// # Errors
-    /// [`GatewayError`] if an item cannot be read.
-    pub(super) fn neutral_rounds(&self, rounds: &RecallRounds) -> Result<Vec<Message>, GatewayError> {
-        self.neutral_items(&rounds.items)
-    }
-
-    /// Returns items of hidden steps as neutral messages.
-    ///
-    /// # Errors
-    /// [`GatewayError`] if an item cannot be read.
-    fn neutral_items(&self, items: &[String]) -> Result<Vec<Message>, GatewayError> {
-        let items: Vec<&str> = items.iter().map(String::as_str).collect();
-        let pieces = self.exchange.wire.segments(&items, self.exchange.envelope.items.len())?;
-        let mut log = self.new_state().log;
-        // An empty log accepts any items.
-        let _ = log.feed(pieces);
-        let mut messages = request_messages(log.history.view());
-        // These messages follow the request, so the opening user message that the log adds is not needed.
-        if messages.first().is_some_and(|first| first.role == Role::User) {
-            messages.remove(0);
-        }
-        Ok(messages)
-    }
-
-    fn originals(&self, prepared: &OutboundRequest) -> Result<OriginalHistory, GatewayError> {
-        let mut state = self.new_state();
-        self.append_new_items(&mut state)?;
-        let shown = state.log.placed.iter().filter(|placed| {
-            let is_kept = |item: usize| prepared.steps.as_deref().is_none_or(|steps| keeps(steps, item));
-            placed.pieces.iter().all(|(item, _)| is_kept(*item))
-        });
-        let shown = shown.map(|placed| placed.seq).collect();
-        Ok(OriginalHistory { history: state.log.history, shown })
     }
 }
 
@@ -554,5 +182,286 @@ impl OriginalHistory {
                 Ok(if found.is_empty() { nothing_found(query) } else { hits_text(&found, limit) })
             }
         }
+    }
+}
+
+impl ConversationMemo {
+    /// Returns the replays for those steps of the conversation that the client knows only in part, as far as this
+    /// request contains them.
+    pub(super) fn replays_in(&self, state: &ConversationState) -> Vec<HiddenCallReplay> {
+        // A translated request has no client items into which calls could be put back.
+        let mut replays = if self.request.needs_translation() { Vec::new() } else { self.replays() };
+        if replays.is_empty() {
+            return replays;
+        }
+        let envelope = &self.request.exchange.envelope;
+        let steps = render_ops::steps(&state.log, state.log.items);
+        replays.retain(|replay| {
+            let is_there = steps.as_deref().is_none_or(|steps| has(steps, replay.at));
+            let end = envelope.items.len().min(replay.at + MOST_ITEMS);
+            let says = |id: &str| (replay.at..end).any(|at| envelope.item(at).contains(&quote(id)));
+            is_there && replay.shown.iter().all(|id| says(id))
+        });
+        replays
+    }
+
+    /// Returns the known replays for this request.
+    fn replays(&self) -> Vec<HiddenCallReplay> {
+        let withheld = &self.request.exchange.inner.hidden_tool_calls;
+        if withheld.is_empty() || self.conversation.is_none() {
+            return Vec::new();
+        }
+        let (scope, items) = (self.scope(), self.request.exchange.envelope.items.len());
+        let before = chain(&self.names(items));
+        let found = before.iter().zip(1..items).filter_map(|(before, at)| withheld.find(&scope, before, at));
+        found.collect()
+    }
+}
+
+/// The steps of one answer that the client is not shown.
+pub(super) struct HiddenSteps<'a> {
+    pub(super) request: &'a TargetedRequest,
+    pub(super) editor: &'a ViewEditor,
+}
+
+impl HiddenSteps<'_> {
+    /// Keeps the hidden part of a step that also calls the client's tools, so that the client's next request can be
+    /// completed. Returns how the step's output divides into shown and hidden.
+    pub(super) async fn store_hidden_calls(
+        &self,
+        prepared: &OutboundRequest,
+        (text, calls): (&str, &[PartialToolCall]),
+        output_tokens: u64,
+    ) -> OutputDivision {
+        let tools = self.request.tools().hidden_tools(&prepared.report);
+        let is_hidden = |call: &PartialToolCall| tools.contains(&call.name.as_str());
+        let (ours, theirs): (Vec<PartialToolCall>, Vec<PartialToolCall>) =
+            calls.iter().cloned().partition(is_hidden);
+        let taken: Vec<&str> = theirs.iter().map(|call| call.id.as_str()).collect();
+        let ours = self.named_apart(prepared, ours, &taken);
+        let mut answered = self.answers(prepared, &ours, output_tokens).await.into_iter();
+        let (mut hidden, mut before) = (Vec::new(), 0);
+        for call in calls {
+            match is_hidden(call) {
+                true => hidden.extend(answered.next().map(|answered| (before, answered))),
+                false => before += 1,
+            }
+        }
+        let names = chain(&self.editor.memo.names(self.request.exchange.envelope.items.len()));
+        let division = self.division(text, &theirs, &ours);
+        let Some(last) = names.last() else { return division };
+        let shown = theirs.into_iter().map(|call| call.id).collect();
+        let tokens = self.added_tokens(&hidden, &prepared.rounds);
+        let RecallRounds { items: rounds, unshown, .. } = prepared.rounds.clone();
+        let replay = HiddenCallReplay { at: 0, shown, hidden, rounds, unshown, tokens };
+        self.request.exchange.inner.hidden_tool_calls.keep(&self.editor.memo.scope(), last, replay);
+        division
+    }
+
+    /// Returns the calls with ids that are unique in the request: some servers repeat ids or send none.
+    fn named_apart(
+        &self,
+        prepared: &OutboundRequest,
+        mut calls: Vec<PartialToolCall>,
+        taken: &[&str],
+    ) -> Vec<PartialToolCall> {
+        let envelope = &self.request.exchange.envelope;
+        let items = envelope.text(&envelope.items_at);
+        let mut known: BTreeSet<String> = taken.iter().map(|id| (*id).to_owned()).collect();
+        let hidden = prepared.replays.iter().flat_map(|replay| &replay.hidden);
+        known.extend(hidden.map(|(_, answered)| answered.call.id.clone()));
+        let put_back = prepared.replays.iter().flat_map(|replay| &replay.rounds);
+        let others: Vec<&String> = put_back.chain(&prepared.rounds.items).collect();
+        for call in &mut calls {
+            let id = quote(&call.id);
+            let is_said = items.contains(&id) || others.iter().any(|item| item.contains(&id));
+            if call.id.is_empty() || is_said || known.contains(&call.id) {
+                call.id = format!("call_{}", (self.request.exchange.inner.parts.new_id)());
+            }
+            known.insert(call.id.clone());
+        }
+        calls
+    }
+
+    /// Returns a step in a form that can be sent back: unique call ids and valid arguments.
+    fn mended(&self, prepared: &OutboundRequest, step: ModelStep) -> ModelStep {
+        let calls = self.named_apart(prepared, step.calls.clone(), &[]);
+        let is_odd = |call: &PartialToolCall| fields(&call.arguments).is_none();
+        let items = match calls != step.calls || calls.iter().any(is_odd) {
+            true => self.request.exchange.wire.with_calls_of(step.items, &calls),
+            false => step.items,
+        };
+        ModelStep { items, calls }
+    }
+
+    /// Returns the request with a step of the model that only recalls, and with its results.
+    pub(super) async fn next_round(
+        &self,
+        old: OutboundRequest,
+        step: ModelStep,
+        output_tokens: u64,
+    ) -> OutboundRequest {
+        let step = self.mended(&old, step);
+        let answered = self.answers(&old, &step.calls, output_tokens).await;
+        self.with_round(old, step, &answered, output_tokens)
+    }
+
+    /// Returns the request with a step whose calls are all refused for lack of room.
+    pub(super) fn empty_round(
+        &self,
+        old: OutboundRequest,
+        step: ModelStep,
+        output_tokens: u64,
+    ) -> OutboundRequest {
+        let step = self.mended(&old, step);
+        let answered: Vec<AnsweredToolCall> =
+            step.calls.iter().map(|call| refused(call, &said_of(call, NO_ROOM))).collect();
+        self.with_round(old, step, &answered, output_tokens)
+    }
+
+    /// Returns the request with one more hidden step and its results.
+    fn with_round(
+        &self,
+        old: OutboundRequest,
+        step: ModelStep,
+        answered: &[AnsweredToolCall],
+        output: u64,
+    ) -> OutboundRequest {
+        let counter = self.request.counter();
+        let mut rounds = old.rounds.clone();
+        let results: String = answered.iter().map(|one| format!("{}\n", one.result)).collect();
+        let tokens = output + counter.text(&results);
+        // The model's raw items are sent back: models that sign their reasoning refuse a rewritten step.
+        rounds.items.extend(step.items);
+        rounds.items.extend(self.request.exchange.wire.results(answered));
+        let said = step.calls.iter().map(|call| call.arguments.as_str());
+        said.chain([results.as_str()]).for_each(|text| rounds.text.push_str(text));
+        rounds.answered += 1;
+        OutboundRequest { input: old.input + tokens, bound: old.bound + tokens, rounds, ..old }
+    }
+
+    /// Returns the results of calls, fitted to the room behind the model's output.
+    async fn answers(
+        &self,
+        prepared: &OutboundRequest,
+        calls: &[PartialToolCall],
+        output_tokens: u64,
+    ) -> Vec<AnsweredToolCall> {
+        if calls.is_empty() {
+            return Vec::new();
+        }
+        if !prepared.rounds.may_look_up() {
+            return calls.iter().map(|call| refused(call, &said_of(call, NO_MORE))).collect();
+        }
+        // Half of the answer's reserve stays free. The answer may continue in a shortened view, and the results serve
+        // the answer.
+        let used = prepared.bound + output_tokens + self.editor.budget.token_budget().reserve / 2;
+        let room = (self.editor.budget.window.tokens.saturating_sub(used) / 2).min(MOST_TOKENS);
+        let room = room / calls.len() as u64;
+        if room < LEAST_TOKENS {
+            return calls.iter().map(|call| refused(call, &said_of(call, NO_ROOM))).collect();
+        }
+        let limit = TextLimit { max_chars: u64::from(u32::MAX), max_tokens: room };
+        let about_tools = calls.iter().map(|call| self.request.tools().answer_about_tools(call, &limit));
+        let about_tools: Vec<Option<AnsweredToolCall>> = about_tools.collect();
+        if about_tools.iter().all(Option::is_some) {
+            return about_tools.into_iter().flatten().collect();
+        }
+        tracing::info!(
+            calls = calls.len(),
+            room_tokens = room,
+            step = prepared.rounds.answered + 1,
+            "something is looked up for the model"
+        );
+        self.editor.totals.recalled();
+        let look_up = || {
+            let originals = self.originals(prepared);
+            let recalled = |call: &PartialToolCall| match &originals {
+                Ok(originals) => originals.answer(call, &limit),
+                Err(fault) => refused(call, &fault.message),
+            };
+            let answers = about_tools.into_iter().zip(calls);
+            answers.map(|(answer, call)| answer.unwrap_or_else(|| recalled(call))).collect()
+        };
+        self.request.work(look_up).await
+    }
+
+    /// Decides about a complete answer that may call hidden tools.
+    pub(super) async fn after_whole(
+        &self,
+        prepared: &OutboundRequest,
+        answer: &Bytes,
+        seen: &PartialResponse,
+    ) -> WholeAnswerAction {
+        let wire = self.request.exchange.wire;
+        let output = seen.usage.as_ref().map_or(0, |usage| usage.output_tokens);
+        let tools = self.request.tools().hidden_tools(&prepared.report);
+        let is_hidden = |call: &PartialToolCall| tools.contains(&call.name.as_str());
+        let without = || {
+            let without = |answer: Bytes, tool: &&str| wire.without_calls(&answer, tool).unwrap_or(answer);
+            tools.iter().fold(answer.clone(), without)
+        };
+        let has_theirs = seen.calls.iter().any(|call| !is_hidden(call));
+        let is_silent = !has_theirs && seen.text.trim().is_empty();
+        let asks = seen.calls.iter().any(is_hidden);
+        let Some(step) = asks.then(|| wire.step(answer)).flatten() else {
+            if prepared.rounds.answered > 0 && is_silent {
+                return WholeAnswerAction::without(self.concluded(prepared, seen));
+            }
+            if prepared.rounds.answered > 0 && has_theirs {
+                self.store_hidden_calls(prepared, (&seen.text, &seen.calls), output).await;
+            }
+            return WholeAnswerAction::AsItIs;
+        };
+        // A call that was cut off or filtered is incomplete, so answering it would be wrong.
+        if matches!(seen.finish, Some(ModelStopReason::Length | ModelStopReason::ContentFilter)) {
+            return WholeAnswerAction::without(if is_silent {
+                self.concluded(prepared, seen)
+            } else {
+                without()
+            });
+        }
+        if has_theirs {
+            let division = self.store_hidden_calls(prepared, (&seen.text, &step.calls), output).await;
+            return WholeAnswerAction::Without { answer: without(), division };
+        }
+        if prepared.rounds.must_answer() {
+            return WholeAnswerAction::without(self.concluded(prepared, seen));
+        }
+        self.editor.totals.add(seen.usage.as_ref(), || self.request.counted(prepared, seen, 0));
+        let mut next = self.next_round(prepared.clone(), step, output).await;
+        next.rounds.unshown = next.rounds.items.len();
+        WholeAnswerAction::Again(Box::new(next))
+    }
+
+    /// Returns a complete answer that ends with the gateway's notice and calls nothing.
+    fn concluded(&self, prepared: &OutboundRequest, seen: &PartialResponse) -> Bytes {
+        let said = seen.text.trim_end();
+        let no_answer = self.request.tools().no_answer();
+        let text = if said.is_empty() { no_answer.to_owned() } else { format!("{said}\n\n{no_answer}") };
+        // `Stop` and not `Length` for a step that only recalled: clients try again after `length`, and would pay for
+        // all hidden steps once more.
+        let finish = seen
+            .finish
+            .filter(|finish| *finish != ModelStopReason::ToolCalls)
+            .unwrap_or(ModelStopReason::Stop);
+        let parts = vec![Part::text(text)];
+        let answer = ModelAnswer { parts, finish, usage: seen.usage.clone(), envelope: None };
+        response_writer::whole(self.request.exchange.wire.dialect(), &self.request.head(prepared), &answer)
+    }
+
+    /// Returns the whole history of the client, without edits.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if an item cannot be read.
+    fn originals(&self, prepared: &OutboundRequest) -> Result<OriginalHistory, GatewayError> {
+        let mut state = self.request.reader().new_state();
+        self.request.reader().append_new_items(&mut state)?;
+        let shown = state.log.placed.iter().filter(|placed| {
+            let is_kept = |item: usize| prepared.steps.as_deref().is_none_or(|steps| keeps(steps, item));
+            placed.pieces.iter().all(|(item, _)| is_kept(*item))
+        });
+        let shown = shown.map(|placed| placed.seq).collect();
+        Ok(OriginalHistory { history: state.log.history, shown })
     }
 }

@@ -9,16 +9,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::Exchange;
 use super::conversation::ItemNames;
-use super::{Exchange, UpstreamAttempt};
 use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::ParseError;
 
 /// The number of items before the first user message that may belong to the name: system prompts and the like.
 const MAX_LEADING_ITEMS: usize = 4;
-
-/// The length of a cache key. OpenAI takes up to 64 characters.
-const CACHE_KEY_CHARS: usize = 32;
 
 /// The load of a replica above which it is passed over, in percent of the average.
 const MAX_LOAD_PERCENT: usize = 125;
@@ -81,7 +78,7 @@ impl Exchange {
     }
 
     /// Returns the conversation's name: a hash up to the first user message, which all its requests share.
-    fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
+    pub(super) fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
         if let Some(known) = self.conversation_key.get() {
             return Ok(*known);
         }
@@ -96,22 +93,6 @@ impl Exchange {
             }
         }
         Ok(*self.conversation_key.get_or_init(|| *hasher.finalize().as_bytes()))
-    }
-}
-
-impl UpstreamAttempt {
-    /// Returns the conversation's `prompt_cache_key` if the upstream takes one and the client has set none. The wire of
-    /// Messages has no such field.
-    pub(super) fn cache_key(&self) -> Option<String> {
-        let upstream = &self.target.server.upstream;
-        let is_taken = upstream.kind.takes_cache_key(&upstream.endpoint.base_url);
-        // A request of a conversation that OpenAI keeps has only the newest items, so its beginning differs each time.
-        let own = ["prompt_cache_key", "previous_response_id", "conversation"];
-        let is_set =
-            own.iter().any(|name| self.exchange.envelope.other(name).is_some_and(|raw| raw != "null"));
-        let conversation =
-            (is_taken && !is_set).then(|| self.exchange.conversation_key()).and_then(Result::ok)?;
-        Some(blake3::Hash::from_bytes(conversation).to_hex().chars().take(CACHE_KEY_CHARS).collect())
     }
 }
 

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use longhaul_wire::edit::GatewayError;
 use tracing::Span;
 
-use super::prepare::OutboundRequest;
-use super::{Exchange, UpstreamAttempt};
+use super::Exchange;
 
 /// The counter that numbers the requests of this process.
 static NEWEST: AtomicU64 = AtomicU64::new(0);
@@ -46,39 +45,7 @@ impl Exchange {
         }
     }
 
-    fn duration_ms(&self) -> u64 {
+    pub(super) fn duration_ms(&self) -> u64 {
         u64::try_from(self.received_at.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-}
-
-impl UpstreamAttempt {
-    /// Logs the request that an upstream gets in place of the client's, with the reason.
-    pub(super) fn log_outbound(&self, prepared: &OutboundRequest) {
-        tracing::info!(
-            upstream = self.target.server.upstream.name,
-            action = prepared.report.action.as_str(),
-            tokens_before = prepared.report.before,
-            tokens_after = prepared.report.after,
-            window = self.window.tokens,
-            why = prepared.report.why,
-            "the upstream is asked"
-        );
-    }
-
-    /// Logs the end of an answer, with the cost of all its calls.
-    pub(super) fn log_end(&self, is_whole: bool) {
-        let cost = self.totals.cost();
-        tracing::info!(
-            upstream = self.target.server.upstream.name,
-            is_whole,
-            calls = cost.calls,
-            input_tokens = cost.input_tokens,
-            output_tokens = cost.output_tokens,
-            is_estimated = cost.is_estimated,
-            restarts = cost.restarts,
-            omitted = self.omissions.count(),
-            duration_ms = self.exchange.duration_ms(),
-            "the answer ended"
-        );
     }
 }

@@ -13,12 +13,12 @@ use longhaul_core::plan::{SummaryDraft, SummaryForm, SummaryRejection, SummaryRe
 use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ModelRequest, ProviderError};
 
-use super::UpstreamAttempt;
 use super::client_tools::ClientTools;
 use super::fallback_summary::MissingSummaryCause;
 use super::in_context;
 use super::log::ConversationLog;
 use super::usage_totals::{PartialUsage, UsageTotals};
+use super::view_editor::ViewEditor;
 use longhaul_wire::edit::PartialResponse;
 
 /// The multiple of the requested length at which reading stops: some servers ignore the limit.
@@ -90,15 +90,15 @@ impl SummaryFailureReason {
 /// # Errors
 /// [`SummaryFailure`]; the reason is also logged.
 pub(super) async fn write(
-    route: &UpstreamAttempt,
+    editor: &ViewEditor,
     log: &ConversationLog,
     mut draft: SummaryDraft,
 ) -> Result<ViewEdit, SummaryFailure> {
     let history = &log.history;
     // The upstream has read the client's items up to there before, whatever came since.
     draft.end_requests_at_cut();
-    let limit = Duration::from_millis(route.policy.summary_timeout_ms);
-    let answered = match tokio::time::timeout(limit, answer(route, log, &mut draft)).await {
+    let limit = Duration::from_millis(editor.budget.policy.summary_timeout_ms);
+    let answered = match tokio::time::timeout(limit, answer(editor, log, &mut draft)).await {
         Ok(answered) => answered,
         Err(_) => {
             let late = format!("the model's summary did not come within {} s", limit.as_secs_f64());
@@ -108,12 +108,12 @@ pub(super) async fn write(
     let end = || {
         let no_good = |why: String| (MissingSummaryCause::Rejected, why);
         answered?;
-        let finished = draft.finish(history).inspect_err(|rejected| route.heed_rejection(rejected));
+        let finished = draft.finish(history).inspect_err(|rejected| editor.budget.heed_rejection(rejected));
         let edit = finished.map_err(|rejected| no_good(rejected.to_string()))?;
-        route.policy.strategy.validate(history, &edit).map_err(no_good)?;
+        editor.budget.policy.strategy.validate(history, &edit).map_err(no_good)?;
         Ok(edit)
     };
-    route.work(end).await.map_err(|(cause, problem)| {
+    editor.request.work(end).await.map_err(|(cause, problem)| {
         tracing::warn!(problem, ?cause, "no summary by a model: an extract stands in its place");
         SummaryFailure { why: SummaryFailureReason::new(cause, &problem), draft }
     })
@@ -122,21 +122,21 @@ pub(super) async fn write(
 /// Answers the draft's requests until none is left. A refusal for length shows that the estimate was too low. All
 /// requests are then repeated once with clearly less room.
 async fn answer(
-    route: &UpstreamAttempt,
+    editor: &ViewEditor,
     log: &ConversationLog,
     draft: &mut SummaryDraft,
 ) -> Result<(), (MissingSummaryCause, String)> {
     let fresh = draft.clone();
-    let budget = route.summary_budget();
-    let Err(refused) = answer_within(route, log, draft, &budget).await else { return Ok(()) };
+    let budget = editor.budget.summary_budget();
+    let Err(refused) = answer_within(editor, log, draft, &budget).await else { return Ok(()) };
     let SummaryAttemptFailure::Call(error) = &refused else { return Err(refused.said()) };
     if error.code != ErrorCode::ContextOverflow {
         return Err(refused.said());
     }
-    let another = route.compaction_setup.summariser.is_some();
+    let another = editor.request.compaction_setup.summariser.is_some();
     if let Some(limit) = error.limit_tokens.filter(|_| !another) {
         // The limit is a fact about the conversation's own model, so the next request uses it.
-        route.target.learn_window(limit);
+        editor.request.target.learn_window(limit);
     }
     let most = budget.window * 3 / 4;
     let window = error.limit_tokens.map_or(most, |limit| most.min(limit));
@@ -144,7 +144,7 @@ async fn answer(
     *draft = fresh;
     usage.into_iter().for_each(|usage| draft.spend(usage));
     let smaller = Budget::new(window, Some(budget.reserve));
-    answer_within(route, log, draft, &smaller).await.map_err(|trouble| trouble.said())
+    answer_within(editor, log, draft, &smaller).await.map_err(|trouble| trouble.said())
 }
 
 enum SummaryAttemptFailure {
@@ -168,7 +168,7 @@ impl SummaryAttemptFailure {
 }
 
 async fn answer_within(
-    route: &UpstreamAttempt,
+    editor: &ViewEditor,
     log: &ConversationLog,
     draft: &mut SummaryDraft,
     budget: &Budget,
@@ -176,9 +176,9 @@ async fn answer_within(
     let history = &log.history;
     let shown = history.view();
     let end = shown.len() - usize::from(history.is_paused());
-    while let Some(asked) = route.work(|| draft.request(&shown[..end], budget)).await {
+    while let Some(asked) = editor.request.work(|| draft.request(&shown[..end], budget)).await {
         let last = draft.last_position().unwrap_or_default();
-        let taken = match ask(route, log, asked, last).await.map_err(SummaryAttemptFailure::Call)? {
+        let taken = match ask(editor, log, asked, last).await.map_err(SummaryAttemptFailure::Call)? {
             SummaryAnswer::Whole(answer) => draft.take(answer),
             SummaryAnswer::TooLong(usage) => {
                 draft.spend(usage);
@@ -186,7 +186,7 @@ async fn answer_within(
             }
         };
         taken
-            .inspect_err(|rejected| route.heed_rejection(rejected))
+            .inspect_err(|rejected| editor.budget.heed_rejection(rejected))
             .map_err(SummaryAttemptFailure::Rejected)?;
     }
     Ok(())
@@ -201,12 +201,12 @@ enum SummaryAnswer {
 
 /// Sends one request for a summary. `last` is the newest position that the compaction touches.
 async fn ask(
-    route: &UpstreamAttempt,
+    editor: &ViewEditor,
     log: &ConversationLog,
     asked: SummaryRequest,
     last: Seq,
 ) -> Result<SummaryAnswer, ProviderError> {
-    let exchange = &route.exchange;
+    let exchange = &editor.request.exchange;
     let rides = asked.form == SummaryForm::Riding;
     let fixed = if rides {
         exchange.wire.fixed_content(&exchange.envelope).unwrap_or_default()
@@ -230,8 +230,8 @@ async fn ask(
     };
     let most = asked.max_output_tokens.saturating_mul(MOST_TIMES_ASKED).max(LEAST_STOPPED_TOKENS);
     let mut length = AnswerTokenCounter { counter: log.history.counter(), counted: 0, rest: String::new() };
-    let mut bill = SummaryUsageGuard { totals: &route.totals, is_open: true, count };
-    if rides && route.compaction_setup.summariser.is_none() {
+    let mut bill = SummaryUsageGuard { totals: &editor.totals, is_open: true, count };
+    if rides && editor.request.compaction_setup.summariser.is_none() {
         let mut written = 0;
         let is_enough = |seen: &PartialResponse| {
             let counter = log.history.counter();
@@ -241,7 +241,7 @@ async fn ask(
             }
             false
         };
-        match route.ask_in_context(log, &asked, last, is_enough).await {
+        match in_context::ask_in_context(&editor.request, log, &asked, last, is_enough).await {
             Some(Ok(seen)) => return end_of_ride(log, seen, most, &mut bill),
             Some(Err(error)) => {
                 match error.code {
@@ -253,10 +253,10 @@ async fn ask(
             None => {}
         }
     }
-    let another = route.compaction_setup.summariser.clone();
+    let another = editor.request.compaction_setup.summariser.clone();
     let provider = match another {
         Some(another) => another,
-        None => route.provider()?,
+        None => editor.request.provider()?,
     };
     let mut stream = provider.call(request).await.inspect_err(|error| bill.refused(error))?;
     while let Some(event) = stream.next().await {

@@ -3,24 +3,19 @@
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use longhaul_core::message::{ModelAnswer, ModelStopReason};
+use longhaul_providers::LimitSource;
 use longhaul_providers::http::is_page;
-use longhaul_providers::{LimitSource, ProviderError};
 use longhaul_wire::overflow::{self, AnsweredRequestTokens, ReportedOverflow, SuspectedOverflow};
 
+use super::UpstreamDisposition;
+use super::attempts::AttemptOutcome;
 use super::flow::UpstreamBody;
 use super::prepare::OutboundRequest;
+use super::request_budget::RequestBudget;
 use super::send::{SMALLEST_WINDOW_TOKENS, is_wordless};
-use super::translate::fault_of;
-use super::{UpstreamAttempt, UpstreamDisposition};
-use crate::window::KnownWindow;
+use super::targeted_request::TargetedRequest;
+use longhaul_core::error::ErrorCode;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
-
-/// The fraction of a window (one in so many) that stays free, because some servers count a little differently each
-/// time.
-const ROOM_MARGIN_SHARE: u64 = 100;
-
-/// The smallest remaining fraction of the window (one in so many) for which a shorter answer is worth a request.
-const LEAST_ANSWER_SHARE: u64 = 8;
 
 /// The smallest count difference that says something about a server's way of counting, in tokens.
 const LEAST_MISSING_TOKENS: u64 = 128;
@@ -99,7 +94,46 @@ impl UpstreamResponse {
     }
 }
 
-impl UpstreamAttempt {
+/// Returns the error with the upstream's own words appended.
+fn quoting(fault: GatewayError, said: Option<&str>) -> GatewayError {
+    let Some(said) = said else { return fault };
+    let said: String = said.chars().take(500).collect();
+    GatewayError { message: format!("{}. The upstream said: {said}", fault.message), ..fault }
+}
+
+fn answer_of(seen: &PartialResponse) -> ModelAnswer {
+    let finish = seen.finish.unwrap_or(ModelStopReason::Other);
+    ModelAnswer { parts: seen.parts(), finish, usage: seen.usage.clone(), envelope: None }
+}
+
+/// The review of an upstream's responses to one request.
+pub(super) struct ResponseReview<'a> {
+    pub(super) request: &'a TargetedRequest,
+    pub(super) budget: &'a RequestBudget,
+}
+
+impl ResponseReview<'_> {
+    /// Returns the overflow if the upstream says or suggests that the request was too long.
+    pub(super) fn too_long_by(
+        &self,
+        received: &AttemptOutcome,
+        prepared: &OutboundRequest,
+    ) -> Option<OverflowResponse> {
+        match received {
+            AttemptOutcome::Native(response, _) => self.refused(response, prepared),
+            AttemptOutcome::Translated(start, _) => {
+                let suspicion = self.suspicion(&start.answer()?, prepared)?;
+                Some(OverflowResponse::suspected(suspicion))
+            }
+            AttemptOutcome::Refused(error, _) if error.code == ErrorCode::ContextOverflow => {
+                let overflow =
+                    ReportedOverflow { used_tokens: error.used_tokens, limit_tokens: error.limit_tokens };
+                Some(OverflowResponse { overflow, is_said: true, is_usable: false, suspicion: None })
+            }
+            AttemptOutcome::Refused(..) => None,
+        }
+    }
+
     /// Returns the overflow that the upstream states or suggests; `None` if the request was not too long.
     pub(super) fn refused(
         &self,
@@ -117,7 +151,7 @@ impl UpstreamAttempt {
         };
         // Some servers refuse overlong requests without an explanation. A short request must have been refused for
         // another reason.
-        let least = SMALLEST_WINDOW_TOKENS.min(self.window.tokens / 4);
+        let least = SMALLEST_WINDOW_TOKENS.min(self.budget.window.tokens / 4);
         if is_wordless(said) && prepared.input < least {
             return None;
         }
@@ -126,59 +160,33 @@ impl UpstreamAttempt {
         Some(OverflowResponse { overflow, is_said, is_usable: false, suspicion: None })
     }
 
-    /// Returns the upstream's text in place of an answer, with secrets hidden: some servers quote a refused key.
-    pub(super) fn said_in(&self, came: &UpstreamResponse) -> Option<String> {
-        let said = match came {
-            UpstreamResponse::Stream(opening) => Bytes::from(opening.beginning.error.clone()?),
-            UpstreamResponse::Whole(whole) => whole.bytes.clone(),
-        };
-        Some(String::from_utf8_lossy(&self.target.server.hide_secrets(said)).into_owned())
-    }
-
-    /// Returns the error that the upstream sent in place of an answer, or in the middle of one.
-    pub(super) fn said_error(&self, said: &str) -> GatewayError {
-        let said = self.target.server.hide_secrets(Bytes::copy_from_slice(said.as_bytes()));
-        fault_of(&ProviderError::in_answer(&String::from_utf8_lossy(&said)))
-    }
-
-    /// Adds the cost of an answer that is not passed on.
-    pub(super) fn bill(&self, came: &UpstreamResponse, prepared: &OutboundRequest) {
-        if let Some(seen) = came.seen() {
-            self.totals.add(seen.usage.as_ref(), || self.counted(prepared, seen, 0));
-        }
-    }
-
     /// Returns the sign of an overflow in an answer with a success status.
-    pub(super) fn suspicion(
-        &self,
-        seen: &PartialResponse,
-        prepared: &OutboundRequest,
-    ) -> Option<SuspectedOverflow> {
+    fn suspicion(&self, seen: &PartialResponse, prepared: &OutboundRequest) -> Option<SuspectedOverflow> {
         if prepared.input == 0 {
             return None;
         }
         // A window learned from a refusal is as good as the server's own statement, until a longer input is read.
         let read = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
-        let is_learned =
-            |window: &KnownWindow| window.source == LimitSource::Learned && read <= window.tokens;
-        let learned = Some(self.window).filter(is_learned);
+        let window = self.budget.window;
+        let is_learned = window.source == LimitSource::Learned && read <= window.tokens;
         let sent = AnsweredRequestTokens {
             estimated: prepared.input,
             margin: prepared.bound.saturating_sub(prepared.input) as f64 / prepared.input as f64,
-            window: learned.map(|window| window.tokens).or(self.limits.window),
-            source: self.window.source,
+            window: is_learned.then_some(window.tokens).or(self.request.limits.window),
+            source: window.source,
             max_output: self
+                .request
                 .exchange
                 .envelope
                 .max_output
                 .filter(|limit| *limit < u64::MAX)
-                .map(|limit| self.room(prepared).map_or(limit, |room| room.min(limit))),
+                .map(|limit| self.budget.room(prepared).map_or(limit, |room| room.min(limit))),
             ..AnsweredRequestTokens::default()
         };
         let suspicion = overflow::suspect(&sent, &answer_of(seen))?;
         match suspicion {
             SuspectedOverflow::Empty if seen.has_other => None,
-            SuspectedOverflow::SilentlyTruncated { .. } if self.target.counts_less() => None,
+            SuspectedOverflow::SilentlyTruncated { .. } if self.request.target.counts_less() => None,
             suspicion => Some(suspicion),
         }
     }
@@ -190,7 +198,7 @@ impl UpstreamAttempt {
             "the upstream has read {reported} of about {counted} tokens by its own count: the answer may rest on a \
              part, and nothing can be left out"
         );
-        tracing::warn!(upstream = self.target.server.upstream.name, "{why}");
+        tracing::warn!(upstream = self.request.target.server.upstream.name, "{why}");
         prepared.is_doubted = true;
         prepared.report.why = why;
     }
@@ -210,11 +218,11 @@ impl UpstreamAttempt {
         if reported > 0 && reported < prepared.input / 2 && prepared.input - reported >= LEAST_MISSING_TOKENS
         {
             tracing::warn!(
-                upstream = self.target.server.upstream.name,
+                upstream = self.request.target.server.upstream.name,
                 "it counts {reported} where we count {}: what it reports is not taken for a cut any more",
                 prepared.input
             );
-            self.target.set_counts_less();
+            self.request.target.set_counts_less();
         }
     }
 
@@ -222,40 +230,15 @@ impl UpstreamAttempt {
     /// next request.
     pub(super) fn learn_from_stream(&self, seen: &PartialResponse, prepared: &OutboundRequest) {
         // This request was shortened to fit a suspected window, so the answer can show whether the suspicion was right.
-        if self.window.source == LimitSource::Learned && self.target.is_suspected() {
+        if self.budget.window.source == LimitSource::Learned && self.request.target.is_suspected() {
             self.learn_to_count(seen, prepared);
         }
         let suspicion =
             self.suspicion(seen, prepared).filter(|_| seen.finish != Some(ModelStopReason::Length));
         let limit = suspicion.map(SuspectedOverflow::overflow).and_then(|overflow| overflow.limit_tokens);
-        if let Some(limit) = limit.filter(|_| !self.has_said_window()) {
-            self.target.suspect_window(limit);
+        if let Some(limit) = limit.filter(|_| !self.budget.has_said_window()) {
+            self.request.target.suspect_window(limit);
         }
-    }
-
-    /// Returns whether a shorter answer fits, so that nothing has to be left out. Applies if only input and output
-    /// together exceed the window, once for a request.
-    pub(super) fn asks_for_less(
-        &mut self,
-        overflow: &ReportedOverflow,
-        asked: u64,
-        prepared: &OutboundRequest,
-        is_said: bool,
-    ) -> bool {
-        if self.max_output_tokens.is_some() {
-            return false;
-        }
-        let Some(limit) = overflow.limit_tokens else { return false };
-        // A refusal without a figure applies to the gateway's own count.
-        let counted = Some(prepared.bound).filter(|_| prepared.input > 0);
-        let Some(used) = overflow.used_tokens.or(counted) else { return false };
-        let room = limit.saturating_sub(used).saturating_sub(limit / ROOM_MARGIN_SHARE);
-        if room < limit / LEAST_ANSWER_SHARE || asked <= room {
-            return false;
-        }
-        self.max_output_tokens = Some(room);
-        self.heed_limit(limit, is_said);
-        true
     }
 
     /// Returns the error for a request that cannot be shortened, with figures that add up.
@@ -264,12 +247,14 @@ impl UpstreamAttempt {
             0 => "was not counted".to_owned(),
             input => format!("has {input} tokens by our count, {} with its possible error", prepared.bound),
         };
-        let asked =
-            self.asked_output().map_or_else(String::new, |asked| format!(" and asks for {asked} more"));
+        let asked = self
+            .request
+            .asked_output()
+            .map_or_else(String::new, |asked| format!(" and asks for {asked} more"));
         let message = format!(
             "the upstream refused the request for its length, and nothing can be left out: the input {counted}{asked}; \
              the window has {}",
-            self.window_said(),
+            self.budget.window_said(),
         );
         quoting(GatewayError::new(GatewayErrorKind::DoesNotFit, message), said)
     }
@@ -284,7 +269,7 @@ impl UpstreamAttempt {
         // The gateway's own figures say that the request fits, so the upstream's refusal is the better reason.
         if fault.kind == GatewayErrorKind::DoesNotFit
             && said.is_some()
-            && prepared.bound < self.budget().usable
+            && prepared.bound < self.budget.token_budget().usable
         {
             return self.too_long(prepared, said);
         }
@@ -302,16 +287,16 @@ impl UpstreamAttempt {
         if fault.kind != GatewayErrorKind::DoesNotFit {
             return fault;
         }
-        let budget = self.budget();
+        let budget = self.budget.token_budget();
         let kept = budget.window.saturating_sub(budget.usable);
-        let asked = match self.asked_output() {
+        let asked = match self.request.asked_output() {
             Some(asked) => format!("the request asks for {asked}"),
             None => "the request sets no limit".to_owned(),
         };
         let message = format!(
             "{}; the other {kept} are kept for the answer ({asked}); the window is {}",
             fault.message,
-            self.window_said(),
+            self.budget.window_said(),
         );
         GatewayError { message, ..fault }
     }
@@ -327,16 +312,16 @@ impl UpstreamAttempt {
             .filter(|seen| status.is_success() && seen.finish.is_none())
             .and_then(|seen| seen.error.as_deref())
         {
-            return Err(self.said_error(error));
+            return Err(self.request.said_error(error));
         }
         if !status.is_success() || seen.is_some() {
             return Ok(());
         }
-        let name = &self.target.server.upstream.name;
-        let said = self.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
+        let name = &self.request.target.server.upstream.name;
+        let said = self.request.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
         let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
         if is_page(bytes) {
-            let address = self.target.server.address();
+            let address = self.request.target.server.address();
             let message = format!(
                 "the upstream `{name}` answered with a web page, not with an answer of a model: is its base URL \
                  {address} the address of an API? {quote}"
@@ -346,16 +331,4 @@ impl UpstreamAttempt {
         let message = format!("the upstream `{name}` answered with success, but not with an answer: {quote}");
         Err(GatewayError::new(GatewayErrorKind::Upstream, message))
     }
-}
-
-/// Returns the error with the upstream's own words appended.
-fn quoting(fault: GatewayError, said: Option<&str>) -> GatewayError {
-    let Some(said) = said else { return fault };
-    let said: String = said.chars().take(500).collect();
-    GatewayError { message: format!("{}. The upstream said: {said}", fault.message), ..fault }
-}
-
-fn answer_of(seen: &PartialResponse) -> ModelAnswer {
-    let finish = seen.finish.unwrap_or(ModelStopReason::Other);
-    ModelAnswer { parts: seen.parts(), finish, usage: seen.usage.clone(), envelope: None }
 }

@@ -10,10 +10,9 @@ use longhaul_core::usage::Usage;
 use longhaul_providers::ProviderError;
 use serde_json::json;
 
-use super::prepare::OutboundRequest;
-use super::{PreparationReport, UpstreamAttempt, context_management};
+use super::{PreparationReport, context_management};
 use crate::headers;
-use longhaul_wire::edit::{Dialect, PartialResponse};
+use longhaul_wire::edit::Dialect;
 use longhaul_wire::raw_json::{elements, field, fields, string, with_field};
 use longhaul_wire::sse::{SseEvent, SseReader};
 
@@ -290,23 +289,6 @@ impl UsageTotals {
         let mut whole: Vec<u8> = raw.concat();
         whole.extend_from_slice(&rest);
         whole
-    }
-}
-
-impl UpstreamAttempt {
-    /// Returns the gateway's count of a call of which `seen` was received. `left` is the number of output tokens that
-    /// other calls have written.
-    pub(super) fn counted(
-        &self,
-        prepared: &OutboundRequest,
-        seen: &PartialResponse,
-        left: u64,
-    ) -> PartialUsage {
-        let counter = (self.exchange.inner.parts.counter)(&self.target.origin());
-        let calls = seen.calls.iter().flat_map(|call| [&call.name, &call.arguments]);
-        let said = [&seen.text, &seen.reasoning].into_iter().chain(calls);
-        let written: u64 = said.map(|text| counter.text(text)).sum();
-        PartialUsage { input: prepared.input, output: written.saturating_sub(left), is_estimated: true }
     }
 }
 

@@ -13,7 +13,8 @@ impl AnswerFlow {
     /// Sends a notice as a comment, and in the text if configured.
     pub(super) fn send_notice(&mut self, notice: &str, in_text: &str) {
         self.out.push_back(notice.comment().into());
-        let wanted = self.attempt.as_ref().is_some_and(|route| route.exchange.inner.config.notices_in_text);
+        let wanted =
+            self.attempt.as_ref().is_some_and(|route| route.request.exchange.inner.config.notices_in_text);
         if let (EventProcessor::Joins(splice), true) = (&mut self.reader, wanted) {
             let mut out = Vec::new();
             splice.notice(in_text, &mut out);
@@ -23,7 +24,7 @@ impl AnswerFlow {
 
     /// Reports a full window, if it is full.
     pub(super) fn report_full_window(&mut self) {
-        let Some(window) = self.attempt.as_ref().map(|route| route.window.tokens) else { return };
+        let Some(window) = self.attempt.as_ref().map(|route| route.budget().window.tokens) else { return };
         let seen = self.reader.seen();
         let new_tokens =
             self.pause.as_ref().map_or(0, OutputPauseDetector::tokens).saturating_sub(self.counted_tokens);
@@ -36,7 +37,7 @@ impl AnswerFlow {
             return;
         }
         if let Some(route) = self.attempt.as_ref().filter(|_| self.is_window_exhausted) {
-            route.totals.mark_window_exhausted();
+            route.totals().mark_window_exhausted();
         }
         let notice = ephemeral::exceeded(used, window);
         self.send_notice(&notice, &format!("\n\n{notice}"));

@@ -32,7 +32,7 @@ impl AnswerFlow {
         let seen = self.reader.seen();
         // A call or a second choice cannot be continued, and the client has begun to read it.
         let is_text_alone = !seen.has_other && seen.calls.is_empty() && !self.has_hidden();
-        if !route.may_reconnect() || self.is_between || seen.finish.is_some() || !is_text_alone {
+        if !route.request.may_reconnect() || self.is_between || seen.finish.is_some() || !is_text_alone {
             return BrokenAnswerAction::GiveUp;
         }
         let has_text = !self.step_text().trim_end().is_empty();
@@ -42,13 +42,13 @@ impl AnswerFlow {
             can_continue: true,
             can_take_back: !has_text && seen.reasoning.is_empty(),
         };
-        broken.next(route.exchange.inner.config.retry.stream_attempts)
+        broken.next(route.request.exchange.inner.config.retry.stream_attempts)
     }
 
     /// Returns the error of an event that ends the answer for a temporary reason, if the answer can continue.
     pub(super) fn passing_error(&self, raw: &[u8]) -> Option<GatewayError> {
         let error = seen_in(self.wire, raw).error?;
-        let fault = self.attempt.as_ref()?.said_error(&error);
+        let fault = self.attempt.as_ref()?.request.said_error(&error);
         let may_pass = matches!(
             fault.kind,
             GatewayErrorKind::Upstream
@@ -64,9 +64,9 @@ impl AnswerFlow {
         let newest = self.reader.seen().usage.clone();
         let Some(left) = self.leave_for_next("", newest) else { return self.break_off(fault) };
         self.broken_streams += 1;
-        let retry = left.attempt.exchange.inner.config.retry;
+        let retry = left.attempt.request.exchange.inner.config.retry;
         tracing::warn!(
-            upstream = left.attempt.target.server.upstream.name,
+            upstream = left.attempt.request.target.server.upstream.name,
             broken_streams = self.broken_streams,
             "an answer broke off and is asked to go on: {}",
             fault.message

@@ -74,18 +74,18 @@ impl AnswerFlow {
         if !is_cut || self.within != StreamPosition::Text || self.step_text().trim_end().is_empty() {
             return false;
         }
-        let is_wanted = match route.left_output(self.left_tokens) {
-            Ok(Some(left)) => route.room(&self.outbound_request).is_some_and(|room| room < left),
+        let is_wanted = match route.request.left_output(self.left_tokens) {
+            Ok(Some(left)) => route.budget().room(&self.outbound_request).is_some_and(|room| room < left),
             Ok(None) => true,
             Err(_) => false,
         };
         let is_full = match self.usage().filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
-            Some(usage) => pause::is_full(usage.total_tokens(), route.window.tokens),
+            Some(usage) => pause::is_full(usage.total_tokens(), route.budget().window.tokens),
             // Without a limit and a report only the window can have ended the answer.
-            None if route.asked_output().is_none() => true,
+            None if route.request.asked_output().is_none() => true,
             None => {
                 let used = self.outbound_request.input + pause::with_error(self.output_tokens());
-                pause::is_full(used, route.window.tokens)
+                pause::is_full(used, route.budget().window.tokens)
             }
         };
         is_wanted && is_full
@@ -103,17 +103,17 @@ impl AnswerFlow {
     /// the last reported usage.
     fn leave(&mut self, gap: &str, newest: Option<Usage>, out: &mut Vec<u8>) {
         let Some(left) = self.leave_for_next(gap, newest) else { return };
-        if !left.attempt.goes_on_exactly() {
-            left.attempt.totals.approximate();
+        if !left.attempt.request.goes_on_exactly() {
+            left.attempt.totals().approximate();
         }
         if let EventProcessor::Joins(splice) = &mut self.reader
-            && left.attempt.exchange.inner.config.notices_in_text
+            && left.attempt.request.exchange.inner.config.notices_in_text
         {
             splice.notice(&format!("\n\n{COMPACTING}\n"), out);
         }
         self.restarts += 1;
         out.extend_from_slice(COMPACTING.comment().as_bytes());
-        left.attempt.totals.restarted();
+        left.attempt.totals().restarted();
         // The upstream's connection closes here: most local servers have room for one request.
         self.phase = FlowPhase::Waiting(Box::pin(resume(left)));
     }
@@ -127,14 +127,15 @@ impl AnswerFlow {
         let partial = self.partial(&route, new_tokens, newest);
         self.counted_tokens = tokens;
         // Some servers report less at the start than they have read.
-        let is_news = |input: &u64| (self.outbound_request.input + 1..=route.window.tokens).contains(input);
+        let is_news =
+            |input: &u64| (self.outbound_request.input + 1..=route.budget().window.tokens).contains(input);
         let is_first = self.is_first_stream();
         let reported_input = self.reported_input(&route).filter(|input| is_first && is_news(input));
         self.leave_stream();
         if let EventProcessor::Joins(splice) = &mut self.reader {
             // The client has this blank already.
             let gap = if text.ends_with(char::is_whitespace) { "" } else { gap };
-            match route.goes_on_exactly() {
+            match route.request.goes_on_exactly() {
                 true => splice.begin_next_stream(self.outbound_request.shown_of(&text)),
                 false => splice.begin_requested_stream(&text, gap),
             }
@@ -142,7 +143,7 @@ impl AnswerFlow {
         self.left_tokens += new_tokens;
         (self.events, self.characters, self.open_until) =
             (SseReader::default(), CharacterFilter::default(), None);
-        route.totals.partial(partial);
+        route.totals().partial(partial);
         Some(AbandonedStream {
             prepared: self.outbound_request.clone(),
             // Some servers strip trailing blanks of a prefilled answer. The blanks are not sent, and the model may
@@ -160,9 +161,8 @@ impl AnswerFlow {
         match &self.pause {
             Some(pause) => pause.tokens(),
             // With an unknown window no detector counts along.
-            None => {
-                (route.exchange.inner.parts.counter)(&route.target.origin()).text(&self.reader.seen().text)
-            }
+            None => (route.request.exchange.inner.parts.counter)(&route.request.target.origin())
+                .text(&self.reader.seen().text),
         }
     }
 
@@ -173,8 +173,11 @@ impl AnswerFlow {
 
     /// Returns the present stream's input if the server has reported it.
     fn reported_input(&self, route: &UpstreamAttempt) -> Option<u64> {
-        let usage =
-            if route.needs_translation() { route.totals.told() } else { self.reader.seen().usage.clone() };
+        let usage = if route.request.needs_translation() {
+            route.totals().told()
+        } else {
+            self.reader.seen().usage.clone()
+        };
         usage.map(|usage| usage.input_tokens).filter(|input| *input > 0)
     }
 
@@ -187,8 +190,9 @@ impl AnswerFlow {
         newest: Option<Usage>,
     ) -> PartialUsage {
         // Usage that the gateway itself wrote for another dialect is no report.
-        let reported =
-            |usage: Usage| Some(usage).filter(|usage| !route.needs_translation() && usage.input_tokens > 0);
+        let reported = |usage: Usage| {
+            Some(usage).filter(|usage| !route.request.needs_translation() && usage.input_tokens > 0)
+        };
         if let Some(usage) = newest.and_then(reported).filter(|usage| usage.output_tokens > 0) {
             return PartialUsage {
                 input: usage.input_tokens,
@@ -203,7 +207,7 @@ impl AnswerFlow {
 
     pub(super) fn resume(&mut self, resumed: ResumedStream) {
         let ResumedStream { attempt: route, prepared, body, then } = resumed;
-        let window = route.window.tokens;
+        let window = route.budget().window.tokens;
         self.attempt = Some(route);
         self.said_at = Instant::now();
         let body = match body {
@@ -228,7 +232,7 @@ impl AnswerFlow {
             // was left.
             let text = self.step_text();
             if let EventProcessor::Joins(splice) = &mut self.reader
-                && self.attempt.as_ref().is_some_and(UpstreamAttempt::goes_on_exactly)
+                && self.attempt.as_ref().is_some_and(|route| route.request.goes_on_exactly())
             {
                 splice.begin_next_stream(self.outbound_request.shown_of(&text));
             }
@@ -252,7 +256,7 @@ impl AnswerFlow {
     /// server cannot continue; otherwise it has failed.
     fn end_there(&mut self, fault: GatewayError, then: StreamContinuation, prepared: &OutboundRequest) {
         let Some(route) = self.attempt.as_ref() else { return self.break_off(fault) };
-        if route.left_output(self.left_tokens).is_err() {
+        if route.request.left_output(self.left_tokens).is_err() {
             self.is_between |= !matches!(then, StreamContinuation::NextStep);
             return self.end();
         }
@@ -269,8 +273,8 @@ impl AnswerFlow {
         self.is_between = true;
         match fault.kind {
             GatewayErrorKind::Unreachable => {}
-            GatewayErrorKind::Timeout => route.totals.unanswered(prepared.input),
-            _ => route.totals.refused(),
+            GatewayErrorKind::Timeout => route.totals().unanswered(prepared.input),
+            _ => route.totals().refused(),
         }
         match fault.kind {
             GatewayErrorKind::Invalid | GatewayErrorKind::ContextOverflow => {
@@ -288,12 +292,12 @@ async fn resume(left: AbandonedStream) -> ResumedStream {
     let AbandonedStream { attempt: route, prepared: old, text, new_tokens, written_tokens, reported_input } =
         left;
     if let Some(tokens) = reported_input {
-        route.count_left(&old, tokens).await;
+        route.memo().count_left(&old, tokens).await;
     }
     let counted = format!("{}{text}", old.rounds.text);
     let mut refusals = 0;
     loop {
-        let made = route.make_room_for_rest(&old, &counted, refusals).await;
+        let made = route.fitter.make_room_for_rest(&old, &counted, refusals).await;
         let is_last = made.is_err();
         let rounds = old.rounds.clone();
         let prepared = match made {
@@ -311,7 +315,7 @@ async fn resume(left: AbandonedStream) -> ResumedStream {
                 then: StreamContinuation::SameStep { is_last },
             };
         }
-        route.totals.refused();
+        route.totals().refused();
         refusals += 1;
     }
 }
@@ -323,19 +327,22 @@ pub(super) async fn request_continuation(
     text: &str,
     said_tokens: u64,
 ) -> Result<UpstreamBody, GatewayError> {
-    if route.needs_translation() {
+    if route.request.needs_translation() {
         return route.cross_again(prepared, text, said_tokens).await;
     }
-    let body = route.body(prepared, Some((text, said_tokens)), !route.exchange.envelope.stream).await?;
-    let response = route.send(body).await?;
+    let body = route
+        .outbound()
+        .body(prepared, Some((text, said_tokens)), !route.request.exchange.envelope.stream)
+        .await?;
+    let response = route.client().send(body).await?;
     let (status, headers) = (response.status(), response.headers().clone());
-    route.target.server.check_place(status, &headers)?;
+    route.request.target.server.check_place(status, &headers)?;
     if !status.is_success() {
-        return Err(route.refusal(response).await);
+        return Err(route.client().refusal(response).await);
     }
-    let mut body = UpstreamBody::new(response, route.target.server.timeouts().idle)?;
-    body.unwrap_calls(route.call_unwrapper());
-    let begun = body.beginning(route.exchange.wire, Duration::ZERO).await.seen;
+    let mut body = UpstreamBody::new(response, route.request.target.server.timeouts().idle)?;
+    body.unwrap_calls(route.request.call_unwrapper());
+    let begun = body.beginning(route.request.exchange.wire, Duration::ZERO).await.seen;
     let error = begun.error.filter(|_| text.is_empty());
     match error.and_then(|error| overflow::recognise(Some(200), &error)) {
         Some(_) => Err(GatewayError::new(

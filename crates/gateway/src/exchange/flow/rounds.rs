@@ -69,8 +69,10 @@ impl AnswerFlow {
             step if !shown.is_empty() => {
                 let calls = step.map_or(shown, |step| step.calls);
                 let text = self.step_text();
-                self.division =
-                    route.store_hidden_calls(&self.outbound_request, (&text, &calls), output).await;
+                self.division = route
+                    .hidden_steps()
+                    .store_hidden_calls(&self.outbound_request, (&text, &calls), output)
+                    .await;
                 self.attempt = Some(route);
                 false
             }
@@ -97,7 +99,7 @@ impl AnswerFlow {
 
     /// Ends the answer with the gateway's notice, because a client cannot continue from an empty answer.
     pub(super) fn conclude(&mut self) {
-        let no_answer = self.attempt.as_ref().map_or(NO_ANSWER, UpstreamAttempt::no_answer);
+        let no_answer = self.attempt.as_ref().map_or(NO_ANSWER, |route| route.request.tools().no_answer());
         if let EventProcessor::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
             splice.end_with_text(no_answer, &mut out);
@@ -106,8 +108,8 @@ impl AnswerFlow {
     }
 
     fn begin_round(&mut self, route: UpstreamAttempt, step: ModelStep, output: u64) {
-        let counted = || route.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
-        route.totals.add(self.usage().as_ref(), counted);
+        let counted = || route.request.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
+        route.totals().add(self.usage().as_ref(), counted);
         self.left_tokens += output;
         self.counted_tokens = self.pause.as_ref().map_or(0, OutputPauseDetector::tokens);
         if let EventProcessor::Joins(splice) = &mut self.reader {
@@ -154,10 +156,10 @@ async fn round(
     step: ModelStep,
     (output, said): (u64, u64),
 ) -> ResumedStream {
-    let mut prepared = route.next_round(old.clone(), step.clone(), output).await;
+    let mut prepared = route.hidden_steps().next_round(old.clone(), step.clone(), output).await;
     let mut body = request_continuation(&route, &prepared, "", said).await;
     if body.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::ContextOverflow) {
-        prepared = route.empty_round(old, step, output);
+        prepared = route.hidden_steps().empty_round(old, step, output);
         body = request_continuation(&route, &prepared, "", said).await;
     }
     ResumedStream { attempt: route, prepared, body, then: StreamContinuation::NextStep }

@@ -4,8 +4,7 @@ use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::message::{Message, Part, Role, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::usage::Usage;
 
-use super::super::UpstreamAttempt;
-use super::RecallRounds;
+use super::{HiddenSteps, RecallRounds};
 use longhaul_wire::edit::{AnsweredToolCall, Dialect, HiddenCallReplay, PartialToolCall};
 
 /// Returns the tokens that the replays add to a request.
@@ -56,12 +55,7 @@ fn result_tokens(counter: &MessageTokenCounter, answered: &AnsweredToolCall) -> 
     counter.part(&Part::ToolResult(result)) + counter.framing().message
 }
 
-impl UpstreamAttempt {
-    /// Returns the token counter for this upstream's model.
-    pub(super) fn counter(&self) -> MessageTokenCounter {
-        (self.exchange.inner.parts.counter)(&self.target.origin())
-    }
-
+impl HiddenSteps<'_> {
     /// Returns the division of a step's output: its text and the client's calls are shown, `ours` are hidden.
     pub(super) fn division(
         &self,
@@ -69,7 +63,7 @@ impl UpstreamAttempt {
         theirs: &[PartialToolCall],
         ours: &[PartialToolCall],
     ) -> OutputDivision {
-        let counter = self.counter();
+        let counter = self.request.counter();
         let said = counter.framing().message + counter.text(text);
         let hidden = call_tokens(&counter, ours.iter());
         OutputDivision { shown: said + call_tokens(&counter, theirs.iter()), hidden }
@@ -77,16 +71,16 @@ impl UpstreamAttempt {
 
     /// Returns the tokens that hidden calls and the steps before them add to the client's copy of a step.
     pub(super) fn added_tokens(&self, hidden: &[(usize, AnsweredToolCall)], rounds: &RecallRounds) -> u64 {
-        let counter = self.counter();
+        let counter = self.request.counter();
         let calls = call_tokens(&counter, hidden.iter().map(|(_, answered)| &answered.call));
         let results: u64 = hidden.iter().map(|(_, answered)| result_tokens(&counter, answered)).sum();
         calls + results + self.round_tokens(&counter, rounds)
     }
 
     /// Returns the tokens of hidden steps, without the text that the client's own copy contains.
-    fn round_tokens(&self, counter: &MessageTokenCounter, rounds: &RecallRounds) -> u64 {
+    pub(super) fn round_tokens(&self, counter: &MessageTokenCounter, rounds: &RecallRounds) -> u64 {
         let unread = || rounds.items.iter().map(|item| counter.text(item)).sum();
-        let messages = |items: &[String]| self.neutral_items(items).ok();
+        let messages = |items: &[String]| self.request.reader().neutral_items(items).ok();
         let Some(all) = messages(&rounds.items) else { return unread() };
         let shown = messages(rounds.items.get(rounds.unshown..).unwrap_or_default()).unwrap_or_default();
         let tokens: u64 = all.iter().map(|message| counter.message(message)).sum();
@@ -95,8 +89,8 @@ impl UpstreamAttempt {
 
     /// Returns the tokens of the parts that the client has, too: text, and reasoning if the dialect's clients send
     /// reasoning back.
-    fn shown_tokens(&self, counter: &MessageTokenCounter, message: &Message) -> u64 {
-        let sends_reasoning = self.exchange.wire.dialect() != Dialect::Chat;
+    pub(super) fn shown_tokens(&self, counter: &MessageTokenCounter, message: &Message) -> u64 {
+        let sends_reasoning = self.request.exchange.wire.dialect() != Dialect::Chat;
         let is_shown = |part: &&Part| match part {
             Part::Text(_) => true,
             Part::Reasoning(_) => sends_reasoning,

@@ -1,0 +1,105 @@
+//! The tools that the gateway adds to a request: which requests get `recall`, and the tokens that it takes.
+
+use longhaul_core::recall::tool::{NAME, spec};
+use longhaul_providers::connect::Kind;
+use longhaul_providers::{FeatureSupport, ToolChoice};
+use longhaul_wire::edit::Dialect;
+use longhaul_wire::raw_json::{field, fields, string};
+
+use super::conversation::ConversationState;
+use super::targeted_request::TargetedRequest;
+use super::{PreparationAction, PreparationReport};
+use crate::gateway::RecallMode;
+
+/// The tools that the gateway adds to a request and whose calls the client is not shown.
+pub(super) struct GatewayTools<'a> {
+    pub(super) request: &'a TargetedRequest,
+}
+
+impl GatewayTools<'_> {
+    /// Returns whether conversations at this upstream get the tool once content is left out.
+    pub(super) fn may_recall(&self) -> bool {
+        self.without_tool().is_none()
+    }
+
+    /// Keeps the tool out of this attempt. The result goes to the client as items, and handles in them would point into
+    /// the client's next request.
+    pub(super) fn never_recalls(&self) {
+        // The cell is still empty, because no other method has asked yet.
+        let _ = self.request.no_recall_reason.set(Some("the items are the client's"));
+    }
+
+    /// Returns whether this request has the tool.
+    pub(super) fn recalls(&self, report: &PreparationReport) -> bool {
+        report.action != PreparationAction::None && self.may_recall() && self.not_now().is_none()
+    }
+
+    /// Returns the text of the `x-longhaul-recall` header; `None` as long as nothing is left out.
+    pub(super) fn recall_said(&self, report: &PreparationReport) -> Option<String> {
+        if self.request.exchange.inner.config.recall == RecallMode::Off
+            || report.action == PreparationAction::None
+        {
+            return None;
+        }
+        Some(match self.without_tool().or_else(|| self.not_now()) {
+            Some(why) => format!("not added: {why}"),
+            None => "added".to_owned(),
+        })
+    }
+
+    /// Returns the reason why no request of the conversation gets the tool.
+    fn without_tool(&self) -> Option<&'static str> {
+        if self.request.exchange.inner.config.recall == RecallMode::Off {
+            return Some("off");
+        }
+        *self.request.no_recall_reason.get_or_init(|| {
+            let envelope = &self.request.exchange.envelope;
+            let tools = envelope.tools_at.as_ref().map(|at| envelope.text(at)).unwrap_or_default();
+            let may_have_one = tools.contains(NAME);
+            let named = may_have_one
+                .then(|| self.request.exchange.wire.fixed_content(envelope).unwrap_or_default().tools);
+            let says = |name: &str| envelope.other(name).is_some_and(|raw| raw != "null");
+            let keeps = self.request.exchange.wire.dialect() == Dialect::Responses
+                && self.request.target.server.upstream.kind == Kind::OpenAi
+                && envelope.other("store") != Some("false");
+            match () {
+                () if named.iter().flatten().any(|tool| tool.name == NAME) => {
+                    Some("the client has a tool of that name")
+                }
+                () if says("functions") => Some("the client has functions and no tools"),
+                () if keeps => Some("the model's server keeps the conversation"),
+                () if self.request.limits.tools == FeatureSupport::No => Some("the model takes no tools"),
+                () => None,
+            }
+        })
+    }
+
+    /// Returns the reason why this request does not get the tool.
+    fn not_now(&self) -> Option<&'static str> {
+        let envelope = &self.request.exchange.envelope;
+        let says = |name: &str| envelope.other(name).filter(|raw| *raw != "null");
+        let last = envelope.items.len().checked_sub(1).map(|last| envelope.item(last));
+        let last = last.and_then(fields).and_then(|item| string(field(&item, "role")?));
+        match self.request.tool_choice() {
+            Ok(ToolChoice::Auto) => {}
+            Ok(ToolChoice::None) => return Some("the request forbids tools"),
+            _ => return Some("the request says which tool is called"),
+        }
+        match () {
+            () if says("n").is_some_and(|n| n != "1") => Some("several answers are asked for"),
+            () if says("background") == Some("true") => Some("the answer is made in the background"),
+            () if last.as_deref() == Some("assistant") => Some("the client has begun the answer"),
+            () => None,
+        }
+    }
+
+    /// Returns the tokens of system prompt and tools. They include `recall` if the conversation has edits and gets the
+    /// tool.
+    pub(super) fn fixed_tokens(&self, state: &ConversationState) -> u64 {
+        let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);
+        let counter = state.log.history.counter();
+        let has_tool = !state.log.history.edits().is_empty() && self.may_recall() && self.not_now().is_none();
+        let tool = if has_tool { counter.tool(&spec()) } else { 0 };
+        fixed + tool
+    }
+}

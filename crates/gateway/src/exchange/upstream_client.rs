@@ -1,0 +1,204 @@
+//! The calls of an upstream on the client's wire: posting, time-outs, and new tries.
+
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::{StatusCode, header};
+use longhaul_providers::http::retry_after;
+use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
+use tokio::time::{Instant, timeout};
+
+use super::attempts::FailedAttempt;
+use super::flow::UpstreamBody;
+use super::retries::{AttemptFailure, RetryState};
+use super::send::{kind_of, whole};
+use super::targeted_request::TargetedRequest;
+
+/// The largest body that can be a mere "no such path" message, in bytes.
+const MAX_NO_PATH_BYTES: u64 = 1_000;
+
+/// A client of one upstream, for one request.
+pub(super) struct UpstreamClient<'a> {
+    pub(super) request: &'a TargetedRequest,
+    /// Set once the upstream has begun an answer.
+    pub(super) is_answered: &'a AtomicBool,
+}
+
+impl UpstreamClient<'_> {
+    /// Posts the request and waits for the status line. A request that did not arrive or met a busy server is tried
+    /// again. One that the upstream may have read is not.
+    ///
+    /// A 404 at the base URL leads to one request below the base URL with a version segment.
+    pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, SendFailure> {
+        let base = self.request.target.server.base();
+        let response = self.send_below(base.current(), body.clone()).await?;
+        let Some(versioned) = base.alternative() else { return Ok(response) };
+        let (response, is_elsewhere) = check_missing_path(response).await?;
+        if !is_elsewhere {
+            return Ok(response);
+        }
+        match check_missing_path(self.send_below(&versioned, body).await?).await? {
+            (_, true) => Ok(response),
+            (found, false) => {
+                tracing::info!(
+                    upstream = self.request.target.server.upstream.name,
+                    "the upstream's API is below its base URL with a version segment"
+                );
+                base.adopt_alternative();
+                Ok(found)
+            }
+        }
+    }
+
+    /// Posts the request below a base URL, with new tries as [`RetryState`] decides.
+    async fn send_below(&self, base: &str, body: Bytes) -> Result<reqwest::Response, SendFailure> {
+        let mut tries = RetryState::new(self.request.exchange.inner.config.attempts);
+        loop {
+            let begun = Instant::now();
+            let result = self.send_once(base, body.clone()).await;
+            let failed = match &result {
+                Ok(response) => AttemptFailure::of_status(response.status()),
+                Err(SendFailure::Unreached(_)) => AttemptFailure::Unreached,
+                Err(SendFailure::BrokenOff(_)) => AttemptFailure::BrokenOff(begun.elapsed()),
+                Err(SendFailure::Other(_)) => AttemptFailure::Finally,
+            };
+            if !tries.again(failed).await {
+                return result;
+            }
+            let waited_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            tracing::info!(
+                upstream = self.request.target.server.upstream.name,
+                ?failed,
+                waited_ms,
+                "an unanswered request is sent again"
+            );
+        }
+    }
+
+    /// Posts the request once and waits for the status line.
+    async fn send_once(&self, base: &str, body: Bytes) -> Result<reqwest::Response, SendFailure> {
+        let (exchange, server) = (&self.request.exchange, &self.request.target.server);
+        let own = exchange.inner.config.credentials == crate::gateway::CredentialSource::Own;
+        let request = server.post(base, exchange.wire.dialect().path(), &exchange.headers, own, body);
+        let request = request.map_err(SendFailure::Other)?;
+        let limit = server.timeouts().first_byte_limit();
+        let name = &server.upstream.name;
+        match timeout(limit, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => {
+                let url = reqwest::Url::parse(base).ok();
+                let hint = url.and_then(|url| server.upstream.endpoint.variables.hint(&url, &error));
+                let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+                let is_unreached = error.is_connect();
+                let what = if is_unreached { "cannot be reached" } else { "broke off before it answered" };
+                let message = format!("the upstream `{name}` {what}: {}{hint}", cause(&error));
+                let fault = GatewayError::new(GatewayErrorKind::Unreachable, message);
+                // Only a request that did not arrive is safe to repeat: see `RetryState::again`.
+                Err(if is_unreached { SendFailure::Unreached(fault) } else { SendFailure::BrokenOff(fault) })
+            }
+            Err(_) => {
+                let message =
+                    format!("the upstream `{name}` gave no answer within {} s", limit.as_secs_f64());
+                Err(SendFailure::Other(GatewayError::new(GatewayErrorKind::Timeout, message)))
+            }
+        }
+    }
+
+    /// Returns the content of a complete answer with a success status.
+    pub(super) async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<PartialResponse> {
+        let wire = self.request.exchange.wire;
+        let read = || wire.answer(bytes);
+        if status.is_success() {
+            self.request.exchange.inner.work_limiter.work(bytes.len(), read).await
+        } else {
+            None
+        }
+    }
+
+    /// Returns the error of an upstream that refused to continue an answer.
+    pub(super) async fn refusal(&self, response: reqwest::Response) -> GatewayError {
+        let (status, retry_after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
+        let read =
+            async { whole(UpstreamBody::new(response, self.request.target.server.timeouts().idle)?).await };
+        let bytes = match read.await {
+            Ok(bytes) => self.request.target.server.hide_secrets(bytes),
+            Err(fault) => return fault,
+        };
+        let said = String::from_utf8_lossy(&bytes);
+        let quote: String = said.chars().take(500).collect();
+        let message = format!("the upstream would not go on: status {status}: {quote}");
+        GatewayError { status, retry_after, ..GatewayError::new(kind_of(status, &said), message) }
+    }
+}
+
+/// The reason why a request has no answer.
+pub(super) enum SendFailure {
+    /// The upstream has not read the request.
+    Unreached(GatewayError),
+    /// The upstream may have read the request.
+    BrokenOff(GatewayError),
+    /// Another try would not help.
+    Other(GatewayError),
+}
+
+impl From<SendFailure> for GatewayError {
+    fn from(unanswered: SendFailure) -> Self {
+        match unanswered {
+            SendFailure::Unreached(fault) | SendFailure::BrokenOff(fault) | SendFailure::Other(fault) => {
+                fault
+            }
+        }
+    }
+}
+
+impl From<GatewayError> for SendFailure {
+    fn from(fault: GatewayError) -> Self {
+        Self::Other(fault)
+    }
+}
+
+impl From<SendFailure> for FailedAttempt {
+    fn from(unanswered: SendFailure) -> Self {
+        let broke_off = matches!(unanswered, SendFailure::BrokenOff(_));
+        Self { fault: unanswered.into(), broke_off }
+    }
+}
+
+/// Returns the response, and whether there is no API at its address: no such path, or a web page. LM Studio reports an
+/// unknown path with status 200, so the text of a short response counts, too.
+///
+/// # Errors
+/// [`GatewayError`] if the response breaks off.
+async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Response, bool), GatewayError> {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
+    if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
+        return Ok((response, true));
+    }
+    let is_short = response.content_length().is_some_and(|length| length <= MAX_NO_PATH_BYTES);
+    if !response.status().is_success() || is_page || !is_short {
+        let is_elsewhere = is_page && response.status().is_success();
+        return Ok((response, is_elsewhere));
+    }
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = response.bytes().await.map_err(|error| {
+        GatewayError::new(
+            GatewayErrorKind::Unreachable,
+            format!("the upstream broke off in its answer: {error}"),
+        )
+    })?;
+    let says_so = String::from_utf8_lossy(&body).to_lowercase().contains("unexpected endpoint");
+    let mut whole = http::Response::new(body);
+    (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
+    Ok((whole.into(), says_so))
+}
+
+/// Returns the innermost cause: the outer errors repeat the URL.
+fn cause(error: &reqwest::Error) -> String {
+    let mut newest: &dyn std::error::Error = error;
+    while let Some(source) = newest.source() {
+        newest = source;
+    }
+    newest.to_string()
+}
