@@ -65,8 +65,9 @@ impl AnthropicConfig {
 
     /// Returns the version, unless a header sets another.
     fn version(&self) -> Option<&'static str> {
-        let given = |(name, _): &(String, Secret)| name.eq_ignore_ascii_case(VERSION_HEADER);
-        (!self.endpoint.headers.iter().any(given)).then_some(VERSION)
+        // A version among the configured headers replaces ours: a proxy may require an older one.
+        let mut names = self.endpoint.headers.iter().map(|(name, _)| name);
+        (!names.any(|name| name.eq_ignore_ascii_case(VERSION_HEADER))).then_some(VERSION)
     }
 
     /// Returns every enabled feature, from the list or from a header, and `more`.

@@ -21,12 +21,13 @@ pub fn with_catalog_limits(provider: SharedProvider, base_url: impl Into<String>
 /// Returns the catalogue's limits of a model behind a wire.
 pub fn limits(origin: &ModelOrigin, base_url: &str) -> Limits {
     let known = catalog::limits(&origin.model, base_url);
-    let chat = origin.api == openai_chat::API;
-    let openai =
-        || catalog::find(&origin.model).is_some_and(|model| model.maker() == "openai" && !model.is_open());
-    // Chat Completions has no field for the reasoning of OpenAI's own models, in either direction.
-    let reasoning = if chat && openai() { Some(ReasoningScope::Never) } else { known.reasoning };
-    Limits { reasoning, ..known }
+    if origin.api == openai_chat::API
+        && catalog::find(&origin.model).is_some_and(|model| model.maker() == "openai" && !model.is_open())
+    {
+        // Chat Completions has no field for the reasoning of OpenAI's own models, in either direction.
+        return Limits { reasoning: Some(ReasoningScope::Never), ..known };
+    }
+    known
 }
 
 struct CatalogProvider {
@@ -41,7 +42,18 @@ impl Provider for CatalogProvider {
     }
 
     async fn limits(&self) -> Limits {
-        self.provider.limits().await.or(limits(&self.origin(), &self.base_url))
+        let origin = self.origin();
+        let known = self.provider.limits().await;
+        let limits = known.or(limits(&origin, &self.base_url));
+        tracing::debug!(
+            model = %origin.model,
+            window = limits.window,
+            max_output = limits.max_output,
+            source = ?limits.source,
+            from_catalogue = known.window.is_none() && limits.window.is_some(),
+            "the model's limits are known"
+        );
+        limits
     }
 
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {

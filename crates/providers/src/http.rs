@@ -18,7 +18,7 @@ mod secret;
 mod silence;
 
 use std::pin::Pin;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -162,12 +162,35 @@ impl ProviderHttpClient {
     /// the server did not answer.
     pub(crate) async fn post(&self, url: Url, body: Bytes) -> Result<Response, ProviderError> {
         let limit = self.timeouts.first_byte_limit();
-        let sent = body.clone();
+        let (sent, begun) = (body.clone(), Instant::now());
         let response = match timeout(limit, self.send(&url, body)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(self.hide_secrets(self.unreachable(&url, &error))),
-            Err(_) => return Err(slow_start_error(&place(&url), limit)),
+            Ok(Err(error)) => {
+                tracing::debug!(
+                    url = %shown(&url),
+                    is_connect = error.is_connect(),
+                    is_certificate = network::is_certificate(&error),
+                    elapsed_ms = begun.elapsed().as_millis() as u64,
+                    "the model server cannot be reached"
+                );
+                return Err(self.hide_secrets(self.unreachable(&url, &error)));
+            }
+            Err(_) => {
+                tracing::debug!(
+                    url = %shown(&url),
+                    limit_ms = limit.as_millis() as u64,
+                    "the model server sent no answer in time; it is not asked again, because it may still work"
+                );
+                return Err(slow_start_error(&place(&url), limit));
+            }
         };
+        tracing::debug!(
+            url = %shown(&url),
+            status = response.status().as_u16(),
+            request_bytes = sent.len(),
+            elapsed_ms = begun.elapsed().as_millis() as u64,
+            "the model server answered"
+        );
         if response.status().is_success() { Ok(response) } else { Err(self.refused(response, &sent).await) }
     }
 
@@ -179,6 +202,11 @@ impl ProviderHttpClient {
         let again = request.try_clone().filter(|_| is_loopback(url));
         match (request.send().await, again) {
             (Err(error), Some(again)) if is_refused(&error) => {
+                tracing::debug!(
+                    server = %place(url),
+                    pause = ?BEFORE_RECONNECT,
+                    "nothing listens on this machine's port: the server may be restarting and is asked once more"
+                );
                 tokio::time::sleep(BEFORE_RECONNECT).await;
                 again.send().await
             }
@@ -188,15 +216,23 @@ impl ProviderHttpClient {
 
     /// Gets JSON, best effort: `None` on any failure or after `limit`.
     pub(crate) async fn get_json(&self, url: Url, limit: Duration) -> Option<serde_json::Value> {
+        let page = shown(&url);
         let request = self.client.get(url).headers(self.headers.clone());
         let read = async {
             let response = request.send().await.ok()?;
             // The body is read in any case: only a connection whose body was read to the end can be reused.
-            let usable = response.status().is_success();
+            let status = response.status();
             let body = collect(self.bytes(response), MAX_INFO_BYTES).await.ok()?;
-            usable.then(|| serde_json::from_slice(&body).ok()).flatten()
+            let json = status.is_success().then(|| serde_json::from_slice(&body).ok()).flatten();
+            let is_json = json.is_some();
+            tracing::debug!(page, status = status.as_u16(), bytes = body.len(), is_json, "a page was read");
+            json
         };
-        timeout(limit, read).await.ok().flatten()
+        let Ok(read) = timeout(limit, read).await else {
+            tracing::debug!(page, limit_ms = limit.as_millis() as u64, "a page did not come in time");
+            return None;
+        };
+        read
     }
 
     /// Returns the body of a response that is no model's answer, as it arrives, decompressed if needed.
@@ -253,6 +289,18 @@ impl ProviderHttpClient {
             refusal.part = refused_part::locate(refusal, said, sent);
         }
         let error = redirect::explain(redirect, error);
+        tracing::debug!(
+            status,
+            code = %error.code,
+            retryable = error.retryable,
+            retry_after_ms = error.retry_after.map(|wait| wait.as_millis() as u64),
+            request_id = id.as_deref(),
+            used_tokens = error.used_tokens,
+            limit_tokens = error.limit_tokens,
+            refuses_tools = error.refuses_tools,
+            refuses_part = error.refusal.is_some(),
+            "the model server refused the request"
+        );
         self.hide_secrets(request_id::with_request_id(id.as_deref(), key::explain(&self.key, error)))
     }
 }
@@ -321,14 +369,18 @@ async fn collect_lossy(mut bytes: ByteStream, limit: usize) -> (Bytes, Option<Pr
 /// # Errors
 /// `invalid-request` if `base` is no URL that can have a path.
 pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderError> {
-    let wrong =
-        |why: &str| ProviderError::new(ErrorCode::InvalidRequest, format!("base URL `{base}`: {why}"));
-    let mut url = Url::parse(base).map_err(|error| wrong(&error.to_string()))?;
+    let mut url = Url::parse(base).map_err(|error| base_url_error(base, &error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("it must begin with http:// or https://"));
+        return Err(base_url_error(base, "it must begin with http:// or https://"));
     }
-    url.path_segments_mut().map_err(|()| wrong("it cannot have a path"))?.pop_if_empty().extend(segments);
+    let mut path = url.path_segments_mut().map_err(|()| base_url_error(base, "it cannot have a path"))?;
+    path.pop_if_empty().extend(segments);
+    drop(path);
     Ok(url)
+}
+
+fn base_url_error(base: &str, why: &str) -> ProviderError {
+    ProviderError::new(ErrorCode::InvalidRequest, format!("base URL `{base}`: {why}"))
 }
 
 /// Returns scheme, host, port and path for people. User and query are left out, because they may hold a key.

@@ -186,8 +186,7 @@ impl ScriptedProvider {
 
     /// Returns the number of requests that were refused because they broke the rules.
     pub fn invalid_requests(&self) -> usize {
-        let invalid = |record: &&ScriptedCallRecord| record.violation.is_some();
-        self.log.records().iter().filter(invalid).count()
+        self.log.records().iter().filter(|record| record.violation.is_some()).count()
     }
 
     /// Returns the number of turns of the script that were used.
@@ -372,10 +371,9 @@ fn render(request: &ModelRequest) -> Result<Bytes, serde_json::Error> {
 
 fn has_image(message: &Message) -> bool {
     use longhaul_core::message::Part;
-    let is_image = |part: &Part| matches!(part, Part::Image(_));
     message.parts.iter().any(|part| match part {
-        Part::ToolResult(result) => result.content.iter().any(is_image),
-        part => is_image(part),
+        Part::ToolResult(result) => result.content.iter().any(|part| matches!(part, Part::Image(_))),
+        part => matches!(part, Part::Image(_)),
     })
 }
 

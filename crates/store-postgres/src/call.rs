@@ -58,10 +58,17 @@ pub(crate) struct PostgresRetryState {
 impl PostgresRetryState {
     /// Reports whether to try again after `error`. Waits before it returns `true`.
     pub(crate) async fn allows(&mut self, error: &sqlx::Error) -> bool {
-        if !is_passing(error) || Instant::now() >= self.until {
+        if !is_passing(error) {
+            tracing::debug!(%error, "the call is given up: the error will not pass");
             return false;
         }
-        if is_connection_lost(error) && self.free > 0 {
+        if Instant::now() >= self.until {
+            tracing::info!(%error, "the call is given up: the database is away for too long");
+            return false;
+        }
+        let is_lost = is_connection_lost(error);
+        tracing::debug!(%error, is_lost, free = self.free, pause = ?self.pause, "the call is repeated");
+        if is_lost && self.free > 0 {
             self.free -= 1;
         } else {
             tokio::time::sleep(self.pause).await;
@@ -143,6 +150,7 @@ impl PostgresDatabase {
             }
             Some(answer) => answer,
             None => {
+                tracing::debug!(limit = ?self.answer_within, "a connection is thrown away: it gives no answer, or is from before an outage");
                 lent.discard();
                 let why = std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time");
                 Err(PostgresOperationError::Database(sqlx::Error::Io(why)))

@@ -28,9 +28,11 @@ impl PostgresEncodedEvents {
             .map(|(_, event)| Event::encode_body(event))
             .collect::<Result<_, _>>()
             .map_err(|error| StoreError::Storage(error.to_string()))?;
-        let checksum =
-            |((at, _), body): ((Millis, _), &String)| event_checksum(FORMAT.into(), at, body.as_bytes());
-        let checksums = events.clone().zip(&bodies).map(checksum).collect();
+        let checksums = events
+            .clone()
+            .zip(&bodies)
+            .map(|((at, _), body)| event_checksum(FORMAT.into(), at, body.as_bytes()))
+            .collect();
         let (mut hashes, mut sizes, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for (place, (_, event)) in (1..).zip(events.clone()) {
             for blob in blob_refs(event) {

@@ -167,6 +167,12 @@ impl PostgresLeasedSession {
             // The last write was given up, so nobody knows whether the row has its number. A fresh number makes
             // that write impossible before the next one begins.
             let place = self.place(&mut turn);
+            tracing::debug!(
+                session = %self.id,
+                epoch = self.epoch,
+                lost,
+                "the last write was given up without an answer: its number is made void"
+            );
             let new = place.new;
             database.run_operation(&PostgresWriteNumberReset { place }).await?;
             turn.lost.push(lost);

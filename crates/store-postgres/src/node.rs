@@ -98,6 +98,7 @@ impl ClusterMembership {
     /// Begins a time in which the sessions of others are left alone.
     pub(crate) fn spare_others(&self) {
         let until = Instant::now() + self.options.ttl;
+        tracing::debug!(ttl = ?self.options.ttl, "sessions of late nodes are not taken over for one lease");
         self.change(|times| times.orphans_from = until);
     }
 
@@ -167,11 +168,15 @@ impl ClusterMembership {
             let sent = Instant::now();
             match timeout_at(self.fence_at(), self.database.attempt(&renew, false)).await {
                 Ok(Ok(true)) => {
+                    tracing::trace!(%boot, elapsed_ms = sent.elapsed().as_millis() as u64, "the lease is renewed");
                     self.change(|times| times.renewed = sent);
                     next = sent + self.options.renew_every;
                     failed = false;
                 }
-                Ok(Ok(false)) => return self.fence(),
+                Ok(Ok(false)) => {
+                    tracing::info!(%boot, "this node's lease had expired in the database");
+                    return self.fence();
+                }
                 Ok(Err(failure)) if !failed => {
                     // The connection alone may have died, so the next attempt comes at once on a new connection.
                     note(&failure);
@@ -244,6 +249,7 @@ impl ClusterMembership {
     /// Ends the node: its sessions are free at once.
     pub(crate) async fn leave(&self) {
         let before = self.standing.send_replace(NodeStatus::Left);
+        tracing::info!(?before, "this node leaves: its sessions are free for others");
         self.leases.clear();
         if let NodeStatus::Joined(boot) = before
             && let Err(error) = self.database.run_operation(&PostgresNodeRemoval { boot }).await

@@ -1,7 +1,7 @@
 //! Opening a database: connections, the settings that it must have, migrations.
 
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longhaul_store::StoreError;
 use sqlx::migrate::{MigrateError, Migrator};
@@ -61,7 +61,7 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Postgre
     if let Some(problem) = options.problem() {
         return Err(StoreError::Storage(problem.to_owned()));
     }
-    let connect = connect_options(url)?;
+    let (connect, begun) = (connect_options(url)?, Instant::now());
     let mut first = connect.connect().await.map_err(|error| unconnected(&error))?;
     check(&mut first).await?;
     migrate(connect.clone()).await?;
@@ -69,25 +69,41 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Postgre
     if let Err(error) = first.close().await {
         tracing::debug!(%error, "a connection was not closed cleanly");
     }
-    let pool = |size| {
-        // The pool's own test has no time limit: a dead connection would block the caller there.
-        PgPoolOptions::new().max_connections(size).acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false)
-    };
+    tracing::info!(
+        host = connect.get_host(),
+        database = connect.get_database(),
+        channel,
+        connections = options.connections,
+        ttl = ?options.ttl,
+        elapsed_ms = begun.elapsed().as_millis() as u64,
+        "the database is open and its schema is up to date"
+    );
     let trust = ConnectionTrust::default();
-    let trusted = |size| {
-        let trust = trust.clone();
-        pool(size).before_acquire(move |_, known| {
-            let covered = trust.covers(known.age);
-            Box::pin(async move { Ok(covered) })
-        })
-    };
-    let open = |pool: PgPoolOptions| pool.connect_lazy_with(connect.clone());
-    let (work, news) = (open(trusted(options.connections)), open(trusted(2)));
-    let (lease, ear) = (open(pool(1)), open(pool(1)));
     // A claim that waits for a stopped node's lock would hold one of the two connections for ten seconds.
     let impatient = connect.clone().options([("lock_timeout", CLAIM_LOCK_TIMEOUT)]);
-    let claims = trusted(2).connect_lazy_with(impatient);
-    Ok(PostgresConnections { work, claims, lease, news, ear, channel, trust })
+    Ok(PostgresConnections {
+        work: trusted_pool_options(options.connections, &trust).connect_lazy_with(connect.clone()),
+        claims: trusted_pool_options(2, &trust).connect_lazy_with(impatient),
+        lease: pool_options(1).connect_lazy_with(connect.clone()),
+        news: trusted_pool_options(2, &trust).connect_lazy_with(connect.clone()),
+        ear: pool_options(1).connect_lazy_with(connect),
+        channel,
+        trust,
+    })
+}
+
+fn pool_options(size: u32) -> PgPoolOptions {
+    // The pool's own test has no time limit: a dead connection would block the caller there.
+    PgPoolOptions::new().max_connections(size).acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false)
+}
+
+/// Returns the options of a pool that gives out no connection that `trust` does not cover.
+fn trusted_pool_options(size: u32, trust: &ConnectionTrust) -> PgPoolOptions {
+    let trust = trust.clone();
+    pool_options(size).before_acquire(move |_, known| {
+        let covered = trust.covers(known.age);
+        Box::pin(async move { Ok(covered) })
+    })
 }
 
 /// Returns the reason that there is no connection. The message of PostgreSQL names the refused user, password or
@@ -135,22 +151,24 @@ async fn setting(db: &mut PgConnection, name: &str) -> Result<String, StoreError
 
 /// Refuses a database that would lose acknowledged writes, or that cannot hold every text.
 async fn check(db: &mut PgConnection) -> Result<(), StoreError> {
-    let refuse = |why: String| Err(StoreError::Storage(why));
     let version = setting(db, "server_version_num").await?;
     if version.parse::<i32>().unwrap_or(0) < OLDEST {
         let found = setting(db, "server_version").await?;
-        return refuse(format!("PostgreSQL {} or newer is needed, this is {found}", OLDEST / 10_000));
+        let why = format!("PostgreSQL {} or newer is needed, this is {found}", OLDEST / 10_000);
+        return Err(StoreError::Storage(why));
     }
     let encoding = setting(db, "server_encoding").await?;
     if encoding != "UTF8" {
-        return refuse(format!("the database must have the encoding UTF8, this one has {encoding}"));
+        let why = format!("the database must have the encoding UTF8, this one has {encoding}");
+        return Err(StoreError::Storage(why));
     }
     let commit = setting(db, "synchronous_commit").await?;
     // `off` acknowledges before the flush. `local` and `remote_write` do not wait until a standby has flushed.
     if !matches!(commit.as_str(), "on" | "remote_apply") {
-        return refuse(format!(
+        let why = format!(
             "synchronous_commit must be on, it is {commit}: the database would acknowledge what it may lose"
-        ));
+        );
+        return Err(StoreError::Storage(why));
     }
     if setting(db, "fsync").await? != "on" {
         tracing::warn!("the database runs with fsync off: after a power cut, everything in it may be lost");

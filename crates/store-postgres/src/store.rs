@@ -80,6 +80,7 @@ impl PostgresStore {
         let database = PostgresDatabase::new(work, &options, trust.clone());
         let claims = PostgresDatabase::new(claims, &options, trust.clone());
         if database.run_operation(&node::PostgresRecentStartQuery { ttl: options.ttl }).await? {
+            tracing::info!(ttl = ?options.ttl, "the database has just started: sessions of late nodes are spared for one lease");
             membership.spare_others();
         }
         let news = Arc::new(PostgresNotifier::new(Arc::clone(&leases)));
@@ -120,17 +121,22 @@ impl PostgresStore {
     ) -> Result<(W::Answer, Arc<PostgresLeasedSession>), StoreError> {
         let boot = self.membership.check(&lease.session_id)?;
         let held = self.leases.find(lease)?;
-        let fenced = || StoreError::Fenced(lease.session_id.clone());
         if held.boot != boot {
-            return Err(fenced());
+            return Err(StoreError::Fenced(lease.session_id.clone()));
         }
         let written = tokio::select! {
             biased;
             // The fence is checked first: a node that is fenced reports no success, even if the answer is here.
-            () = self.membership.over(&boot) => Err(fenced()),
+            () = self.membership.over(&boot) => Err(StoreError::Fenced(lease.session_id.clone())),
             written = held.write(&self.database, write) => written,
         };
         if matches!(written, Err(StoreError::Fenced(_))) {
+            tracing::info!(
+                session = %lease.session_id,
+                epoch = lease.epoch,
+                node = %boot,
+                "the write was fenced off: this node no longer has the session"
+            );
             self.leases.remove(lease);
         }
         Ok((written?, held))
@@ -174,9 +180,11 @@ impl Store for PostgresStore {
         ));
         // The node may have been fenced during the call. Then the lease is void, whatever the database says.
         if self.membership.check(id)? != boot {
+            tracing::info!(session = %id, epoch = lease.epoch, "the claim is void: this node was fenced in the meantime");
             self.leases.remove(&lease);
             return Err(StoreError::Fenced(id.clone()));
         }
+        tracing::debug!(session = %id, epoch = lease.epoch, node = %boot, owner, "the session was claimed");
         Ok(lease)
     }
 
@@ -184,6 +192,7 @@ impl Store for PostgresStore {
         let Ok(held) = self.leases.find(lease) else { return Ok(()) };
         // Removed before the call, so that no new write begins under a lease that is about to end.
         self.leases.remove(lease);
+        tracing::debug!(session = %held.id, epoch = held.epoch, "the session is released");
         let release = lease::PostgresLeaseRelease { no: held.no, boot: held.boot.clone(), epoch: held.epoch };
         self.database.run_operation(&release).await
     }
@@ -347,7 +356,17 @@ impl ClusterStore for PostgresStore {
             .run_operation(&node::PostgresOrphansQuery { limit, waiting, seed: self.seed })
             .await?;
         // The call may have outlasted an outage, and owners may not be back from it yet.
-        Ok(if self.membership.may_adopt() { found } else { Vec::new() })
+        if !self.membership.may_adopt() {
+            tracing::debug!(
+                found = found.len(),
+                "sessions without a living node are left alone: their nodes may only be late"
+            );
+            return Ok(Vec::new());
+        }
+        if !found.is_empty() {
+            tracing::debug!(found = found.len(), limit, waiting, "there are sessions without a living node");
+        }
+        Ok(found)
     }
 
     async fn next_lease_end(&self) -> Result<Option<Duration>, StoreError> {

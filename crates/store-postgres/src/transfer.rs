@@ -28,6 +28,7 @@ impl SessionTransfer for PostgresStore {
 
     async fn import(&self, copy: &SessionCopy) -> Result<(), StoreError> {
         copy.check()?;
+        tracing::debug!(session = %copy.id, events = copy.events.len(), inbox = copy.inbox.len(), "a session is imported");
         self.database().run_operation(&PostgresSessionImport { copy, made_by: call_name() }).await
     }
 
@@ -222,6 +223,10 @@ impl PostgresOperation for PostgresSessionImport<'_> {
     }
 }
 
+fn event_column(events: &[EventCopy], field: fn(&EventCopy) -> i64) -> Vec<i64> {
+    events.iter().map(field).collect()
+}
+
 impl PostgresSessionImport<'_> {
     async fn session(&self, db: &mut PgConnection) -> Result<Option<i64>, sqlx::Error> {
         let title = self.copy.title.as_deref().map(text_to_db);
@@ -245,7 +250,6 @@ impl PostgresSessionImport<'_> {
     async fn events(&self, db: &mut PgConnection, no: i64) -> Result<(), sqlx::Error> {
         // A log may have tens of megabytes, which would be one message to the server and one copy in memory.
         for events in self.copy.events.chunks(500) {
-            let column = |of: fn(&EventCopy) -> i64| -> Vec<i64> { events.iter().map(of).collect() };
             let bodies: Vec<String> = events.iter().map(|event| event.body.clone()).collect();
             sqlx::query!(
                 "INSERT INTO event (session_no, seq, format, epoch, at_ms, body, checksum)
@@ -253,12 +257,14 @@ impl PostgresSessionImport<'_> {
                  FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::bigint[])
                       AS event (seq, format, epoch, at_ms, body, checksum)",
                 no,
-                &column(|event| to_db(event.seq)),
-                &column(|event| event.format.into()),
-                &column(|event| to_db(event.epoch)),
-                &column(|event| to_db(event.at)),
+                &event_column(events, |event| to_db(event.seq)),
+                &event_column(events, |event| event.format.into()),
+                &event_column(events, |event| to_db(event.epoch)),
+                &event_column(events, |event| to_db(event.at)),
                 &bodies,
-                &column(|event| event_checksum(event.format.into(), event.at, event.body.as_bytes()))
+                &event_column(events, |event| {
+                    event_checksum(event.format.into(), event.at, event.body.as_bytes())
+                })
             )
             .execute(&mut *db)
             .await?;

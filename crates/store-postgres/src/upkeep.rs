@@ -21,8 +21,9 @@ impl StoreMaintenance for PostgresStore {
     }
 
     async fn delete_at_rest(&self, id: &SessionId, before: Millis) -> Result<bool, StoreError> {
-        let deleted =
-            self.database().run_operation(&PostgresIdleSessionDeletion { id: id.clone(), before }).await?;
+        let deletion = PostgresIdleSessionDeletion::new(id.clone(), before);
+        let deleted = self.database().run_operation(&deletion).await?;
+        tracing::debug!(session = %id, before, deleted = deleted.is_some(), "a session at rest was to be deleted");
         deleted.iter().for_each(|no| self.gone(*no, id));
         Ok(deleted.is_some())
     }
@@ -33,6 +34,7 @@ impl StoreMaintenance for PostgresStore {
         // would keep the lock after its return.
         let mut db = db.detach();
         let taken = take_turn(&mut db).await.map_err(|error| store_error(&error))?;
+        tracing::debug!(taken, "the lock for maintenance was asked for");
         Ok(taken.then(|| MaintenanceLock::with_guard(db)))
     }
 }

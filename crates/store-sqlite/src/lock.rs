@@ -70,6 +70,9 @@ impl ExclusiveFolderLock {
             }
             waited += RETRY;
         }
+        if !waited.is_zero() {
+            tracing::debug!(folder = %folder.display(), waited_ms = waited.as_millis() as u64, "another process had the folder");
+        }
         sign(&mut file).map_err(|error| failed(&path, &error))?;
         Ok(Self { _file: file })
     }
@@ -97,8 +100,10 @@ fn check(path: &Path) -> io::Result<()> {
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if the path is no regular file.
 pub(crate) fn regular(known: &Metadata) -> io::Result<()> {
-    let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-    known.is_file().then_some(()).ok_or_else(odd)
+    if known.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
 /// Sets open flags for a path that may lead to another file by now: follow no link, wait for no pipe.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 use longhaul_store::StoreError;
 use sqlx::migrate::{MigrateError, Migrator};
@@ -56,7 +57,15 @@ pub(crate) async fn open(folder: &Path) -> Result<SqliteConnections, StoreError>
     check_files(&file)?;
     marker::check(folder, &file)?;
     durable::prepare(folder, &file).await.map_err(|error| StoreError::Storage(error.to_string()))?;
+    let begun = Instant::now();
     let (writer, readers) = connect(&file).await.map_err(|error| named(error, &file))?;
+    tracing::info!(
+        database = %file.display(),
+        bytes = std::fs::metadata(&file).map_or(0, |known| known.len()),
+        schema = newest_schema(),
+        elapsed_ms = begun.elapsed().as_millis() as u64,
+        "the database is open and its schema is up to date"
+    );
     // The marker comes last. A crash before it leaves a folder whose next start is a first start.
     marker::set(folder);
     Ok(SqliteConnections { lock, writer, readers })
@@ -179,10 +188,16 @@ pub(crate) fn newer(schema: i64) -> StoreError {
 
 /// Voids all leases. Their holders were processes that have ended, because this one has the lock.
 async fn void_leases(db: &mut SqliteConnection) -> Result<(), StoreError> {
-    sqlx::query!("UPDATE session SET owner = NULL WHERE owner IS NOT NULL")
+    let voided = sqlx::query!("UPDATE session SET owner = NULL WHERE owner IS NOT NULL")
         .execute(db)
         .await
         .map_err(|error| store_error(&error))?;
+    if voided.rows_affected() > 0 {
+        tracing::info!(
+            sessions = voided.rows_affected(),
+            "the last process ended without releasing its sessions: their leases are void"
+        );
+    }
     Ok(())
 }
 

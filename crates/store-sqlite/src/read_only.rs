@@ -37,13 +37,15 @@ async fn connect(folder: &Path, file: &Path) -> Result<SqliteReadConnections, St
     match readers(options(file)).await {
         Ok(readers) => return checked(SqliteReadConnections { readers, free: None }).await,
         Err(error) if !(is_about_surroundings(&error) && is_whole(file)) => return Err(store_error(&error)),
-        Err(_) => {}
+        Err(error) => {
+            tracing::debug!(%error, "the folder cannot be written: the database is read without its log, which is empty");
+        }
     }
     // SQLite needs a `-shm` file even to read a WAL database, and cannot make one here. `immutable` needs no such
     // file but does not notice a writer, so a shared lock keeps writers away.
-    let in_use =
-        || StoreError::Storage("it cannot be read now: a process is just beginning to write".to_owned());
-    let free = keep_free(folder).ok_or_else(in_use)?;
+    let free = keep_free(folder).ok_or_else(|| {
+        StoreError::Storage("it cannot be read now: a process is just beginning to write".to_owned())
+    })?;
     let readers = readers(options(file).immutable(true)).await.map_err(|error| store_error(&error))?;
     checked(SqliteReadConnections { readers, free: Some(free) }).await
 }

@@ -100,6 +100,7 @@ impl SqliteStore {
                     let reason =
                         unwritable_reason(folder).map(|reason| format!("{reason}: ")).unwrap_or_default();
                     let why = format!("{reason}{why}; sessions can only be read until the next start");
+                    tracing::info!(folder = %folder.display(), why, "the store is open for reading only");
                     Ok(Self { unwritable: Some(StoreError::Storage(why)), ..store })
                 }
                 // The second error only follows from the first, which names the cause.
@@ -213,7 +214,10 @@ impl Store for SqliteStore {
         let writer = self.writer()?;
         // The log's file may have room for a little more, but such a write helps nobody.
         match unwritable_reason(&self.folder) {
-            Some(reason) => Err(StoreError::Storage(reason.to_owned())),
+            Some(reason) => {
+                tracing::debug!(folder = %self.folder.display(), reason, "writes cannot be expected to work");
+                Err(StoreError::Storage(reason.to_owned()))
+            }
             None => writer.check().await,
         }
     }

@@ -34,6 +34,7 @@ impl SessionTransfer for SqliteStore {
 
     async fn import(&self, copy: &SessionCopy) -> Result<(), StoreError> {
         copy.check()?;
+        tracing::debug!(session = %copy.id, events = copy.events.len(), inbox = copy.inbox.len(), "a session is imported");
         self.writer()?.submit(SqliteSessionImport { copy: copy.clone() }).await
     }
 
@@ -67,7 +68,6 @@ async fn export(db: &mut SqliteConnection, id: &SessionId) -> Result<SessionCopy
     .await
     .map_err(|error| store_error(&error))?
     .ok_or_else(|| StoreError::NotFound(format!("session {id}")))?;
-    let failed = |error| store_error(&error);
     Ok(SessionCopy {
         id: id.clone(),
         title: session.title,
@@ -77,10 +77,10 @@ async fn export(db: &mut SqliteConnection, id: &SessionId) -> Result<SessionCopy
         parked: session.parked != 0,
         epoch: from_db(session.epoch),
         events: events(db, id, session.no).await?,
-        inbox: inbox(db, session.no).await.map_err(failed)?,
-        requests: requests(db, session.no).await.map_err(failed)?,
-        chunks: chunks(db, session.no).await.map_err(failed)?,
-        blobs: blobs(db, session.no).await.map_err(failed)?,
+        inbox: inbox(db, session.no).await.map_err(|error| store_error(&error))?,
+        requests: requests(db, session.no).await.map_err(|error| store_error(&error))?,
+        chunks: chunks(db, session.no).await.map_err(|error| store_error(&error))?,
+        blobs: blobs(db, session.no).await.map_err(|error| store_error(&error))?,
     })
 }
 

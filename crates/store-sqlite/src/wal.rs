@@ -57,9 +57,9 @@ pub(crate) fn report_damage(database: &Path) -> io::Result<()> {
 }
 
 fn keep_copy(wal: &Path) -> io::Result<PathBuf> {
-    let name = |number: u32| PathBuf::from(format!("{}.damaged-{number}", wal.display()));
     // An earlier copy is never overwritten: it may be all that is left of earlier damage.
-    let free = (1..=u32::MAX).map(name).find(|path| !path.exists());
+    let mut names = (1..=u32::MAX).map(|number| PathBuf::from(format!("{}.damaged-{number}", wal.display())));
+    let free = names.find(|path| !path.exists());
     let copy = free.ok_or_else(|| io::Error::from(io::ErrorKind::AlreadyExists))?;
     std::fs::copy(wal, &copy)?;
     Ok(copy)
@@ -129,15 +129,15 @@ struct WalChecksum {
 }
 
 impl WalChecksum {
+    fn number(&self, bytes: &[u8]) -> u32 {
+        if self.is_big_endian { big_endian(bytes) } else { big_endian(bytes).swap_bytes() }
+    }
+
     fn add(&mut self, bytes: &[u8]) {
-        let number = |bytes: &[u8]| match self.is_big_endian {
-            true => big_endian(bytes),
-            false => big_endian(bytes).swap_bytes(),
-        };
         let (mut first, mut second) = self.sums;
         for pair in bytes.chunks_exact(8) {
-            first = first.wrapping_add(number(pair)).wrapping_add(second);
-            second = second.wrapping_add(number(&pair[4..])).wrapping_add(first);
+            first = first.wrapping_add(self.number(pair)).wrapping_add(second);
+            second = second.wrapping_add(self.number(&pair[4..])).wrapping_add(first);
         }
         self.sums = (first, second);
     }

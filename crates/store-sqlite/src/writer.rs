@@ -16,6 +16,7 @@ pub(crate) mod session;
 pub(crate) mod transfer;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use longhaul_store::{SessionWatchers, StoreError};
@@ -222,8 +223,18 @@ impl SqliteWriterTask {
     }
 
     async fn write(&mut self, mut requests: Vec<Box<dyn SqliteWriteRequest>>) {
+        let begun = Instant::now();
         let outcome = self.attempt(&mut requests).await;
         let alone = requests.len() <= 1;
+        tracing::trace!(
+            requests = requests.len(),
+            elapsed_ms = begun.elapsed().as_millis() as u64,
+            is_written = outcome.is_ok(),
+            "a batch of writes"
+        );
+        if let (Err(error), false) = (&outcome, alone) {
+            tracing::debug!(%error, requests = requests.len(), "a batch of writes failed: each is tried by itself");
+        }
         for mut request in requests {
             let outcome = match &outcome {
                 // One bad request must not fail its neighbours. A request that failed alone would fail again.
@@ -271,6 +282,7 @@ impl SqliteWriterTask {
         let _ = sqlx::query("ROLLBACK").execute(&mut self.db).await;
         let answer = store_error(error);
         let severity = severity(error);
+        tracing::debug!(%error, ?severity, "a transaction was rolled back");
         if severity != SqliteErrorSeverity::Passing {
             self.last_failure.set(Some(answer.clone()));
         }

@@ -91,11 +91,7 @@ impl BlobStore {
     /// # Errors
     /// [`BlobError::Storage`] if the folder cannot be used.
     pub fn local(folder: &Path, max_bytes: u64) -> Result<Self, BlobError> {
-        let failed = |error: io::Error| BlobError::Storage(format!("{}: {error}", folder.display()));
-        std::fs::create_dir_all(folder.join(TOP)).map_err(failed)?;
-        let folder = folder.canonicalize().map_err(failed)?;
-        // A power cut may lose a new folder whose parent was not flushed. Either folder may be new.
-        folder.parent().into_iter().chain([folder.as_path()]).try_for_each(flush_folder).map_err(failed)?;
+        let folder = make_folder(folder).map_err(|error| folder_error(folder, &error))?;
         Self::in_folder(folder, max_bytes)
     }
 
@@ -104,8 +100,8 @@ impl BlobStore {
     /// # Errors
     /// [`BlobError::Storage`] if there is no such folder.
     pub fn local_to_read(folder: &Path, max_bytes: u64) -> Result<Self, BlobError> {
-        let failed = |error: io::Error| BlobError::Storage(format!("{}: {error}", folder.display()));
-        Self::in_folder(folder.canonicalize().map_err(failed)?, max_bytes)
+        let folder = folder.canonicalize().map_err(|error| folder_error(folder, &error))?;
+        Self::in_folder(folder, max_bytes)
     }
 
     fn in_folder(folder: PathBuf, max_bytes: u64) -> Result<Self, BlobError> {
@@ -133,14 +129,18 @@ impl BlobStore {
         let content = content.into();
         let bytes = content.len() as u64;
         if bytes > self.max_bytes {
+            tracing::debug!(bytes, limit = self.max_bytes, "refused: the content is too large for a blob");
             return Err(BlobError::TooLarge { bytes, limit: self.max_bytes });
         }
         let hash = hash_of(content.clone()).await?;
         let key = key_of(&hash)?;
         let create = PutOptions::from(PutMode::Create);
         match self.objects.put_opts(&key, content.clone().into(), create).await {
-            Ok(_) => {}
-            Err(object_store::Error::AlreadyExists { .. }) => self.renew(&key, content).await?,
+            Ok(_) => tracing::debug!(hash, bytes, "the blob is stored"),
+            Err(object_store::Error::AlreadyExists { .. }) => {
+                tracing::debug!(hash, bytes, "the same content is stored already");
+                self.renew(&key, content).await?;
+            }
             Err(error) => return Err(storage(&hash, &error)),
         }
         self.keep_name(&key).await?;
@@ -155,11 +155,11 @@ impl BlobStore {
     pub async fn sweep(&self) -> Result<usize, BlobError> {
         let Some(folder) = &self.folder else { return Ok(0) };
         let (top, aside) = (folder.join(TOP), folder.join(unnamed::ASIDE));
-        let sweep = move || {
+        let swept = tokio::task::spawn_blocking(move || {
             let aside = if aside.is_dir() { staging::sweep(&aside)? } else { 0 };
             Ok::<_, io::Error>(staging::sweep(&top)? + aside)
-        };
-        let swept = tokio::task::spawn_blocking(sweep).await;
+        });
+        let swept = swept.await;
         let swept = swept.map_err(|error| BlobError::Storage(error.to_string()))?;
         swept.map_err(|error| BlobError::Storage(error.to_string()))
     }
@@ -171,8 +171,10 @@ impl BlobStore {
         let file = folder.join(key.as_ref());
         // The folder of blobs that are set aside may be new itself.
         let folders = if key.as_ref().starts_with(TOP) { 2 } else { 3 };
-        let flush = move || file.ancestors().skip(1).take(folders).try_for_each(flush_folder);
-        let flushed = tokio::task::spawn_blocking(flush).await;
+        let flushed = tokio::task::spawn_blocking(move || {
+            file.ancestors().skip(1).take(folders).try_for_each(flush_folder)
+        });
+        let flushed = flushed.await;
         let flushed = flushed.map_err(|error| BlobError::Storage(error.to_string()))?;
         flushed.map_err(|error| BlobError::Storage(error.to_string()))
     }
@@ -180,7 +182,6 @@ impl BlobStore {
     /// Writes a stored object again if its length differs from the content's, or if a sweep might set it
     /// aside soon.
     async fn renew(&self, key: &Key, content: Bytes) -> Result<(), BlobError> {
-        let failed = |error| storage(key.as_ref(), &error);
         // A stored object of another length is damaged, so it gets its content back here.
         let young = SystemTime::now().checked_sub(unnamed::RENEWED).map_or(0, unnamed::seconds);
         match self.objects.head(key).await {
@@ -191,9 +192,11 @@ impl BlobStore {
             }
             // A sweep may have set the object aside since the refused creation.
             Ok(_) | Err(object_store::Error::NotFound { .. }) => {
-                self.objects.put(key, content.into()).await.map(|_| ()).map_err(failed)
+                tracing::debug!(key = %key, "the stored object is written again: it is old, damaged or set aside");
+                let put = self.objects.put(key, content.into()).await;
+                put.map(|_| ()).map_err(|error| storage(key.as_ref(), &error))
             }
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(storage(key.as_ref(), &error)),
         }
     }
 
@@ -228,6 +231,7 @@ impl BlobStore {
             content => content.map_err(|error| storage(hash, &error))?,
         };
         if hash_of(content.clone()).await? != hash {
+            tracing::error!(hash, bytes = content.len(), "the blob's content does not have its hash");
             return Err(BlobError::Damaged(hash.to_owned()));
         }
         Ok(content)
@@ -257,10 +261,29 @@ impl BlobStore {
             part => part.map_err(|error| storage(&blob.hash, &error))?,
         };
         if part.len() as u64 != wanted {
+            tracing::error!(
+                hash = blob.hash,
+                wanted,
+                found = part.len(),
+                "the blob is shorter than when it was stored"
+            );
             return Err(BlobError::Damaged(blob.hash.clone()));
         }
         Ok(part)
     }
+}
+
+/// Makes a folder for blobs, durably, and returns its canonical path.
+fn make_folder(folder: &Path) -> io::Result<PathBuf> {
+    std::fs::create_dir_all(folder.join(TOP))?;
+    let folder = folder.canonicalize()?;
+    // A power cut may lose a new folder whose parent was not flushed. Either folder may be new.
+    folder.parent().into_iter().chain([folder.as_path()]).try_for_each(flush_folder)?;
+    Ok(folder)
+}
+
+fn folder_error(folder: &Path, error: &io::Error) -> BlobError {
+    BlobError::Storage(format!("{}: {error}", folder.display()))
 }
 
 async fn hash_of(content: Bytes) -> Result<String, BlobError> {
@@ -293,27 +316,33 @@ fn reason(error: &object_store::Error) -> String {
     // `object_store` has one error kind for several of these causes. Only the code in the service's own text
     // tells them apart.
     let said = error.to_string();
-    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if let Some((_, remedy)) = REMEDIES.iter().find(|(code, _)| said.contains(code)) {
+        return (*remedy).to_owned();
+    }
     match error {
-        _ if has(&["NoSuchBucket"]) => "there is no such bucket".to_owned(),
-        _ if has(&["AuthorizationHeaderMalformed", "PermanentRedirect", "configured region"]) => {
-            "the bucket is in another region: name it with AWS_REGION".to_owned()
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
+            NO_RIGHTS.to_owned()
         }
-        _ if has(&["InvalidAccessKeyId", "SignatureDoesNotMatch"]) => {
-            "the key is not accepted: look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY".to_owned()
-        }
-        _ if has(&["AccessDenied"])
-            || matches!(
-                error,
-                object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. }
-            ) =>
-        {
-            "the key may not list what is there: it needs to list, read, write and delete".to_owned()
-        }
-        object_store::Error::NotFound { .. } => "there is no such bucket".to_owned(),
+        object_store::Error::NotFound { .. } => NO_BUCKET.to_owned(),
         _ => said,
     }
 }
+
+const NO_BUCKET: &str = "there is no such bucket";
+const OTHER_REGION: &str = "the bucket is in another region: name it with AWS_REGION";
+const REFUSED_KEY: &str = "the key is not accepted: look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+const NO_RIGHTS: &str = "the key may not list what is there: it needs to list, read, write and delete";
+
+/// The codes in the errors of S3 and of `object_store`, and what to do about each. The first that occurs counts.
+const REMEDIES: [(&str, &str); 7] = [
+    ("NoSuchBucket", NO_BUCKET),
+    ("AuthorizationHeaderMalformed", OTHER_REGION),
+    ("PermanentRedirect", OTHER_REGION),
+    ("configured region", OTHER_REGION),
+    ("InvalidAccessKeyId", REFUSED_KEY),
+    ("SignatureDoesNotMatch", REFUSED_KEY),
+    ("AccessDenied", NO_RIGHTS),
+];
 
 #[cfg(test)]
 mod tests;

@@ -220,12 +220,13 @@ impl SessionCopy {
     /// # Errors
     /// [`StoreError::Corrupt`].
     pub fn check(&self) -> Result<(), StoreError> {
-        let corrupt = |what: String| Err(StoreError::Corrupt(format!("session {}: {what}", self.id)));
         if self.events.is_empty() {
-            return corrupt("its log is empty".to_owned());
+            return Err(StoreError::Corrupt(format!("session {}: its log is empty", self.id)));
         }
         match (1..).zip(&self.events).find(|(expected, event)| event.seq != *expected) {
-            Some((expected, _)) => corrupt(format!("event {expected} is missing")),
+            Some((expected, _)) => {
+                Err(StoreError::Corrupt(format!("session {}: event {expected} is missing", self.id)))
+            }
             None => Ok(()),
         }
     }

@@ -60,9 +60,19 @@ impl MaintenanceLock {
 
 impl fmt::Debug for MaintenanceLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Turn")
+        f.write_str("MaintenanceLock")
     }
 }
 
 /// Shared access to a store's upkeep.
 pub type SharedUpkeep = Arc<dyn StoreMaintenance>;
+
+#[cfg(test)]
+mod tests {
+    use super::MaintenanceLock;
+
+    #[test]
+    fn a_lock_names_its_type_in_debug_output() {
+        assert_eq!(format!("{:?}", MaintenanceLock::unshared()), "MaintenanceLock");
+    }
+}

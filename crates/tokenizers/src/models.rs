@@ -53,9 +53,13 @@ pub fn encoding_of(model: &str) -> Option<&'static str> {
     if name.strip_prefix(OPEN.0).is_some_and(is_packed) {
         return Some(OPEN.1);
     }
-    let owned = owner.rsplit('/').next().is_some_and(|owner| OWNERS.contains(&owner));
-    let is_of = |family: &str| name.strip_prefix(family).is_some_and(|rest| is_qualified(family, rest));
-    FAMILIES.iter().find(|(family, _)| owned && is_of(family)).map(|(_, encoding)| *encoding)
+    if !owner.rsplit('/').next().is_some_and(|owner| OWNERS.contains(&owner)) {
+        return None;
+    }
+    let family = FAMILIES
+        .iter()
+        .find(|(family, _)| name.strip_prefix(family).is_some_and(|rest| is_qualified(family, rest)));
+    family.map(|(_, encoding)| *encoding)
 }
 
 /// Reports whether only qualifiers and numbers follow, each separated.

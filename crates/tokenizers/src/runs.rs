@@ -53,8 +53,12 @@ fn count_in_windows(bpe: &CoreBpe, text: &str, cuts: &[usize]) -> Option<u64> {
 /// another token that does not merge with the one before.
 fn is_stable_seam(bpe: &CoreBpe, seam: Option<[u32; 2]>, tokens: &[u32]) -> bool {
     let (Some([last, dropped]), Some(&first)) = (seam, tokens.first()) else { return true };
-    let together = || String::from_utf8(bpe.decode(&[last, first])).ok();
-    first == dropped || together().is_some_and(|text| bpe.encode(&text) == [last, first])
+    if first == dropped {
+        return true;
+    }
+    // Both tokens may be parts of one character, and only whole characters can be encoded again.
+    let together = String::from_utf8(bpe.decode(&[last, first]));
+    together.is_ok_and(|text| bpe.encode(&text) == [last, first])
 }
 
 /// Returns the last place between two tokens and two characters, before the tokens to be dropped: the number of
@@ -88,9 +92,8 @@ fn cuts(text: &str) -> Vec<usize> {
 fn run_around(text: &str, at: usize) -> (usize, usize) {
     let (before, after) = text.split_at(at);
     let Some(class) = after.chars().next().and_then(CharacterClass::of) else { return (at, at) };
-    let same = |char: &char| CharacterClass::of(*char) == Some(class);
-    let back: usize = before.chars().rev().take_while(same).map(char::len_utf8).sum();
-    let ahead: usize = after.chars().take_while(same).map(char::len_utf8).sum();
+    let back = class.run_bytes(before.chars().rev());
+    let ahead = class.run_bytes(after.chars());
     let (start, end) = (at - back, at + ahead);
     // The pre-tokenizer joins line ends to marks before them. The text behind is then cut differently.
     let next = text.get(end..).and_then(|rest| rest.chars().next());
@@ -126,6 +129,11 @@ impl CharacterClass {
             '\u{4e00}'..='\u{9fa5}' | '\u{ac00}'..='\u{d7a3}' => Self::Caseless,
             _ => return None,
         })
+    }
+
+    /// Returns the length in bytes of the run of this class that `chars` begin with.
+    fn run_bytes(self, chars: impl Iterator<Item = char>) -> usize {
+        chars.take_while(|char| Self::of(*char) == Some(self)).map(char::len_utf8).sum()
     }
 }
 

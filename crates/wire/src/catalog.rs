@@ -112,8 +112,8 @@ impl CatalogModel {
         if !self.holds_at(base_url) {
             // An operator cannot add vision to weights, but can run them without the vision part. So only "no"
             // holds at every server.
-            let without = |ability: Option<bool>| ability.filter(|can| !can).into();
-            let (images, files) = (without(facts.images), without(facts.files));
+            let [images, files] =
+                [facts.images, facts.files].map(|ability| ability.filter(|can| !can).into());
             return Limits { images, files, reasoning, ..Limits::default() };
         }
         let input = facts.max_input.or(facts.window);
@@ -165,15 +165,16 @@ impl CatalogModel {
 
     fn is_maker(&self, base_url: &str) -> bool {
         let Ok(url) = Url::parse(base_url) else { return false };
+        let host = url.host_str().unwrap_or_default();
         let hosts = CATALOG.makers.get(&self.facts.maker);
-        let is = |own: &String| {
-            let host = url.host_str().unwrap_or_default();
-            // Regional hosts (`us-central1-aiplatform.googleapis.com`) and subdomains are the maker's. A host that
-            // only ends with the same letters is not.
-            host == own || host.strip_suffix(own.as_str()).is_some_and(|rest| rest.ends_with(['.', '-']))
-        };
-        hosts.is_some_and(|hosts| hosts.iter().any(is))
+        hosts.is_some_and(|hosts| hosts.iter().any(|own| is_host_of(host, own)))
     }
+}
+
+/// Reports whether `host` is the maker's host `own`, or a regional host (`us-central1-aiplatform.googleapis.com`)
+/// or subdomain of it. A host that only ends with the same letters is not.
+fn is_host_of(host: &str, own: &str) -> bool {
+    host == own || host.strip_suffix(own).is_some_and(|rest| rest.ends_with(['.', '-']))
 }
 
 #[cfg(test)]

@@ -165,6 +165,10 @@ impl ParseError {
     pub fn field(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { message: message.into(), param: Some(param.into()) }
     }
+
+    pub(crate) fn inexpressible_tool_choice() -> Self {
+        Self::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server")
+    }
 }
 
 /// A part of a client's item that can be kept or left out by itself. As a rule an item is one segment. An item of

@@ -162,6 +162,7 @@ impl Limits {
     /// Returns these limits, completed with `other` where a limit is unknown.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
+        // The source is that of the window: the trust in a window depends on who stated it.
         let source = if self.window.is_some() { self.source } else { other.source };
         Self {
             window: self.window.or(other.window),

@@ -137,8 +137,11 @@ fn no_body(status: Option<u16>, body: &str) -> bool {
 /// Reports whether the error has a name of 413, or Anthropic's code for it.
 fn too_large(status: Option<u16>, found: &ErrorBodyContents) -> bool {
     const NAMES: [&str; 3] = ["request entity too large", "payload too large", "content too large"];
-    let named = |text: &String| NAMES.iter().any(|name| text.to_lowercase().contains(name));
-    status == Some(413) && (found.has_code(&["request_too_large"]) || found.texts.iter().any(named))
+    if status != Some(413) {
+        return false;
+    }
+    let mut texts = found.texts.iter().map(|text| text.to_lowercase());
+    found.has_code(&["request_too_large"]) || texts.any(|text| NAMES.iter().any(|name| text.contains(name)))
 }
 
 #[cfg(test)]

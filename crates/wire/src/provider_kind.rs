@@ -90,8 +90,8 @@ impl ProviderKind {
     /// Reports whether the server at `base_url` takes a `prompt_cache_key`. OpenAI's API at its own address does;
     /// other servers may refuse an unknown field.
     pub fn takes_cache_key(self, base_url: &str) -> bool {
-        let is_own = || !Self::OpenAi.key_variables(base_url).is_empty();
-        self == Self::OpenAi || self == Self::OpenAiCompatible && is_own()
+        self == Self::OpenAi
+            || self == Self::OpenAiCompatible && !Self::OpenAi.key_variables(base_url).is_empty()
     }
 
     /// Reports whether the API marks the result of a failed call. Elsewhere only the text of the result says so.

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::ProviderError;
 use crate::token_count::ReportedTokenCount;
 
-pub use borrowed::{elements, field, fields, place, string, with_field};
+pub use borrowed::{elements, field, fields, place, string, text_field, with_field};
 
 /// The number of characters of an unreadable payload in an error.
 const MAX_QUOTE_CHARS: usize = 200;

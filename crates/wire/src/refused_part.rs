@@ -78,10 +78,14 @@ fn named_tool(refusal: &PartRefusal, error_body: &str) -> Option<String> {
             let rest = &text[at + word.len()..];
             let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"' | '`'))?;
             let (name, _) = rest[1..].split_once(quote)?;
-            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
-            (!name.is_empty() && name.len() <= 128 && name.chars().all(is_name)).then(|| name.to_owned())
+            is_tool_name(name).then(|| name.to_owned())
         })
     })
+}
+
+fn is_tool_name(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':'))
 }
 
 fn has(text: &str, words: &[&str]) -> bool {

@@ -47,10 +47,9 @@ impl RequestBody {
         declared: &Map<String, Value>,
         ours: &[&str],
     ) -> Result<(), ProviderError> {
-        let wanted = |name: &str, value: &Value| !value.is_null() && !ours.contains(&name);
         declared
             .iter()
-            .filter(|(name, value)| wanted(name, value))
+            .filter(|(name, value)| !value.is_null() && !ours.contains(&name.as_str()))
             .try_for_each(|(name, value)| self.put(name, value))
     }
 

@@ -120,14 +120,16 @@ fn grow(calls: &mut Vec<StreamedToolCall>, index: usize, name: Option<&str>, del
 
 /// Returns the parts of the answer's calls that no event brought: index, name and the rest of the arguments.
 fn unsaid_calls(known: &[StreamedToolCall], answer: &ModelAnswer) -> Vec<(usize, String, String)> {
-    let rest = |(place, call): (usize, &ToolCall)| {
-        // A call without arguments may have had no event of its own.
-        let said = known.iter().find(|said| said.index == place);
-        let said_bytes = said.map_or(0, |said| said.sent_bytes + said.waiting.len());
-        let rest = call.arguments.get(said_bytes..).unwrap_or_default();
-        (place, call.name.clone(), rest.to_owned())
-    };
-    calls(answer).enumerate().map(rest).collect()
+    calls(answer)
+        .enumerate()
+        .map(|(place, call)| {
+            // A call without arguments may have had no event of its own.
+            let said = known.iter().find(|said| said.index == place);
+            let said_bytes = said.map_or(0, |said| said.sent_bytes + said.waiting.len());
+            let rest = call.arguments.get(said_bytes..).unwrap_or_default();
+            (place, call.name.clone(), rest.to_owned())
+        })
+        .collect()
 }
 
 fn rest<'a>(texts: impl Iterator<Item = &'a str>, said_bytes: usize) -> Option<String> {

@@ -45,12 +45,10 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
         error.limit_tokens = overflow.limit_tokens;
     } else {
         error.refuses_tools = refuses_tools(&error.message);
-        error.refusal = match error.refuses_tools {
-            true => None,
-            false => {
-                refused_part::read(status, error.code, &said_and_typed(&error.message, body)).map(Box::new)
-            }
-        };
+        if !error.refuses_tools {
+            let text = said_and_typed(&error.message, body);
+            error.refusal = refused_part::read(status, error.code, &text).map(Box::new);
+        }
         error.retryable &= !error.refuses_tools && error.refusal.is_none();
     }
     error
@@ -111,6 +109,7 @@ const fn permanent(code: ErrorCode) -> ErrorClassification {
 /// Types and codes that are more exact than a status. The first row that matches wins.
 #[rustfmt::skip]
 const WORDS: &[(&[&str], ErrorClassification)] = &[
+    // OpenAI and Moonshot: only a payment helps against a used-up quota, so the call is not repeated.
     (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], permanent(ErrorCode::RateLimitExceeded)),
     (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
     (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], permanent(ErrorCode::Auth)),
@@ -120,6 +119,10 @@ const WORDS: &[(&[&str], ErrorClassification)] = &[
     (&["not_found_error", "model_not_found", "not_found", "invalid_model"], permanent(ErrorCode::NotFound)),
     (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], permanent(ErrorCode::InvalidRequest)),
 ];
+
+fn has_any(text: &str, needles: &[&str]) -> bool {
+    needles.iter().any(|needle| text.contains(needle))
+}
 
 impl ErrorClassification {
     fn of_words(words: &[String]) -> Option<Self> {
@@ -140,6 +143,7 @@ impl ErrorClassification {
             408 => again(ErrorCode::Timeout),
             409 => again(ErrorCode::Conflict),
             501 | 505 => permanent(ErrorCode::InvalidRequest),
+            // Anthropic reports an overload as 529.
             425 | 500..=599 => again(ErrorCode::ThirdParty),
             400..=499 => said.unwrap_or(permanent(ErrorCode::InvalidRequest)),
             _ => permanent(ErrorCode::ThirdParty),
@@ -149,15 +153,14 @@ impl ErrorClassification {
     /// Classifies an error without status, type or code.
     fn of_text(message: &str) -> Self {
         let text = message.to_lowercase();
-        let has = |needles: &[&str]| needles.iter().any(|needle| text.contains(needle));
-        if has(&["unexpected endpoint"]) {
+        if has_any(&text, &["unexpected endpoint"]) {
             // LM Studio answers an unknown path with status 200 and a text.
             permanent(ErrorCode::NotFound)
-        } else if has(&["rate limit", "too many requests", "quota"]) {
+        } else if has_any(&text, &["rate limit", "too many requests", "quota"]) {
             again(ErrorCode::RateLimitExceeded)
-        } else if has(&["timed out", "timeout", "deadline exceeded"]) {
+        } else if has_any(&text, &["timed out", "timeout", "deadline exceeded"]) {
             again(ErrorCode::Timeout)
-        } else if has(&["api key", "unauthorized", "authentication"]) {
+        } else if has_any(&text, &["api key", "unauthorized", "authentication"]) {
             permanent(ErrorCode::Auth)
         } else {
             again(ErrorCode::ThirdParty)
@@ -188,6 +191,7 @@ impl ServerErrorFields {
     fn take(&mut self, value: &Value, depth: usize) {
         let object = match value {
             Value::Object(object) => object,
+            // Gemini puts the error object of a stream into a list.
             Value::Array(items) if depth < 8 => {
                 return items.iter().for_each(|item| self.take(item, depth + 1));
             }
@@ -199,6 +203,7 @@ impl ServerErrorFields {
         {
             self.take(inner, depth + 1);
         }
+        // FastAPI, which vLLM and SGLang are built on, names the message `detail`, or `msg` in a list of details.
         for key in ["message", "detail", "msg", "error_description", "error_message"] {
             if let Some(Value::String(text)) = object.get(key) {
                 self.say(text);
@@ -220,6 +225,7 @@ impl ServerErrorFields {
 
     fn word(&mut self, value: Option<&Value>) {
         match value {
+            // LiteLLM gives the status as a text (`"code": "429"`).
             Some(Value::String(text)) => match text.parse() {
                 Ok(number) => self.number(number),
                 Err(_) => self.words.push(text.to_lowercase().replace([' ', '-'], "_")),

@@ -19,13 +19,12 @@ pub fn chat_usage(raw: &str) -> Option<Usage> {
     let (prompt, completion) = (counts.tokens("prompt_tokens"), counts.tokens("completion_tokens"));
     prompt.or(completion)?;
     let (prompt, completion) = (prompt.unwrap_or_default(), completion.unwrap_or_default());
-    let first = |keys: &[&str]| keys.iter().find_map(|key| counts.tokens(key));
     let cached = detail(&counts, "prompt_tokens_details", "cached_tokens")
-        .or_else(|| first(&["prompt_cache_hit_tokens", "cache_read_input_tokens"]));
+        .or_else(|| first_count(&counts, &["prompt_cache_hit_tokens", "cache_read_input_tokens"]));
     let written = detail(&counts, "prompt_tokens_details", "cache_write_tokens")
-        .or_else(|| first(&["cache_creation_input_tokens"]));
+        .or_else(|| first_count(&counts, &["cache_creation_input_tokens"]));
     let reasoning = detail(&counts, "completion_tokens_details", "reasoning_tokens")
-        .or_else(|| first(&["reasoning_tokens"]))
+        .or_else(|| first_count(&counts, &["reasoning_tokens"]))
         .unwrap_or_default();
     // xAI and Copilot report reasoning beside the completion, all others inside it. The total shows which.
     let beside = completion.saturating_add(reasoning);
@@ -38,6 +37,10 @@ pub fn chat_usage(raw: &str) -> Option<Usage> {
         cache_write_tokens: written.unwrap_or_default(),
         raw: Some(RawJson(raw.to_owned())),
     })
+}
+
+fn first_count(counts: &RawObject, keys: &[&str]) -> Option<u64> {
+    keys.iter().find_map(|key| counts.tokens(key))
 }
 
 /// Decodes the `timings` object of llama.cpp. llama.cpp sends the object at the end of an answer and, with
@@ -59,13 +62,12 @@ pub fn responses_usage(raw: &str) -> Option<Usage> {
     let counts = RawObject::parse(raw)?;
     let (input, output) = (counts.tokens("input_tokens"), counts.tokens("output_tokens"));
     input.or(output)?;
-    let detail = |object, key| detail(&counts, object, key).unwrap_or_default();
     Some(Usage {
         input_tokens: input.unwrap_or_default(),
         output_tokens: output.unwrap_or_default(),
-        reasoning_tokens: detail("output_tokens_details", "reasoning_tokens"),
-        cache_read_tokens: detail("input_tokens_details", "cached_tokens"),
-        cache_write_tokens: detail("input_tokens_details", "cache_write_tokens"),
+        reasoning_tokens: detail(&counts, "output_tokens_details", "reasoning_tokens").unwrap_or_default(),
+        cache_read_tokens: detail(&counts, "input_tokens_details", "cached_tokens").unwrap_or_default(),
+        cache_write_tokens: detail(&counts, "input_tokens_details", "cache_write_tokens").unwrap_or_default(),
         raw: Some(RawJson(raw.to_owned())),
     })
 }
@@ -73,13 +75,15 @@ pub fn responses_usage(raw: &str) -> Option<Usage> {
 /// Decodes the `usageMetadata` object of Gemini. `None` if it does not count the prompt.
 pub fn gemini_usage(counts: &RawObject) -> Option<Usage> {
     counts.get("promptTokenCount")?;
-    let count = |key: &str| counts.tokens(key).unwrap_or_default();
-    let thoughts = count("thoughtsTokenCount");
+    let thoughts = counts.tokens("thoughtsTokenCount").unwrap_or_default();
     Some(Usage {
-        input_tokens: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),
-        output_tokens: count("candidatesTokenCount").saturating_add(thoughts),
+        input_tokens: counts
+            .tokens("promptTokenCount")
+            .unwrap_or_default()
+            .saturating_add(counts.tokens("toolUsePromptTokenCount").unwrap_or_default()),
+        output_tokens: counts.tokens("candidatesTokenCount").unwrap_or_default().saturating_add(thoughts),
         reasoning_tokens: thoughts,
-        cache_read_tokens: count("cachedContentTokenCount"),
+        cache_read_tokens: counts.tokens("cachedContentTokenCount").unwrap_or_default(),
         cache_write_tokens: 0,
         raw: Some(counts.to_json()),
     })

@@ -208,15 +208,14 @@ fn check_message(index: usize, message: &Message, request: &ModelRequest) -> Res
 fn check_calls(index: usize, message: &Message) -> Result<(), RequestViolation> {
     let mut seen = BTreeSet::new();
     for call in message.tool_calls() {
-        let id = || call.call_id.to_string();
         if !seen.insert(&call.call_id) {
-            return Err(RequestViolation::DuplicateCall { index, call: id() });
+            return Err(RequestViolation::DuplicateCall { index, call: call.call_id.to_string() });
         }
         if call.name.is_empty() {
-            return Err(RequestViolation::NamelessCall { index, call: id() });
+            return Err(RequestViolation::NamelessCall { index, call: call.call_id.to_string() });
         }
         if !is_object(&call.arguments) {
-            return Err(RequestViolation::Arguments { index, call: id() });
+            return Err(RequestViolation::Arguments { index, call: call.call_id.to_string() });
         }
     }
     Ok(())
@@ -252,12 +251,11 @@ fn check_result_content(
 fn check_tools(request: &ModelRequest) -> Result<(), RequestViolation> {
     let mut seen = BTreeSet::new();
     for (index, tool) in request.tools.iter().enumerate() {
-        let name = || tool.name.clone();
         if tool.name.is_empty() || !seen.insert(&tool.name) {
-            return Err(RequestViolation::ToolName { index, name: name() });
+            return Err(RequestViolation::ToolName { index, name: tool.name.clone() });
         }
         if !is_object(tool.parameters.as_str()) {
-            return Err(RequestViolation::ToolParameters { index, name: name() });
+            return Err(RequestViolation::ToolParameters { index, name: tool.name.clone() });
         }
     }
     Ok(())
@@ -284,7 +282,6 @@ impl<'a> UnansweredToolCalls<'a> {
 
     fn answer(&mut self, index: usize, part: &Part) -> Result<(), RequestViolation> {
         let Part::ToolResult(result) = part else { return Ok(()) };
-        let found = || result.call_id.to_string();
         let known = self.calls.iter().skip(self.answered).any(|call| call.call_id == result.call_id);
         match self.calls.get(self.answered) {
             Some(next) if next.call_id == result.call_id => {
@@ -294,9 +291,9 @@ impl<'a> UnansweredToolCalls<'a> {
             Some(next) if known => Err(RequestViolation::OutOfOrder {
                 index,
                 expected: next.call_id.to_string(),
-                found: found(),
+                found: result.call_id.to_string(),
             }),
-            _ => Err(RequestViolation::Unasked { index, call: found() }),
+            _ => Err(RequestViolation::Unasked { index, call: result.call_id.to_string() }),
         }
     }
 

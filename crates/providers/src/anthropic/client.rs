@@ -47,6 +47,13 @@ pub struct AnthropicProvider {
     refused: Arc<AtomicBool>,
 }
 
+fn with_betas(http: &ProviderHttpClient, betas: Option<String>) -> Result<ProviderHttpClient, ProviderError> {
+    match betas {
+        Some(betas) => http.clone().with_header(BETA_HEADER, &betas),
+        None => Ok(http.clone()),
+    }
+}
+
 impl AnthropicProvider {
     /// Creates a client without connecting.
     ///
@@ -60,11 +67,8 @@ impl AnthropicProvider {
         if let Some(version) = config.version() {
             http = http.with_header(VERSION_HEADER, version)?;
         }
-        let with = |more| match config.betas(more) {
-            Some(betas) => http.clone().with_header(BETA_HEADER, &betas),
-            None => Ok(http.clone()),
-        };
-        let (plain, dropping) = (with(None)?, with(Some(BINDING_BETA))?);
+        let plain = with_betas(&http, config.betas(None))?;
+        let dropping = with_betas(&http, config.betas(Some(BINDING_BETA)))?;
         Ok(Self { config, base, http: plain, dropping, refused: Arc::default() })
     }
 
@@ -143,9 +147,18 @@ impl Provider for AnthropicProvider {
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
         let stale = self.stale_policy();
         match self.ask_count(request, stale).await {
-            Ok(tokens) => Ok(Some(tokens)),
+            Ok(tokens) => {
+                tracing::debug!(tokens, model = %self.config.origin().model, "the server counted the request");
+                Ok(Some(tokens))
+            }
             // Compatible servers often have no page for counts.
-            Err(error) if matches!(error.status, Some(404 | 405 | 501)) => Ok(None),
+            Err(error) if matches!(error.status, Some(404 | 405 | 501)) => {
+                tracing::debug!(
+                    status = error.status,
+                    "the server does not count requests: they are estimated"
+                );
+                Ok(None)
+            }
             Err(error) => Err(self.note_refusal(error, stale)),
         }
     }

@@ -44,17 +44,17 @@ async fn describe(http: &ProviderHttpClient, base: &BaseUrl, config: &AnthropicC
 
 /// Reads the limits from `GET /v1/models/{id}`. Older servers give no more than a name.
 fn read(model: &Value) -> Limits {
-    let number = |key: &str| token_count::limit(model.get(key));
-    let can = |what: &str| {
-        let said = model.get("capabilities").and_then(|all| all.get(what)).and_then(|it| it.get("supported"));
-        FeatureSupport::from(said.and_then(Value::as_bool))
-    };
     Limits {
-        max_output: number("max_tokens"),
-        images: can("image_input"),
-        files: can("pdf_input"),
-        ..Limits::from_window(number("max_input_tokens"), LimitSource::Server)
+        max_output: token_count::limit(model.get("max_tokens")),
+        images: support(model, "image_input"),
+        files: support(model, "pdf_input"),
+        ..Limits::from_window(token_count::limit(model.get("max_input_tokens")), LimitSource::Server)
     }
+}
+
+fn support(model: &Value, capability: &str) -> FeatureSupport {
+    let stated = model.get("capabilities").and_then(|all| all.get(capability)?.get("supported"));
+    stated.and_then(Value::as_bool).into()
 }
 
 #[cfg(test)]

@@ -24,12 +24,11 @@ pub(super) async fn ask(http: &ProviderHttpClient, endpoint: &ModelEndpoint, abo
 /// In the current step the model is shown its thoughts again, by their signatures. The prompt count at the end of
 /// a stream includes them.
 fn read(model: &Value) -> Limits {
-    let limit = |name: &str| token_count::limit(model.get(name));
     let thinks = model.get("thinking").and_then(Value::as_bool);
     Limits {
-        max_output: limit("outputTokenLimit"),
+        max_output: token_count::limit(model.get("outputTokenLimit")),
         reasoning: thinks.map(|thinks| if thinks { ReasoningScope::Turn } else { ReasoningScope::Never }),
-        ..Limits::from_window(limit("inputTokenLimit"), LimitSource::Server)
+        ..Limits::from_window(token_count::limit(model.get("inputTokenLimit")), LimitSource::Server)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The reader of one answer of any wire: streamed or whole, broken off, stalled, or no answer at all.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -51,6 +51,10 @@ pub(crate) async fn call_below<D: StreamDecoder>(
         Err(error) if is_elsewhere(&error) => error,
         answered => return answered,
     };
+    tracing::debug!(
+        status = first.status,
+        "no API is at the base URL: the call is made below the path of its version"
+    );
     match call::<D>(http, endpoint(&versioned, segments)?, body).await {
         Err(error) if is_elsewhere(&error) => Err(with_tried_hint(first, &versioned)),
         // A server that could not be asked proves nothing about the path.
@@ -71,21 +75,55 @@ pub(crate) async fn call<D: StreamDecoder>(
     url: Url,
     body: Bytes,
 ) -> Result<ModelStream, ProviderError> {
-    let server = url.origin().ascii_serialization();
     let response = http.post(url.clone(), body).await?;
-    let (http, id) = (http.clone(), request_id::read(response.headers()));
+    let context = AnswerErrorContext {
+        http: http.clone(),
+        request_id: request_id::read(response.headers()),
+        server: url.origin().ascii_serialization(),
+    };
     let silence = BodyIdleTimeout::before_start(http.timeouts);
     let bytes = http.bytes_with_idle_timeout(response, silence.clone());
     let patience = ProgressDeadline::new(http.timeouts, silence);
-    let told = move |error| {
-        http.hide_secrets(request_id::with_request_id(id.as_deref(), with_server_name(error, &server)))
-    };
-    let mut answering = open::<D>(bytes, patience, &url).await.map_err(&told)?;
-    let first = answering.next().await.transpose().map_err(&told)?;
+    let begun = Instant::now();
+    let mut answering =
+        open::<D>(bytes, patience, &url).await.map_err(|error| context.complete_error(error))?;
+    let first = answering.next().await.transpose().map_err(|error| context.complete_error(error))?;
+    tracing::debug!(
+        server = %context.server,
+        request_id = context.request_id.as_deref(),
+        streamed = answering.events.is_some(),
+        elapsed_ms = begun.elapsed().as_millis() as u64,
+        "the answer begins"
+    );
     let rest = futures_util::stream::unfold(answering, |mut answering| async move {
         answering.next().await.map(|event| (event, answering))
     });
-    Ok(Box::pin(futures_util::stream::iter(first.map(Ok)).chain(rest.map_err(told))))
+    let rest = rest.map_err(move |error| context.complete_error(error));
+    Ok(Box::pin(futures_util::stream::iter(first.map(Ok)).chain(rest)))
+}
+
+/// The facts about one call that its errors name.
+struct AnswerErrorContext {
+    http: ProviderHttpClient,
+    request_id: Option<String>,
+    /// The server's origin.
+    server: String,
+}
+
+impl AnswerErrorContext {
+    /// Adds the server's name and the request's id to an error, and hides the keys in it.
+    fn complete_error(&self, error: ProviderError) -> ProviderError {
+        let error = with_server_name(error, &self.server);
+        let error = self.http.hide_secrets(request_id::with_request_id(self.request_id.as_deref(), error));
+        tracing::debug!(
+            server = %self.server,
+            request_id = self.request_id.as_deref(),
+            code = %error.code,
+            retryable = error.retryable,
+            "the answer failed"
+        );
+        error
+    }
 }
 
 /// Names the server in the error of an answer that ended early, because the server's log has the reason.
@@ -132,10 +170,10 @@ impl ResponseBodyKind {
         const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
         let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
         // The first chunk may end inside the name of a field.
-        let begins = |field: &&[u8]| start.starts_with(field) || field.starts_with(start);
+        let is_field = FIELDS.iter().any(|field| start.starts_with(field) || field.starts_with(start));
         match start.first() {
             Some(b'{' | b'[') => Self::Json,
-            Some(_) if !FIELDS.iter().any(begins) => Self::Other,
+            Some(_) if !is_field => Self::Other,
             _ => Self::Events,
         }
     }
@@ -210,8 +248,20 @@ impl<D: StreamDecoder> AnswerReader<D> {
             match more {
                 Ok(Some(more)) => self.ready.extend(self.arguments.filter_events(more)),
                 Ok(None) => {
-                    let finished = |last: D| last.finish().map(settled_answer).map(ModelEvent::Finished);
-                    return self.decoder.take().map(finished);
+                    let answer = self.decoder.take()?.finish().map(settled_answer);
+                    if let Ok(answer) = &answer {
+                        let usage = answer.usage.as_ref();
+                        tracing::debug!(
+                            finish = ?answer.finish,
+                            parts = answer.parts.len(),
+                            input_tokens = usage.map(|usage| usage.input_tokens),
+                            cache_read_tokens = usage.map(|usage| usage.cache_read_tokens),
+                            output_tokens = usage.map(|usage| usage.output_tokens),
+                            reasoning_tokens = usage.map(|usage| usage.reasoning_tokens),
+                            "the answer is complete"
+                        );
+                    }
+                    return Some(answer.map(ModelEvent::Finished));
                 }
                 Err(error) => return self.decoder.take().map(|last| Err(with_usage(error, &last))),
             }
@@ -234,7 +284,15 @@ async fn read<D: StreamDecoder>(
         // A later failure must not lose a complete answer.
         return match timeout(AFTER_FINISH, events.next()).await {
             Ok(Some(Ok(event))) => take(&event, decoder).map(Some),
-            Ok(None | Some(Err(_))) | Err(_) => Ok(None),
+            Ok(None) => Ok(None),
+            Ok(Some(Err(error))) => {
+                tracing::debug!(code = %error.code, "the stream broke after the stop reason: the answer counts as complete");
+                Ok(None)
+            }
+            Err(_) => {
+                tracing::debug!(waited = ?AFTER_FINISH, "the stream stays open after the stop reason: its usage is not waited for");
+                Ok(None)
+            }
         };
     }
     let Some(event) = patience.wait(events.next()).await?.transpose()? else { return Ok(None) };

@@ -71,11 +71,12 @@ impl BaseUrl {
 
 /// Reports whether the path has a version of an API as a segment: `v1`, `v4`, `v1beta`.
 fn has_version(url: &Url) -> bool {
-    let is_version = |segment: &str| {
-        let number = segment.strip_prefix('v').unwrap_or_default();
-        number.starts_with(|first: char| first.is_ascii_digit())
-    };
     url.path_segments().is_some_and(|mut segments| segments.any(is_version))
+}
+
+fn is_version(segment: &str) -> bool {
+    let number = segment.strip_prefix('v').unwrap_or_default();
+    number.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// Returns the hint for a base URL that lacks its version.

@@ -12,8 +12,8 @@ const PAYMENT_REQUIRED: u16 = 402;
 
 /// Returns a description of the key that is sent with every request; never the key itself.
 pub(super) fn describe(headers: &[(String, Secret)]) -> String {
-    let carries = |name: &str| HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
-    match headers.iter().rev().find(|(name, _)| carries(name)) {
+    let mut newest_first = headers.iter().rev();
+    match newest_first.find(|(name, _)| HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known))) {
         None => "no key was sent: set `api_key_env` in the model's section".to_owned(),
         Some((name, key)) if key.is_empty() => {
             format!("the key sent as `{name}` was empty: set the variable that `api_key_env` names")

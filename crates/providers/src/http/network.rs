@@ -45,11 +45,11 @@ impl NetworkVariables {
         V: AsRef<OsStr> + 'e,
     {
         let known: Vec<&'static str> = [HTTP, HTTPS, ANY, NONE, TRUST].into_iter().flatten().collect();
-        let pick = |(name, value): &'e (N, V)| {
+        let set = environment.into_iter().filter_map(|(name, value)| {
             let name = known.iter().find(|known| OsStr::new(known) == name.as_ref())?;
             Some((*name, value.as_ref().to_str()?.to_owned()))
-        };
-        Self(environment.into_iter().filter_map(pick).collect())
+        });
+        Self(set.collect())
     }
 
     /// Returns the first of these variables that is set, even if it is empty.
@@ -62,11 +62,11 @@ impl NetworkVariables {
         if is_loopback(url) {
             return None;
         }
-        let value = |names| self.first(names).map_or("", |(_, value)| value.as_str());
+        let [http, https, all, no] =
+            [HTTP, HTTPS, ANY, NONE].map(|names| self.first(names).map_or("", |(_, value)| value.as_str()));
         let own = if url.scheme() == "https" { HTTPS } else { HTTP };
         // A failed request does not say which proxy it took, so the rules of the HTTP library are applied again.
-        let matcher =
-            Matcher::builder().http(value(HTTP)).https(value(HTTPS)).all(value(ANY)).no(value(NONE));
+        let matcher = Matcher::builder().http(http).https(https).all(all).no(no);
         let proxy = matcher.build().intercept(&url.as_str().parse().ok()?)?;
         // An empty variable of the scheme means no proxy of its own, and the general one applies.
         let set = self.first(own).filter(|(_, value)| !value.is_empty()).or_else(|| self.first(ANY))?;
@@ -82,9 +82,10 @@ impl NetworkVariables {
     pub(super) fn explain(&self, url: &Url, error: &reqwest::Error) -> String {
         let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
         let mut words = format!("{what} {}", place(url));
-        match is_refused(error) {
-            true => words.push_str(": connection refused"),
-            false => push_causes(&mut words, error),
+        if is_refused(error) {
+            words.push_str(": connection refused");
+        } else {
+            push_causes(&mut words, error);
         }
         if is_refused(error) && is_loopback(url) {
             words.push_str("; nothing listens there: is the server running?");
@@ -121,11 +122,11 @@ impl NetworkVariables {
             .filter_map(|name| self.0.iter().find(|(known, value)| known == name && !value.is_empty()))
             .map(|(name, value)| format!("`{name}` is {value}"))
             .collect();
-        match set.is_empty() {
-            true => "`SSL_CERT_FILE` names a file with the certificates to trust; without it they are the system's"
-                .to_owned(),
-            false => format!("the certificates to trust are read from there: {}", set.join(", ")),
+        if set.is_empty() {
+            return "`SSL_CERT_FILE` names a file with the certificates to trust; without it they are the system's"
+                .to_owned();
         }
+        format!("the certificates to trust are read from there: {}", set.join(", "))
     }
 }
 

@@ -13,22 +13,37 @@ use crate::ProviderError;
 /// reads the prompt. They have a limit of their own, or none.
 #[derive(Debug)]
 pub(super) struct ProgressDeadline {
-    limit: Duration,
-    until: Option<Instant>,
+    /// The longest wait between two pieces of content.
+    idle: Duration,
+    /// The limit in force; `None` if signs of life before the first content have no limit.
+    limit: Option<StallLimit>,
     silence: BodyIdleTimeout,
+}
+
+/// A length of time and the moment at which it ends.
+#[derive(Clone, Copy, Debug)]
+struct StallLimit {
+    length: Duration,
+    until: Instant,
+}
+
+impl StallLimit {
+    fn from_now(length: Duration) -> Self {
+        Self { length, until: Instant::now() + length }
+    }
 }
 
 impl ProgressDeadline {
     /// Creates the deadlines of an answer without content so far.
     pub(super) fn new(timeouts: HttpTimeouts, silence: BodyIdleTimeout) -> Self {
-        let until = timeouts.signs_of_life.map(|limit| Instant::now() + limit);
-        Self { limit: timeouts.idle, until, silence }
+        let limit = timeouts.signs_of_life.map(StallLimit::from_now);
+        Self { idle: timeouts.idle, limit, silence }
     }
 
     /// Records data other than a sign of life.
     pub(super) fn extend_deadline(&mut self) {
         if self.silence.has_begun() {
-            self.until = Some(Instant::now() + self.limit);
+            self.limit = Some(StallLimit::from_now(self.idle));
         }
     }
 
@@ -43,11 +58,36 @@ impl ProgressDeadline {
     /// # Errors
     /// `timeout` if the answer had no content for too long.
     pub(super) async fn wait<T>(&self, next: impl Future<Output = T>) -> Result<T, ProviderError> {
-        let Some(until) = self.until else { return Ok(next.await) };
+        let Some(StallLimit { length, until }) = self.limit else { return Ok(next.await) };
         timeout_at(until, next).await.map_err(|_| {
-            let limit = in_words(self.limit);
+            tracing::debug!(
+                limit_ms = length.as_millis() as u64,
+                has_content = self.silence.has_begun(),
+                "the answer is given up: nothing but comments and pings came"
+            );
+            let limit = in_words(length);
             let message = format!("the answer stalled: nothing but comments and pings for {limit}");
             ProviderError::new(ErrorCode::Timeout, message)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_error_names_the_limit_in_force() {
+        let timeouts = HttpTimeouts {
+            idle: Duration::from_millis(30),
+            signs_of_life: Some(Duration::from_millis(20)),
+            ..HttpTimeouts::default()
+        };
+        let mut deadline = ProgressDeadline::new(timeouts, BodyIdleTimeout::before_start(timeouts));
+        let error = deadline.wait(std::future::pending::<()>()).await.unwrap_err();
+        assert!(error.message.ends_with("for 20 ms"), "before the first content: {error}");
+        deadline.begin();
+        let error = deadline.wait(std::future::pending::<()>()).await.unwrap_err();
+        assert!(error.message.ends_with("for 30 ms"), "after it: {error}");
     }
 }

@@ -10,9 +10,16 @@ const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 /// Returns the wait that a server asks for, at most a day. The headers are `retry-after-ms` (OpenAI, Azure), else
 /// `retry-after` in seconds or as an HTTP date relative to `now`.
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let exact = text("retry-after-ms").and_then(|value| seconds(value, 1000.0));
-    exact.or_else(|| text("retry-after").and_then(|value| seconds(value, 1.0).or_else(|| date(value, now))))
+    // OpenAI and Azure send milliseconds beside the standard header's whole seconds.
+    let exact = text_of(headers, "retry-after-ms").and_then(|value| seconds(value, 1000.0));
+    exact.or_else(|| {
+        let value = text_of(headers, "retry-after")?;
+        seconds(value, 1.0).or_else(|| date(value, now))
+    })
+}
+
+fn text_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 fn seconds(value: &str, per_second: f64) -> Option<Duration> {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -38,9 +39,11 @@ impl OllamaProvider {
     pub fn new(endpoint: ModelEndpoint) -> Result<Self, ProviderError> {
         let base = endpoint.base_url.trim_end_matches('/');
         let base = base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base);
-        let address = |name| http::endpoint(base, &["api", name]);
-        let (chat, addresses) =
-            (address("chat")?, OllamaInfoUrls { loaded: address("ps")?, about: address("show")? });
+        let chat = http::endpoint(base, &["api", "chat"])?;
+        let addresses = OllamaInfoUrls {
+            loaded: http::endpoint(base, &["api", "ps"])?,
+            about: http::endpoint(base, &["api", "show"])?,
+        };
         let http = ProviderHttpClient::new(
             &chat,
             &endpoint.all_headers("authorization", "Bearer "),
@@ -94,12 +97,23 @@ impl Provider for OllamaProvider {
         }
         let mut found = self.ask().await;
         if self.loads_first && declared.window.is_none() && !found.has_window() {
+            let begun = Instant::now();
             self.load().await;
             found = self.ask().await;
+            tracing::info!(
+                model = %self.endpoint.model,
+                has_window = found.has_window(),
+                elapsed_ms = begun.elapsed().as_millis() as u64,
+                "Ollama loaded the model, because only a loaded model has a known window"
+            );
         }
-        let known = found.limits(self.window());
+        let before = self.window();
+        let known = found.limits(before);
         if let Some(window) = known.window {
             self.found.store(window, Ordering::Relaxed);
+        }
+        if known.window != before {
+            tracing::info!(model = %self.endpoint.model, window = known.window, window_before = before, "Ollama's window of the model has changed");
         }
         declared.over(known)
     }

@@ -68,6 +68,11 @@ pub(super) struct OllamaModelInfo {
 }
 
 impl OllamaModelInfo {
+    /// Reports whether the model has a capability; `None` if the server lists none.
+    fn can(&self, capability: &str) -> Option<bool> {
+        Some(self.capabilities.as_ref()?.iter().any(|one| one == capability))
+    }
+
     fn read(loaded: Option<&Value>, about: Option<&Value>, model: &str) -> Self {
         let trained = about.and_then(trained);
         let is_remote =
@@ -89,16 +94,15 @@ impl OllamaModelInfo {
     /// Returns all facts as limits. A model that is no longer loaded gets the window `before`, which the next
     /// call asks for again.
     pub(super) fn limits(&self, before: Option<u64>) -> Limits {
-        let can = |what: &str| self.capabilities.as_ref().map(|all| all.iter().any(|one| one == what));
         // A loaded window is a fact, and `before` is asked for with every call. The model file only states a
         // wish.
         let window = self.loaded.or(self.remote).or(before).or(self.written);
         let reasoning =
             // An old server does not list capabilities, and then the model may think.
-            if can("thinking") == Some(false) { ReasoningScope::Never } else { ReasoningScope::Turn };
+            if self.can("thinking") == Some(false) { ReasoningScope::Never } else { ReasoningScope::Turn };
         Limits {
-            tools: can("tools").into(),
-            images: can("vision").into(),
+            tools: self.can("tools").into(),
+            images: self.can("vision").into(),
             files: FeatureSupport::No,
             prefill: FeatureSupport::Yes,
             reasoning: Some(reasoning),
@@ -110,17 +114,18 @@ impl OllamaModelInfo {
 /// Returns the window of this model if it is loaded, not that of another loaded model.
 fn window_loaded(list: &Value, model: &str) -> Option<u64> {
     let entries = list.get("models")?.as_array()?;
-    let is_ours = |entry: &&Value| {
+    let loaded = entries.iter().find(|entry| {
         let names = [entry.get("name"), entry.get("model")];
         names.into_iter().flatten().filter_map(Value::as_str).any(|name| same(name, model))
-    };
-    token_count::limit(entries.iter().find(is_ours)?.get("context_length"))
+    });
+    token_count::limit(loaded?.get("context_length"))
 }
 
 /// Compares two names; a name without a tag means the tag `latest`.
 fn same(name: &str, model: &str) -> bool {
-    let bare = |name: &str| name.strip_suffix(":latest").unwrap_or(name).to_ascii_lowercase();
-    bare(name) == bare(model)
+    // Ollama completes a name without a tag by `:latest`.
+    let [name, model] = [name, model].map(|name| name.strip_suffix(":latest").unwrap_or(name));
+    name.eq_ignore_ascii_case(model)
 }
 
 /// Returns the largest window that the model was trained for.
@@ -129,8 +134,11 @@ fn trained(about: &Value) -> Option<u64> {
     let architecture = info.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
     // A model that reads pictures may have a second key of this ending, such as `clip.context_length`.
     let named = info.get(&format!("{architecture}.context_length"));
-    let any = || info.iter().find(|(key, _)| key.ends_with(".context_length")).map(|(_, value)| value);
-    token_count::limit(named.or_else(any))
+    token_count::limit(
+        named.or_else(|| {
+            info.iter().find(|(key, _)| key.ends_with(".context_length")).map(|(_, value)| value)
+        }),
+    )
 }
 
 /// Returns `num_ctx` of the parameters, which are lines of a name and a value.

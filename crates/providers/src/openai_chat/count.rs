@@ -37,16 +37,19 @@ const PROMPT_FIELDS: &[&str] = &[
 
 /// Reports whether a request holds content that only the model's own processor can count.
 pub(super) fn has_media(request: &ModelRequest) -> bool {
-    let holds = |part: &Part| match part {
+    request.messages.iter().flat_map(|message| &message.parts).any(|part| match part {
+        Part::ToolResult(result) => result.content.iter().any(|part| is_media(request, part)),
+        part => is_media(request, part),
+    })
+}
+
+fn is_media(request: &ModelRequest, part: &Part) -> bool {
+    match part {
         Part::Image(media) | Part::File(media) => {
             request.media.contains_key(&media.blob.hash) || request.links.contains_key(&media.blob.hash)
         }
         _ => false,
-    };
-    request.messages.iter().flat_map(|message| &message.parts).any(|part| match part {
-        Part::ToolResult(result) => result.content.iter().any(holds),
-        part => holds(part),
-    })
+    }
 }
 
 /// Counts the request with this body; `None` if the server does not count.

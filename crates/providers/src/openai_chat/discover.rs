@@ -106,11 +106,52 @@ impl ServerDiscovery {
     /// Asks the server and records its facts. A silent server keeps its old facts: it may be loading, or reading
     /// a long prompt.
     async fn ask(&self) {
+        let begun = Instant::now();
         let said = self.query_facts().await;
         let mut known = self.known();
+        self.log_facts(known.seen, said, begun.elapsed());
         // A silent server counts as asked too. Otherwise each call would wait for it once more.
         known.asked = Some(Instant::now());
         known.seen = said.unwrap_or(known.seen);
+    }
+
+    /// Logs the facts that the server reported; at `info` if they change.
+    fn log_facts(&self, before: ServerFacts, now: Option<ServerFacts>, elapsed: Duration) {
+        let server = http::server(self.base.current());
+        let (model, elapsed_ms) = (self.endpoint.model.as_str(), elapsed.as_millis() as u64);
+        let Some(now) = now else {
+            let window = before.limits.window;
+            tracing::debug!(
+                server,
+                model,
+                window,
+                elapsed_ms,
+                "the server does not describe itself now: earlier facts stay"
+            );
+            return;
+        };
+        let (window, max_output) = (now.limits.window, now.limits.max_output);
+        if now == before {
+            tracing::debug!(
+                server,
+                model,
+                window,
+                max_output,
+                elapsed_ms,
+                "the server reports the same facts"
+            );
+        } else {
+            tracing::info!(
+                server,
+                model,
+                family = self.given.as_ref().or(now.family).map(|family| family.name),
+                window,
+                window_before = before.limits.window,
+                max_output,
+                elapsed_ms,
+                "the server's facts about the model are known"
+            );
+        }
     }
 
     /// Reads the pages of the known family first, then the pages of all: another server may have taken its place.
@@ -135,12 +176,12 @@ impl ServerDiscovery {
         let model = self.endpoint.model.as_str();
         let asked = pages.iter().map(|page| async move {
             let url = page_url(*page, self.base.current(), model).ok()?;
-            let read = |said| read_page(*page, &said, model);
-            let found = self.http.get_json(url.clone(), patience).await.and_then(read);
+            let said = self.http.get_json(url.clone(), patience).await;
+            let found = said.and_then(|said| read_page(*page, &said, model));
             let (None, Some(versioned)) = (&found, self.base.alternative()) else { return found };
             // If the base URL lacks its version, the list of models is below the version, like all pages.
             let other = page_url(*page, &versioned, model).ok().filter(|other| *other != url)?;
-            self.http.get_json(other, patience).await.and_then(read)
+            read_page(*page, &self.http.get_json(other, patience).await?, model)
         });
         join_all(asked).await.into_iter().flatten().reduce(ServerFacts::or)
     }

@@ -209,9 +209,9 @@ impl<'a> ScriptedAnswerWriter<'a> {
             return pieces.len();
         }
         let lengths: Vec<usize> = (0..=pieces.len()).collect();
-        let fits = |n: &usize| self.count.text(&pieces[..*n].concat()) <= left;
         // A longer prefix never has fewer tokens, so the search can bisect.
-        lengths.partition_point(fits).saturating_sub(1)
+        let fitting = lengths.partition_point(|n| self.count.text(&pieces[..*n].concat()) <= left);
+        fitting.saturating_sub(1)
     }
 
     fn call(&mut self, name: String, arguments: &str, id: Option<String>) {

@@ -77,8 +77,11 @@ fn extract(request: &ModelRequest) -> String {
 }
 
 fn lines(text: &str, most: usize) -> Vec<String> {
-    let clip = |line: &str| format!("- {}\n", line.trim().chars().take(LINE_CHARS).collect::<String>());
-    text.lines().filter(|line| !line.trim().is_empty()).take(most).map(clip).collect()
+    let filled = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    filled
+        .take(most)
+        .map(|line| format!("- {}\n", line.chars().take(LINE_CHARS).collect::<String>()))
+        .collect()
 }
 
 fn everything(request: &ModelRequest) -> String {

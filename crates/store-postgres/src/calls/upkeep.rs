@@ -1,5 +1,7 @@
 //! The queries for blobs that events name and for sessions that may be deleted.
 
+use std::sync::OnceLock;
+
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use longhaul_core::ids::{Millis, SessionId};
@@ -74,8 +76,16 @@ impl PostgresOperation for PostgresIdleSessionsQuery {
 /// [`StoreMaintenance::delete_at_rest`](longhaul_store::StoreMaintenance::delete_at_rest). Returns the number
 /// of the deleted session.
 pub(crate) struct PostgresIdleSessionDeletion {
-    pub(crate) id: SessionId,
-    pub(crate) before: Millis,
+    id: SessionId,
+    before: Millis,
+    /// The number of the session whose deletion was about to be committed.
+    committing: OnceLock<i64>,
+}
+
+impl PostgresIdleSessionDeletion {
+    pub(crate) fn new(id: SessionId, before: Millis) -> Self {
+        Self { id, before, committing: OnceLock::new() }
+    }
 }
 
 #[async_trait]
@@ -85,7 +95,7 @@ impl PostgresOperation for PostgresIdleSessionDeletion {
     async fn run_once(
         &self,
         db: &mut PgConnection,
-        _again: bool,
+        again: bool,
     ) -> Result<Option<i64>, PostgresOperationError> {
         let mut all = db.begin().await?;
         // The lock comes first. The next statement then sees everything that was written before it.
@@ -95,7 +105,11 @@ impl PostgresOperation for PostgresIdleSessionDeletion {
         )
         .fetch_optional(&mut *all)
         .await?;
-        let Some(no) = no else { return Ok(None) };
+        let Some(no) = no else {
+            // The answer to a commit can be lost. If an earlier attempt was about to delete the session and the
+            // session is gone, that attempt deleted it.
+            return Ok(self.committing.get().copied().filter(|_| again));
+        };
         let rests = sqlx::query_scalar!(
             r#"SELECT updated_ms < $2 AND NOT running AND NOT parked
                       AND NOT EXISTS (SELECT FROM inbox WHERE session_no = session.no AND state = 0)
@@ -112,6 +126,8 @@ impl PostgresOperation for PostgresIdleSessionDeletion {
             return Ok(None);
         }
         remove(&mut all, no).await?;
+        // A repeated attempt finds the number that the first one set.
+        let _ = self.committing.set(no);
         all.commit().await?;
         Ok(Some(no))
     }

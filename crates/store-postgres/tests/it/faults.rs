@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Part;
-use longhaul_store::{ClusterStore, Lease, LogAppend, NewQueuedMessage, NodeStatus, Store, StoreError};
+use longhaul_store::{
+    ClusterStore, Lease, LogAppend, NewQueuedMessage, NodeStatus, Store, StoreError, StoreMaintenance,
+};
 use longhaul_store_postgres::{PostgresOptions, PostgresStore};
 use sqlx::Connection;
 use tokio::task::JoinSet;
@@ -334,6 +336,28 @@ async fn a_message_whose_acceptance_was_lost_is_accepted_once() {
         assert_eq!((accepted.position, accepted.repeated), (number + 1, false));
     }
     assert_eq!(store.queue(&"s".into()).await.unwrap().len(), 24);
+    assert!(proxy.lost() >= 8, "{}", proxy.lost());
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_deletion_at_rest_whose_answer_was_lost_is_reported() {
+    let Some(place) = Place::new().await else { return };
+    let Some(port) = place.port() else { return };
+    let proxy = Proxy::to(port).await;
+    let url = place.url_at(&place.server_at(proxy.port()));
+    let store = PostgresStore::open(&url, PostgresOptions { connections: 1, ..PostgresOptions::default() });
+    let store = store.await.unwrap();
+    for number in 0..32 {
+        let id = SessionId::from(format!("s{number}").as_str());
+        create(&store, id.as_str()).await;
+        proxy.lose_answer_after(number % 16);
+        let deleted = store.delete_at_rest(&id, u64::MAX >> 1).await.unwrap();
+        proxy.lose_nothing();
+        assert!(deleted, "the deletion of {id} was done and must be reported");
+        assert!(matches!(store.session(&id).await, Err(StoreError::NotFound(_))));
+        assert!(!store.delete_at_rest(&id, u64::MAX >> 1).await.unwrap(), "{id} was deleted before");
+    }
     assert!(proxy.lost() >= 8, "{}", proxy.lost());
     store.close().await;
 }

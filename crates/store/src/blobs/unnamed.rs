@@ -91,9 +91,15 @@ impl BlobStore {
             let Some(hash) = object.location.filename() else { continue };
             if named.has(hash) {
                 self.bring_back(hash).await?;
+                tracing::info!(hash, "brought back: the blob was set aside and is named again");
                 swept.brought_back += 1;
             } else if object.last_modified.timestamp() < oldest {
                 self.remove(&object.location).await?;
+                tracing::debug!(
+                    hash,
+                    bytes = object.size,
+                    "removed: nothing names the blob, and it was set aside long ago"
+                );
                 swept.removed += 1;
                 swept.removed_bytes += object.size;
             }
@@ -102,6 +108,7 @@ impl BlobStore {
             let Some(hash) = object.location.filename() else { continue };
             let is_old = object.last_modified.timestamp() < oldest;
             if is_old && !named.has(hash) && self.set_aside(&object, hash, oldest).await? {
+                tracing::debug!(hash, bytes = object.size, "set aside: nothing names the blob");
                 swept.set_aside += 1;
             }
         }
@@ -167,15 +174,14 @@ impl BlobStore {
     /// Reports whether the blob was set aside. It was not if another process was faster, or has just stored
     /// it again.
     async fn set_aside(&self, object: &ObjectMeta, hash: &str, oldest: i64) -> Result<bool, BlobError> {
-        let failed = |error: &Error| storage(hash, error);
         let content = match self.content(&object.location).await {
             Ok(content) => content,
             Err(Error::NotFound { .. }) => return Ok(false),
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(storage(hash, &error)),
         };
         // A written object has the time of this moment. A link or a copy could keep the old time, and the next
         // sweep would remove the blob too early.
-        self.objects.put(&aside(hash), content.into()).await.map_err(|error| failed(&error))?;
+        self.objects.put(&aside(hash), content.into()).await.map_err(|error| storage(hash, &error))?;
         self.keep_name(&aside(hash)).await?;
         // The list may be old by now: another process may have stored the same content in between. The copy is
         // flushed before the original goes, so a crash leaves both or one.
@@ -186,7 +192,7 @@ impl BlobStore {
                 return Ok(false);
             }
             Err(Error::NotFound { .. }) => return Ok(false),
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(storage(hash, &error)),
         }
         self.remove(&object.location).await?;
         Ok(true)

@@ -113,27 +113,28 @@ pub async fn metadata_waits_with_its_message(store: SharedStore) {
         let new = NewQueuedMessage { metadata, ..message(id, Some(id), 100) };
         setup.store.enqueue(&setup.id, new).await.unwrap();
     }
-    let waiting = async || -> Vec<String> {
-        let queue = setup.store.queue(&setup.id).await.unwrap();
-        queue.iter().map(|one| metadata_text(one.metadata.as_ref())).collect()
-    };
     let [of_a, of_c] = ["a", "c"].map(|id| metadata_text(Some(&metadata(id))));
-    assert_eq!(waiting().await, [&of_a, "null", &of_c]);
+    assert_eq!(waiting_metadata(&setup).await, [&of_a, "null", &of_c]);
     let again = NewQueuedMessage { metadata: Some(metadata("other")), ..message("x", Some("b"), 100) };
     assert_eq!(setup.store.enqueue(&setup.id, again).await, accepted("b", 2, true));
-    assert_eq!(waiting().await, [&of_a, "null", &of_c], "a repeated key changes nothing");
+    assert_eq!(waiting_metadata(&setup).await, [&of_a, "null", &of_c], "a repeated key changes nothing");
     let parts = vec![Part::text("new")];
     for (id, with) in [("a", false), ("b", true)] {
         let metadata = with.then(|| metadata(id));
         setup.store.edit_queued(&setup.id, &id.into(), parts.clone(), metadata).await.unwrap();
     }
     let of_b = metadata_text(Some(&metadata("b")));
-    assert_eq!(waiting().await, ["null", &of_b, &of_c]);
+    assert_eq!(waiting_metadata(&setup).await, ["null", &of_b, &of_c]);
     let texts = setup.store.queue(&setup.id).await.unwrap().into_iter().map(|one| one.parts);
     assert_eq!(texts.collect::<Vec<_>>(), [parts.clone(), parts, vec![Part::text("text of c")]]);
     let lease = setup.claim().await;
     setup.store.append(&lease, taking(&["a", "b"])).await.unwrap();
-    assert_eq!(waiting().await, [of_c]);
+    assert_eq!(waiting_metadata(&setup).await, [of_c]);
+}
+
+async fn waiting_metadata(setup: &ConformanceSetup) -> Vec<String> {
+    let queue = setup.store.queue(&setup.id).await.unwrap();
+    queue.iter().map(|one| metadata_text(one.metadata.as_ref())).collect()
 }
 
 /// A removed message no longer waits. The messages behind it move up.

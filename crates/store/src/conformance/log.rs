@@ -57,12 +57,7 @@ pub async fn events_come_back_as_they_went_in(store: SharedStore) {
 pub async fn metadata_is_stored_with_its_message(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
-    let taken = |ids: &[&str], metadata, coalesced| EventBody::MessagesTaken {
-        message: Message::user("m", vec![Part::text("x")]),
-        taken: ids.iter().map(|id| (*id).into()).collect(),
-        coalesced,
-        metadata,
-    };
+    let message = Message::user("m", vec![Part::text("x")]);
     let coalesced = CoalescedMessages {
         message_count: 2,
         original_messages: vec!["b".into(), "c\0".into()],
@@ -70,8 +65,18 @@ pub async fn metadata_is_stored_with_its_message(store: SharedStore) {
         last_queued_at: 2,
         original_metadata: [("c\0".into(), metadata("c"))].into(),
     };
-    let alone = taken(&["a"], Some(metadata("a")), None);
-    let of_two = taken(&["b", "c\0"], None, Some(coalesced));
+    let alone = EventBody::MessagesTaken {
+        message: message.clone(),
+        taken: vec!["a".into()],
+        coalesced: None,
+        metadata: Some(metadata("a")),
+    };
+    let of_two = EventBody::MessagesTaken {
+        message,
+        taken: vec!["b".into(), "c\0".into()],
+        coalesced: Some(coalesced),
+        metadata: None,
+    };
     setup.store.append(&lease, append(vec![alone.clone(), of_two.clone()])).await.unwrap();
     let log = setup.log().await;
     assert_eq!(log, [started(), alone, of_two]);
@@ -146,10 +151,10 @@ pub async fn the_log_is_read_in_pages(store: SharedStore) {
 pub async fn changes_of_the_view_are_found(store: SharedStore) {
     let setup = filled(store, 2).await;
     let lease = setup.claim().await;
-    let restored = |id: &str| EventBody::ViewRestored { edit_id: id.into() };
+    let restored = ["a", "c"].map(|id| EventBody::ViewRestored { edit_id: id.into() });
+    let [restored_a, restored_c] = restored;
     let mentioned = note(r#"{"kind":"view-edited"}"#);
-    let events =
-        vec![edited("a"), mentioned, restored("a"), edited("b"), note("n"), edited("c"), restored("c")];
+    let events = vec![edited("a"), mentioned, restored_a, edited("b"), note("n"), edited("c"), restored_c];
     setup.store.append(&lease, append(events)).await.unwrap();
     let behind = setup.store.claim(&"behind".into(), "owner").await.unwrap();
     setup.store.append(&behind, append(vec![edited("d")])).await.unwrap();
@@ -194,13 +199,13 @@ fn edited(id: &str) -> EventBody {
 pub async fn large_events_are_read_among_small_ones(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
-    let text = |index: usize| match index {
+    let mut written = setup.store.read(&setup.id, 0, 1).await.unwrap();
+    let texts = (0..200).map(|index| match index {
         20 | 150 | 151 => "large \u{1e}\n".repeat(150_000),
         70..=100 => "middling ".repeat(4_000),
         _ => format!("small \u{1e}{index}"),
-    };
-    let mut written = setup.store.read(&setup.id, 0, 1).await.unwrap();
-    let events = (0..200).map(|index| note(&text(index))).collect();
+    });
+    let events = texts.map(|text| note(&text)).collect();
     written.extend(setup.store.append(&lease, append(events)).await.unwrap());
     for limit in [1, 63, 64, 65, 200, usize::MAX] {
         let mut read = Vec::new();

@@ -119,21 +119,21 @@ pub async fn the_record_follows_the_log(store: SharedStore) {
 pub async fn the_record_says_what_is_parked(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
-    let parked = || EventBody::Parked { reason: "again and again".to_owned() };
+    let parked = EventBody::Parked { reason: "again and again".to_owned() };
     let taken = EventBody::message_taken(Message::user("m", vec![Part::text("go on")]));
     let begun = EventBody::RunStarted { run_id: "r".into() };
     for (events, is_parked) in [
-        (vec![run_finished(), parked()], true),
+        (vec![run_finished(), parked.clone()], true),
         (vec![titled("still")], true),
         (vec![taken], false),
-        (vec![parked(), begun.clone()], false),
-        (vec![begun, run_finished(), parked()], true),
+        (vec![parked.clone(), begun.clone()], false),
+        (vec![begun, run_finished(), parked.clone()], true),
     ] {
         setup.store.append(&lease, append(events)).await.unwrap();
         assert_eq!(setup.store.session(&setup.id).await.unwrap().parked, is_parked);
     }
     assert!(setup.store.sessions(1).await.unwrap()[0].parked);
-    let events = vec![(NOW, started()), (NOW, parked())];
+    let events = vec![(NOW, started()), (NOW, parked)];
     let copied = NewSession { id: "copy".into(), title: None, at: NOW, events };
     assert!(setup.store.create(copied).await.unwrap().parked);
     assert!(setup.store.session(&"copy".into()).await.unwrap().parked);

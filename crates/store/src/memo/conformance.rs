@@ -69,6 +69,12 @@ pub fn edit(why: &str) -> ViewEdit {
     }
 }
 
+/// Returns a text with which an entry has `bytes` bytes.
+fn text_of_entry(bytes: usize) -> String {
+    let frame = encode_edits(&[edit("")]).unwrap().len();
+    "x".repeat(bytes - frame)
+}
+
 async fn put(memo: &Arc<dyn PrefixCache>, number: u32, why: &str) {
     memo.put(key(number), &[edit(why)]).await.unwrap();
 }
@@ -143,20 +149,18 @@ pub async fn the_least_recently_used_gives_way(memo: Arc<dyn PrefixCache>) {
 
 /// A cache with room for 3,000 bytes evicts small entries for large ones.
 pub async fn bytes_are_bounded_too(memo: Arc<dyn PrefixCache>) {
-    let frame = encode_edits(&[edit("")]).unwrap().len();
-    let sized = |bytes: usize| "x".repeat(bytes - frame);
     for number in 1..=3 {
-        put(&memo, number, &sized(1_000)).await;
+        put(&memo, number, &text_of_entry(1_000)).await;
     }
     for number in 1..=3 {
         assert!(known(&memo, number).await.is_some(), "3,000 bytes have room");
     }
-    put(&memo, 4, &sized(1_001)).await;
+    put(&memo, 4, &text_of_entry(1_001)).await;
     assert_eq!((known(&memo, 1).await, known(&memo, 2).await), (None, None));
     assert!(known(&memo, 3).await.is_some() && known(&memo, 4).await.is_some());
-    put(&memo, 4, &sized(2_000)).await;
+    put(&memo, 4, &text_of_entry(2_000)).await;
     assert!(known(&memo, 3).await.is_some(), "what is replaced counts no more");
-    put(&memo, 5, &sized(3_000)).await;
+    put(&memo, 5, &text_of_entry(3_000)).await;
     assert!(known(&memo, 5).await.is_some());
     assert_eq!((known(&memo, 3).await, known(&memo, 4).await), (None, None));
 }

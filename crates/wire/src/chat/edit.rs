@@ -41,17 +41,15 @@ pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError>
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);
     };
-    let bad =
-        || ParseError::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
     match string(raw).as_deref() {
         Some("auto") => return Ok(ToolChoice::Auto),
         Some("none") => return Ok(ToolChoice::None),
         Some("required") => return Ok(ToolChoice::Required),
-        Some(_) => return Err(bad()),
+        Some(_) => return Err(ParseError::inexpressible_tool_choice()),
         None => {}
     }
     let named = fields(raw).and_then(|said| string(field(&fields(field(&said, "function")?)?, "name")?));
-    named.map(ToolChoice::Named).ok_or_else(bad)
+    named.map(ToolChoice::Named).ok_or_else(ParseError::inexpressible_tool_choice)
 }
 
 /// The Chat Completions dialect.
@@ -72,8 +70,11 @@ impl WireCodec for ChatCodec {
     }
 
     fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
-        let read = |(index, item): (usize, &&str)| item::piece(item, before + index).map(|piece| vec![piece]);
-        items.iter().enumerate().map(read).collect()
+        items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| item::piece(item, before + index).map(|piece| vec![piece]))
+            .collect()
     }
 
     fn fixed_content(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {

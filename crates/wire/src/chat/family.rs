@@ -167,10 +167,12 @@ impl ServerFamily {
     pub fn at(base_url: &str) -> Option<&'static Self> {
         let url = Url::parse(base_url).ok()?;
         let host = url.host_str()?;
-        let is_at = |known: &&str| {
-            host.strip_suffix(known).is_some_and(|below| below.is_empty() || below.ends_with('.'))
-        };
-        Self::ALL.iter().find(|family| family.hosts.iter().any(&is_at))
+        Self::ALL.iter().find(|family| {
+            // A host is the family's own or a subdomain of it (`eu.api.openai.com`).
+            family.hosts.iter().any(|known| {
+                host.strip_suffix(known).is_some_and(|below| below.is_empty() || below.ends_with('.'))
+            })
+        })
     }
 
     /// Returns the family with the abilities that the user declared for the model.

@@ -99,6 +99,7 @@ fn tools<'a>(
     request: &'a ModelRequest,
     family: &ServerFamily,
 ) -> Result<Vec<ChatRequestTool<'a>>, ProviderError> {
+    // A server that cannot be told the tool's name is offered that tool alone, and told to call one.
     let alone = match &request.tool_choice {
         ToolChoice::Named(name) if !family.names_tools => Some(name),
         _ => None,
@@ -125,6 +126,7 @@ pub(crate) fn schema(spec: &ToolSpec) -> Result<&RawValue, ProviderError> {
 
 fn choice(request: &ModelRequest, family: &ServerFamily) -> Option<Value> {
     match &request.tool_choice {
+        // OpenAI refuses `tool_choice` without `tools`.
         _ if request.tools.is_empty() => None,
         ToolChoice::Auto => None,
         ToolChoice::None => Some("none".into()),

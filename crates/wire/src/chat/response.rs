@@ -154,10 +154,10 @@ impl<'a> ChatResponseDelta<'a> {
     /// `third-party` for unreadable calls.
     pub(super) fn tool_calls(&self) -> Result<Vec<ChatResponseToolCall<'a>>, ProviderError> {
         let calls: Vec<&'a RawValue> = content("tool_calls", self.tool_calls)?;
-        let read = |raw: &'a RawValue| {
+        let calls = calls.into_iter().map(|raw| {
             serde_json::from_str(raw.get()).map_err(|_| raw_json::garbled("tool_calls", raw.get()))
-        };
-        calls.into_iter().map(read).collect()
+        });
+        calls.collect()
     }
 }
 
@@ -191,13 +191,13 @@ fn spoken_pieces(raw: &RawValue, pieces: &mut Vec<ChatResponsePart>) -> Result<(
 }
 
 fn block_piece(raw: &RawValue) -> Result<Option<ChatResponsePart>, ProviderError> {
-    let unreadable = || raw_json::garbled("content", raw.get());
-    let block: Value = serde_json::from_str(raw.get()).map_err(|_| unreadable())?;
+    let block: Value =
+        serde_json::from_str(raw.get()).map_err(|_| raw_json::garbled("content", raw.get()))?;
     if let Value::String(text) = block {
         return Ok(Some(ChatResponsePart::Text(text)));
     }
-    let kind = block.get("type").and_then(Value::as_str);
-    Ok(match kind.or(block.get("text").map(|_| "text")).ok_or_else(unreadable)? {
+    let kind = block.get("type").and_then(Value::as_str).or(block.get("text").map(|_| "text"));
+    Ok(match kind.ok_or_else(|| raw_json::garbled("content", raw.get()))? {
         "thinking" => block.get("thinking").map(|text| ChatResponsePart::Reasoning(joined(text))),
         "text" => block.get("text").map(|text| ChatResponsePart::Text(joined(text))),
         kind => Some(ChatResponsePart::Opaque(OpaquePart {
@@ -272,9 +272,10 @@ impl NativeReasoningDetails<'_> {
     /// Reports whether one of the details is signed or encrypted.
     pub(super) fn are_proven(&self) -> bool {
         let entries: Vec<Value> = serde_json::from_str(self.reasoning_details.get()).unwrap_or_default();
-        let has = |entry: &Value, key: &str| {
-            entry.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
-        };
-        entries.iter().any(|entry| has(entry, "signature") || has(entry, "data"))
+        entries.iter().any(|entry| Self::has_text(entry, "signature") || Self::has_text(entry, "data"))
+    }
+
+    fn has_text(entry: &Value, key: &str) -> bool {
+        entry.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
     }
 }

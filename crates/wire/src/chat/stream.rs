@@ -93,18 +93,21 @@ impl ChatStreamDecoder {
         if let Some(failure) = self.failure.take() {
             return Err(self.with_usage(failure));
         }
-        let truncated = |what: &str| Err(self.error(ErrorCode::TruncatedStream, what));
         let finish = match self.finish {
             Some(Some(ModelStopReason::ContentFilter)) => return Err(self.withheld()),
             Some(Some(finish)) => finish,
             Some(None) => {
                 return Err(self.error(ErrorCode::ThirdParty, "the server failed inside its answer"));
             }
-            None if !self.closed => return truncated("the stream ended without its closing event"),
-            None if self.slots.is_empty() => {
-                return truncated("the stream holds no answer, only its closing event");
+            None if !self.closed => {
+                return Err(self.truncated("the stream ended without its closing event"));
             }
-            None if !self.calls.are_complete() => return truncated("the stream ended inside a tool call"),
+            None if self.slots.is_empty() => {
+                return Err(self.truncated("the stream holds no answer, only its closing event"));
+            }
+            None if !self.calls.are_complete() => {
+                return Err(self.truncated("the stream ended inside a tool call"));
+            }
             None => ModelStopReason::Other,
         };
         let parts = self.parts();
@@ -120,6 +123,10 @@ impl ChatStreamDecoder {
     fn with_usage(&self, mut error: ProviderError) -> ProviderError {
         error.usage = self.usage.clone();
         error
+    }
+
+    fn truncated(&self, message: &str) -> ProviderError {
+        self.error(ErrorCode::TruncatedStream, message)
     }
 
     fn error(&self, code: ErrorCode, message: &str) -> ProviderError {

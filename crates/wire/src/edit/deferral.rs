@@ -66,20 +66,22 @@ impl ToolDeferral {
         has_search: bool,
     ) -> Option<Self> {
         let mut tools = list::read(dialect, tools)?;
-        let is_taken = |name: &str| name == SEARCH || name == CALL;
         let finds_by_itself = tools.iter().any(|tool| tool.is_deferred_by_client || tool.is_provider_search);
         if !has_search {
             tools.retain(|tool| !tool.is_provider_search);
         }
         if finds_by_itself && has_search
-            || tools.iter().flat_map(|tool| &tool.specs).any(|spec| is_taken(&spec.name))
+            || tools
+                .iter()
+                .flat_map(|tool| &tool.specs)
+                .any(|spec| [SEARCH, CALL].contains(&spec.name.as_str()))
         {
             return None;
         }
         let all_tokens: u64 = tools.iter().map(|tool| tool.tokens).sum();
         let kept = kept_tools(&tools, forced, window_tokens / KEPT_DIVISOR);
-        let deferred = || tools.iter().enumerate().filter(|(at, _)| !kept.contains(at)).map(|(_, tool)| tool);
-        let specs: Vec<ToolSpec> = deferred().flat_map(|tool| tool.specs.iter().cloned()).collect();
+        let deferred = tools.iter().enumerate().filter(|(at, _)| !kept.contains(at)).map(|(_, tool)| tool);
+        let specs: Vec<ToolSpec> = deferred.clone().flat_map(|tool| tool.specs.iter().cloned()).collect();
         if specs.is_empty() {
             return None;
         }
@@ -90,19 +92,20 @@ impl ToolDeferral {
         if !is_worth_deferring(all_tokens, kept_tokens + in_place, window_tokens, DEFER_ABOVE) {
             return None;
         }
-        let kept_tools = || kept.iter().map(|at| &tools[*at]);
-        let mark = deferred().filter_map(|tool| tool.cache_mark.clone()).next_back();
+        let kept_tools = kept.iter().map(|at| &tools[*at]);
+        let mark = deferred.clone().filter_map(|tool| tool.cache_mark.clone()).next_back();
         let [search, call] = &stand_ins;
-        let list: Vec<String> = kept_tools()
+        let list: Vec<String> = kept_tools
+            .clone()
             .map(|tool| tool.raw.clone())
             .chain([stand_in(dialect, search, None), stand_in(dialect, call, mark.as_deref())])
             .collect();
-        let listed = kept_tools().flat_map(|tool| tool.specs.iter().map(|spec| spec.name.clone()));
+        let listed = kept_tools.flat_map(|tool| tool.specs.iter().map(|spec| spec.name.clone()));
         Some(Self {
             dialect,
             list: format!("[{}]", list.join(",")),
             listed: listed.chain([SEARCH, CALL].map(str::to_owned)).collect(),
-            namespaced: deferred().flat_map(|tool| tool.namespaced.clone()).collect(),
+            namespaced: deferred.flat_map(|tool| tool.namespaced.clone()).collect(),
             total: tools.iter().map(|tool| tool.specs.len()).sum(),
             deferred: found,
         })
@@ -161,8 +164,6 @@ impl ToolDeferral {
 /// Returns the places of the kept tools, in order: the tools that cannot be deferred, the forced one, and as many
 /// others as fit.
 fn kept_tools(tools: &[ListedTool], forced: Option<&str>, room_tokens: u64) -> BTreeSet<usize> {
-    let is_forced = |tool: &ListedTool| tool.specs.iter().any(|spec| Some(spec.name.as_str()) == forced);
-    let must_stay = |tool: &ListedTool| tool.specs.is_empty() || is_forced(tool);
     let mut kept: BTreeSet<usize> =
         tools.iter().enumerate().filter(|(_, tool)| tool.specs.is_empty()).map(|(at, _)| at).collect();
     let mut used: u64 = kept.iter().map(|at| tools[*at].tokens).sum();
@@ -175,6 +176,10 @@ fn kept_tools(tools: &[ListedTool], forced: Option<&str>, room_tokens: u64) -> B
             kept.insert(at);
         }
     }
-    kept.extend(tools.iter().enumerate().filter(|(_, tool)| must_stay(tool)).map(|(at, _)| at));
+    let forced = tools
+        .iter()
+        .enumerate()
+        .filter(|(_, tool)| tool.specs.iter().any(|spec| Some(spec.name.as_str()) == forced));
+    kept.extend(forced.map(|(at, _)| at));
     kept
 }

@@ -71,16 +71,18 @@ impl RequestEnvelope {
             .deserialize_map(EnvelopeVisitor { names, text })
             .map_err(|error| not_json(&error))?;
         deserializer.end().map_err(|error| not_json(&error))?;
-        let at = |part: &str| range_in(text, part);
-        let no_name = |_| ParseError::field("model", "`model` must be a string");
         let model = fields.model.filter(|raw| *raw != "null");
-        let name = model.map(serde_json::from_str).transpose().map_err(no_name)?.unwrap_or_default();
+        let name = model
+            .map(serde_json::from_str)
+            .transpose()
+            .map_err(|_| ParseError::field("model", "`model` must be a string"))?
+            .unwrap_or_default();
         let items_raw = fields
             .items
             .ok_or_else(|| ParseError::field(names.items, format!("`{}` is missing", names.items)))?;
         let items = match fields.list {
-            Some(list) => list.iter().map(|item| at(item)).collect(),
-            None if names.items_may_be_text && items_raw.starts_with('"') => vec![at(items_raw)],
+            Some(list) => list.iter().map(|item| range_in(text, item)).collect(),
+            None if names.items_may_be_text && items_raw.starts_with('"') => vec![range_in(text, items_raw)],
             None => {
                 let kind = if names.items_may_be_text { "a string or a list" } else { "a list" };
                 return Err(ParseError::field(names.items, format!("`{}` must be {kind}", names.items)));
@@ -99,16 +101,16 @@ impl RequestEnvelope {
         };
         let envelope = Self {
             model: name,
-            model_at: fields.model.map(at),
+            model_at: fields.model.map(|part| range_in(text, part)),
             stream,
-            stream_at: fields.stream.map(at),
+            stream_at: fields.stream.map(|part| range_in(text, part)),
             max_output,
-            max_output_at: limit.map(|(_, raw)| at(raw)),
-            items_at: at(items_raw),
+            max_output_at: limit.map(|(_, raw)| range_in(text, raw)),
+            items_at: range_in(text, items_raw),
             items,
-            system_at: fields.system.filter(|raw| *raw != "null").map(at),
-            tools_at: fields.tools.filter(|raw| *raw != "null").map(at),
-            others_at: fields.others.iter().map(|(name, raw)| (*name, at(raw))).collect(),
+            system_at: fields.system.filter(|raw| *raw != "null").map(|part| range_in(text, part)),
+            tools_at: fields.tools.filter(|raw| *raw != "null").map(|part| range_in(text, part)),
+            others_at: fields.others.iter().map(|(name, raw)| (*name, range_in(text, raw))).collect(),
             bytes: Bytes::new(),
         };
         Ok(Self { bytes, ..envelope })

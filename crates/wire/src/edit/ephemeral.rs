@@ -78,10 +78,13 @@ fn is_notice(line: &str) -> bool {
         return true;
     }
     let figures = line.strip_prefix(EXCEEDED).and_then(|rest| rest.strip_suffix(ABORTING));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     figures
         .and_then(|figures| figures.split_once('/'))
         .is_some_and(|(used, limit)| is_number(used) && is_number(limit))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Returns the notice that an answer has ended at the end of the window.

@@ -143,10 +143,8 @@ impl MessageListBuilder<'_> {
             MessageSpeaker::System if self.manners.system_follows_person() => self.held.push((index, text)),
             MessageSpeaker::Person => {
                 let said = std::mem::take(&mut self.waiting);
-                let text = match said.is_empty() {
-                    true => text,
-                    false => self.manners.with(&text, index, &said, true)?,
-                };
+                let text =
+                    if said.is_empty() { text } else { self.manners.with(&text, index, &said, true)? };
                 // Two user messages that the client itself put side by side stay two: its server accepts them.
                 let before = if self.next_in_list() == Some(index) { None } else { self.pop_person()? };
                 let settled = match before {

@@ -13,13 +13,12 @@ use super::canonical::JsonNode;
 pub fn encoded(media_type: &str, name: Option<String>, base64: &str) -> Option<Part> {
     let bytes = STANDARD.decode(base64.trim()).ok()?;
     let size = if is_picture(media_type) { imagesize::blob_size(&bytes).ok() } else { None };
-    let side = |side: usize| u32::try_from(side).ok();
     Some(part(MediaPart {
         blob: BlobRef { hash: blake3::hash(&bytes).to_hex().to_string(), bytes: bytes.len() as u64 },
         media_type: media_type.to_owned(),
         name,
-        width: size.as_ref().and_then(|size| side(size.width)),
-        height: size.as_ref().and_then(|size| side(size.height)),
+        width: size.as_ref().and_then(|size| u32::try_from(size.width).ok()),
+        height: size.as_ref().and_then(|size| u32::try_from(size.height).ok()),
     }))
 }
 
@@ -68,9 +67,9 @@ fn gather(node: &JsonNode<'_>, found: &mut ItemMedia) {
         JsonNode::Object(fields) => {
             for (name, node) in fields {
                 gather(node, found);
-                let address = node.as_text().filter(|_| ADDRESSES.contains(&&**name));
-                let is_web = |text: &&str| text.starts_with("http://") || text.starts_with("https://");
-                if let Some(address) = address.filter(is_web) {
+                if let Some(address) = node.as_text().filter(|_| ADDRESSES.contains(&&**name))
+                    && (address.starts_with("http://") || address.starts_with("https://"))
+                {
                     found.links.insert(named(address.as_bytes()), address.to_owned());
                 }
             }

@@ -37,14 +37,16 @@ impl OverlapFinder {
             return None;
         }
         let starts = self.starts.take().unwrap_or_else(|| said.char_indices().map(|(at, _)| at).collect());
-        let compared = self.compared;
-        let agrees = |at: &usize| {
-            let rest = &said[*at..];
-            let from = compared.min(rest.len());
-            let (rest, held) = (&rest[from..], &held[from..]);
-            rest.starts_with(held) || held.starts_with(rest)
-        };
-        let starts: Vec<usize> = starts.into_iter().filter(agrees).collect();
+        let starts: Vec<usize> = starts
+            .into_iter()
+            .filter(|at| {
+                // The bytes up to `compared` agreed when less text was held.
+                let rest = &said[*at..];
+                let from = self.compared.min(rest.len());
+                let (rest, held) = (&rest[from..], &held[from..]);
+                rest.starts_with(held) || held.starts_with(rest)
+            })
+            .collect();
         // A repetition that ends with the held text may still turn out to be none: the next text decides.
         let is_open = starts.iter().any(|at| said.len() - at >= held.len());
         self.compared = held.len();
@@ -114,11 +116,10 @@ impl<'a> OverlapInput<'a> {
 /// Reports whether a few repeated characters are a repetition and not chance: they end where the answer was
 /// stopped, at the end of a word.
 fn is_repetition(chars: usize, rest: &str, is_without_blanks: bool) -> bool {
-    let ends_word = rest.chars().next().is_none_or(|next| !next.is_alphanumeric());
-    match is_without_blanks {
-        true => chars >= LEAST_CHARS_WITHOUT_BLANKS,
-        false => ends_word,
+    if is_without_blanks {
+        return chars >= LEAST_CHARS_WITHOUT_BLANKS;
     }
+    rest.chars().next().is_none_or(|next| !next.is_alphanumeric())
 }
 
 /// Reports whether a blank belongs before this character.

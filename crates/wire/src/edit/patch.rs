@@ -116,10 +116,9 @@ impl<'e> ItemListWriter<'e> {
 
     /// Appends the client's items, with the bytes between them.
     pub fn keep(&mut self, items: Range<usize>) {
-        let place = |index: usize| self.envelope.items.get(index).cloned().unwrap_or_default();
         let Some(newest) = items.end.checked_sub(1).filter(|newest| *newest >= items.start) else { return };
         self.open(items.start);
-        let text = self.envelope.text(&(place(items.start).start..place(newest).end));
+        let text = self.envelope.text(&(self.item_range(items.start).start..self.item_range(newest).end));
         self.out.push_str(text);
         self.last = Some(newest);
     }
@@ -141,11 +140,10 @@ impl<'e> ItemListWriter<'e> {
 
     /// Writes the bytes before an item of the client. If its neighbour is the same, these are the client's bytes.
     fn open(&mut self, item: usize) {
-        let place = |index: usize| self.envelope.items.get(index).cloned().unwrap_or_default();
-        let start = place(item).start;
+        let start = self.item_range(item).start;
         let between = match (self.is_empty, self.last) {
             (true, _) if item == 0 => Some(self.envelope.items_at.start..start),
-            (false, Some(last)) if last + 1 == item => Some(place(last).end..start),
+            (false, Some(last)) if last + 1 == item => Some(self.item_range(last).end..start),
             _ => None,
         };
         match between {
@@ -153,6 +151,10 @@ impl<'e> ItemListWriter<'e> {
             None => self.out.push_str(if self.is_empty { "[" } else { "," }),
         }
         self.is_empty = false;
+    }
+
+    fn item_range(&self, index: usize) -> Range<usize> {
+        self.envelope.items.get(index).cloned().unwrap_or_default()
     }
 
     /// Returns the list.

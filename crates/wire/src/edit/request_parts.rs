@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::Dialect;
 use super::patch::RequestPatch;
-use crate::raw_json::{elements, field, fields, place, quote, string};
+use crate::raw_json::{elements, field, fields, place, quote, string, text_field};
 
 /// The depth to which a list of items is searched: an item, its content, a result, its content.
 const MAX_DEPTH: usize = 12;
@@ -111,12 +111,12 @@ impl RequestParts {
         patch: &mut RequestPatch,
     ) -> usize {
         let Some(all) = self.lists.get(list) else { return removed.len() };
-        let is_removed = |index: usize| removed.iter().any(|(at, _)| *at == index);
         let is_tool = self
             .parts
             .iter()
             .any(|part| part.kind == RequestPartKind::Tool && part.element.is_some_and(|(of, _)| of == list));
-        let Some(last_kept) = (0..all.len()).rev().find(|index| !is_removed(*index)) else {
+        let last_kept = (0..all.len()).rev().find(|index| !removed.iter().any(|(at, _)| at == index));
+        let Some(last_kept) = last_kept else {
             let (Some(first), Some(last)) = (all.first(), all.last()) else { return removed.len() };
             if is_tool {
                 return removed.len();
@@ -164,27 +164,27 @@ impl RequestParts {
         self.lists.push(ranges(text, &all, start));
         for (index, element) in all.into_iter().enumerate() {
             let at = start + place(text, element).start;
-            match element.starts_with('{') {
-                true => self.gather_object(element, at, depth + 1, Some((list, index))),
-                false => self.gather(element, at, depth + 1),
+            if element.starts_with('{') {
+                self.gather_object(element, at, depth + 1, Some((list, index)));
+            } else {
+                self.gather(element, at, depth + 1);
             }
         }
     }
 
     fn gather_object(&mut self, text: &str, start: usize, depth: usize, element: Option<(usize, usize)>) {
         let all = fields(text).unwrap_or_default();
-        let text_of = |name: &str| field(&all, name).and_then(string).unwrap_or_default();
-        let here = |kind| RequestPart { at: start..start + text.len(), kind, name: String::new(), element };
-        let at = |value: &str| start + place(text, value).start..start + place(text, value).end;
-        match text_of("type").as_str() {
-            "image" | "image_url" | "input_image" => return self.parts.push(here(RequestPartKind::Image)),
-            "document" | "file" | "input_file" => return self.parts.push(here(RequestPartKind::File)),
-            "thinking" | "redacted_thinking" | "reasoning" => {
-                return self.parts.push(here(RequestPartKind::Reasoning));
-            }
+        let whole = match text_field(&all, "type").unwrap_or_default().as_str() {
+            "image" | "image_url" | "input_image" => Some(RequestPartKind::Image),
+            "document" | "file" | "input_file" => Some(RequestPartKind::File),
+            "thinking" | "redacted_thinking" | "reasoning" => Some(RequestPartKind::Reasoning),
             // Arguments of a call may look like parts, but are the model's own JSON.
             "tool_use" | "server_tool_use" | "function_call" | "custom_tool_call" => return,
-            _ => {}
+            _ => None,
+        };
+        if let Some(kind) = whole {
+            let at = start..start + text.len();
+            return self.parts.push(RequestPart { at, kind, name: String::new(), element });
         }
         let results = [("content", "tool_use_id"), ("output", "call_id"), ("content", "tool_call_id")];
         let result = results.iter().find(|(content, call)| {
@@ -194,13 +194,15 @@ impl RequestParts {
             && let Some(value) = field(&all, content)
         {
             let kind = RequestPartKind::ToolResult;
-            self.parts.push(RequestPart { at: at(value), kind, name: text_of(call), element: None });
+            let name = text_field(&all, call).unwrap_or_default();
+            self.parts.push(RequestPart { at: shifted_place(text, value, start), kind, name, element: None });
         }
         for (name, value) in &all {
             let is_reasoning = matches!(&**name, "reasoning_content" | "reasoning_details" | "reasoning");
             if is_reasoning && *value != "null" {
                 let kind = RequestPartKind::Reasoning;
-                self.parts.push(RequestPart { at: at(value), kind, name: String::new(), element: None });
+                let at = shifted_place(text, value, start);
+                self.parts.push(RequestPart { at, kind, name: String::new(), element: None });
             } else if value.starts_with(['{', '[']) {
                 self.gather(value, start + place(text, value).start, depth + 1);
             }
@@ -209,11 +211,13 @@ impl RequestParts {
 }
 
 fn ranges(list: &str, elements: &[&str], start: usize) -> Vec<Range<usize>> {
-    let range = |element: &&str| {
-        let at = place(list, element);
-        start + at.start..start + at.end
-    };
-    elements.iter().map(range).collect()
+    elements.iter().map(|element| shifted_place(list, element, start)).collect()
+}
+
+/// Returns the range of `part` in the text that has `whole` at `start`.
+fn shifted_place(whole: &str, part: &str, start: usize) -> Range<usize> {
+    let at = place(whole, part);
+    start + at.start..start + at.end
 }
 
 /// Returns a block of text in the place of a picture or a file.

@@ -236,15 +236,20 @@ fn unsupported<'a>() -> GeminiPart<'a> {
 }
 
 fn outcome(status: ToolStatus, words: String) -> GeminiFunctionOutcome {
-    let said = |words: String, silence: &str| if words.is_empty() { silence.to_owned() } else { words };
     match status {
         ToolStatus::Completed => GeminiFunctionOutcome::Output(words),
-        ToolStatus::Error => GeminiFunctionOutcome::Error(said(words, "[the tool failed without a message]")),
-        ToolStatus::Cancelled => GeminiFunctionOutcome::Error(said(words, "[cancelled]")),
+        ToolStatus::Error => {
+            GeminiFunctionOutcome::Error(words_or(words, "[the tool failed without a message]"))
+        }
+        ToolStatus::Cancelled => GeminiFunctionOutcome::Error(words_or(words, "[cancelled]")),
         ToolStatus::Interrupted => {
-            GeminiFunctionOutcome::Error(said(words, "[interrupted, outcome unknown]"))
+            GeminiFunctionOutcome::Error(words_or(words, "[interrupted, outcome unknown]"))
         }
     }
+}
+
+fn words_or(words: String, silence: &str) -> String {
+    if words.is_empty() { silence.to_owned() } else { words }
 }
 
 /// Signs the first of several calls in one step: only that one needs a signature.

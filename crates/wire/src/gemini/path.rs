@@ -34,10 +34,15 @@ impl GeminiArgumentsBuilder {
 }
 
 fn piece(entry: &RawObject) -> Option<Value> {
-    let value = |key: &str| entry.get(key).and_then(|raw| serde_json::from_str(raw).ok());
     // `nullValue` is an enum with a single value, so its presence is enough.
-    let null = || entry.get("nullValue").map(|_| Value::Null);
-    value("stringValue").or_else(|| value("numberValue")).or_else(|| value("boolValue")).or_else(null)
+    parsed(entry, "stringValue")
+        .or_else(|| parsed(entry, "numberValue"))
+        .or_else(|| parsed(entry, "boolValue"))
+        .or_else(|| entry.get("nullValue").map(|_| Value::Null))
+}
+
+fn parsed(entry: &RawObject, key: &str) -> Option<Value> {
+    entry.get(key).and_then(|raw| serde_json::from_str(raw).ok())
 }
 
 #[derive(Debug, PartialEq)]

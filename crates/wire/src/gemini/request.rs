@@ -90,7 +90,7 @@ struct GeminiRequestFunction<'a> {
 
 impl<'a> GeminiRequestTools<'a> {
     fn new(specs: &'a [ToolSpec]) -> Result<Self, ProviderError> {
-        let function = |spec: &'a ToolSpec| {
+        let functions = specs.iter().map(|spec| {
             let parameters_json_schema = serde_json::from_str(spec.parameters.as_str())
                 .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))?;
             Ok(GeminiRequestFunction {
@@ -98,8 +98,8 @@ impl<'a> GeminiRequestTools<'a> {
                 description: &spec.description,
                 parameters_json_schema,
             })
-        };
-        Ok(Self { function_declarations: specs.iter().map(function).collect::<Result<_, ProviderError>>()? })
+        });
+        Ok(Self { function_declarations: functions.collect::<Result<_, ProviderError>>()? })
     }
 }
 

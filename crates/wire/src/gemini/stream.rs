@@ -76,6 +76,7 @@ impl GeminiStreamDecoder {
         if let Some(pending) = self.pending.take() {
             self.parts.push(Part::ToolCall(pending.call(false)));
         }
+        // Gemini ends a step with tool calls by `STOP`: it has no stop reason of its own for them.
         let calls = self.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let finish =
             if finish == ModelStopReason::Stop && calls { ModelStopReason::ToolCalls } else { finish };
@@ -91,6 +92,7 @@ impl GeminiStreamDecoder {
         }
         self.keep(&chunk, &["candidates", "usageMetadata"]);
         self.candidates(&chunk, events).map_err(|error| self.with_usage(error))?;
+        // Gemini answers a blocked prompt without candidates, so there is no finish reason.
         if chunk.object("promptFeedback").is_some_and(|feedback| feedback.get("blockReason").is_some()) {
             self.finish = self.finish.or(Some(ModelStopReason::ContentFilter));
         }
@@ -120,6 +122,7 @@ impl GeminiStreamDecoder {
         candidate: &RawObject,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
+        // A configured `candidateCount` brings several answers. The first one is the answer.
         if candidate.number("index").unwrap_or_default() != 0 {
             return Ok(());
         }
@@ -151,6 +154,7 @@ impl GeminiStreamDecoder {
             self.flush(events)?;
             return self.function(native, part, function, events);
         }
+        // Code execution, pictures and other parts have no field of ours. They go back as they came.
         let Some(text) = part.text("text") else {
             self.flush(events)?;
             return self.said(opaque(native, &part), events);

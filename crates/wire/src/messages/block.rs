@@ -29,6 +29,10 @@ pub(super) struct PartialMessagesBlock {
     pub(super) done: bool,
 }
 
+fn filled_text(object: &RawObject, key: &str) -> Option<String> {
+    object.text(key).filter(|text| !text.is_empty())
+}
+
 impl PartialMessagesBlock {
     /// Creates a block that begins as `json`. `None` if `json` is no object.
     pub(super) fn new(index: u64, json: &str) -> Option<Self> {
@@ -60,10 +64,9 @@ impl PartialMessagesBlock {
 
     /// Returns the event for the beginning of the block: most blocks begin empty.
     pub(super) fn begin(&self) -> Option<ModelEvent> {
-        let field = |key: &str| self.object.text(key).filter(|text| !text.is_empty());
         match (self.kind.as_str(), self.call) {
-            ("text", _) => field("text").map(ModelEvent::Text),
-            ("thinking", _) => field("thinking").map(ModelEvent::Reasoning),
+            ("text", _) => filled_text(&self.object, "text").map(ModelEvent::Text),
+            ("thinking", _) => filled_text(&self.object, "thinking").map(ModelEvent::Reasoning),
             (_, Some(index)) => {
                 Some(ModelEvent::ToolInput { index, name: self.object.text("name"), delta: String::new() })
             }
@@ -99,10 +102,9 @@ impl PartialMessagesBlock {
                 .filter(|(key, _)| *key != "type")
                 .for_each(|(key, value)| self.grow_field(key, value)),
         }
-        let text = |key: &str| delta.text(key).filter(|text| !text.is_empty());
         Ok(match self.kind.as_str() {
-            "text" => text("text").map(ModelEvent::Text),
-            "thinking" => text("thinking").map(ModelEvent::Reasoning),
+            "text" => filled_text(delta, "text").map(ModelEvent::Text),
+            "thinking" => filled_text(delta, "thinking").map(ModelEvent::Reasoning),
             _ => None,
         })
     }
@@ -189,10 +191,11 @@ impl PartialMessagesBlock {
     }
 
     fn tool_call(&self) -> ToolCall {
-        let id = self.object.text("id").filter(|id| !id.is_empty());
-        let unnamed = || format!("call_{}", self.call.unwrap_or_default());
+        // Some servers behind this API send calls without ids. A result needs one to refer to.
+        let id = filled_text(&self.object, "id");
+        let call_id = id.clone().unwrap_or_else(|| format!("call_{}", self.call.unwrap_or_default()));
         ToolCall {
-            call_id: id.clone().unwrap_or_else(unnamed).into(),
+            call_id: call_id.into(),
             name: self.object.text("name").unwrap_or_default(),
             arguments: self.arguments(),
             provider_id: id,
@@ -202,16 +205,17 @@ impl PartialMessagesBlock {
 
     /// Returns the arguments, which come in pieces or whole at the beginning.
     fn arguments(&self) -> String {
-        match self.input.is_empty() {
-            true => self.object.get("input").unwrap_or("{}").to_owned(),
-            false => self.input.clone(),
+        if self.input.is_empty() {
+            return self.object.get("input").unwrap_or("{}").to_owned();
         }
+        self.input.clone()
     }
 
     /// Returns the block itself if it has content beyond these fields.
     fn native_beyond(&self, known: &[&str]) -> Option<RawJson> {
-        let more = |(key, value): (&str, &str)| !known.contains(&key) && !matches!(value, "null" | "[]");
-        self.object.fields().any(more).then(|| self.whole())
+        let has_more =
+            self.object.fields().any(|(key, value)| !known.contains(&key) && !matches!(value, "null" | "[]"));
+        has_more.then(|| self.whole())
     }
 
     fn whole(&self) -> RawJson {

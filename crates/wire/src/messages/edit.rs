@@ -21,7 +21,7 @@ use crate::edit::{
     AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
     PartialResponse, RequestEdit, RequestEnvelope, StreamMerger, StreamParser, WireCodec,
 };
-use crate::raw_json::{elements, field, fields, string};
+use crate::raw_json::{elements, field, fields, string, text_field};
 
 pub use self::errors::kind_of;
 pub use self::item::NOTES;
@@ -72,8 +72,8 @@ impl WireCodec for MessagesCodec {
     }
 
     fn write_canonical_item(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
-        let place = || format!("messages[{index}]");
-        let mut node = JsonNode::parse(item).ok_or_else(|| ParseError::field(place(), "not JSON"))?;
+        let mut node = JsonNode::parse(item)
+            .ok_or_else(|| ParseError::field(format!("messages[{index}]"), "not JSON"))?;
         if let Some(content) = node.get_mut("content") {
             settle_content(content, "text");
             settle_results(content);
@@ -136,10 +136,10 @@ impl WireCodec for MessagesCodec {
 /// Writes tool results in one form, because clients may send text or blocks.
 fn settle_results(content: &mut JsonNode<'_>) {
     let JsonNode::List(blocks) = content else { return };
-    let is_result =
-        |block: &JsonNode<'_>| block.get("type").and_then(JsonNode::as_text) == Some("tool_result");
-    for block in blocks.iter_mut().filter(|block| is_result(block)) {
-        if let Some(content) = block.get_mut("content") {
+    for block in blocks {
+        if block.get("type").and_then(JsonNode::as_text) == Some("tool_result")
+            && let Some(content) = block.get_mut("content")
+        {
             settle_content(content, "text");
         }
     }
@@ -164,27 +164,26 @@ const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 /// Returns the tools. Tools that Anthropic's servers run have no schema and count by their known fields.
 fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
     let tools = elements(raw).ok_or_else(|| ParseError::field("tools", "`tools` must be a list"))?;
-    let spec = |(index, tool): (usize, &str)| {
-        let bad = |what| ParseError::field(format!("tools[{index}]"), what);
-        let fields = fields(tool).ok_or_else(|| bad("a tool must be an object"))?;
-        let text = |name| field(&fields, name).and_then(string);
-        let name = text("name").ok_or_else(|| bad("`name` is missing"))?;
-        let is_clients = matches!(text("type").as_deref(), None | Some("custom"));
-        // The model is shown a server tool in a form of the server's own. Its whole definition is the best
-        // estimate.
-        let unsaid = if is_clients { NO_PARAMETERS } else { tool };
-        let parameters =
-            field(&fields, "input_schema").filter(|raw| *raw != "null").unwrap_or(unsaid).to_owned();
-        Ok(ToolSpec {
-            name,
-            description: text("description").unwrap_or_default(),
-            parameters: RawJson(parameters),
-            read_only: false,
-            poll: false,
-            source: "client".to_owned(),
-        })
-    };
-    tools.into_iter().enumerate().map(spec).collect()
+    tools.into_iter().enumerate().map(|(index, raw)| tool(raw, index)).collect()
+}
+
+fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
+    let place = format!("tools[{index}]");
+    let fields = fields(raw).ok_or_else(|| ParseError::field(&place, "a tool must be an object"))?;
+    let name = text_field(&fields, "name").ok_or_else(|| ParseError::field(&place, "`name` is missing"))?;
+    let is_clients = matches!(text_field(&fields, "type").as_deref(), None | Some("custom"));
+    // The model is shown a server tool in a form of the server's own. Its whole definition is the best
+    // estimate.
+    let unsaid = if is_clients { NO_PARAMETERS } else { raw };
+    let parameters = field(&fields, "input_schema").filter(|raw| *raw != "null").unwrap_or(unsaid);
+    Ok(ToolSpec {
+        name,
+        description: text_field(&fields, "description").unwrap_or_default(),
+        parameters: RawJson(parameters.to_owned()),
+        read_only: false,
+        poll: false,
+        source: "client".to_owned(),
+    })
 }
 
 /// Returns a text part, unless the text is empty.
@@ -201,16 +200,15 @@ pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError>
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);
     };
-    let bad =
-        || ParseError::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
-    let said = fields(raw).ok_or_else(bad)?;
-    let text = |name| field(&said, name).and_then(string);
-    match text("type").as_deref() {
+    let said = fields(raw).ok_or_else(ParseError::inexpressible_tool_choice)?;
+    match text_field(&said, "type").as_deref() {
         Some("auto") => Ok(ToolChoice::Auto),
         Some("none") => Ok(ToolChoice::None),
         Some("any") => Ok(ToolChoice::Required),
-        Some("tool") => text("name").map(ToolChoice::Named).ok_or_else(bad),
-        _ => Err(bad()),
+        Some("tool") => {
+            text_field(&said, "name").map(ToolChoice::Named).ok_or_else(ParseError::inexpressible_tool_choice)
+        }
+        _ => Err(ParseError::inexpressible_tool_choice()),
     }
 }
 

@@ -79,18 +79,12 @@ pub fn call(
     config: &MessagesConfig,
     stale: StaleReasoningPolicy,
 ) -> Result<Bytes, ProviderError> {
-    let own;
-    let config = match request.fields.is_empty() {
-        true => config,
-        false => {
-            own = MessagesConfig {
-                settings: config.settings.with_fields(&request.fields).into_owned(),
-                ..config.clone()
-            };
-            &own
-        }
-    };
-    write(request, config, stale, &config.settings.body, true)
+    if request.fields.is_empty() {
+        return write(request, config, stale, &config.settings.body, true);
+    }
+    let settings = config.settings.with_fields(&request.fields).into_owned();
+    let config = MessagesConfig { settings, ..config.clone() };
+    write(request, &config, stale, &config.settings.body, true)
 }
 
 /// Returns the body that asks for the number of the call's input tokens.
@@ -193,13 +187,15 @@ fn tools(
         .tools
         .iter()
         .map(|spec| (spec.name.as_str(), spec.description.as_str(), spec.parameters.as_str()));
-    let called = || {
+    let known: Vec<_> = if request.tools.is_empty() {
+        // Anthropic refuses a conversation with tool calls if the request declares no tools.
         let mut seen = BTreeSet::new();
         let calls = request.messages.iter().flat_map(|message| message.tool_calls());
-        let names = calls.map(|call| call.name.as_str()).filter(move |name| seen.insert(*name));
-        names.map(|name| (name, "", ANY_INPUT))
+        let names = calls.map(|call| call.name.as_str()).filter(|name| seen.insert(*name));
+        names.map(|name| (name, "", ANY_INPUT)).collect()
+    } else {
+        listed.collect()
     };
-    let known: Vec<_> = if request.tools.is_empty() { called().collect() } else { listed.collect() };
     let last = known.len().saturating_sub(1);
     let tools = known.into_iter().enumerate().map(|(at, (name, description, schema))| {
         let input_schema =

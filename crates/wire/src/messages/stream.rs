@@ -115,9 +115,10 @@ impl MessagesStreamDecoder {
     fn begin(&mut self, index: u64, json: &str) -> Result<Option<ModelEvent>, ProviderError> {
         let mut block =
             PartialMessagesBlock::new(index, json).ok_or_else(|| raw_json::garbled("content_block", json))?;
-        match block.is_call() {
-            true => block.call = Some(self.size.add_call()?),
-            false => self.size.add_part()?,
+        if block.is_call() {
+            block.call = Some(self.size.add_call()?);
+        } else {
+            self.size.add_part()?;
         }
         let begin = block.begin();
         self.open.push(self.blocks.len());

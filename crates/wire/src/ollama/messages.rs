@@ -122,6 +122,7 @@ impl<'a> OllamaInputEncoder<'a> {
     }
 
     fn waiting_image(&mut self, media: &MediaPart) {
+        // Ollama fetches no links: a picture comes with its bytes or not at all.
         let image = self.request.media.get(&media.blob.hash).map(|bytes| STANDARD.encode(bytes));
         match image {
             Some(image) => self.waiting().images.push(image),

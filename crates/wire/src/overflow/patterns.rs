@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexBuilder};
+use regex::{Captures, Regex, RegexBuilder};
 
 use super::ReportedOverflow;
 use crate::token_count;
@@ -173,9 +173,15 @@ pub(super) fn tokens_exceed(text: &str) -> bool {
 pub(super) fn numbers(texts: &[String]) -> ReportedOverflow {
     let named = COMPILED.iter().flat_map(|regex| texts.iter().filter_map(|text| regex.captures(text)));
     named.fold(ReportedOverflow::default(), |known, captures| {
-        let number = |name| captures.name(name).and_then(|digits| parse(digits.as_str()));
-        known.or(ReportedOverflow { used_tokens: number("used"), limit_tokens: number("limit") })
+        known.or(ReportedOverflow {
+            used_tokens: captured_number(&captures, "used"),
+            limit_tokens: captured_number(&captures, "limit"),
+        })
     })
+}
+
+fn captured_number(captures: &Captures<'_>, name: &str) -> Option<u64> {
+    parse(captures.name(name)?.as_str())
 }
 
 fn parse(number: &str) -> Option<u64> {

@@ -190,9 +190,8 @@ impl AnsweredRequestTokens {
                 total.saturating_add((window / 100).max(16)) >= window
             }
             None => {
-                let few =
-                    |output: u64| output < FEW_OUTPUT_TOKENS.min(self.max_output.unwrap_or(u64::MAX) / 2);
-                self.counted() >= NEARLY_FULL_TOKENS && output.is_some_and(few)
+                let few = FEW_OUTPUT_TOKENS.min(self.max_output.unwrap_or(u64::MAX) / 2);
+                self.counted() >= NEARLY_FULL_TOKENS && output.is_some_and(|output| output < few)
             }
         }
     }

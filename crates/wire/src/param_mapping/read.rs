@@ -141,7 +141,6 @@ fn refused_unless_empty(said: &RequestField<'_>, why: &'static str) -> RequestPa
 }
 
 fn chat(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), ParseError> {
-    let refused = |why| refused_unless_empty(said, why);
     let want = match said.name {
         "tool_choice" => return Ok(()),
         "stop" => RequestParamValue::Stop(said.texts()?),
@@ -167,9 +166,11 @@ fn chat(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), P
         "modalities" if said.texts().is_ok_and(|all| all == ["text"]) => return Ok(()),
         "modalities" | "audio" => RequestParamValue::Refused("the upstream answers in text only"),
         "web_search_options" => RequestParamValue::Refused("the upstream does not search"),
-        "functions" | "function_call" => refused("say it with `tools` and `tool_choice`"),
+        "functions" | "function_call" => refused_unless_empty(said, "say it with `tools` and `tool_choice`"),
         "grammar" | "json_schema" | "structured_outputs" | "guided_json" | "guided_regex"
-        | "guided_choice" | "guided_grammar" => refused("the upstream has no such form for an answer"),
+        | "guided_choice" | "guided_grammar" => {
+            refused_unless_empty(said, "the upstream has no such form for an answer")
+        }
         _ => match common(said)? {
             Some(want) => want,
             None => match openai(said)? {
@@ -308,11 +309,12 @@ fn format(said: &RequestField<'_>, inner: &str) -> Result<Option<RequestParamVal
             let form = if inner.is_empty() { Some(said.value) } else { said.value.get(inner) };
             let schema = form.and_then(|form| form.get("schema")).filter(|schema| schema.is_object());
             let schema = schema.ok_or_else(|| said.bad("has no `schema`"))?;
-            let of = |name: &str| form.and_then(|form| form.get(name)).filter(|value| !value.is_null());
+            let name = form.and_then(|form| form.get("name")).and_then(Value::as_str);
+            let strict = form.and_then(|form| form.get("strict")).filter(|strict| !strict.is_null());
             Ok(Some(RequestParamValue::JsonSchema(ResponseSchema {
-                name: of("name").and_then(Value::as_str).map(str::to_owned),
+                name: name.map(str::to_owned),
                 schema: schema.clone(),
-                strict: of("strict").cloned(),
+                strict: strict.cloned(),
             })))
         }
         _ => Ok(Some(RequestParamValue::Refused("the upstream has no such form for an answer"))),

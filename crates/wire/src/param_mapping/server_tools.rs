@@ -1,7 +1,7 @@
 //! Tools that a provider's own servers run, and that no other server can run.
 
 use crate::edit::Dialect;
-use crate::raw_json::{elements, field, fields, string};
+use crate::raw_json::{elements, field, fields, text_field};
 
 /// A tool that has no place at another maker's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +16,9 @@ pub struct ServerTool {
 /// a text.
 pub fn server_tools(dialect: Dialect, tools: &str) -> Vec<ServerTool> {
     let tools = elements(tools).unwrap_or_default();
-    let known = |(index, tool): (usize, &str)| {
+    let known = tools.into_iter().enumerate().filter_map(|(index, tool)| {
         let fields = fields(tool)?;
-        let text = |name| field(&fields, name).and_then(string);
-        let kind = text("type");
+        let kind = text_field(&fields, "type");
         let is_clients = match dialect {
             Dialect::Chat => matches!(kind.as_deref(), None | Some("function" | "custom")),
             Dialect::Responses => matches!(kind.as_deref(), Some("function" | "custom" | "namespace")),
@@ -29,8 +28,8 @@ pub fn server_tools(dialect: Dialect, tools: &str) -> Vec<ServerTool> {
                 field(&fields, "input_schema").is_some() || matches!(kind.as_deref(), None | Some("custom"))
             }
         };
-        let name = text("name").or(kind).unwrap_or_default();
+        let name = text_field(&fields, "name").or(kind).unwrap_or_default();
         (!is_clients).then_some(ServerTool { index, name })
-    };
-    tools.into_iter().enumerate().filter_map(known).collect()
+    });
+    known.collect()
 }

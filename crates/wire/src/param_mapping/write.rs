@@ -239,10 +239,9 @@ impl UpstreamParamWriter<'_> {
 
     /// Returns the nearest known word, and records the change if it differs.
     fn known<'w>(&mut self, param: &str, word: &'w str, words: &[&'w str]) -> &'w str {
-        const SCALE: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-        let place = |word: &str| SCALE.iter().position(|known| *known == word);
-        let (Some(wanted), false) = (place(word), words.contains(&word)) else { return word };
-        let nearest = words.iter().min_by_key(|known| place(known).unwrap_or_default().abs_diff(wanted));
+        let (Some(wanted), false) = (effort_rank(word), words.contains(&word)) else { return word };
+        let nearest =
+            words.iter().min_by_key(|known| effort_rank(known).unwrap_or_default().abs_diff(wanted));
         let nearest = nearest.copied().unwrap_or(word);
         self.carried.changed.push(format!("{param}={nearest}"));
         nearest
@@ -269,6 +268,12 @@ impl UpstreamParamWriter<'_> {
         }
         is_said
     }
+}
+
+/// Returns the place of a word on the scale of reasoning efforts, from the lowest.
+fn effort_rank(word: &str) -> Option<usize> {
+    const SCALE: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+    SCALE.iter().position(|known| *known == word)
 }
 
 fn put(fields: &mut Map<String, Value>, path: &[&str], value: Value) {

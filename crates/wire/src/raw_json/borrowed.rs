@@ -34,6 +34,11 @@ pub fn field<'a>(fields: &[(Cow<'_, str>, &'a str)], name: &str) -> Option<&'a s
     fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value)
 }
 
+/// Returns the text of the last field of that name. `None` if there is none or it is no string.
+pub fn text_field(fields: &[(Cow<'_, str>, &str)], name: &str) -> Option<String> {
+    field(fields, name).and_then(string)
+}
+
 /// Returns the range of `part`, a slice of `whole`, in it.
 pub fn place(whole: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - whole.as_ptr().addr();

@@ -36,6 +36,16 @@ pub(super) fn named_in(error_body: &str) -> Vec<RequestPath> {
     places
 }
 
+/// Returns the steps that a list of keys and numbers names. `None` if the list has anything else.
+fn listed_steps(items: &[Value]) -> Option<Vec<RequestPathStep>> {
+    let steps = items.iter().take(MAX_STEPS).map(|item| match item {
+        Value::Number(number) => usize::try_from(number.as_u64()?).ok().map(RequestPathStep::Index),
+        Value::String(key) => Some(RequestPathStep::Key(key.clone())),
+        _ => None,
+    });
+    steps.collect()
+}
+
 /// Adds places that are given as lists of keys and numbers.
 fn lists(value: &Value, depth: usize, places: &mut Vec<RequestPath>) {
     if depth > 8 {
@@ -45,17 +55,9 @@ fn lists(value: &Value, depth: usize, places: &mut Vec<RequestPath>) {
         Value::Array(items) => {
             let root =
                 items.iter().take(3).enumerate().find_map(|(at, item)| Some((at, root(item.as_str()?)?)));
-            let steps = |at: usize| {
-                let steps = items[at + 1..].iter().take(MAX_STEPS).map(|item| match item {
-                    Value::Number(number) => {
-                        usize::try_from(number.as_u64()?).ok().map(RequestPathStep::Index)
-                    }
-                    Value::String(key) => Some(RequestPathStep::Key(key.clone())),
-                    _ => None,
-                });
-                steps.collect::<Option<Vec<RequestPathStep>>>()
-            };
-            match root.and_then(|(at, root)| Some(RequestPath { root, steps: steps(at)? })) {
+            match root
+                .and_then(|(at, root)| Some(RequestPath { root, steps: listed_steps(&items[at + 1..])? }))
+            {
                 Some(place) if matches!(place.steps.first(), Some(RequestPathStep::Index(_))) => {
                     places.push(place)
                 }
@@ -93,8 +95,8 @@ fn steps(mut rest: &str) -> Vec<RequestPathStep> {
     while steps.len() < MAX_STEPS {
         let is_bracket = rest.starts_with('[');
         let Some(inner) = rest.strip_prefix(['[', '.']) else { break };
-        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        let word: &str = &inner[..inner.find(|c| !is_word(c)).unwrap_or(inner.len())];
+        let end = inner.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-'));
+        let word = &inner[..end.unwrap_or(inner.len())];
         if word.is_empty() {
             break;
         }
@@ -141,12 +143,15 @@ impl RequestPath {
 
 fn tool(value: &Value) -> Option<String> {
     let named = value.get("name").or_else(|| value.get("function")?.get("name"));
-    let declared =
-        || match value.get("functionDeclarations").or_else(|| value.get("function_declarations"))? {
-            Value::Array(only) if only.len() == 1 => only[0].get("name"),
-            _ => None,
-        };
-    Some(named.or_else(declared)?.as_str()?.to_owned())
+    Some(named.or_else(|| only_declared_name(value))?.as_str()?.to_owned())
+}
+
+/// Returns the name of Gemini's function declaration, if the tool has exactly one.
+fn only_declared_name(tool: &Value) -> Option<&Value> {
+    match tool.get("functionDeclarations").or_else(|| tool.get("function_declarations"))? {
+        Value::Array(only) if only.len() == 1 => only[0].get("name"),
+        _ => None,
+    }
 }
 
 /// Returns the part, if the value is a part by itself.
@@ -154,18 +159,25 @@ fn part(value: &Value, root: &Value) -> Option<RefusedPart> {
     if is_media(value) {
         return nth_media(value, root).map(RefusedPart::Media);
     }
-    let field = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
     match value.get("type").and_then(Value::as_str) {
         Some("thinking" | "redacted_thinking" | "reasoning") => {
-            let item = field("signature").or_else(|| field("data")).or_else(|| field("encrypted_content"));
-            item.or_else(|| field("id")).filter(|item| !item.is_empty()).map(RefusedPart::Reasoning)
+            let item = text_of(value, "signature")
+                .or_else(|| text_of(value, "data"))
+                .or_else(|| text_of(value, "encrypted_content"));
+            item.or_else(|| text_of(value, "id")).filter(|item| !item.is_empty()).map(RefusedPart::Reasoning)
         }
-        Some("tool_result") => field("tool_use_id").map(RefusedPart::ToolResult),
-        Some("function_call_output") => field("call_id").map(RefusedPart::ToolResult),
-        Some("text" | "input_text" | "output_text") => field("text").map(RefusedPart::Text),
-        _ if field("role").as_deref() == Some("tool") => field("tool_call_id").map(RefusedPart::ToolResult),
+        Some("tool_result") => text_of(value, "tool_use_id").map(RefusedPart::ToolResult),
+        Some("function_call_output") => text_of(value, "call_id").map(RefusedPart::ToolResult),
+        Some("text" | "input_text" | "output_text") => text_of(value, "text").map(RefusedPart::Text),
+        _ if text_of(value, "role").as_deref() == Some("tool") => {
+            text_of(value, "tool_call_id").map(RefusedPart::ToolResult)
+        }
         _ => None,
     }
+}
+
+fn text_of(value: &Value, name: &str) -> Option<String> {
+    value.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
 fn text(value: &Value) -> Option<RefusedPart> {

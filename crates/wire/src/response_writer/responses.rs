@@ -310,14 +310,16 @@ pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
 }
 
 fn message(id: &str, text: Option<&str>, status: &str) -> Value {
-    let part = |text| json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] });
-    let content: Vec<Value> = text.into_iter().map(part).collect();
+    let content: Vec<Value> = text
+        .into_iter()
+        .map(|text| json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] }))
+        .collect();
     json!({ "type": "message", "id": id, "role": "assistant", "status": status, "content": content })
 }
 
 fn reasoning(id: &str, text: Option<&str>) -> Value {
-    let part = |text| json!({ "type": "summary_text", "text": text });
-    let summary: Vec<Value> = text.into_iter().map(part).collect();
+    let summary: Vec<Value> =
+        text.into_iter().map(|text| json!({ "type": "summary_text", "text": text })).collect();
     json!({ "type": "reasoning", "id": id, "summary": summary })
 }
 

@@ -24,7 +24,7 @@ use crate::edit::{
     AnsweredToolCall, Dialect, FixedContent, GatewayError, ItemSegment, ModelStep, ParseError,
     PartialResponse, RequestEdit, RequestEnvelope, StreamMerger, StreamParser, WireCodec,
 };
-use crate::raw_json::{elements, field, fields, string};
+use crate::raw_json::{elements, field, fields, string, text_field};
 
 const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
     items: "input",
@@ -69,21 +69,28 @@ impl WireCodec for ResponsesCodec {
     }
 
     fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError> {
-        let one = |(index, item): (usize, &&str)| Ok(item::piece(item, index)?.into_iter().collect());
-        (before..).zip(items).map(one).collect()
+        (before..)
+            .zip(items)
+            .map(|(index, item)| Ok(item::piece(item, index)?.into_iter().collect()))
+            .collect()
     }
 
     fn fixed_content(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError> {
-        let bad = || ParseError::field("instructions", "`instructions` must be a string");
-        let system =
-            envelope.system_at.as_ref().map(|at| string(envelope.text(at)).ok_or_else(bad)).transpose()?;
+        let system = envelope
+            .system_at
+            .as_ref()
+            .map(|at| {
+                string(envelope.text(at))
+                    .ok_or_else(|| ParseError::field("instructions", "`instructions` must be a string"))
+            })
+            .transpose()?;
         let tools = envelope.tools_at.as_ref().map(|at| tools(envelope.text(at))).transpose()?;
         Ok(FixedContent { system: system.unwrap_or_default(), tools: tools.unwrap_or_default() })
     }
 
     fn write_canonical_item(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
-        let bad = || ParseError::field(format!("input[{index}]"), "not JSON");
-        let mut node = JsonNode::parse(item).ok_or_else(bad)?;
+        let mut node =
+            JsonNode::parse(item).ok_or_else(|| ParseError::field(format!("input[{index}]"), "not JSON"))?;
         if let JsonNode::Text(text) = &mut node {
             let text = std::mem::take(text);
             node = JsonNode::Object(vec![
@@ -195,10 +202,10 @@ fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
 }
 
 fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
-    let bad = |what| ParseError::field(format!("tools[{index}]"), what);
-    let fields = fields(raw).ok_or_else(|| bad("a tool must be an object"))?;
-    let text = |name| field(&fields, name).and_then(string);
-    let kind = text("type").ok_or_else(|| bad("`type` is missing"))?;
+    let fields = fields(raw)
+        .ok_or_else(|| ParseError::field(format!("tools[{index}]"), "a tool must be an object"))?;
+    let kind = text_field(&fields, "type")
+        .ok_or_else(|| ParseError::field(format!("tools[{index}]"), "`type` is missing"))?;
     let said = field(&fields, "parameters").filter(|said| *said != "null");
     let parameters = match kind.as_str() {
         "custom" => TEXT_INPUT,
@@ -207,9 +214,10 @@ fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
     };
     let grammar = field(&fields, "format").and_then(self::fields);
     let grammar = grammar.and_then(|grammar| field(&grammar, "definition").and_then(string));
-    let described = [text("description"), grammar].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+    let described =
+        [text_field(&fields, "description"), grammar].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     Ok(ToolSpec {
-        name: text("name").unwrap_or(kind),
+        name: text_field(&fields, "name").unwrap_or(kind),
         description: described,
         parameters: RawJson(parameters.to_owned()),
         read_only: false,
@@ -221,19 +229,19 @@ fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
 /// Returns the names of the tools that take a text instead of JSON.
 pub fn custom_tools(envelope: &RequestEnvelope) -> Vec<String> {
     let tools = envelope.tools_at.as_ref().and_then(|at| elements(envelope.text(at))).unwrap_or_default();
-    let name = |tool: &str| {
-        let fields = fields(tool)?;
-        let text = |name| field(&fields, name).and_then(string);
-        text("type").filter(|kind| kind == "custom").and(text("name"))
-    };
     let names = tools.into_iter().flat_map(|tool| match namespaces::members(tool) {
         Some((namespace, inner)) => {
-            let names = inner.into_iter().filter_map(name);
+            let names = inner.into_iter().filter_map(custom_tool_name);
             names.map(|name| namespaces::flat_name(&namespace, &name)).collect()
         }
-        None => Vec::from_iter(name(tool)),
+        None => Vec::from_iter(custom_tool_name(tool)),
     });
     names.collect()
+}
+
+fn custom_tool_name(tool: &str) -> Option<String> {
+    let fields = fields(tool)?;
+    text_field(&fields, "type").filter(|kind| kind == "custom").and(text_field(&fields, "name"))
 }
 
 /// Checks that a request is complete by itself: only OpenAI's own server has its stored content.
@@ -271,24 +279,21 @@ pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError>
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);
     };
-    let bad =
-        || ParseError::field("tool_choice", "this `tool_choice` cannot be expressed for this model's server");
     match string(raw).as_deref() {
         Some("auto") => return Ok(ToolChoice::Auto),
         Some("none") => return Ok(ToolChoice::None),
         Some("required") => return Ok(ToolChoice::Required),
         _ => {}
     }
-    let said = fields(raw).ok_or_else(bad)?;
-    let text = |name| field(&said, name).and_then(string);
-    match text("type").as_deref() {
+    let said = fields(raw).ok_or_else(ParseError::inexpressible_tool_choice)?;
+    match text_field(&said, "type").as_deref() {
         Some("function" | "custom") => {
-            let name = text("name").ok_or_else(bad)?;
-            Ok(ToolChoice::Named(match text("namespace") {
+            let name = text_field(&said, "name").ok_or_else(ParseError::inexpressible_tool_choice)?;
+            Ok(ToolChoice::Named(match text_field(&said, "namespace") {
                 Some(namespace) => namespaces::flat_name(&namespace, &name),
                 None => name,
             }))
         }
-        _ => Err(bad()),
+        _ => Err(ParseError::inexpressible_tool_choice()),
     }
 }

@@ -80,13 +80,9 @@ impl<'a> ResponsesInputEncoder<'a> {
     /// too.
     fn assistant(&mut self, message: &'a Message) -> Result<(), ProviderError> {
         let own = raw_json::is_own(message, self.target);
-        let is_lost = |part: &Part| {
-            matches!(part, Part::Reasoning(_))
-                && raw_json::native(part).is_some_and(|native| !holds_itself(native))
-        };
-        let loses = own && !self.is_stored && message.parts.iter().any(is_lost);
+        let loses = own && !self.is_stored && message.parts.iter().any(is_stored_reasoning);
         let mut items = Vec::new();
-        for part in message.parts.iter().filter(|part| !(loses && is_lost(part))) {
+        for part in message.parts.iter().filter(|part| !(loses && is_stored_reasoning(part))) {
             let item = match (part, raw_json::native(part).filter(|_| own)) {
                 (Part::ToolCall(call), _) => Some(self.call(call, own)),
                 (_, Some(native)) => Some(native.clone()),
@@ -216,6 +212,11 @@ fn written(content: &[ResponsesInputContent]) -> String {
             format!("[{}]", items.join(","))
         }
     }
+}
+
+/// Reports whether a part is reasoning whose content only OpenAI's storage has.
+fn is_stored_reasoning(part: &Part) -> bool {
+    matches!(part, Part::Reasoning(_)) && raw_json::native(part).is_some_and(|native| !holds_itself(native))
 }
 
 /// Reports whether reasoning can be sent back by its content: encrypted at OpenAI, readable at servers of open

@@ -69,6 +69,7 @@ impl ResponsesStreamDecoder {
                 self.close(event.get("response").unwrap_or("{}"))
             }
             Some("error") => Err(self.with_usage(server_error::from_answer(payload))),
+            // A server that does not stream sends the whole response.
             None if event.text("object").as_deref() == Some("response") => self.close(payload),
             None if event.get("error").is_some() => Err(self.with_usage(server_error::from_answer(payload))),
             _ => Ok(Vec::new()),
@@ -204,6 +205,7 @@ impl ResponsesStreamDecoder {
 
     /// Returns the index of the item that an event is about.
     fn place(&self, event: &RawObject) -> Option<u64> {
+        // llama.cpp gives no indices, so its events find their item by its id.
         let place = event.number("output_index").filter(|place| self.items.contains_key(place));
         place.or_else(|| self.place_of_id(event.text("item_id").as_deref()))
     }

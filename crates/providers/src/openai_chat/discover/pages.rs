@@ -11,10 +11,9 @@ use longhaul_wire::token_count;
 /// Reads llama.cpp's `GET /props`: the window of one slot.
 pub(super) fn props(page: &Value) -> Option<ServerFacts> {
     let slot = page.pointer("/default_generation_settings")?;
-    let flag = |path: &str| page.pointer(path).and_then(Value::as_bool);
     let limits = Limits {
-        tools: flag("/chat_template_caps/supports_tools").into(),
-        images: flag("/modalities/vision").into(),
+        tools: flag(page, "/chat_template_caps/supports_tools").into(),
+        images: flag(page, "/modalities/vision").into(),
         ..window(slot.get("n_ctx"))
     };
     Some(ServerFacts { family: Some(&ServerFamily::LLAMA_CPP), limits })
@@ -23,28 +22,41 @@ pub(super) fn props(page: &Value) -> Option<ServerFacts> {
 /// Reads LM Studio 0.4's `GET /api/v1/models`: each loaded instance has its own window.
 pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
-    let instances = |entry: &Value| entry.get("loaded_instances").and_then(Value::as_array).cloned();
     // Other pages may have a list `models` too. Only LM Studio's entries have instances.
-    if models.iter().any(|entry| instances(entry).is_none()) {
+    if models.iter().any(|entry| loaded_instances(entry).is_none()) {
         return None;
     }
-    let of_instance = |entry: &Value| {
-        let all = instances(entry).unwrap_or_default();
-        let named = all.iter().position(|instance| instance.get("id").and_then(Value::as_str) == Some(model));
-        all.get(named.unwrap_or_default())
-            .and_then(|instance| instance.pointer("/config/context_length").cloned())
-    };
-    let holds = |entry: &&Value| {
+    let named = models.iter().find(|entry| {
         entry.get("key").and_then(Value::as_str) == Some(model)
-            || instances(entry).is_some_and(|all| all.iter().any(|one| one["id"] == model))
-    };
-    let entry = models.iter().find(holds).or_else(|| alone(models));
-    let limits = entry.map(|entry| Limits {
-        tools: entry.pointer("/capabilities/trained_for_tool_use").and_then(Value::as_bool).into(),
-        images: entry.pointer("/capabilities/vision").and_then(Value::as_bool).into(),
-        ..window(of_instance(entry).as_ref())
+            || loaded_instances(entry).is_some_and(|all| all.iter().any(|one| one["id"] == model))
+    });
+    let limits = named.or_else(|| alone(models)).map(|entry| Limits {
+        tools: flag(entry, "/capabilities/trained_for_tool_use").into(),
+        images: flag(entry, "/capabilities/vision").into(),
+        ..window(instance_window(entry, model))
     });
     Some(ServerFacts { family: Some(&ServerFamily::LM_STUDIO), limits: limits.unwrap_or_default() })
+}
+
+fn loaded_instances(entry: &Value) -> Option<&Vec<Value>> {
+    entry.get("loaded_instances")?.as_array()
+}
+
+/// Returns the window of the instance that is named `model`, or of the first one. LM Studio can load a model
+/// several times, with a window each.
+fn instance_window<'e>(entry: &'e Value, model: &str) -> Option<&'e Value> {
+    let all = loaded_instances(entry)?;
+    let named = all.iter().find(|instance| instance.get("id").and_then(Value::as_str) == Some(model));
+    named.or(all.first())?.pointer("/config/context_length")
+}
+
+fn flag(value: &Value, path: &str) -> Option<bool> {
+    value.pointer(path)?.as_bool()
+}
+
+/// Reports whether the list at `path` has `name`; `None` without a list.
+fn is_listed(value: &Value, path: &str, name: &str) -> Option<bool> {
+    Some(value.pointer(path)?.as_array()?.iter().any(|one| one == name))
 }
 
 /// Reads LM Studio 0.3's `GET /api/v0/models`: only a loaded model has its real window.
@@ -54,15 +66,10 @@ pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     if models.iter().any(|entry| entry.get("state").is_none()) {
         return None;
     }
-    let limits = entry(models, &["id"], model).map(|entry| {
-        let can = |what: &str| {
-            entry.get("capabilities").and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
-        };
-        Limits {
-            tools: can("tool_use").into(),
-            images: entry.get("type").and_then(Value::as_str).map(|kind| kind == "vlm").into(),
-            ..window(entry.get("loaded_context_length"))
-        }
+    let limits = entry(models, &["id"], model).map(|entry| Limits {
+        tools: is_listed(entry, "/capabilities", "tool_use").into(),
+        images: entry.get("type").and_then(Value::as_str).map(|kind| kind == "vlm").into(),
+        ..window(entry.get("loaded_context_length"))
     });
     Some(ServerFacts { family: Some(&ServerFamily::LM_STUDIO), limits: limits.unwrap_or_default() })
 }
@@ -86,16 +93,14 @@ pub(super) fn models(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("data")?.as_array()?;
     // The server exists, although it does not list the model.
     let Some(entry) = entry(models, &["id"], model) else { return Some(ServerFacts::default()) };
-    let first = |names: &[&str]| names.iter().find_map(|name| token_count::limit(entry.pointer(name)));
-    let named = |path: &str, what: &str| {
-        entry.pointer(path).and_then(Value::as_array).map(|all| all.iter().any(|one| one == what))
-    };
-    let flag = |path: &str| entry.pointer(path).and_then(Value::as_bool);
+    // OpenRouter lists what a model takes. Mistral has flags.
+    let tools = is_listed(entry, "/supported_parameters", "tools");
+    let images = is_listed(entry, "/architecture/input_modalities", "image");
     let limits = Limits {
-        max_output: first(OUTPUTS),
-        tools: named("/supported_parameters", "tools").or(flag("/capabilities/function_calling")).into(),
-        images: named("/architecture/input_modalities", "image").or(flag("/capabilities/vision")).into(),
-        ..Limits::from_window(first(WINDOWS), LimitSource::Server)
+        max_output: first_count(entry, OUTPUTS),
+        tools: tools.or(flag(entry, "/capabilities/function_calling")).into(),
+        images: images.or(flag(entry, "/capabilities/vision")).into(),
+        ..Limits::from_window(first_count(entry, WINDOWS), LimitSource::Server)
     };
     Some(ServerFacts { family: owner(entry), limits })
 }
@@ -110,9 +115,15 @@ fn owner(entry: &Value) -> Option<&'static ServerFamily> {
 
 /// Returns the model's entry. A server with a single model takes any name, so its only entry is the model's.
 fn entry<'a>(entries: &'a [Value], keys: &[&str], model: &str) -> Option<&'a Value> {
-    let is_named =
-        |entry: &&Value| keys.iter().any(|key| entry.get(key).and_then(Value::as_str) == Some(model));
-    entries.iter().find(is_named).or_else(|| alone(entries))
+    let named = entries
+        .iter()
+        .find(|entry| keys.iter().any(|key| entry.get(key).and_then(Value::as_str) == Some(model)));
+    named.or_else(|| alone(entries))
+}
+
+/// Returns the first of the fields at `paths` that has a token count.
+fn first_count(entry: &Value, paths: &[&str]) -> Option<u64> {
+    paths.iter().find_map(|path| token_count::limit(entry.pointer(path)))
 }
 
 fn alone(entries: &[Value]) -> Option<&Value> {

@@ -11,7 +11,7 @@ use crate::edit::hidden::{
 };
 use crate::edit::insertion::MessageListEntry;
 use crate::edit::{PartialToolCall, RequestEnvelope};
-use crate::raw_json::{elements, field, fields, quote, string, with_field};
+use crate::raw_json::{elements, field, fields, quote, string, text_field, with_field};
 
 /// Returns the tool as this dialect writes it.
 pub(super) fn tool(spec: &ToolSpec) -> String {
@@ -72,10 +72,10 @@ fn id_of(call: &str) -> Option<String> {
 
 /// Returns the messages that answer calls.
 pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
-    let one = |one: &AnsweredToolCall| {
-        json!({ "role": "tool", "tool_call_id": one.call.id, "content": one.result }).to_string()
-    };
-    answered.iter().map(one).collect()
+    answered
+        .iter()
+        .map(|one| json!({ "role": "tool", "tool_call_id": one.call.id, "content": one.result }).to_string())
+        .collect()
 }
 
 /// Returns an answer without the calls of a tool.
@@ -131,20 +131,20 @@ fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
     with_field(&message, "tool_calls", &format!("[{}]", calls.join(",")))
 }
 
+/// Returns the text of a message's field, unless it is blank.
+fn text_of(message: &str, name: &str) -> Option<String> {
+    text_field(&fields(message)?, name).filter(|text| !text.trim().is_empty())
+}
+
 /// Returns the client's copy of a step without the text of earlier steps of the same answer. The client has one
 /// message for all of them.
 fn without_rounds(message: &str, rounds: &[String]) -> Option<String> {
     let mut changed = None;
     for name in ["content", "reasoning_content", "reasoning"] {
-        let text_of =
-            |raw: &str| field(&fields(raw)?, name).and_then(string).filter(|text| !text.trim().is_empty());
-        let by_model = |raw: &&String| {
-            fields(raw).and_then(|said| field(&said, "role").and_then(string)).as_deref() == Some("assistant")
-        };
-        let mut said: VecDeque<String> =
-            rounds.iter().filter(by_model).filter_map(|raw| text_of(raw)).collect();
+        let by_model = rounds.iter().filter(|raw| text_of(raw, "role").as_deref() == Some("assistant"));
+        let mut said: VecDeque<String> = by_model.filter_map(|raw| text_of(raw, name)).collect();
         let now = changed.as_deref().unwrap_or(message);
-        let Some(text) = text_of(now) else { continue };
+        let Some(text) = text_of(now, name) else { continue };
         let Some(rest) = strip_shown_texts(&text, &mut said) else { continue };
         // Beside calls a missing text is `null`, as in the requests that we write ourselves.
         let rest = if rest.is_empty() { "null".to_owned() } else { quote(rest) };

@@ -146,14 +146,14 @@ pub(super) fn piece(item: &str, index: usize) -> Result<ItemSegment, ParseError>
 /// Returns a user message as a segment. Summaries and reminders have the user's role too, but nobody typed them.
 fn said_by_user(parts: Vec<Part>) -> ItemSegment {
     let is_ours = parts.first().and_then(Part::as_text).is_some_and(|text| text.starts_with(MARK));
-    let is_reminder = |part: &Part| {
-        part.as_text().is_some_and(|text| {
-            let text = text.trim();
-            text.starts_with("<system-reminder>") && text.ends_with("</system-reminder>")
-        })
-    };
     let is_note = is_ours && parts.len() == 1 || !parts.is_empty() && parts.iter().all(is_reminder);
     if is_note { ItemSegment::Note(parts) } else { ItemSegment::Typed(parts) }
+}
+
+/// Reports whether a part is one of the reminders that Claude Code adds to a person's message.
+fn is_reminder(part: &Part) -> bool {
+    let text = part.as_text().unwrap_or_default().trim();
+    text.starts_with("<system-reminder>") && text.ends_with("</system-reminder>")
 }
 
 fn answered(message: ClientChatMessage<'_>, spoken: Vec<Part>) -> Vec<Part> {
@@ -189,24 +189,28 @@ fn tool_call(id: Option<Cow<'_, str>>, function: &ClientChatFunctionCall<'_>) ->
 }
 
 fn content(raw: Option<&RawValue>, index: usize) -> Result<Vec<Part>, ParseError> {
-    let wrong = || {
-        let param = format!("messages[{index}].content");
-        ParseError::field(param.clone(), format!("{param} must be a string or a list of parts"))
-    };
     let raw = raw.map(RawValue::get).unwrap_or("null");
     match raw.as_bytes().first() {
         Some(b'"') => {
-            let text: String = serde_json::from_str(raw).map_err(|_| wrong())?;
+            let text: String = serde_json::from_str(raw).map_err(|_| unreadable_content(index))?;
             let text = without_notices(&text).unwrap_or(text);
             Ok(if text.is_empty() { Vec::new() } else { vec![Part::text(text)] })
         }
         Some(b'[') => {
-            let blocks: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| wrong())?;
-            blocks.into_iter().map(|block| block_part(block).ok_or_else(wrong)).collect()
+            let blocks: Vec<&RawValue> = serde_json::from_str(raw).map_err(|_| unreadable_content(index))?;
+            blocks
+                .into_iter()
+                .map(|block| block_part(block).ok_or_else(|| unreadable_content(index)))
+                .collect()
         }
         _ if raw == "null" => Ok(Vec::new()),
-        _ => Err(wrong()),
+        _ => Err(unreadable_content(index)),
     }
+}
+
+fn unreadable_content(index: usize) -> ParseError {
+    let param = format!("messages[{index}].content");
+    ParseError::field(param.clone(), format!("{param} must be a string or a list of parts"))
 }
 
 fn block_part(raw: &RawValue) -> Option<Part> {
@@ -224,10 +228,10 @@ fn block_part(raw: &RawValue) -> Option<Part> {
         });
     let image = url.and_then(|url| media::part_from_url(&url, "image/*", None));
     let image = image.or_else(|| block.file.and_then(ClientChatFile::part));
-    let native = || RawJson(raw.get().to_owned());
-    Some(
-        image.unwrap_or_else(|| Part::Opaque(OpaquePart { kind: block.kind.into_owned(), native: native() })),
-    )
+    Some(image.unwrap_or_else(|| {
+        let native = RawJson(raw.get().to_owned());
+        Part::Opaque(OpaquePart { kind: block.kind.into_owned(), native })
+    }))
 }
 
 /// Returns the tools of a request.
@@ -235,15 +239,15 @@ pub(super) fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
     let tools: Vec<ClientChatTool<'_>> = serde_json::from_str(raw)
         .map_err(|error| ParseError::field("tools", format!("`tools` is not a list of tools: {error}")))?;
     let specs = tools.into_iter().filter_map(|tool| tool.function.or(tool.custom));
-    let spec = |spec: ClientChatFunction<'_>| ToolSpec {
+    let specs = specs.map(|spec| ToolSpec {
         name: spec.name.into_owned(),
         description: spec.description.unwrap_or_default().into_owned(),
         parameters: RawJson(spec.parameters.map(RawValue::get).unwrap_or("{}").to_owned()),
         read_only: false,
         poll: false,
         source: "client".to_owned(),
-    };
-    Ok(specs.map(spec).collect())
+    });
+    Ok(specs.collect())
 }
 
 /// Normalises the forms that clients vary: content becomes blocks, and empty fields are removed.

@@ -81,6 +81,11 @@ fn place(envelope: &RequestEnvelope, steps: &[RenderOp]) -> Result<Vec<MessageLi
     Ok(slots)
 }
 
+/// Returns the JSON of a message's content. `None` if the message is no object.
+fn content_of(message: &str) -> Option<&str> {
+    Some(field(&fields(message)?, "content").unwrap_or("null"))
+}
+
 fn no_message(index: usize) -> ParseError {
     let param = format!("messages[{index}]");
     ParseError::field(param.clone(), format!("{param} is not a message that can be changed"))
@@ -99,15 +104,13 @@ impl RolePolicy for ChatRolePolicy {
     }
 
     fn join_user_messages(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError> {
-        let wrong = || no_message(index);
-        let (fields, more) = (fields(first).ok_or_else(wrong)?, fields(second).ok_or_else(wrong)?);
-        let content = |fields| field(fields, "content").unwrap_or("null");
-        let (own, more) = (content(&fields), content(&more));
+        let own = content_of(first).ok_or_else(|| no_message(index))?;
+        let more = content_of(second).ok_or_else(|| no_message(index))?;
         let joined = match (string(own), string(more)) {
             (Some(own), Some(more)) => quote(&format!("{own}\n\n{more}")),
             _ => format!("[{}]", [blocks(own), blocks(more)].concat().join(",")),
         };
-        with_field(first, "content", &joined).ok_or_else(wrong)
+        with_field(first, "content", &joined).ok_or_else(|| no_message(index))
     }
 
     fn join_model_messages(&self, first: &str, second: &str) -> Option<String> {
@@ -130,9 +133,10 @@ impl RolePolicy for ChatRolePolicy {
 
 /// Returns content as blocks.
 fn blocks(content: &str) -> Vec<String> {
-    let text = |text: String| vec![json!({ "type": "text", "text": text }).to_string()];
-    let listed = || elements(content).unwrap_or_default().into_iter().map(str::to_owned).collect();
-    string(content).map_or_else(listed, text)
+    match string(content) {
+        Some(text) => vec![json!({ "type": "text", "text": text }).to_string()],
+        None => elements(content).unwrap_or_default().into_iter().map(str::to_owned).collect(),
+    }
 }
 
 fn is_role(message: &str, role: &str) -> bool {
@@ -141,23 +145,22 @@ fn is_role(message: &str, role: &str) -> bool {
 
 /// Returns a message with more text, before its own text or behind it.
 fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<String, ParseError> {
-    let wrong = || no_message(index);
-    let fields = fields(message).ok_or_else(wrong)?;
-    let own = field(&fields, "content").unwrap_or("null");
+    let own = content_of(message).ok_or_else(|| no_message(index))?;
     let content = match (string(own), elements(own)) {
         (Some(own), _) if before => quote(&format!("{said}\n\n{own}")),
         (Some(own), _) => quote(&format!("{own}\n\n{said}")),
         (None, Some(blocks)) => {
             let text = json!({ "type": "text", "text": said }).to_string();
-            let blocks: Vec<&str> = match before {
-                true => std::iter::once(text.as_str()).chain(blocks).collect(),
-                false => blocks.into_iter().chain([text.as_str()]).collect(),
+            let blocks: Vec<&str> = if before {
+                std::iter::once(text.as_str()).chain(blocks).collect()
+            } else {
+                blocks.into_iter().chain([text.as_str()]).collect()
             };
             format!("[{}]", blocks.join(","))
         }
         (None, None) => quote(said),
     };
-    with_field(message, "content", &content).ok_or_else(wrong)
+    with_field(message, "content", &content).ok_or_else(|| no_message(index))
 }
 
 /// Appends the answer's beginning as the last message.

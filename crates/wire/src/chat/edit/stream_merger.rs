@@ -162,10 +162,10 @@ impl ChatStreamMerger {
             // A chunk that held only a hidden call is an empty shell now.
             let is_empty = self.sieve.has_hidden() && !ends && is_shell(data);
             self.is_begun |= has_choices && !is_empty;
-            match ends {
-                false if is_empty => {}
-                false => out.extend_from_slice(raw),
-                true => self.hold_end(raw, data, out),
+            if ends {
+                self.hold_end(raw, data, out);
+            } else if !is_empty {
+                out.extend_from_slice(raw);
             }
             return;
         }
@@ -235,9 +235,8 @@ impl ChatStreamMerger {
             self.hold_end(&event, &text, out);
             return;
         }
-        let is_role = |delta: &Map<String, Value>| !is_begun && delta.contains_key("role");
         let delta = choice_mut(&mut fields).and_then(delta_mut);
-        if delta.is_none_or(|delta| !is_blank(delta) || is_role(delta)) {
+        if delta.is_none_or(|delta| !is_blank(delta) || !is_begun && delta.contains_key("role")) {
             self.is_begun = true;
             write(&text, out);
         }
@@ -286,10 +285,10 @@ impl ChatStreamMerger {
         }
         let mut chunk: Value = serde_json::from_str(data).ok()?;
         let usage = chunk.get_mut("usage")?.as_object_mut()?;
-        let number =
-            |usage: &Map<String, Value>, key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or(0);
-        let output = number(usage, "completion_tokens") + output_tokens_before;
-        let total = number(usage, "prompt_tokens") + output;
+        let [completion, prompt] = ["completion_tokens", "prompt_tokens"]
+            .map(|key| usage.get(key).and_then(Value::as_u64).unwrap_or(0));
+        let output = completion + output_tokens_before;
+        let total = prompt + output;
         usage.insert("completion_tokens".to_owned(), output.into());
         usage.insert("total_tokens".to_owned(), total.into());
         Some(chunk.to_string())
@@ -317,8 +316,9 @@ fn delta_mut(choice: &mut Map<String, Value>) -> Option<&mut Map<String, Value>>
 /// Reports whether a chunk has no content at all, not even identifying fields.
 fn is_shell(data: &str) -> bool {
     let Ok(Value::Object(mut chunk)) = serde_json::from_str(data) else { return false };
-    let says = |delta: &mut Map<String, Value>| !is_blank(delta) || delta.contains_key("role");
-    !choice_mut(&mut chunk).and_then(delta_mut).is_none_or(says)
+    !choice_mut(&mut chunk)
+        .and_then(delta_mut)
+        .is_none_or(|delta| !is_blank(delta) || delta.contains_key("role"))
 }
 
 /// Reports whether a delta has no content: no fields, or empty ones.
@@ -333,15 +333,20 @@ fn is_blank(delta: &Map<String, Value>) -> bool {
 
 /// Returns an event of the end with `finish` in place of one of `reasons`.
 fn with_finish(raw: &[u8], reasons: &[&str], finish: &str) -> Vec<u8> {
-    let ended = || {
-        let Ok(Value::Object(mut end)) = serde_json::from_str(&SseEvent::parse(raw).data) else {
-            return None;
-        };
-        let reason = choice_mut(&mut end)?.get_mut("finish_reason")?;
-        reasons.contains(&reason.as_str()?).then(|| *reason = finish.into())?;
-        Some(format!("data: {}\n\n", Value::Object(end)).into_bytes())
+    replaced_finish(raw, reasons, finish).unwrap_or_else(|| raw.to_vec())
+}
+
+/// Returns the event with another finish reason, if it has one of `reasons`.
+fn replaced_finish(raw: &[u8], reasons: &[&str], finish: &str) -> Option<Vec<u8>> {
+    let Ok(Value::Object(mut end)) = serde_json::from_str(&SseEvent::parse(raw).data) else {
+        return None;
     };
-    ended().unwrap_or_else(|| raw.to_vec())
+    let reason = choice_mut(&mut end)?.get_mut("finish_reason")?;
+    if !reasons.contains(&reason.as_str()?) {
+        return None;
+    }
+    *reason = finish.into();
+    Some(format!("data: {}\n\n", Value::Object(end)).into_bytes())
 }
 
 fn write(data: &str, out: &mut Vec<u8>) {

@@ -180,11 +180,12 @@ impl ChatStreamParser {
         if self.seen.id.is_none() {
             self.seen.id = chunk.id.as_deref().map(str::to_owned);
         }
-        let all = || chunk.choices.iter().flatten();
-        self.seen.has_other |= all().filter_map(ChatStreamChoice::said).any(ChatStreamDelta::has_other);
-        let others = all().filter(|choice| !choice.is_first()).filter_map(ChatStreamChoice::said);
+        let choices = chunk.choices.iter().flatten();
+        self.seen.has_other |=
+            choices.clone().filter_map(ChatStreamChoice::said).any(ChatStreamDelta::has_other);
+        let others = choices.clone().filter(|choice| !choice.is_first()).filter_map(ChatStreamChoice::said);
         self.seen.has_other |= others.filter_map(ChatStreamDelta::text).any(|text| !text.is_empty());
-        for choice in all().filter(|choice| choice.is_first()) {
+        for choice in choices.filter(|choice| choice.is_first()) {
             if let Some(delta) = choice.said() {
                 self.grow(delta);
             }

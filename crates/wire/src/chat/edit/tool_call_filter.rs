@@ -59,10 +59,11 @@ impl ChatToolCallFilter {
         if is_end {
             self.release(&mut shown);
         }
-        match shown.is_empty() {
-            true => delta.remove("tool_calls"),
-            false => delta.insert("tool_calls".to_owned(), shown.into()),
-        };
+        if shown.is_empty() {
+            delta.remove("tool_calls");
+        } else {
+            delta.insert("tool_calls".to_owned(), shown.into());
+        }
         (had_held || self.has_held() || self.has_hidden()).then_some(chunk)
     }
 

@@ -54,11 +54,11 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
         message.insert("reasoning_content".to_owned(), seen.reasoning.as_str().into());
     }
     if !seen.calls.is_empty() {
-        let call = |call: &crate::edit::PartialToolCall| {
+        let calls = seen.calls.iter().map(|call| {
             json!({ "id": call.id, "type": "function",
                 "function": { "name": call.name, "arguments": call.arguments } })
-        };
-        message.insert("tool_calls".to_owned(), seen.calls.iter().map(call).collect());
+        });
+        message.insert("tool_calls".to_owned(), calls.collect());
     }
     message.extend(more);
     answer.insert("object".to_owned(), "chat.completion".into());

@@ -130,18 +130,23 @@ impl<'a> ChatInputEncoder<'a> {
 
     /// Returns a picture or a document; `None` if its bytes are missing, or the server takes neither.
     fn media(&self, part: &Part, media: &'a MediaPart) -> Option<ChatRequestPart<'a>> {
-        let url = || data_url(media, self.request);
         let name = media.name.as_deref();
         match (part, self.family.documents) {
-            (Part::Image(_), _) if self.family.images.may() => {
-                Some(ChatRequestPart::ImageUrl { image_url: ChatRequestImageUrl { url: url()? } })
-            }
+            (Part::Image(_), _) if self.family.images.may() => Some(ChatRequestPart::ImageUrl {
+                image_url: ChatRequestImageUrl { url: data_url(media, self.request)? },
+            }),
             (Part::File(_), DocumentSupport::DocumentUrl) if media.media_type == PDF => {
-                Some(ChatRequestPart::DocumentUrl { document_url: url()?, document_name: name })
+                Some(ChatRequestPart::DocumentUrl {
+                    document_url: data_url(media, self.request)?,
+                    document_name: name,
+                })
             }
             (Part::File(_), DocumentSupport::File) if media.media_type == PDF => {
                 Some(ChatRequestPart::File {
-                    file: ChatRequestFile { filename: name.unwrap_or("document.pdf"), file_data: url()? },
+                    file: ChatRequestFile {
+                        filename: name.unwrap_or("document.pdf"),
+                        file_data: data_url(media, self.request)?,
+                    },
                 })
             }
             _ => None,
@@ -191,13 +196,13 @@ impl<'a> ChatInputEncoder<'a> {
         let own = message.origin.as_ref().is_some_and(|origin| self.is_own(origin));
         let tool_calls: Vec<_> = message.tool_calls().map(|call| self.call(call, own)).collect();
         let shown = self.shown.of(index);
-        let plain = || reasoning::plain(message, own, family.replay).filter(|_| shown);
+        let plain = reasoning::plain(message, own, family.replay).filter(|_| shown);
         let blocks = (family.reasoning == ReasoningPlace::Blocks && own).then(|| blocks(message, shown));
         let content = blocks.flatten().or_else(|| spoken(message, !tool_calls.is_empty()));
         self.written.push(ChatRequestMessage::Assistant(ChatAssistantMessage {
             content,
-            reasoning_content: plain().filter(|_| family.reasoning == ReasoningPlace::ReasoningContent),
-            reasoning: plain().filter(|_| family.reasoning == ReasoningPlace::Reasoning),
+            reasoning_content: plain.clone().filter(|_| family.reasoning == ReasoningPlace::ReasoningContent),
+            reasoning: plain.filter(|_| family.reasoning == ReasoningPlace::Reasoning),
             reasoning_details: own.then(|| reasoning::details(message, family)).flatten(),
             tool_calls,
             prefix: false,
@@ -229,15 +234,15 @@ impl<'a> ChatInputEncoder<'a> {
 /// Returns the assistant's text: `null` beside calls if there is none, and never an empty message.
 fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<ChatRequestContent<'a>> {
     let text = message.text();
-    let lost =
-        || message.parts.iter().any(|part| matches!(part, Part::Image(_) | Part::File(_) | Part::Opaque(_)));
-    let text = match (text.is_empty(), has_calls) {
-        (false, _) => text,
-        (true, true) => return None,
-        (true, false) if lost() => UNSUPPORTED.to_owned(),
-        (true, false) => String::new(),
-    };
-    Some(ChatRequestContent::Text(Cow::Owned(text)))
+    if !text.is_empty() {
+        return Some(ChatRequestContent::Text(Cow::Owned(text)));
+    }
+    if has_calls {
+        return None;
+    }
+    let mut parts = message.parts.iter();
+    let is_lost = parts.any(|part| matches!(part, Part::Image(_) | Part::File(_) | Part::Opaque(_)));
+    Some(ChatRequestContent::Text(Cow::Borrowed(if is_lost { UNSUPPORTED } else { "" })))
 }
 
 /// Returns the model's own content, block by block; `None` if plain text is equivalent.

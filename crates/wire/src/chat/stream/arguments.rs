@@ -53,10 +53,8 @@ impl PartialArguments {
             // The states only match brackets and quotes. A real parse happens once, when the value seems
             // complete.
             let has_ended = next == ArgumentsState::Whole && self.state != ArgumentsState::Whole;
-            self.state = match has_ended && !is_value(&self.text[..=before + at]) {
-                true => ArgumentsState::Garbled,
-                false => next,
-            };
+            let is_garbled = has_ended && !is_value(&self.text[..=before + at]);
+            self.state = if is_garbled { ArgumentsState::Garbled } else { next };
             if self.state == ArgumentsState::Garbled {
                 break;
             }

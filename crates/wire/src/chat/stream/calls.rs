@@ -76,12 +76,11 @@ impl ChatCallAssembler {
     /// Returns the call that a piece continues; `None` if the piece begins another call.
     fn find(&self, piece: &ChatResponseToolCall<'_>) -> Option<usize> {
         let id = piece.id();
-        let same_index = || self.0.iter().rposition(|call| call.index == piece.index);
         let candidate = match (piece.index, &id) {
             (None, Some(id)) => return self.0.iter().rposition(|call| call.id.as_ref() == Some(id)),
             // A piece with neither index nor id can only continue the newest call.
             (None, None) => self.0.len().checked_sub(1),
-            (Some(_), _) => same_index(),
+            (Some(_), _) => self.0.iter().rposition(|call| call.index == piece.index),
         }?;
         let call = &self.0[candidate];
         let other_id = id.is_some() && call.id.is_some() && call.id != id;

@@ -39,23 +39,28 @@ impl ReasoningDetailsAssembler {
     /// Returns the entries for the next request, if one of them has content.
     pub(super) fn native(&self) -> Option<RawJson> {
         let entries: Vec<RawObject> = self.0.iter().map(PartialReasoningDetail::whole).collect();
-        let says =
-            |entry: &RawObject| SAYING.iter().any(|key| entry.text(key).is_some_and(|text| !text.is_empty()));
+        let has_content = entries
+            .iter()
+            .any(|entry| SAYING.iter().any(|key| entry.text(key).is_some_and(|text| !text.is_empty())));
         let json = entries.iter().map(|entry| entry.to_json().0).collect::<Vec<_>>().join(",");
-        entries.iter().any(says).then(|| RawJson(format!(r#"{{"reasoning_details":[{json}]}}"#)))
+        has_content.then(|| RawJson(format!(r#"{{"reasoning_details":[{json}]}}"#)))
     }
+}
+
+fn is_given(entry: &RawObject, key: &str) -> bool {
+    entry.get(key).is_some_and(|value| value != "null")
 }
 
 impl PartialReasoningDetail {
     /// Reports whether a piece continues this entry. Pieces of one entry share its index and type, and do not
     /// have different ids.
     fn is_continued_by(&self, piece: &RawObject) -> bool {
-        let given = |entry: &RawObject, key: &str| entry.get(key).is_some_and(|value| value != "null");
-        let same = |key: &str| self.fields.get(key) == piece.get(key);
-        given(piece, "index")
-            && same("index")
-            && same("type")
-            && (!given(&self.fields, "id") || !given(piece, "id") || same("id"))
+        let has_other_id =
+            is_given(&self.fields, "id") && is_given(piece, "id") && self.fields.get("id") != piece.get("id");
+        is_given(piece, "index")
+            && self.fields.get("index") == piece.get("index")
+            && self.fields.get("type") == piece.get("type")
+            && !has_other_id
     }
 
     fn grow(&mut self, mut piece: RawObject) {

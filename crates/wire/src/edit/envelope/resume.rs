@@ -10,6 +10,11 @@ use super::{EnvelopeFieldNames, RequestEnvelope, after_space, mended, range_in};
 /// The number of bytes that are compared at a time.
 const BLOCK: usize = 4_096;
 
+/// Moves a range by `by` bytes if it lies behind `from`.
+fn shifted(at: Range<usize>, from: usize, by: usize) -> Range<usize> {
+    if at.start < from { at } else { at.start + by..at.end + by }
+}
+
 impl RequestEnvelope {
     /// Parses a request of which `known` is an earlier version. Items that both requests begin with, byte by
     /// byte, are reused; only the rest is parsed. The result equals that of [`RequestEnvelope::read`]. `None`:
@@ -46,14 +51,13 @@ impl RequestEnvelope {
         by: usize,
         (items_at, items): (Range<usize>, Vec<Range<usize>>),
     ) -> Self {
-        let to = |at: Range<usize>| if at.start < from { at } else { at.start + by..at.end + by };
         Self {
-            model_at: self.model_at.map(to),
-            stream_at: self.stream_at.map(to),
-            max_output_at: self.max_output_at.map(to),
-            system_at: self.system_at.map(to),
-            tools_at: self.tools_at.map(to),
-            others_at: self.others_at.into_iter().map(|(name, at)| (name, to(at))).collect(),
+            model_at: self.model_at.map(|at| shifted(at, from, by)),
+            stream_at: self.stream_at.map(|at| shifted(at, from, by)),
+            max_output_at: self.max_output_at.map(|at| shifted(at, from, by)),
+            system_at: self.system_at.map(|at| shifted(at, from, by)),
+            tools_at: self.tools_at.map(|at| shifted(at, from, by)),
+            others_at: self.others_at.into_iter().map(|(name, at)| (name, shifted(at, from, by))).collect(),
             bytes: bytes.clone(),
             items_at,
             items,

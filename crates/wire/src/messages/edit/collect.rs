@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::item::BorrowedMessagesBlock;
-use crate::raw_json::{elements, field, fields, quote, string, with_field};
+use crate::raw_json::{elements, field, fields, quote, string, text_field, with_field};
 use crate::sse::SseEvent;
 
 /// Returns the answer; `None` if the events end before the answer does.
@@ -69,11 +69,10 @@ impl MessagesResponseCollector {
         let index: u64 = index.parse().ok()?;
         let block = self.blocks.iter_mut().rev().find(|block| block.index == index)?;
         let delta = fields(delta)?;
-        let text = |name| field(&delta, name).and_then(string).unwrap_or_default();
-        block.text.push_str(&text("text"));
-        block.thinking.push_str(&text("thinking"));
-        block.signature.push_str(&text("signature"));
-        block.input.push_str(&text("partial_json"));
+        block.text.push_str(&text_field(&delta, "text").unwrap_or_default());
+        block.thinking.push_str(&text_field(&delta, "thinking").unwrap_or_default());
+        block.signature.push_str(&text_field(&delta, "signature").unwrap_or_default());
+        block.input.push_str(&text_field(&delta, "partial_json").unwrap_or_default());
         block.citations.extend(field(&delta, "citation").map(str::to_owned));
         Some(())
     }

@@ -31,18 +31,22 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     }
     let blocks: Vec<BorrowedMessagesBlock<'_>> =
         elements(field(&said, "content")?)?.into_iter().filter_map(BorrowedMessagesBlock::read).collect();
-    let says = |block: &&BorrowedMessagesBlock<'_>| {
-        block.kind != "text" || block.text("text").is_some_and(|text| !text.trim().is_empty())
-    };
     let calls = blocks.iter().filter(|block| block.kind == "tool_use").map(call).collect();
-    let content: Vec<&str> = blocks.iter().filter(says).map(|block| block.raw).collect();
+    // Anthropic refuses blank text blocks, even those that its own models wrote.
+    let content = blocks.iter().filter(|block| {
+        block.kind != "text" || block.text("text").is_some_and(|text| !text.trim().is_empty())
+    });
+    let content: Vec<&str> = content.map(|block| block.raw).collect();
     Some(ModelStep { items: vec![message("assistant", &content)], calls })
 }
 
 fn call(block: &BorrowedMessagesBlock<'_>) -> PartialToolCall {
-    let text = |name| block.text(name).unwrap_or_default();
     let arguments = field(&block.fields, "input").unwrap_or("{}").to_owned();
-    PartialToolCall { id: text("id"), name: text("name"), arguments }
+    PartialToolCall {
+        id: block.text("id").unwrap_or_default(),
+        name: block.text("name").unwrap_or_default(),
+        arguments,
+    }
 }
 
 /// Returns the model's message with these calls in place of its own: ids and arguments.
@@ -86,11 +90,11 @@ pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
 pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     let answer = std::str::from_utf8(answer).ok()?;
     let blocks = elements(field(&fields(answer)?, "content")?)?;
-    let is_kept = |raw: &&str| {
+    let kept = blocks.into_iter().filter(|raw| {
         let block = BorrowedMessagesBlock::read(raw);
         block.is_none_or(|block| block.kind != "tool_use" || block.text("name").as_deref() != Some(tool))
-    };
-    let kept: Vec<&str> = blocks.into_iter().filter(is_kept).collect();
+    });
+    let kept: Vec<&str> = kept.collect();
     with_field(answer, "content", &format!("[{}]", kept.join(","))).map(Bytes::from)
 }
 
@@ -135,9 +139,8 @@ pub(super) fn replay(
 fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
     let item = BorrowedMessagesItem::read(message, replay.at).ok()?;
     let BorrowedMessagesContent::Blocks(blocks) = &item.content else { return None };
-    let is_call = |block: &&BorrowedMessagesBlock<'_>| block.kind == "tool_use";
-    let ids: Vec<String> =
-        blocks.iter().filter(is_call).map(|block| block.text("id").unwrap_or_default()).collect();
+    let calls = blocks.iter().filter(|block| block.kind == "tool_use");
+    let ids: Vec<String> = calls.map(|block| block.text("id").unwrap_or_default()).collect();
     if !replay.has_shown_calls(&ids) || item.role != "assistant" {
         return None;
     }
@@ -152,12 +155,11 @@ fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
 /// Returns the blocks of the client's copy of a step, without the text of earlier steps of the same answer. The
 /// client has one message for all of them. Each block comes with a flag: `true` for a call.
 fn without_rounds(blocks: &[BorrowedMessagesBlock<'_>], rounds: &[String]) -> Vec<(bool, String)> {
-    let is_call = |block: &BorrowedMessagesBlock<'_>| block.kind == "tool_use";
     let mut said: VecDeque<String> = rounds.iter().flat_map(|round| said_in(round)).collect();
     let mut all: Vec<(bool, String)> = Vec::with_capacity(blocks.len());
     for block in blocks {
         let raw = block.raw.to_owned();
-        if is_call(block) {
+        if block.kind == "tool_use" {
             all.push((true, raw));
             continue;
         }

@@ -6,7 +6,7 @@ use longhaul_core::plan::MARK;
 
 use super::text;
 use crate::edit::{ItemSegment, ParseError, ephemeral, media};
-use crate::raw_json::{elements, field, fields, string};
+use crate::raw_json::{elements, field, fields, string, text_field};
 
 /// The beginnings of texts that clients send with the user's role although nobody typed them (Claude Code, seen
 /// 2026-05).
@@ -37,6 +37,11 @@ impl<'a> BorrowedMessagesBlock<'a> {
         field(&self.fields, name).and_then(string)
     }
 
+    /// Returns the block as the request has it.
+    fn native(&self) -> RawJson {
+        RawJson(self.raw.to_owned())
+    }
+
     pub(super) fn is_result(&self) -> bool {
         self.kind == "tool_result"
     }
@@ -46,6 +51,10 @@ impl<'a> BorrowedMessagesBlock<'a> {
 pub(super) enum BorrowedMessagesContent<'a> {
     Text(String),
     Blocks(Vec<BorrowedMessagesBlock<'a>>),
+}
+
+fn message_error(index: usize, what: &str) -> ParseError {
+    ParseError::field(format!("messages[{index}]"), what)
 }
 
 /// A parsed message.
@@ -60,26 +69,28 @@ impl<'a> BorrowedMessagesItem<'a> {
     /// # Errors
     /// [`ParseError`] if it is no message.
     pub(super) fn read(item: &'a str, index: usize) -> Result<Self, ParseError> {
-        let bad = |what: &str| ParseError::field(format!("messages[{index}]"), what);
-        let fields = fields(item).ok_or_else(|| bad("a message must be an object"))?;
-        let role = field(&fields, "role").and_then(string).ok_or_else(|| bad("`role` is missing"))?;
+        let fields = fields(item).ok_or_else(|| message_error(index, "a message must be an object"))?;
+        let role = field(&fields, "role")
+            .and_then(string)
+            .ok_or_else(|| message_error(index, "`role` is missing"))?;
         if !matches!(role.as_str(), "user" | "assistant" | "system") {
-            return Err(bad(&format!("unknown role `{role}`")));
+            return Err(message_error(index, &format!("unknown role `{role}`")));
         }
-        let raw_content = field(&fields, "content").ok_or_else(|| bad("`content` is missing"))?;
+        let raw_content =
+            field(&fields, "content").ok_or_else(|| message_error(index, "`content` is missing"))?;
         let content = match string(raw_content) {
             Some(text) => BorrowedMessagesContent::Text(text),
             None => {
                 let blocks = elements(raw_content);
-                let blocks = blocks.ok_or_else(|| bad("`content` must be a string or a list"))?;
-                let read = |(at, block)| {
-                    let place = format!("messages[{index}].content[{at}]");
-                    BorrowedMessagesBlock::read(block)
-                        .ok_or_else(|| ParseError::field(place, "a block must be an object with a `type`"))
-                };
-                BorrowedMessagesContent::Blocks(
-                    blocks.into_iter().enumerate().map(read).collect::<Result<_, _>>()?,
-                )
+                let blocks =
+                    blocks.ok_or_else(|| message_error(index, "`content` must be a string or a list"))?;
+                let blocks = blocks.into_iter().enumerate().map(|(at, block)| {
+                    BorrowedMessagesBlock::read(block).ok_or_else(|| {
+                        let place = format!("messages[{index}].content[{at}]");
+                        ParseError::field(place, "a block must be an object with a `type`")
+                    })
+                });
+                BorrowedMessagesContent::Blocks(blocks.collect::<Result<_, _>>()?)
             }
         };
         Ok(Self { role, raw_content, content })
@@ -99,14 +110,13 @@ pub(super) fn segments(item: &str, index: usize) -> Result<Vec<ItemSegment>, Par
         }
         BorrowedMessagesContent::Blocks(blocks) => blocks,
     };
-    let place = |at: usize| format!("messages[{index}].content[{at}]");
     let (mut pieces, mut parts) = (Vec::new(), Vec::new());
     for (at, block) in blocks.iter().enumerate() {
         // Each result can be pruned by itself, so it is a segment of its own.
         if block.is_result() && item.role == "user" {
-            pieces.push(result(block, &place(at))?);
+            pieces.push(result(block, &format!("messages[{index}].content[{at}]"))?);
         } else {
-            parts.extend(part(block, item.role == "assistant", &place(at))?);
+            parts.extend(part(block, item.role == "assistant", &format!("messages[{index}].content[{at}]"))?);
         }
     }
     pieces.extend(spoken(&item.role, parts));
@@ -142,8 +152,9 @@ fn result(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<ItemSegment,
             (None, Some(blocks)) => {
                 let mut content = Vec::new();
                 for raw in blocks {
-                    let bad = || ParseError::field(place, "`content` has a block that is none");
-                    content.extend(part(&BorrowedMessagesBlock::read(raw).ok_or_else(bad)?, false, place)?);
+                    let block = BorrowedMessagesBlock::read(raw)
+                        .ok_or_else(|| ParseError::field(place, "`content` has a block that is none"))?;
+                    content.extend(part(&block, false, place)?);
                 }
                 content
             }
@@ -155,7 +166,6 @@ fn result(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<ItemSegment,
 
 /// Returns one block as a part. `None` if the block has no content.
 fn part(block: &BorrowedMessagesBlock<'_>, by_model: bool, place: &str) -> Result<Option<Part>, ParseError> {
-    let native = || RawJson(block.raw.to_owned());
     Ok(match block.kind.as_str() {
         "text" => {
             let said = block.text("text").ok_or_else(|| ParseError::field(place, "`text` is missing"))?;
@@ -163,17 +173,16 @@ fn part(block: &BorrowedMessagesBlock<'_>, by_model: bool, place: &str) -> Resul
         }
         "thinking" if by_model => {
             let text = block.text("thinking").unwrap_or_default();
-            Some(Part::Reasoning(ReasoningPart { text, native: Some(native()) }))
+            Some(Part::Reasoning(ReasoningPart { text, native: Some(block.native()) }))
         }
         "redacted_thinking" if by_model => {
-            Some(Part::Reasoning(ReasoningPart { text: String::new(), native: Some(native()) }))
+            Some(Part::Reasoning(ReasoningPart { text: String::new(), native: Some(block.native()) }))
         }
         "tool_use" if by_model => {
-            let bad = |what| ParseError::field(place, what);
-            let id = block.text("id").ok_or_else(|| bad("`id` is missing"))?;
+            let id = block.text("id").ok_or_else(|| ParseError::field(place, "`id` is missing"))?;
             Some(Part::ToolCall(ToolCall {
                 call_id: CallId::new(id.as_str()),
-                name: block.text("name").ok_or_else(|| bad("`name` is missing"))?,
+                name: block.text("name").ok_or_else(|| ParseError::field(place, "`name` is missing"))?,
                 arguments: given_arguments(field(&block.fields, "input").unwrap_or_default()).to_owned(),
                 provider_id: Some(id),
                 native: None,
@@ -184,10 +193,10 @@ fn part(block: &BorrowedMessagesBlock<'_>, by_model: bool, place: &str) -> Resul
             let readable = if by_model { compaction_summary(block) } else { search_result_text(block) };
             Some(match readable {
                 Some(text) => Part::text(text),
-                None => Part::Opaque(OpaquePart { kind: kind.to_owned(), native: native() }),
+                None => Part::Opaque(OpaquePart { kind: kind.to_owned(), native: block.native() }),
             })
         }
-        kind => Some(Part::Opaque(OpaquePart { kind: kind.to_owned(), native: native() })),
+        kind => Some(Part::Opaque(OpaquePart { kind: kind.to_owned(), native: block.native() })),
     })
 }
 
@@ -211,21 +220,20 @@ fn search_result_text(block: &BorrowedMessagesBlock<'_>) -> Option<String> {
 
 /// Returns a picture or a file: its bytes, a text, or its address.
 fn sourced(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<Part, ParseError> {
-    let bad = |what: &str| ParseError::field(place, what);
-    let source = field(&block.fields, "source").and_then(fields).ok_or_else(|| bad("`source` is missing"))?;
-    let text = |name| field(&source, name).and_then(string);
+    let source = field(&block.fields, "source")
+        .and_then(fields)
+        .ok_or_else(|| ParseError::field(place, "`source` is missing"))?;
     let default = if block.kind == "image" { "image/png" } else { "application/pdf" };
-    let media_type = text("media_type").unwrap_or_else(|| default.to_owned());
+    let media_type = text_field(&source, "media_type").unwrap_or_else(|| default.to_owned());
     let title = block.text("title");
-    match (text("type").as_deref(), text("data")) {
-        (Some("base64"), Some(data)) => {
-            media::encoded(&media_type, title, &data).ok_or_else(|| bad("`data` is not base64"))
-        }
+    match (text_field(&source, "type").as_deref(), text_field(&source, "data")) {
+        (Some("base64"), Some(data)) => media::encoded(&media_type, title, &data)
+            .ok_or_else(|| ParseError::field(place, "`data` is not base64")),
         (Some("text"), Some(data)) => Ok(Part::text(data)),
-        _ => match text("url").or_else(|| text("file_id")) {
+        _ => match text_field(&source, "url").or_else(|| text_field(&source, "file_id")) {
             Some(address) => Ok(media::linked(&media_type, title, &address)),
             None => {
-                let native = RawJson(block.raw.to_owned());
+                let native = block.native();
                 Ok(Part::Opaque(OpaquePart { kind: block.kind.clone(), native }))
             }
         },

@@ -73,16 +73,15 @@ fn change(
 ) -> Result<Option<String>, ParseError> {
     let raw = envelope.item(index);
     let item = BorrowedMessagesItem::read(raw, index)?;
-    let wrong = || ParseError::field(format!("messages[{index}]"), "the change does not fit the message");
     let blocks = match &item.content {
         BorrowedMessagesContent::Text(_) => {
             return match fates {
                 [SegmentEdit::Keep] => Ok(Some(raw.to_owned())),
                 [SegmentEdit::Show(text)] => {
-                    with_field(raw, "content", &quote(text)).map(Some).ok_or_else(wrong)
+                    with_field(raw, "content", &quote(text)).map(Some).ok_or_else(|| misfit(index))
                 }
                 [SegmentEdit::Drop] => Ok(None),
-                _ => Err(wrong()),
+                _ => Err(misfit(index)),
             };
         }
         BorrowedMessagesContent::Blocks(blocks) => blocks,
@@ -90,14 +89,16 @@ fn change(
     let has_results = item.role == "user";
     let results = if has_results { blocks.iter().filter(|block| block.is_result()).count() } else { 0 };
     if fates.len() < results || fates.len() > results + 1 {
-        return Err(wrong());
+        return Err(misfit(index));
     }
     let (mut answered, rest) = (fates.iter(), fates.get(results));
     let mut content: Vec<String> = Vec::new();
     let mut shown = false;
     for block in blocks {
         if has_results && block.is_result() {
-            content.extend(result(block, answered.next().unwrap_or(&SegmentEdit::Keep)).ok_or_else(wrong)?);
+            content.extend(
+                result(block, answered.next().unwrap_or(&SegmentEdit::Keep)).ok_or_else(|| misfit(index))?,
+            );
             continue;
         }
         match rest {
@@ -113,7 +114,11 @@ fn change(
     if content.is_empty() {
         return Ok(None);
     }
-    with_field(raw, "content", &format!("[{}]", content.join(","))).map(Some).ok_or_else(wrong)
+    with_field(raw, "content", &format!("[{}]", content.join(","))).map(Some).ok_or_else(|| misfit(index))
+}
+
+fn misfit(index: usize) -> ParseError {
+    ParseError::field(format!("messages[{index}]"), "the change does not fit the message")
 }
 
 /// Returns a result with its edit applied. The outer `None` if the result is no object.
@@ -157,9 +162,9 @@ impl RolePolicy for MessagesRolePolicy {
         let said = said_by_model(first).filter(|blocks| blocks.iter().all(|(kind, _)| kind != "tool_use"))?;
         let more = said_by_model(second)?;
         // The API refuses reasoning behind other blocks, so such messages stay apart.
-        let thinks =
-            |blocks: &[(String, String)]| blocks.first().is_some_and(|(kind, _)| kind.ends_with("thinking"));
-        if thinks(&more) && !thinks(&said) {
+        let [begins, continues] =
+            [&said, &more].map(|blocks| blocks.first().is_some_and(|(kind, _)| kind.ends_with("thinking")));
+        if continues && !begins {
             return None;
         }
         let raw: Vec<String> = said.into_iter().chain(more).map(|(_, raw)| raw).collect();
@@ -196,9 +201,10 @@ fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
 fn merged(message: &str, index: usize, said: &[String], before: bool) -> Result<String, ParseError> {
     let (results, own) = parts_of(message, index)?;
     let said = said.iter().map(|text| text_block(text));
-    let blocks: Vec<String> = match before {
-        true => results.into_iter().chain(said).chain(own).collect(),
-        false => results.into_iter().chain(own).chain(said).collect(),
+    let blocks: Vec<String> = if before {
+        results.into_iter().chain(said).chain(own).collect()
+    } else {
+        results.into_iter().chain(own).chain(said).collect()
     };
     with_blocks(message, index, &blocks)
 }
@@ -212,12 +218,13 @@ fn parts_of(message: &str, index: usize) -> Result<(Vec<String>, Vec<String>), P
         }
         BorrowedMessagesContent::Blocks(blocks) => {
             let (results, own): (Vec<_>, Vec<_>) = blocks.iter().partition(|block| block.is_result());
-            let raw = |blocks: Vec<&BorrowedMessagesBlock<'_>>| {
-                blocks.iter().map(|block| block.raw.to_owned()).collect()
-            };
-            (raw(results), raw(own))
+            (raw_blocks(&results), raw_blocks(&own))
         }
     })
+}
+
+fn raw_blocks(blocks: &[&BorrowedMessagesBlock<'_>]) -> Vec<String> {
+    blocks.iter().map(|block| block.raw.to_owned()).collect()
 }
 
 fn with_blocks(message: &str, index: usize, blocks: &[String]) -> Result<String, ParseError> {

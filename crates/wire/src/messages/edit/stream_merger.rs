@@ -124,8 +124,11 @@ impl StreamMerger for MessagesStreamMerger {
         if self.echo.says_nothing() {
             // The model only repeated its earlier text, so the answer is incomplete. Its end must not claim
             // otherwise.
-            let cut = |raw: Vec<u8>| with_reason(&raw, "end_turn", "max_tokens").unwrap_or(raw);
-            self.held = std::mem::take(&mut self.held).into_iter().map(cut).collect();
+            for raw in &mut self.held {
+                if let Some(cut) = with_reason(raw, "end_turn", "max_tokens") {
+                    *raw = cut;
+                }
+            }
         }
         let held = std::mem::take(&mut self.held);
         let is_over = held.iter().any(|raw| name(raw).is_some_and(|name| name == "message_delta"));
@@ -137,8 +140,8 @@ impl StreamMerger for MessagesStreamMerger {
             self.end_here(output_tokens_before, out);
             return;
         }
-        let named = |wanted: &str| held.iter().any(|raw| name(raw).is_some_and(|name| name == wanted));
-        let (is_closed, is_whole) = (named("content_block_stop"), named("message_stop"));
+        let (is_closed, is_whole) =
+            (has_event(&held, "content_block_stop"), has_event(&held, "message_stop"));
         if !is_closed {
             self.close(out);
         }
@@ -321,6 +324,10 @@ impl MessagesStreamMerger {
             self.reader.take(&payload);
         }
     }
+}
+
+fn has_event(held: &[Vec<u8>], wanted: &str) -> bool {
+    held.iter().any(|raw| name(raw).is_some_and(|name| name == wanted))
 }
 
 /// Writes more text of a block.

@@ -10,7 +10,7 @@ use super::item::BorrowedMessagesBlock;
 use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
 use crate::finish::finish_of_reason;
 use crate::raw_json::RawObject;
-use crate::raw_json::{elements, field, fields, string};
+use crate::raw_json::{elements, field, fields, text_field};
 use crate::sse::SseEvent;
 use crate::usage::MessagesUsage;
 
@@ -187,9 +187,11 @@ impl MessagesStreamParser {
                 self.called = true;
                 self.seen.position = StreamPosition::Call;
                 if kind == "tool_use" {
-                    let owned = |text: &Option<Cow<'_, str>>| text.as_deref().unwrap_or_default().to_owned();
-                    let (id, name) = (owned(&block.id), owned(&block.name));
-                    self.seen.calls.push(PartialToolCall { id, name, arguments: String::new() });
+                    self.seen.calls.push(PartialToolCall {
+                        id: block.id.as_deref().unwrap_or_default().to_owned(),
+                        name: block.name.as_deref().unwrap_or_default().to_owned(),
+                        arguments: String::new(),
+                    });
                 } else {
                     self.seen.has_other = true;
                 }
@@ -222,20 +224,23 @@ fn finish(reason: &str) -> ModelStopReason {
 /// Parses an answer that was not streamed.
 pub(super) fn whole(body: &str) -> Option<PartialResponse> {
     let said = fields(body)?;
-    let text = |name| field(&said, name).and_then(string);
-    if text("type").as_deref() != Some("message") {
+    if text_field(&said, "type").as_deref() != Some("message") {
         return None;
     }
-    let mut seen = PartialResponse { id: text("id"), over: true, ..PartialResponse::default() };
-    seen.finish = text("stop_reason").as_deref().map(finish);
+    let mut seen = PartialResponse { id: text_field(&said, "id"), over: true, ..PartialResponse::default() };
+    seen.finish = text_field(&said, "stop_reason").as_deref().map(finish);
     for block in elements(field(&said, "content")?)?.into_iter().filter_map(BorrowedMessagesBlock::read) {
-        let text = |name| block.text(name).unwrap_or_default();
         match block.kind.as_str() {
-            "text" => seen.text.push_str(&text("text")),
-            "thinking" => seen.reasoning.push_str(&text("thinking")),
+            "text" => seen.text.push_str(&block.text("text").unwrap_or_default()),
+            "thinking" => seen.reasoning.push_str(&block.text("thinking").unwrap_or_default()),
             "tool_use" => {
                 let arguments = field(&block.fields, "input").unwrap_or("{}").to_owned();
-                seen.calls.push(PartialToolCall { id: text("id"), name: text("name"), arguments });
+                let (id, name) = (block.text("id"), block.text("name"));
+                seen.calls.push(PartialToolCall {
+                    id: id.unwrap_or_default(),
+                    name: name.unwrap_or_default(),
+                    arguments,
+                });
             }
             "redacted_thinking" => {}
             _ => seen.has_other = true,

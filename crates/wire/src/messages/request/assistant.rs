@@ -83,20 +83,27 @@ fn block<'a>(
     open: bool,
     names: &mut MessagesCallIdMap<'a>,
 ) -> Result<Option<MessagesAssistantBlock<'a>>, ProviderError> {
-    let own = |kinds| somebody::native(part).filter(|_| manner.own).and_then(|native| kept(native, kinds));
     Ok(match part {
         // The API refuses blank text blocks, even its own.
         Part::Text(text) if text.text.trim().is_empty() => None,
-        Part::Text(text) => {
-            Some(own(&["text"]).map_or_else(|| told(&text.text, open), MessagesAssistantBlock::Kept))
-        }
+        Part::Text(text) => Some(
+            own_native(part, manner, &["text"])
+                .map_or_else(|| told(&text.text, open), MessagesAssistantBlock::Kept),
+        ),
         Part::Reasoning(_) if manner.without_reasoning => None,
         Part::Reasoning(reasoning) => own_reasoning(reasoning, manner.own).map(MessagesAssistantBlock::Kept),
-        Part::Opaque(_) => own(&[]).map(MessagesAssistantBlock::Kept),
-        Part::ToolCall(call) => Some(tool_use(call, own(&["tool_use"]), manner.own, names)),
+        Part::Opaque(_) => own_native(part, manner, &[]).map(MessagesAssistantBlock::Kept),
+        Part::ToolCall(call) => {
+            Some(tool_use(call, own_native(part, manner, &["tool_use"]), manner.own, names))
+        }
         Part::Image(_) | Part::File(_) => Some(told(UNSUPPORTED, false)),
         Part::ToolResult(_) => return Err(somebody::misplaced(part)),
     })
+}
+
+/// Returns the part as this model's server sent it, if it is of one of these kinds.
+fn own_native<'a>(part: &'a Part, manner: AssistantEncodeOptions, kinds: &[&str]) -> Option<&'a RawValue> {
+    somebody::native(part).filter(|_| manner.own).and_then(|native| kept(native, kinds))
 }
 
 /// Returns a text block. The API refuses a request that ends with a blank.
@@ -172,6 +179,6 @@ fn wrapped(arguments: &str) -> Box<RawValue> {
 /// Reports whether arguments are an object without a lone surrogate half. An escaped half is JSON to some parsers
 /// and not to the API's.
 fn is_sound_object(json: &str) -> bool {
-    let sound = || serde_json::from_str::<serde_json::Value>(json).is_ok();
-    RawObject::parse(json).is_some() && (!json.contains("\\u") || sound())
+    RawObject::parse(json).is_some()
+        && (!json.contains("\\u") || serde_json::from_str::<serde_json::Value>(json).is_ok())
 }

@@ -59,9 +59,10 @@ fn is_forced(request: &ModelRequest) -> bool {
 /// Reports whether the current turn called tools, and its first answer does not begin with reasoning.
 fn lost_its_reasoning(request: &ModelRequest, config: &MessagesConfig) -> bool {
     let messages = &request.messages;
-    let begins =
-        |at: &usize| messages[*at].role == Role::User && (*at == 0 || messages[at - 1].role != Role::Tool);
-    let start = (0..messages.len()).rev().find(begins).unwrap_or_default();
+    let mut newest_first = (0..messages.len()).rev();
+    let start = newest_first
+        .find(|at| messages[*at].role == Role::User && (*at == 0 || messages[at - 1].role != Role::Tool));
+    let start = start.unwrap_or_default();
     let turn = &messages[start..];
     let first = turn.iter().find(|message| message.role == Role::Assistant);
     let asked = turn.iter().any(|message| message.role == Role::Tool);
@@ -70,8 +71,7 @@ fn lost_its_reasoning(request: &ModelRequest, config: &MessagesConfig) -> bool {
 
 fn begins_with_reasoning(answer: &Message, config: &MessagesConfig) -> bool {
     let own = raw_json::is_own(answer, &config.origin());
-    let blank = |part: &&Part| part.as_text().is_some_and(|text| text.trim().is_empty());
-    match answer.parts.iter().find(|part| !blank(part)) {
+    match answer.parts.iter().find(|part| !part.as_text().is_some_and(|text| text.trim().is_empty())) {
         Some(Part::Reasoning(reasoning)) => assistant::own_reasoning(reasoning, own).is_some(),
         _ => false,
     }

@@ -135,12 +135,11 @@ impl<'a> MessagesUserEncoder<'a> {
             });
         }
         let bytes = self.request.media.get(&media.blob.hash)?;
-        let base64 = |media_type| MessagesMediaSource::Base64 { media_type, data: STANDARD.encode(bytes) };
         let title = media.name.as_deref();
         let kind = media.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {
             "application/pdf" if self.media => {
-                Some(MessagesUserContent::Document { source: base64("application/pdf"), title })
+                Some(MessagesUserContent::Document { source: base64_source("application/pdf", bytes), title })
             }
             // The API takes text documents as `text/plain` only.
             text if text.starts_with("text/") || text == "application/json" => {
@@ -150,9 +149,13 @@ impl<'a> MessagesUserEncoder<'a> {
             }
             image => image_type(image)
                 .filter(|_| self.media)
-                .map(|it| MessagesUserContent::Image { source: base64(it) }),
+                .map(|it| MessagesUserContent::Image { source: base64_source(it, bytes) }),
         }
     }
+}
+
+fn base64_source<'a>(media_type: &'static str, bytes: &[u8]) -> MessagesMediaSource<'a> {
+    MessagesMediaSource::Base64 { media_type, data: STANDARD.encode(bytes) }
 }
 
 /// Returns the media type of an image, if the API takes it.

@@ -57,6 +57,9 @@ pub(super) fn events(fault: &GatewayError, seen: &PartialResponse) -> String {
             "usage": null,
         },
     });
-    let event = |name: &str, data: &Value| format!("event: {name}\ndata: {data}\n\n");
-    event("error", &error) + &event("response.failed", &failed)
+    sse_event("error", &error) + &sse_event("response.failed", &failed)
+}
+
+fn sse_event(name: &str, data: &Value) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
 }

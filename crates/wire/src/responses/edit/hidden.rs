@@ -9,7 +9,7 @@ use super::item::BorrowedResponsesItem;
 use crate::edit::hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep, object, strip_shown_texts};
 use crate::edit::patch::ItemListWriter;
 use crate::edit::{PartialToolCall, RequestEnvelope};
-use crate::raw_json::{elements, field, fields, quote, string, with_field};
+use crate::raw_json::{elements, field, fields, quote, string, text_field, with_field};
 
 /// Returns the tool as this dialect writes it.
 pub(super) fn tool(spec: &ToolSpec) -> String {
@@ -31,10 +31,13 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     let mut step = ModelStep::default();
     for raw in elements(field(&answer, "output")?)? {
         let Ok(item) = BorrowedResponsesItem::read(raw, 0) else { continue };
-        let text = |name| item.text(name).unwrap_or_default();
         if item.kind == "function_call" || item.kind == "custom_tool_call" {
-            let arguments = item.text("arguments").unwrap_or_else(|| text("input"));
-            step.calls.push(PartialToolCall { id: text("call_id"), name: text("name"), arguments });
+            let arguments = item.text("arguments").unwrap_or_else(|| item.text("input").unwrap_or_default());
+            step.calls.push(PartialToolCall {
+                id: item.text("call_id").unwrap_or_default(),
+                name: item.text("name").unwrap_or_default(),
+                arguments,
+            });
         }
         let is_elsewhere = item.kind == "reasoning"
             && field(&item.fields, "encrypted_content").is_none_or(|own| own == "null")
@@ -55,10 +58,10 @@ pub(super) fn with_call_of(item: &str, calls: &mut dyn Iterator<Item = &PartialT
     }
     let given = calls.next()?;
     let item = with_field(item, "call_id", &quote(&given.id))?;
-    match read.kind == "function_call" {
-        true => with_field(&item, "arguments", &quote(object(&given.arguments))),
-        false => Some(item),
+    if read.kind == "function_call" {
+        return with_field(&item, "arguments", &quote(object(&given.arguments)));
     }
+    Some(item)
 }
 
 /// Returns the model's message with text before its own. `None` if the item is no message.
@@ -86,11 +89,11 @@ pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
 pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     let answer = std::str::from_utf8(answer).ok()?;
     let items = elements(field(&fields(answer)?, "output")?)?;
-    let is_kept = |raw: &&str| {
-        let item = BorrowedResponsesItem::read(raw, 0);
-        item.map_or(true, |item| item.kind != "function_call" || item.text("name").as_deref() != Some(tool))
-    };
-    let kept: Vec<&str> = items.into_iter().filter(is_kept).collect();
+    let kept = items.into_iter().filter(|raw| match BorrowedResponsesItem::read(raw, 0) {
+        Ok(item) => item.kind != "function_call" || item.text("name").as_deref() != Some(tool),
+        Err(_) => true,
+    });
+    let kept: Vec<&str> = kept.collect();
     with_field(answer, "output", &format!("[{}]", kept.join(","))).map(Bytes::from)
 }
 
@@ -209,8 +212,7 @@ fn text_of(message: &str) -> Option<String> {
     if let Some(text) = string(content) {
         return Some(text);
     }
-    let text = |part: &str| field(&fields(part)?, "text").and_then(string);
-    Some(elements(content)?.into_iter().filter_map(text).collect())
+    Some(elements(content)?.into_iter().filter_map(|part| text_field(&fields(part)?, "text")).collect())
 }
 
 /// Returns a message with only the rest of its text.

@@ -8,7 +8,7 @@ use longhaul_core::plan::MARK;
 
 use super::namespaces::flat_name;
 use crate::edit::{ItemSegment, ParseError, ephemeral, media};
-use crate::raw_json::{elements, field, fields, quote, string};
+use crate::raw_json::{elements, field, fields, quote, string, text_field};
 
 /// The beginnings of texts that clients send with the user's role although nobody typed them (Codex, seen
 /// 2026-05).
@@ -27,15 +27,14 @@ impl<'a> BorrowedResponsesItem<'a> {
     /// # Errors
     /// [`ParseError`] if it is no item.
     pub(super) fn read(item: &'a str, index: usize) -> Result<Self, ParseError> {
-        let bad = |what: &str| ParseError::field(format!("input[{index}]"), what);
-        let fields = fields(item).ok_or_else(|| bad("an item must be an object"))?;
-        let text = |name| field(&fields, name).and_then(string);
-        let (kind, role) = (text("type"), text("role"));
+        let fields = fields(item)
+            .ok_or_else(|| ParseError::field(format!("input[{index}]"), "an item must be an object"))?;
+        let (kind, role) = (text_field(&fields, "type"), text_field(&fields, "role"));
         let kind = match (kind, &role) {
             (Some(kind), _) => kind,
             // OpenAI takes messages without a type.
             (None, Some(_)) => "message".to_owned(),
-            (None, None) => return Err(bad("`type` is missing")),
+            (None, None) => return Err(ParseError::field(format!("input[{index}]"), "`type` is missing")),
         };
         Ok(Self { kind, role, fields })
     }
@@ -63,10 +62,11 @@ pub(super) fn piece(raw: &str, index: usize) -> Result<Option<ItemSegment>, Pars
     if item.is_result() {
         return result(&item, &place).map(Some);
     }
-    let native = || RawJson(raw.to_owned());
     let part = match item.kind.as_str() {
         "message" => return message(&item, &place),
-        "reasoning" => Part::Reasoning(ReasoningPart { text: reasoning(&item), native: Some(native()) }),
+        "reasoning" => {
+            Part::Reasoning(ReasoningPart { text: reasoning(&item), native: Some(RawJson(raw.to_owned())) })
+        }
         "function_call" => Part::ToolCall(call(&item, "arguments", &place)?),
         "custom_tool_call" => Part::ToolCall(call(&item, "input", &place)?),
         // Calls of built-in tools that the client runs (`local_shell_call`) have no name: their type names the
@@ -78,10 +78,10 @@ pub(super) fn piece(raw: &str, index: usize) -> Result<Option<ItemSegment>, Pars
                 name: kind.trim_end_matches("_call").to_owned(),
                 arguments: field(&item.fields, "action").unwrap_or("{}").to_owned(),
                 provider_id: Some(id),
-                native: Some(native()),
+                native: Some(RawJson(raw.to_owned())),
             })
         }
-        kind => Part::Opaque(OpaquePart { kind: kind.to_owned(), native: native() }),
+        kind => Part::Opaque(OpaquePart { kind: kind.to_owned(), native: RawJson(raw.to_owned()) }),
     };
     Ok(Some(ItemSegment::Assistant(vec![part])))
 }
@@ -128,31 +128,33 @@ fn content_parts(raw: &str, place: &str) -> Result<Vec<Part>, ParseError> {
 }
 
 fn part(raw: &str, place: &str) -> Result<Option<Part>, ParseError> {
-    let bad = |what: &str| ParseError::field(place, what);
-    let block = fields(raw).ok_or_else(|| bad("a block must be an object"))?;
-    let said = |name| field(&block, name).and_then(string);
-    let kind = said("type").ok_or_else(|| bad("`type` is missing"))?;
+    let block = fields(raw).ok_or_else(|| ParseError::field(place, "a block must be an object"))?;
+    let kind = text_field(&block, "type").ok_or_else(|| ParseError::field(place, "`type` is missing"))?;
     Ok(match kind.as_str() {
         "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => {
-            text(said("text").ok_or_else(|| bad("`text` is missing"))?)
+            text(text_field(&block, "text").ok_or_else(|| ParseError::field(place, "`text` is missing"))?)
         }
-        "refusal" => said("refusal").and_then(text),
-        "input_image" | "computer_screenshot" => match said("image_url") {
+        "refusal" => text_field(&block, "refusal").and_then(text),
+        "input_image" | "computer_screenshot" => match text_field(&block, "image_url") {
             Some(url) => Some(
                 media::part_from_url(&url, "image/png", None)
-                    .ok_or_else(|| bad("`image_url` is unreadable"))?,
+                    .ok_or_else(|| ParseError::field(place, "`image_url` is unreadable"))?,
             ),
-            None => Some(media::linked("image/png", None, &said("file_id").unwrap_or_default())),
+            None => {
+                Some(media::linked("image/png", None, &text_field(&block, "file_id").unwrap_or_default()))
+            }
         },
         "input_file" => {
-            let name = said("filename");
-            match said("file_data") {
+            let name = text_field(&block, "filename");
+            match text_field(&block, "file_data") {
                 Some(data) => Some(
                     media::part_from_url(&data, "application/pdf", name)
-                        .ok_or_else(|| bad("`file_data` is unreadable"))?,
+                        .ok_or_else(|| ParseError::field(place, "`file_data` is unreadable"))?,
                 ),
                 None => {
-                    let address = said("file_id").or_else(|| said("file_url")).unwrap_or_default();
+                    let address = text_field(&block, "file_id")
+                        .or_else(|| text_field(&block, "file_url"))
+                        .unwrap_or_default();
                     Some(media::linked("application/pdf", name, &address))
                 }
             }
@@ -174,9 +176,8 @@ fn result(item: &BorrowedResponsesItem<'_>, place: &str) -> Result<ItemSegment, 
 
 /// Returns a call with its arguments as the model wrote them; a custom tool's input is a text instead of JSON.
 fn call(item: &BorrowedResponsesItem<'_>, arguments: &str, place: &str) -> Result<ToolCall, ParseError> {
-    let missing = |name: &str| ParseError::field(place, format!("`{name}` is missing"));
-    let id = item.text("call_id").ok_or_else(|| missing("call_id"))?;
-    let name = item.text("name").ok_or_else(|| missing("name"))?;
+    let id = item.text("call_id").ok_or_else(|| missing_field(place, "call_id"))?;
+    let name = item.text("name").ok_or_else(|| missing_field(place, "name"))?;
     let said = item.text(arguments).unwrap_or_default();
     let said = if arguments == "input" { said } else { given_arguments(&said).to_owned() };
     Ok(ToolCall {
@@ -191,12 +192,18 @@ fn call(item: &BorrowedResponsesItem<'_>, arguments: &str, place: &str) -> Resul
     })
 }
 
+fn missing_field(place: &str, name: &str) -> ParseError {
+    ParseError::field(place, format!("`{name}` is missing"))
+}
+
 /// Returns the readable part of a model's reasoning.
 pub(super) fn reasoning(item: &BorrowedResponsesItem<'_>) -> String {
-    let texts = |name: &str| -> Vec<String> {
-        let list = field(&item.fields, name).and_then(elements).unwrap_or_default();
-        list.into_iter().filter_map(|part| string(field(&fields(part)?, "text")?)).collect()
-    };
-    let (content, summary) = (texts("content"), texts("summary"));
+    let (content, summary) = (part_texts(item, "content"), part_texts(item, "summary"));
     if content.is_empty() { summary.join("\n\n") } else { content.join("") }
+}
+
+/// Returns the texts of the parts in the list `name`.
+fn part_texts(item: &BorrowedResponsesItem<'_>, name: &str) -> Vec<String> {
+    let list = field(&item.fields, name).and_then(elements).unwrap_or_default();
+    list.into_iter().filter_map(|part| text_field(&fields(part)?, "text")).collect()
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::edit::RequestEnvelope;
-use crate::raw_json::{elements, field, fields, string};
+use crate::raw_json::{elements, field, fields, string, text_field};
 
 /// The longest name that every provider takes, in characters.
 const MAX_NAME_CHARS: usize = 64;
@@ -38,9 +38,11 @@ pub(crate) fn flat_name(namespace: &str, name: &str) -> String {
 /// Returns the namespace of a tool and the tools in it; `None` if it is no namespace.
 pub(crate) fn members(tool: &str) -> Option<(String, Vec<&str>)> {
     let fields = fields(tool)?;
-    let text = |name| field(&fields, name).and_then(string);
-    (text("type")? == "namespace").then_some(())?;
-    Some((text("name").unwrap_or_default(), field(&fields, "tools").and_then(elements).unwrap_or_default()))
+    (text_field(&fields, "type")? == "namespace").then_some(())?;
+    Some((
+        text_field(&fields, "name").unwrap_or_default(),
+        field(&fields, "tools").and_then(elements).unwrap_or_default(),
+    ))
 }
 
 /// Returns the tools in namespaces by the names that they have for the model.

@@ -88,21 +88,24 @@ fn unknown(item: usize) -> ParseError {
 
 /// Returns an item with its edits applied. `None` if the item is left out.
 fn changed(raw: &str, index: usize, fates: &[SegmentEdit]) -> Result<Option<String>, ParseError> {
-    let wrong = || ParseError::field(format!("input[{index}]"), "the change does not fit the item");
     let text = match fates {
         [] | [SegmentEdit::Keep] => return Ok(Some(raw.to_owned())),
         [SegmentEdit::Drop] => return Ok(None),
         [SegmentEdit::Show(text)] => quote(text),
-        _ => return Err(wrong()),
+        _ => return Err(misfit(index)),
     };
     let item = BorrowedResponsesItem::read(raw, index)?;
     let field = match item.kind.as_str() {
         "message" => "content",
         "function_call" => "arguments",
         _ if item.is_result() => "output",
-        _ => return Err(wrong()),
+        _ => return Err(misfit(index)),
     };
-    with_field(raw, field, &text).map(Some).ok_or_else(wrong)
+    with_field(raw, field, &text).map(Some).ok_or_else(|| misfit(index))
+}
+
+fn misfit(index: usize) -> ParseError {
+    ParseError::field(format!("input[{index}]"), "the change does not fit the item")
 }
 
 /// Returns a user message with a JSON string.

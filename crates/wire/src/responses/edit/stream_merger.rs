@@ -56,6 +56,16 @@ struct OpenMessageItem {
     text: String,
 }
 
+impl OpenMessageItem {
+    /// Returns an event about the message's text part.
+    fn part_event(&self, mut event: Value) -> String {
+        event["item_id"] = json!(self.id);
+        event["output_index"] = json!(self.index);
+        event["content_index"] = json!(0);
+        event.to_string()
+    }
+}
+
 impl StreamMerger for ResponsesStreamMerger {
     fn pass_event(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         let event = SseEvent::parse(raw);
@@ -423,16 +433,10 @@ impl ResponsesStreamMerger {
     fn close(&mut self, status: &str, out: &mut Vec<u8>) {
         let Some(open) = self.open.take() else { return };
         let part = json!({"type": "output_text", "text": open.text, "annotations": [], "logprobs": []});
-        let about = |mut said: Value| {
-            said["item_id"] = json!(open.id);
-            said["output_index"] = json!(open.index);
-            said["content_index"] = json!(0);
-            said.to_string()
-        };
         if open.has_part {
             let text = json!({"type": "response.output_text.done", "text": open.text, "logprobs": []});
-            self.write(&about(text), out);
-            self.write(&about(json!({"type": "response.content_part.done", "part": part})), out);
+            self.write(&open.part_event(text), out);
+            self.write(&open.part_event(json!({"type": "response.content_part.done", "part": part})), out);
         }
         let content = if open.has_part { format!("[{part}]") } else { "[]".to_owned() };
         let whole = with_field(&open.raw, "content", &content);
@@ -467,10 +471,11 @@ impl ResponsesStreamMerger {
             let usage = fields(&response).and_then(|said| field(&said, "usage").map(str::to_owned));
             let usage = usage.filter(|usage| usage != "null").and_then(|usage| {
                 let said = fields(&usage)?;
-                let count =
-                    |name| field(&said, name).and_then(|count| count.parse::<u64>().ok()).unwrap_or_default();
-                let written = count("output_tokens").saturating_add(output_tokens_before);
-                let total = count("input_tokens").saturating_add(written);
+                let [input, output] = ["input_tokens", "output_tokens"].map(|name| {
+                    field(&said, name).and_then(|count| count.parse::<u64>().ok()).unwrap_or_default()
+                });
+                let written = output.saturating_add(output_tokens_before);
+                let total = input.saturating_add(written);
                 let usage = with_field(&usage, "output_tokens", &written.to_string())?;
                 with_field(&usage, "total_tokens", &total.to_string())
             });

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::item::BorrowedResponsesItem;
 use crate::edit::{PartialResponse, PartialToolCall, StreamParser, StreamPosition};
-use crate::raw_json::{field, fields, string};
+use crate::raw_json::{field, fields, string, text_field};
 use crate::sse::SseEvent;
 use crate::usage::responses_usage;
 
@@ -59,8 +59,8 @@ pub(super) struct ResponsesStreamParser {
 
 /// Reports whether an error event has a form that this dialect does not have.
 pub(super) fn is_foreign_error(event: &SseEvent<'_>) -> bool {
-    let is_own = || ResponsesStreamEvent::read(&event.data).is_some_and(|payload| payload.r#type == "error");
-    event.is_error() && !is_own()
+    event.is_error()
+        && !ResponsesStreamEvent::read(&event.data).is_some_and(|payload| payload.r#type == "error")
 }
 
 impl StreamParser for ResponsesStreamParser {
@@ -132,8 +132,8 @@ impl ResponsesStreamParser {
             kind => {
                 self.called = true;
                 if kind == "function_call" || kind == "custom_tool_call" {
-                    let text = |name| item.text(name).unwrap_or_default();
-                    let (id, name) = (text("call_id"), text("name"));
+                    let (id, name) =
+                        (item.text("call_id").unwrap_or_default(), item.text("name").unwrap_or_default());
                     self.seen.calls.push(PartialToolCall { id, name, arguments: String::new() });
                 } else {
                     self.seen.has_other = true;
@@ -162,8 +162,7 @@ impl ResponsesStreamParser {
     fn end(&mut self, response: Option<&str>, data: &str) {
         self.seen.over = true;
         let Some(said) = response.and_then(fields) else { return };
-        let text = |name| field(&said, name).and_then(string);
-        let status = text("status").unwrap_or_default();
+        let status = text_field(&said, "status").unwrap_or_default();
         let error = field(&said, "error").filter(|error| *error != "null");
         if status == "failed" || error.is_some() {
             self.seen.error = Some(data.to_owned());

@@ -30,28 +30,30 @@ impl HiddenCallMatcher {
         self.has_hidden
     }
 
+    /// Reports whether the event has the item of a hidden call.
+    fn is_hidden_call(&self, payload: &ResponsesStreamEvent<'_>) -> bool {
+        let item = payload.item.and_then(|raw| BorrowedResponsesItem::read(raw.get(), 0).ok());
+        item.is_some_and(|item| {
+            let name = item.text("name").unwrap_or_default();
+            item.kind == "function_call" && self.tools.contains(&name.as_str())
+        })
+    }
+
     /// Reports whether an event is about a hidden call.
     pub(super) fn hides(&mut self, payload: &ResponsesStreamEvent<'_>) -> bool {
         if self.tools.is_empty() {
             return false;
         }
         let kind = payload.r#type.as_ref();
-        let is_call = || {
-            let item = payload.item.and_then(|raw| BorrowedResponsesItem::read(raw.get(), 0).ok());
-            item.is_some_and(|item| {
-                let name = item.text("name").unwrap_or_default();
-                item.kind == "function_call" && self.tools.contains(&name.as_str())
-            })
-        };
         if kind == "response.output_item.added" {
-            self.is_newest = is_call();
+            self.is_newest = self.is_hidden_call(payload);
             self.has_hidden |= self.is_newest;
             self.hidden.extend(payload.output_index.filter(|_| self.is_newest));
             return self.is_newest;
         }
         match payload.output_index {
             Some(index) => self.hidden.contains(&index),
-            None if kind == "response.output_item.done" => is_call(),
+            None if kind == "response.output_item.done" => self.is_hidden_call(payload),
             None => self.is_newest && kind.starts_with("response.function_call_arguments."),
         }
     }

@@ -6,18 +6,17 @@ use serde_json::value::RawValue;
 use super::item::{BorrowedResponsesItem, reasoning};
 use super::stream_parser::{ResponsesStreamEvent, finish};
 use crate::edit::{PartialResponse, PartialToolCall};
-use crate::raw_json::{elements, field, fields, string, with_field};
+use crate::raw_json::{elements, field, fields, string, text_field, with_field};
 use crate::sse::SseEvent;
 use crate::usage::responses_usage;
 
 /// Parses an answer that was not streamed.
 pub(super) fn answer(body: &str) -> Option<PartialResponse> {
     let said = fields(body)?;
-    let text = |name| field(&said, name).and_then(string);
-    if text("object").as_deref() != Some("response") {
+    if text_field(&said, "object").as_deref() != Some("response") {
         return None;
     }
-    let mut seen = PartialResponse { id: text("id"), over: true, ..PartialResponse::default() };
+    let mut seen = PartialResponse { id: text_field(&said, "id"), over: true, ..PartialResponse::default() };
     for item in elements(field(&said, "output")?)?
         .into_iter()
         .filter_map(|item| BorrowedResponsesItem::read(item, 0).ok())
@@ -25,7 +24,7 @@ pub(super) fn answer(body: &str) -> Option<PartialResponse> {
         read(&item, &mut seen);
     }
     let called = !seen.calls.is_empty();
-    let status = text("status").unwrap_or_else(|| "completed".to_owned());
+    let status = text_field(&said, "status").unwrap_or_else(|| "completed".to_owned());
     seen.finish = finish(&status, field(&said, "incomplete_details"), called);
     seen.usage = field(&said, "usage").and_then(responses_usage);
     seen.error = field(&said, "error").filter(|error| *error != "null").map(|_| body.to_owned());
@@ -33,7 +32,6 @@ pub(super) fn answer(body: &str) -> Option<PartialResponse> {
 }
 
 fn read(item: &BorrowedResponsesItem<'_>, seen: &mut PartialResponse) {
-    let text = |name| item.text(name).unwrap_or_default();
     match item.kind.as_str() {
         "message" => {
             for part in field(&item.fields, "content").and_then(elements).unwrap_or_default() {
@@ -45,7 +43,11 @@ fn read(item: &BorrowedResponsesItem<'_>, seen: &mut PartialResponse) {
         "reasoning" => seen.reasoning.push_str(&reasoning(item)),
         "function_call" | "custom_tool_call" => {
             let arguments = item.text("arguments").or_else(|| item.text("input")).unwrap_or_default();
-            seen.calls.push(PartialToolCall { id: text("call_id"), name: text("name"), arguments });
+            seen.calls.push(PartialToolCall {
+                id: item.text("call_id").unwrap_or_default(),
+                name: item.text("name").unwrap_or_default(),
+                arguments,
+            });
         }
         _ => seen.has_other = true,
     }

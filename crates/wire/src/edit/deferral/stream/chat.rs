@@ -55,9 +55,10 @@ impl ChatHeldCalls {
         }
         shown.iter_mut().filter_map(Value::as_object_mut).for_each(|piece| _ = piece.remove("is_ours"));
         let Some(delta) = delta.as_object_mut() else { return UnwrappedEvent::AsItIs };
-        match shown.is_empty() {
-            true => _ = delta.remove("tool_calls"),
-            false => _ = delta.insert("tool_calls".to_owned(), shown.into()),
+        if shown.is_empty() {
+            delta.remove("tool_calls");
+        } else {
+            delta.insert("tool_calls".to_owned(), shown.into());
         }
         let says_nothing = delta.values().all(Value::is_null) && !is_end;
         let has_usage = chunk.get("usage").is_some_and(|usage| !usage.is_null());
@@ -84,8 +85,8 @@ impl ChatHeldCalls {
 
     fn keep_shell(&mut self, chunk: &Map<String, Value>) {
         if self.shell.is_empty() {
-            let is_common = |key: &&String| ["id", "object", "created", "model"].contains(&key.as_str());
-            let common = chunk.iter().filter(|(key, _)| is_common(key));
+            let common =
+                chunk.iter().filter(|(key, _)| ["id", "object", "created", "model"].contains(&key.as_str()));
             self.shell = common.map(|(key, value)| (key.clone(), value.clone())).collect();
         }
     }

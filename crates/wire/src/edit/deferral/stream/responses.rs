@@ -36,9 +36,10 @@ impl ResponsesHeldCalls {
             }
             "response.function_call_arguments.delta" | "response.function_call_arguments.done" => {
                 let Some(held) = self.0.get_mut(&index) else { return UnwrappedEvent::AsItIs };
-                match kind.ends_with(".done") {
-                    true => held.done = Some(event),
-                    false => held.deltas.push(event),
+                if kind.ends_with(".done") {
+                    held.done = Some(event);
+                } else {
+                    held.deltas.push(event);
                 }
                 UnwrappedEvent::Replaced(Vec::new())
             }
