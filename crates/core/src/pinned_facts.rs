@@ -280,6 +280,12 @@ impl PinnedFacts {
         render::fit(&render::sections(self), limit_tokens, counter)
     }
 
+    /// Renders only the sections that come first: open todos and files.
+    pub(crate) fn render_files_and_todos(&self, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
+        let sections = render::sections(self);
+        render::fit(render::first(&sections), limit_tokens, counter)
+    }
+
     /// Renders the facts, and fills the remaining room with one line of names, the most used first.
     ///
     /// Todos and files come whole if they fit. The other classes share a quarter of `limit_tokens`.

@@ -29,6 +29,12 @@ pub(super) fn ledger(history: &History, handles: &[LogHandle], limit_tokens: u64
     ledger.render_with_names(limit_tokens, history.counter())
 }
 
+/// Returns the open todos and the files in the messages that `handles` lead to, in at most `limit_tokens`.
+pub(super) fn files_and_todos(history: &History, handles: &[LogHandle], limit_tokens: u64) -> String {
+    let ledger = history.ledger_of(handles.iter().map(|LogHandle(range)| *range));
+    ledger.render_files_and_todos(limit_tokens, history.counter())
+}
+
 /// Returns the extract of the messages that `handles` lead to, in at most `limit_tokens`.
 ///
 /// An extract has the pinned facts, unless the text `above` holds them already, lines of earlier extracts, and the

@@ -172,10 +172,18 @@ impl UserText {
 
     /// Returns the estimated tokens of the goal and the standing orders.
     pub(crate) fn order_tokens(&self) -> u64 {
-        let is_order =
-            |piece: &&UserTextPiece| matches!(piece.rank, UserTextRank::Goal | UserTextRank::Order(_));
-        let tokens: u64 =
-            self.pieces.iter().filter(is_order).map(|piece| piece.tokens + MESSAGE_TOKENS + GAP_TOKENS).sum();
+        self.tokens_of(|rank| matches!(rank, UserTextRank::Goal | UserTextRank::Order(_)))
+    }
+
+    /// Returns the estimated tokens of the standing orders without the goal.
+    pub(crate) fn standing_order_tokens(&self) -> u64 {
+        self.tokens_of(|rank| matches!(rank, UserTextRank::Order(_)))
+    }
+
+    /// Returns the estimated tokens of a section with the pieces of some ranks, each beside a gap.
+    fn tokens_of(&self, is_wanted: impl Fn(UserTextRank) -> bool) -> u64 {
+        let pieces = self.pieces.iter().filter(|piece| is_wanted(piece.rank));
+        let tokens: u64 = pieces.map(|piece| piece.tokens + MESSAGE_TOKENS + GAP_TOKENS).sum();
         if tokens == 0 { 0 } else { tokens + self.counter.text(TITLE) }
     }
 

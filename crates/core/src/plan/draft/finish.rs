@@ -298,7 +298,8 @@ impl SummaryDraft {
         // Quotes come last: a summary without quotes is better than none.
         let mut room = user_room(limit - bound, limit, self.user_text_share, orders);
         // Standing orders come before the names and facts of an extract, which the log gives again.
-        let quotes_only = room < orders && self.sections.iter().any(|section| section.is_extract());
+        let standing: u64 = quotes.iter().map(|quote| quote.standing_order_tokens()).sum();
+        let quotes_only = room < standing && self.sections.iter().any(|section| section.is_extract());
         if quotes_only {
             let spare = self.bound_of(floor, &self.added(&self.rendered(&no_quotes, history, true)));
             room = user_room(limit.saturating_sub(spare), limit, self.user_text_share, orders);
@@ -348,7 +349,7 @@ impl SummaryDraft {
     }
 
     /// Returns the text of each section with its quotes of the user. The last section lists the standing orders.
-    /// With `quotes_only` extracts have no other text.
+    /// With `quotes_only` extracts have no other text than open todos and files.
     fn rendered(&self, quotes: &[String], history: &History, quotes_only: bool) -> Vec<String> {
         let orders = order_list(history);
         let last = self.sections.len().saturating_sub(1);

@@ -30,7 +30,8 @@ impl DraftSection {
     }
 
     /// Returns the text in place of the section. Below the first line stand the list of standing `orders` and
-    /// `user_text`, the quotes of the user. With `quotes_only` an extract leaves its room to the quotes.
+    /// `user_text`, the quotes of the user. With `quotes_only` an extract leaves its room to the quotes, but for
+    /// open todos and files.
     pub(super) fn render(
         &self,
         history: &History,
@@ -41,7 +42,7 @@ impl DraftSection {
         let is_left_out = quotes_only && self.is_extract();
         let ledger = if is_left_out { String::new() } else { self.ledger(history) };
         let text = match &self.work {
-            _ if is_left_out => String::new(),
+            _ if is_left_out => extract::files_and_todos(history, &self.handles, self.limit_tokens),
             // A line separates facts and summary, because a model's words must not pass for findings of the program.
             SectionProgress::Written(text) if !ledger.is_empty() && !text.is_empty() => {
                 format!("{WRITTEN}\n{text}")
