@@ -151,10 +151,11 @@ impl StatementSubjects {
 
     /// Returns whether a later statement names another value for each class of this one.
     pub(super) fn are_excluded_by(&self, later: &Self) -> bool {
-        let excludes = |class: &&'static str, values: &BTreeSet<String>| {
-            later.values.get(class).is_some_and(|others| others.is_disjoint(values))
-        };
-        !self.values.is_empty() && self.values.iter().all(|(class, values)| excludes(&class, values))
+        let mut classes = self.values.iter();
+        !self.values.is_empty()
+            && classes.all(|(class, values)| {
+                later.values.get(class).is_some_and(|others| others.is_disjoint(values))
+            })
     }
 
     /// Returns whether both have a subject of which a project has one at a time.
