@@ -166,6 +166,11 @@ impl AppState {
         &self.0.runtime
     }
 
+    /// Returns the name of the agent that sessions without a choice have.
+    pub(crate) fn default_agent(&self) -> Option<String> {
+        self.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name)
+    }
+
     /// Returns the path of a link that opens the page once, within ten minutes, for anybody who has it.
     ///
     /// # Errors
@@ -179,6 +184,8 @@ impl AppState {
     /// in their queues. Other nodes may take each session as soon as it is at rest.
     pub async fn drain(&self, patience: Duration) {
         self.0.draining.cancel();
+        let (sessions, answers) = (self.runtime().opened().len(), self.0.answers.len());
+        tracing::info!(sessions, answers, ?patience, "the shutdown begins: no more runs are started");
         // `wait` returns only for a closed tracker. A closed one still counts the answers that begin.
         self.0.answers.close();
         let at_rest = async {
@@ -189,17 +196,18 @@ impl AppState {
             for session in self.runtime().opened() {
                 let mut status = session.status();
                 // A stopped session runs no more, and one that waits for its model's server has nothing to finish.
-                let is_at_rest = |status: &RunStatus| {
-                    matches!(status, RunStatus::Idle | RunStatus::Parked | RunStatus::WaitingForServer)
-                };
-                let _ = status.wait_for(is_at_rest).await;
+                let _ = status
+                    .wait_for(|status| {
+                        matches!(status, RunStatus::Idle | RunStatus::Parked | RunStatus::WaitingForServer)
+                    })
+                    .await;
             }
         };
         let at_rest = async { tokio::join!(at_rest, self.0.answers.wait()) };
         tokio::select! {
-            _ = at_rest => {}
+            _ = at_rest => tracing::info!("all sessions are at rest and all answers are complete"),
             () = tokio::time::sleep(patience) => tracing::warn!("what still runs is cancelled"),
-            () = self.closing().cancelled() => {}
+            () = self.closing().cancelled() => tracing::debug!("the shutdown does not wait any longer"),
         }
     }
 
@@ -212,7 +220,12 @@ impl AppState {
         // Background work may wait for a run, so the runs end before the work is waited for.
         self.runtime().close().await;
         self.0.tasks.close();
+        tracing::debug!(
+            tasks = self.0.tasks.len(),
+            "runs and store are closed; requests in progress are waited for"
+        );
         self.0.tasks.wait().await;
+        tracing::info!("the server is closed");
     }
 
     /// Opens the sessions whose run a crash has interrupted. Their open state is repaired, and they continue if the
@@ -224,18 +237,28 @@ impl AppState {
     pub async fn recover(&self) -> Result<(), SessionError> {
         if self.runtime().nodes().is_some() {
             // Another node may run a session. Sessions without a node are taken over one by one.
+            tracing::debug!("recovery is left to the takeover of sessions without a living node");
             return Ok(());
         }
         let takes_up = self.runtime().takes_up();
+        let mut recovered = 0_u64;
         // Half of the range fits the signed limit of a database.
         for record in self.runtime().sessions(usize::MAX >> 1).await? {
             let waits = takes_up && record.queued > 0 && !record.parked;
             if self.is_draining() {
+                tracing::info!(recovered, "recovery stops, because the server is ending");
                 break;
             }
             if !record.running && !waits {
                 continue;
             }
+            recovered += 1;
+            tracing::info!(
+                session = %record.id,
+                was_running = record.running,
+                queued = record.queued,
+                "the session is recovered"
+            );
             match self.runtime().open(&record.id).await {
                 Ok(session) if waits && !self.is_draining() => session.take_up(),
                 Ok(_) => {}
@@ -289,7 +312,16 @@ impl AppState {
         match self.config().rate_limit {
             // The page loads dozens of files at once, which are no work of a client.
             Some(limit) if !is_of_page(path) => {
-                self.0.allowances.take(limit, client, Instant::now()).map_err(ApiProblem::too_many)
+                self.0.allowances.take(limit, client, Instant::now()).map_err(|wait| {
+                    tracing::info!(
+                        client = ?client.0,
+                        limit = limit.requests,
+                        per = ?limit.per,
+                        wait_ms = wait.as_millis() as u64,
+                        "refused: the client has used up its rate limit (server.rateLimit)"
+                    );
+                    ApiProblem::too_many(wait)
+                })
             }
             _ => Ok(()),
         }
@@ -305,11 +337,14 @@ impl AppState {
     /// # Errors
     /// The server is ending.
     pub(crate) fn takes_work(&self) -> Result<(), ApiProblem> {
-        match self.is_draining() {
-            true if self.runtime().nodes().is_some() => Err(ApiProblem::ending_here()),
-            true => Err(StoreError::Closed.into()),
-            false => Ok(()),
+        if !self.is_draining() {
+            return Ok(());
         }
+        if self.runtime().nodes().is_some() {
+            // Another node can do the work: the answer tells the client to ask again.
+            return Err(ApiProblem::ending_here());
+        }
+        Err(StoreError::Closed.into())
     }
 
     /// Returns the token that is cancelled when the server ends.
@@ -338,6 +373,7 @@ impl AppState {
         if let SessionError::Store(StoreError::Storage(_) | StoreError::ReadOnly) = &error
             && let Ok(run) = self.runtime().read_run(&id).await
         {
+            tracing::debug!(session = %id, %error, "the session cannot be opened: its run is read from the log");
             return Ok(ReadableSession::Stored(Box::new(run)));
         }
         Err(error.into())
@@ -350,12 +386,16 @@ impl AppState {
     /// `internal` if the rendering failed.
     pub(crate) async fn rendered(&self, texts: Vec<String>) -> Result<Vec<String>, ApiProblem> {
         // The semaphore is never closed, so acquiring cannot fail.
+        let waited = Instant::now();
         let _turn = self.0.rendering.acquire().await.ok();
-        let work = move || {
+        let waited_ms = waited.elapsed().as_millis() as u64;
+        let bytes: usize = texts.iter().map(String::len).sum();
+        tracing::debug!(texts = texts.len(), bytes, waited_ms, "Markdown is rendered");
+        let rendered = tokio::task::spawn_blocking(move || {
             let mut renderer = MarkdownRenderer::default();
             texts.iter().map(|text| renderer.render(text)).collect()
-        };
-        tokio::task::spawn_blocking(work).await.map_err(|error| {
+        });
+        rendered.await.map_err(|error| {
             tracing::error!(%error, "texts were not rendered");
             ApiProblem::internal()
         })

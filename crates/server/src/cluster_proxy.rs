@@ -66,14 +66,17 @@ pub(crate) struct ClusterProxy {
     doors: Arc<Mutex<HashMap<String, NodeReachability>>>,
 }
 
+fn client_builder() -> reqwest::ClientBuilder {
+    // A proxy of the environment leads to the web and not to the other nodes.
+    reqwest::Client::builder().connect_timeout(CONNECT).no_proxy()
+}
+
 impl Default for ClusterProxy {
     fn default() -> Self {
-        // A proxy of the environment leads to the web and not to the other nodes.
-        let builder = || reqwest::Client::builder().connect_timeout(CONNECT).no_proxy();
         // Building a client with these options cannot fail.
         Self {
-            client: builder().build().unwrap_or_default(),
-            knocks: builder().pool_max_idle_per_host(0).build().unwrap_or_default(),
+            client: client_builder().build().unwrap_or_default(),
+            knocks: client_builder().pool_max_idle_per_host(0).build().unwrap_or_default(),
             doors: Arc::default(),
         }
     }
@@ -129,21 +132,41 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
             if answer.status() == StatusCode::CONFLICT {
                 return answer;
             }
+            tracing::debug!(%session, "the session is between two nodes: the request is tried again");
             // The session is between two owners. The next round finds the new one, or this node takes the session.
             tokio::time::sleep(LOOK / 4).await;
             continue;
         };
+        tracing::debug!(
+            %session,
+            node = %owner.boot_id,
+            address = owner.address.as_deref(),
+            body_bytes = body.len(),
+            "the request is passed to the node that has the session"
+        );
         match app.peers().send(&app, &nodes, (&session, &owner), (&parts, &body)).await {
             ProxyOutcome::Answered(response) => return response,
-            ProxyOutcome::Moved => broken_off = None,
+            ProxyOutcome::Moved => {
+                tracing::debug!(%session, node = %owner.boot_id, "the session has moved: its new node is looked for");
+                broken_off = None;
+            }
             ProxyOutcome::Ending(response) => {
+                tracing::debug!(%session, node = %owner.boot_id, "the node is shutting down: another may take over");
                 tokio::time::sleep(LOOK / 4).await;
                 if has(&nodes, &session, &owner.boot_id).await {
                     return response;
                 }
                 broken_off = None;
             }
-            ProxyOutcome::Unreached => return left(&app, &session, &parts, body).await,
+            ProxyOutcome::Unreached => {
+                tracing::info!(
+                    %session,
+                    node = %owner.boot_id,
+                    address = owner.address.as_deref(),
+                    "the node that has the session is unreachable: the request is left for it in the store"
+                );
+                return left(&app, &session, &parts, body).await;
+            }
             ProxyOutcome::BrokenOff => broken_off = Some(session),
         }
     }
@@ -152,7 +175,10 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
         // done.
         Some(session) if parts.uri.path() == MESSAGE => left(&app, &session, &parts, body).await,
         _ if app.is_draining() => told(&parts, StoreError::Closed.into()),
-        _ => told(&parts, unreached()),
+        _ => {
+            tracing::warn!(moves = MOVES, "given up: the session moved between nodes during the request");
+            told(&parts, unreached())
+        }
     }
 }
 
@@ -160,7 +186,8 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
 async fn for_another(app: &AppState, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let mut answer = next.run(Request::from_parts(parts.clone(), body)).await;
-    if answer.extensions().get::<RemoteSessionMarker>().is_some() {
+    if let Some(RemoteSessionMarker(session)) = answer.extensions().get() {
+        tracing::debug!(%session, "another node asked for a session that is not here");
         answer.headers_mut().insert(SENT_ON, HeaderValue::from_static(ANOTHER));
         return answer;
     }
@@ -300,6 +327,9 @@ impl ClusterProxy {
             // Of all requests that wait for this node only one sends the probe.
             if self.claim_due_probe(&address) {
                 let heard = self.knocks.get(&url).timeout(CONNECT).send().await.is_ok();
+                if !heard {
+                    tracing::debug!(%address, timeout = ?CONNECT, "a health probe of a silent node got no answer");
+                }
                 self.note(&address, heard);
             }
             if self.is_unreachable_since(&address, begun) {
@@ -368,21 +398,22 @@ fn passed_back(
     let is_stream =
         headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let pieces = answer.bytes_stream();
-    let body = match is_stream {
-        true if path.starts_with(gateway::ROOT) => {
-            let relayed = ProxiedEventStream {
-                pieces: Box::pin(pieces),
-                until: Box::pin(until),
-                begun: Vec::new(),
-                broken_off: Some(gateway::event_at(path, &ApiProblem::broke_off())),
-            };
-            Body::from_stream(futures_util::stream::unfold(relayed, async |mut relayed| {
-                let events = relayed.next().await?;
-                Some((Ok::<_, Infallible>(events), relayed))
-            }))
-        }
-        true => Body::from_stream(pieces.take_until(Box::pin(until))),
-        false => Body::from_stream(pieces),
+    let body = if !is_stream {
+        Body::from_stream(pieces)
+    } else if path.starts_with(gateway::ROOT) {
+        // Clients of a model API expect an error event where the stream breaks off.
+        let relayed = ProxiedEventStream {
+            pieces: Box::pin(pieces),
+            until: Box::pin(until),
+            begun: Vec::new(),
+            broken_off: Some(gateway::event_at(path, &ApiProblem::broke_off())),
+        };
+        Body::from_stream(futures_util::stream::unfold(relayed, async |mut relayed| {
+            let events = relayed.next().await?;
+            Some((Ok::<_, Infallible>(events), relayed))
+        }))
+    } else {
+        Body::from_stream(pieces.take_until(Box::pin(until)))
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;

@@ -149,14 +149,15 @@ pub(crate) fn message_metadata(given: Option<Value>) -> Result<Option<MessageMet
 }
 
 fn given(parts: &[Value]) -> Result<Vec<ClientPart>, ApiProblem> {
-    let read = |(at, part): (usize, &Value)| {
-        let given = ClientPart::deserialize(part);
-        given.map_err(|error| {
-            let error = plain(&error.to_string());
-            ApiProblem::invalid(format!("Part {} of the content is not as expected: {error}.", at + 1))
+    let numbered = (1..).zip(parts);
+    numbered
+        .map(|(number, part)| {
+            ClientPart::deserialize(part).map_err(|error| {
+                let error = plain(&error.to_string());
+                ApiProblem::invalid(format!("Part {number} of the content is not as expected: {error}."))
+            })
         })
-    };
-    parts.iter().enumerate().map(read).collect()
+        .collect()
 }
 
 impl ClientMedia {
@@ -212,10 +213,10 @@ fn stated_or_found(stated: Option<String>, bytes: &[u8], is_picture: bool) -> Re
         return Ok(stated);
     }
     let kind = found_type(bytes);
-    match is_picture && !kind.starts_with("image/") {
-        true => Err(ApiProblem::invalid(format!("The image is none by its first bytes, but {kind}."))),
-        false => Ok(kind.to_owned()),
+    if is_picture && !kind.starts_with("image/") {
+        return Err(ApiProblem::invalid(format!("The image is none by its first bytes, but {kind}.")));
     }
+    Ok(kind.to_owned())
 }
 
 /// Returns the media type of content, detected from its first bytes.
@@ -296,18 +297,21 @@ fn media(blob: BlobRef, bytes: &Bytes, media_type: String, name: Option<String>)
 
 fn checked(media_type: String, name: Option<String>) -> Result<(String, Option<String>), ApiProblem> {
     let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let is_word = |word: &str| {
-        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c))
-    };
-    let is_type = media_type.split_once('/').is_some_and(|(kind, form)| is_word(kind) && is_word(form));
+    let is_type =
+        media_type.split_once('/').is_some_and(|(kind, form)| is_mime_token(kind) && is_mime_token(form));
     if !is_type || media_type.len() > TYPE_CHARS {
         return Err(ApiProblem::invalid("`mediaType` is a MIME type like image/png."));
     }
-    let is_name = |name: &String| {
-        !name.is_empty() && name.chars().count() <= NAME_CHARS && !name.chars().any(char::is_control)
-    };
-    if !name.as_ref().is_none_or(is_name) {
+    if !name.as_deref().is_none_or(is_file_name) {
         return Err(ApiProblem::invalid(format!("A file's name has 1 to {NAME_CHARS} visible characters.")));
     }
     Ok((media_type, name))
+}
+
+fn is_mime_token(token: &str) -> bool {
+    !token.is_empty() && token.chars().all(|c| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c))
+}
+
+fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().count() <= NAME_CHARS && !name.chars().any(char::is_control)
 }

@@ -182,8 +182,9 @@ async fn collect(
     // The length is only what the client declares, so little memory is allocated for it in advance.
     let room = length.map_or(0, |length| length.min(limit.min(AT_ONCE_BYTES) as u64));
     let mut whole = BytesMut::with_capacity(room as usize);
-    let stuck = |_| ApiProblem::too_slow();
-    while let Some(piece) = tokio::time::timeout(patience, pieces.next()).await.map_err(stuck)? {
+    while let Some(piece) =
+        tokio::time::timeout(patience, pieces.next()).await.map_err(|_| ApiProblem::too_slow())?
+    {
         let piece = piece.map_err(|_| ApiProblem::invalid("The body broke off."))?;
         if whole.len() + piece.len() > limit {
             drain(pieces, app);
@@ -231,14 +232,17 @@ fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, ApiP
     })
 }
 
+fn hex_digit(text: &[u8], at: usize) -> Option<u32> {
+    char::from(*text.get(at)?).to_digit(16)
+}
+
 /// Returns whether a percent-encoded text is UTF-8.
 fn is_text(encoded: &str) -> bool {
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let encoded = encoded.as_bytes();
     let mut decoded = Vec::with_capacity(encoded.len());
     let mut at = 0;
     while let Some(&byte) = encoded.get(at) {
-        match (byte, digit(encoded.get(at + 1)), digit(encoded.get(at + 2))) {
+        match (byte, hex_digit(encoded, at + 1), hex_digit(encoded, at + 2)) {
             (b'%', Some(high), Some(low)) => {
                 decoded.push((high * 16 + low) as u8);
                 at += 3;

@@ -2,6 +2,7 @@
 //! rebinding).
 
 use std::net::Ipv4Addr;
+use std::time::Instant;
 
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, CONNECTION, HOST, ORIGIN, X_CONTENT_TYPE_OPTIONS};
@@ -41,7 +42,7 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
     let pass = request.extensions().get::<ConnectInfo<PreAuthPermit>>().map(|info| info.0.clone());
     let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
     let origin = cors::allowed(request.headers(), app.config());
-    let path = request.uri().path().to_owned();
+    let (path, begun) = (request.uri().path().to_owned(), Instant::now());
     let admitted = if HEALTH.contains(&request.uri().path()) {
         Ok(())
     } else {
@@ -74,6 +75,7 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
     // The route's pattern is the label: raw paths hold ids, which would create endless labels.
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
     app.config().counters.request(known_method(&method), route, response.status().as_u16());
+    log_request(&method, route, &response, begun);
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
@@ -84,6 +86,19 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// Logs an answered request. The path is left out: the path of an opening link is a key.
+fn log_request(method: &Method, route: &str, response: &Response, begun: Instant) {
+    let (method, status) = (known_method(method), response.status().as_u16());
+    // The body may still be streaming, so this is the time to the first byte.
+    let elapsed_ms = begun.elapsed().as_millis() as u64;
+    if is_of_page(route) || HEALTH.contains(&route) || route == "/metrics" {
+        // Browsers and monitors ask for these all the time.
+        tracing::debug!(method, route, status, elapsed_ms, "request");
+    } else {
+        tracing::info!(method, route, status, elapsed_ms, "request");
+    }
 }
 
 /// Returns the method's label for the metrics. Clients can invent methods, which would create endless labels.
@@ -107,8 +122,12 @@ fn admit(
     config: &HttpServerConfig,
     is_near: bool,
 ) -> Result<RequestAuthInfo, ApiProblem> {
-    let host = host(uri, headers, config)?;
-    check_origin(headers, &host, config)?;
+    let host = host(uri, headers, config).inspect_err(|_| {
+        tracing::info!("refused: the request's host name is not one of server.allowedHosts");
+    })?;
+    check_origin(headers, &host, config).inspect_err(|_| {
+        tracing::info!(%host, "refused: the page's origin is not one of server.allowedOrigins");
+    })?;
     if cors::is_question(method, headers) && cors::allowed(headers, config).is_some() {
         return Ok(RequestAuthInfo { host, is_known: false });
     }
@@ -120,14 +139,21 @@ fn admit(
         CredentialStrength::Nothing | CredentialStrength::CookieAlone
             if is_near && is_loopback(&host) && config.gateway_is_open && is_of_gateway(uri.path()) =>
         {
-            check_fetch_site(headers, config)?;
+            check_fetch_site(headers, config).inspect_err(|_| {
+                tracing::info!(%host, "refused: a page of another site asked the open gateway");
+            })?;
+            tracing::debug!("admitted without a token: the gateway is open to this machine");
             Ok(RequestAuthInfo { host, is_known: false })
         }
         CredentialStrength::Enough => Ok(RequestAuthInfo { host, is_known: true }),
         CredentialStrength::CookieAlone => {
+            tracing::info!(%host, "refused: the cookie came from another page, without the token");
             Err(ApiProblem::forbidden("The cookie counts for the server's own page only."))
         }
-        CredentialStrength::Nothing => Err(ApiProblem::unauthorized()),
+        CredentialStrength::Nothing => {
+            tracing::info!(is_near, "refused: the request shows no valid token");
+            Err(ApiProblem::unauthorized())
+        }
     }
 }
 
@@ -169,10 +195,13 @@ fn show(
     if is_of_node(headers, config) {
         return CredentialStrength::Enough;
     }
-    match cookie::is_brought(headers, host, &config.token) {
-        true if is_of_own_page(method, headers, host) => CredentialStrength::Enough,
-        true => CredentialStrength::CookieAlone,
-        false => CredentialStrength::Nothing,
+    if !cookie::is_brought(headers, host, &config.token) {
+        return CredentialStrength::Nothing;
+    }
+    if is_of_own_page(method, headers, host) {
+        CredentialStrength::Enough
+    } else {
+        CredentialStrength::CookieAlone
     }
 }
 
@@ -205,19 +234,24 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns the request's host name if it is one of the server's own.
 fn host(uri: &Uri, headers: &HeaderMap, config: &HttpServerConfig) -> Result<Authority, ApiProblem> {
-    let foreign =
-        || ApiProblem::forbidden("The server does not answer to this host name (server.allowedHosts).");
     let mut named = headers.get_all(HOST).iter();
-    let read = |host: &HeaderValue| host.to_str().ok()?.parse::<Authority>().ok();
-    let header = named.next().map(|host| read(host).ok_or_else(foreign)).transpose()?;
+    let header = named.next().map(|host| read_authority(host).ok_or_else(foreign_host)).transpose()?;
     // Proxies and servers disagree on which of two headers counts, so one of them might go unchecked.
     if named.next().is_some() {
-        return Err(foreign());
+        return Err(foreign_host());
     }
     // The request line may name a host as well (HTTP/2, or an absolute address). Both must be known.
-    let host = uri.authority().cloned().or(header.clone()).ok_or_else(foreign)?;
+    let host = uri.authority().cloned().or(header.clone()).ok_or_else(foreign_host)?;
     let all_known = [Some(&host), header.as_ref()].into_iter().flatten().all(|host| is_known(host, config));
-    if all_known { Ok(host) } else { Err(foreign()) }
+    if all_known { Ok(host) } else { Err(foreign_host()) }
+}
+
+fn read_authority(host: &HeaderValue) -> Option<Authority> {
+    host.to_str().ok()?.parse().ok()
+}
+
+fn foreign_host() -> ApiProblem {
+    ApiProblem::forbidden("The server does not answer to this host name (server.allowedHosts).")
 }
 
 fn is_known(host: &Authority, config: &HttpServerConfig) -> bool {
@@ -227,9 +261,11 @@ fn is_known(host: &Authority, config: &HttpServerConfig) -> bool {
     if !port.is_some_and(|port| port.is_empty() || is_port(port)) {
         return false;
     }
-    let is_allowed =
-        |allowed: &String| allowed.eq_ignore_ascii_case(name) || allowed.eq_ignore_ascii_case(host.as_str());
-    is_loopback(host) || config.allowed_hosts.iter().any(is_allowed)
+    is_loopback(host)
+        || config
+            .allowed_hosts
+            .iter()
+            .any(|allowed| allowed.eq_ignore_ascii_case(name) || allowed.eq_ignore_ascii_case(host.as_str()))
 }
 
 fn is_loopback(host: &Authority) -> bool {
@@ -243,8 +279,10 @@ fn is_loopback(host: &Authority) -> bool {
 fn is_passed_on(headers: &HeaderMap) -> bool {
     const KNOWN: [&str; 6] =
         ["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip", "x-client-ip"];
-    let says = |name: &str| name.starts_with("x-forwarded") || KNOWN.contains(&name);
-    headers.keys().any(|name| says(name.as_str()))
+    headers
+        .keys()
+        .map(HeaderName::as_str)
+        .any(|name| name.starts_with("x-forwarded") || KNOWN.contains(&name))
 }
 
 /// Returns whether the text is `:` and a valid port number.
@@ -255,23 +293,24 @@ fn is_port(text: &str) -> bool {
 
 /// Checks the origin of a web page: the server's own, or an allowed one.
 fn check_origin(headers: &HeaderMap, host: &Authority, config: &HttpServerConfig) -> Result<(), ApiProblem> {
-    let foreign = || ApiProblem::forbidden("Pages of this origin may not ask (server.allowedOrigins).");
-    for origin in headers.get_all(ORIGIN) {
-        let origin = origin.to_str().map_err(|_| foreign())?;
-        if !is_own(origin, host)
-            && !config.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
-        {
-            return Err(foreign());
-        }
+    let is_allowed = headers.get_all(ORIGIN).iter().all(|origin| {
+        origin.to_str().is_ok_and(|origin| {
+            is_own(origin, host)
+                || config.allowed_origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
+        })
+    });
+    if is_allowed {
+        return Ok(());
     }
-    Ok(())
+    Err(ApiProblem::forbidden("Pages of this origin may not ask (server.allowedOrigins)."))
 }
 
 /// Refuses requests of foreign pages without the token. Browsers omit `Origin` if a page cannot read the answer
 /// (pictures, links, GET forms). Then only `Sec-Fetch-Site` identifies the page.
 fn check_fetch_site(headers: &HeaderMap, config: &HttpServerConfig) -> Result<(), ApiProblem> {
-    let is_own = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
-    if headers.get_all(FETCH_SITE).iter().all(is_own) || cors::allowed(headers, config).is_some() {
+    let mut sites = headers.get_all(FETCH_SITE).iter().map(HeaderValue::as_bytes);
+    if sites.all(|site| matches!(site, b"same-origin" | b"none")) || cors::allowed(headers, config).is_some()
+    {
         return Ok(());
     }
     Err(ApiProblem::forbidden("Pages of other sites may not ask without the token (server.allowedOrigins)."))

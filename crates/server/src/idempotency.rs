@@ -77,10 +77,21 @@ pub(crate) async fn run_once_in_session<W: Future<Output = Result<Value, ApiProb
     let _turn = app.requests().turn(id, &key).await;
     let request = recognised(app, id, &key, &what).await?;
     if let Some(answer) = request.answer {
+        tracing::debug!(session = %id, "a repeated request gets its stored answer");
         return serde_json::from_str(&answer).map_err(|_| ApiProblem::internal());
     }
     let since = if request.repeated { events(app, id, request.since).await? } else { Vec::new() };
+    if request.repeated {
+        tracing::info!(
+            session = %id,
+            events_since = since.len(),
+            "a request is repeated whose first answer was lost: the log tells whether it was done"
+        );
+    }
     let done = work(since).await;
+    if let Err(problem) = &done {
+        tracing::debug!(session = %id, status = problem.status().as_u16(), "a refused request may be repeated under its key");
+    }
     store.answer_request(id, &key, done.as_ref().ok().map(Value::to_string)).await?;
     done
 }
@@ -104,6 +115,7 @@ pub(crate) async fn same<T>(
     let done = work.await;
     // A repeated request may have been taken the first time, even if it fails now. Its key must stay.
     if done.is_err() && !known.repeated {
+        tracing::debug!(%session, "a refused request gives its key back");
         app.runtime().store().answer_request(session, key, None).await?;
     }
     done
@@ -137,7 +149,11 @@ async fn recognised(
     let what = fingerprint(what);
     let request = NewIdempotentRequest { key: key.to_owned(), what: what.clone(), at: now_ms() };
     let known = app.runtime().store().begin_request(session, request).await?;
-    if known.what == what { Ok(known) } else { Err(ApiProblem::reused_key()) }
+    if known.what == what {
+        return Ok(known);
+    }
+    tracing::info!(%session, "refused: the idempotency key belongs to another request");
+    Err(ApiProblem::reused_key())
 }
 
 /// Returns a hash of the request, which may be long.

@@ -206,25 +206,29 @@ fn complete_events(document: &mut OpenApi) {
 }
 
 fn complete_event(object: &mut Object, event: &str, kept: EventPersistence) {
-    let text = || ObjectBuilder::new().schema_type(Type::String);
+    let name = text_schema().enum_values(Some([event])).build();
     let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1));
-    let name = text().enum_values(Some([event])).build();
     // The common fields come first in the description, so the event's own are put back behind them.
     let own = std::mem::take(&mut object.properties);
-    let mut put = |key: &str, schema: Object, is_required: bool| {
-        object.properties.insert(key.to_owned(), RefOr::T(Schema::Object(schema)));
-        if is_required && !object.required.iter().any(|name| name == key) {
-            object.required.push(key.to_owned());
-        }
-    };
-    put("name", name, true);
-    put("sessionId", text().build(), true);
+    put_property(object, "name", name, true);
+    put_property(object, "sessionId", text_schema().build(), true);
     if kept != EventPersistence::Never {
-        put("seq", number.build(), kept == EventPersistence::Always);
+        put_property(object, "seq", number.build(), kept == EventPersistence::Always);
     }
-    put("runId", text().build(), false);
+    put_property(object, "runId", text_schema().build(), false);
     object.properties.extend(own);
     object.schema_type = SchemaType::Type(Type::Object);
+}
+
+fn text_schema() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+fn put_property(object: &mut Object, key: &str, schema: Object, is_required: bool) {
+    object.properties.insert(key.to_owned(), RefOr::T(Schema::Object(schema)));
+    if is_required && !object.required.iter().any(|name| name == key) {
+        object.required.push(key.to_owned());
+    }
 }
 
 /// The schemas that are completed where they are used, or by clients of other projects.

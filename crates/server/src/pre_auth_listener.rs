@@ -35,6 +35,12 @@ impl PreAuthListener {
     pub(crate) fn new(listener: TcpListener, strangers: usize, patience: Duration) -> Self {
         let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
         let most = files.map_or(strangers, |files| strangers.min(files / 2));
+        tracing::debug!(
+            configured = strangers,
+            file_limit = files,
+            most,
+            "unauthenticated connections are limited"
+        );
         let places = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
         Self { listener, places, patience }
     }
@@ -46,6 +52,12 @@ impl Listener for PreAuthListener {
 
     async fn accept(&mut self) -> (PreAuthConnection, SocketAddr) {
         // The semaphore is never closed, so a place becomes free in the end.
+        if self.places.available_permits() == 0 {
+            tracing::info!(
+                patience = ?self.patience,
+                "all places for unauthenticated connections are taken: new ones wait"
+            );
+        }
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
         // Events are small and must not wait for Nagle's algorithm. Both options only tune the connection, so their
@@ -105,6 +117,7 @@ impl PreAuthConnection {
         if self.pass.is_in() {
             self.stay = None;
         } else if stay.as_mut().poll(cx).is_ready() {
+            tracing::debug!(client = %self.pass.address, "closed: the connection showed no token in time");
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())

@@ -120,28 +120,27 @@ impl<'a> HtmlWriter<'a> {
 
     /// Returns the opening and the closing tag of an element.
     fn element(&mut self, tag: Tag<'_>) -> (Cow<'static, str>, Cow<'static, str>) {
-        let fixed = |opening, closing| (Cow::Borrowed(opening), Cow::Borrowed(closing));
         match tag {
-            Tag::Paragraph | Tag::HtmlBlock => fixed("<p>", "</p>\n"),
+            Tag::Paragraph | Tag::HtmlBlock => fixed_tags("<p>", "</p>\n"),
             Tag::Heading { level, .. } => (format!("<{level}>").into(), format!("</{level}>\n").into()),
-            Tag::BlockQuote(_) => fixed("<blockquote>", "</blockquote>\n"),
+            Tag::BlockQuote(_) => fixed_tags("<blockquote>", "</blockquote>\n"),
             Tag::List(Some(first)) => (format!("<ol start=\"{first}\">").into(), "</ol>\n".into()),
-            Tag::List(None) => fixed("<ul>", "</ul>\n"),
-            Tag::Item => fixed("<li>", "</li>\n"),
-            Tag::Emphasis => fixed("<em>", "</em>"),
-            Tag::Strong => fixed("<strong>", "</strong>"),
-            Tag::Strikethrough => fixed("<del>", "</del>"),
+            Tag::List(None) => fixed_tags("<ul>", "</ul>\n"),
+            Tag::Item => fixed_tags("<li>", "</li>\n"),
+            Tag::Emphasis => fixed_tags("<em>", "</em>"),
+            Tag::Strong => fixed_tags("<strong>", "</strong>"),
+            Tag::Strikethrough => fixed_tags("<del>", "</del>"),
             Tag::Table(columns) => {
                 self.columns = columns;
-                fixed("<table>", "</tbody></table>\n")
+                fixed_tags("<table>", "</tbody></table>\n")
             }
             Tag::TableHead => {
                 (self.is_head, self.column) = (true, 0);
-                fixed("<thead><tr>", "</tr></thead><tbody>\n")
+                fixed_tags("<thead><tr>", "</tr></thead><tbody>\n")
             }
             Tag::TableRow => {
                 (self.is_head, self.column) = (false, 0);
-                fixed("<tr>", "</tr>\n")
+                fixed_tags("<tr>", "</tr>\n")
             }
             Tag::TableCell => self.cell(),
             Tag::Link { link_type: LinkType::Email, dest_url, title, .. } => {
@@ -149,7 +148,7 @@ impl<'a> HtmlWriter<'a> {
             }
             Tag::Link { dest_url, title, .. } => self.anchor(link(&dest_url, &title)),
             Tag::Image { dest_url, title, .. } => self.anchor(picture(&dest_url, &title)),
-            _ => fixed("", ""),
+            _ => fixed_tags("", ""),
         }
     }
 
@@ -211,6 +210,10 @@ fn picture(address: &str, title: &str) -> Option<String> {
     let address = goes_out(address, &["http", "https"])?;
     let title = attribute("title", title);
     Some(format!("<a class=\"blocked-image\" data-src=\"{address}\"{title}>"))
+}
+
+fn fixed_tags(opening: &'static str, closing: &'static str) -> (Cow<'static, str>, Cow<'static, str>) {
+    (Cow::Borrowed(opening), Cow::Borrowed(closing))
 }
 
 fn attribute(name: &str, text: &str) -> String {

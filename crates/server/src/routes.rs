@@ -128,8 +128,9 @@ async fn not_allowed(uri: Uri) -> Response {
 
 /// Returns a problem in the dialect that clients of the path expect.
 fn refused(uri: &Uri, problem: ApiProblem) -> Response {
-    match uri.path().starts_with(gateway::ROOT) || gateway::is_missed(uri.path()) {
-        true => gateway::refused_at(uri.path(), &problem),
-        false => problem.into_response(),
+    if uri.path().starts_with(gateway::ROOT) || gateway::is_missed(uri.path()) {
+        gateway::refused_at(uri.path(), &problem)
+    } else {
+        problem.into_response()
     }
 }

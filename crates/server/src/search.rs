@@ -85,6 +85,14 @@ pub(crate) async fn search(app: &AppState, query: &str, limit: usize) -> Result<
         found.hits.truncate(limit);
         found.complete = false;
     }
+    tracing::debug!(
+        sessions = records.len(),
+        words = words.len(),
+        events_read = EVENTS - left,
+        hits = found.hits.len(),
+        complete = found.complete,
+        "sessions were searched"
+    );
     Ok(found)
 }
 
@@ -169,13 +177,24 @@ fn passage(text: &str, words: &[String]) -> Option<String> {
     for word in words {
         first = first.min(small.find(word.as_str())?);
     }
-    // Lower case may change the length of a text in bytes, so the place is converted by characters.
-    let at = small.get(..first).map_or(0, |before| before.chars().count());
+    let at = small.get(..first).map_or(0, |before| source_position(text, before.chars().count()));
     let begins = at.saturating_sub(BEFORE);
     let shown: String = text.chars().skip(begins).take(PASSAGE).collect();
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     let more = text.chars().nth(begins + PASSAGE).is_some();
     Some(format!("{}{shown}{}", if begins > 0 { "…" } else { "" }, if more { "…" } else { "" }))
+}
+
+/// Converts a position in the lower-cased `text` to a position in `text` itself; both count characters.
+fn source_position(text: &str, lowered_chars: usize) -> usize {
+    // Lower case may change the number of characters: `İ` becomes `i` and a combining dot.
+    let mut covered = 0;
+    text.chars()
+        .take_while(|c| {
+            covered += c.to_lowercase().count();
+            covered <= lowered_chars
+        })
+        .count()
 }
 
 #[cfg(test)]
@@ -196,5 +215,19 @@ mod tests {
         assert!(shown.starts_with('…') && shown.ends_with('…') && shown.contains("needle"), "{shown}");
         assert!(shown.chars().count() <= 242);
         assert!(found("İİİİİİ straße ẞ", "straße").is_some());
+    }
+
+    #[test]
+    fn a_passage_shows_its_hit_behind_letters_whose_lower_case_is_longer() {
+        let text = format!("{} needle {}", "İ".repeat(300), "y ".repeat(200));
+        let shown = found(&text, "needle").unwrap();
+        assert!(shown.contains("needle"), "{shown}");
+        let before: String = shown.chars().skip(1).take_while(|c| *c != 'n').collect();
+        assert_eq!(before, format!("{} ", "İ".repeat(59)), "60 characters stand before the hit");
+    }
+
+    #[test]
+    fn a_position_inside_a_longer_lower_case_letter_is_the_position_of_that_letter() {
+        assert_eq!([0, 1, 2, 3].map(|lowered| super::source_position("İx", lowered)), [0, 0, 1, 2]);
     }
 }

@@ -24,10 +24,18 @@ pub async fn serve(
 ) -> io::Result<()> {
     let door = PreAuthListener::new(listener, app.config().max_strangers, app.config().first_request);
     let closing = app.closing().clone();
+    tracing::info!(
+        max_unauthenticated = app.config().max_strangers,
+        first_request = ?app.config().first_request,
+        has_gateway = app.config().gateway.is_some(),
+        is_cluster_node = app.runtime().nodes().is_some(),
+        "the server accepts connections"
+    );
     let asked = {
         let closing = closing.clone();
         async move {
             shutdown.await;
+            tracing::info!("the server was told to end: event streams are closed");
             // Event streams do not end by themselves, and a graceful shutdown would wait for them for ever.
             closing.cancel();
         }
@@ -49,7 +57,10 @@ pub async fn serve(
     let served = tokio::select! {
         served = server => served,
         () = recovery => Ok(()),
-        () = late => Ok(()),
+        () = late => {
+            tracing::info!(grace = ?GRACE, "requests still in progress are cut off");
+            Ok(())
+        }
     };
     app.close().await;
     served

@@ -156,6 +156,12 @@ impl SseWatcher {
         if record.last_seq >= self.newest() {
             return None;
         }
+        tracing::info!(
+            session = %self.session.id(),
+            position = self.newest(),
+            last = told,
+            "a watcher is ahead of the log, which was restored or is another one: it is told of a gap"
+        );
         self.gap(told, self.newest());
         (self.after, self.begun) = (told, (0, 0));
         self.stage = SseWatcherStage::Arrives(in_flight);

@@ -184,11 +184,7 @@ fn open_to_others(_: &fs::Metadata) -> Option<u32> {
 
 /// Reads a regular file. A pipe would block, and a device may never end.
 fn read_file(path: &Path) -> io::Result<(String, fs::Metadata)> {
-    let regular = |kind: fs::Metadata| {
-        let odd = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-        kind.is_file().then_some(()).ok_or_else(odd)
-    };
-    regular(fs::metadata(path)?)?;
+    check_regular(&fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     options.read(true);
     // The file may have been replaced since the check, so the open must not block on a pipe.
@@ -196,8 +192,15 @@ fn read_file(path: &Path) -> io::Result<(String, fs::Metadata)> {
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, OFlags::NONBLOCK.bits().cast_signed());
     let file = options.open(path)?;
     let known = file.metadata()?;
-    regular(known.clone())?;
+    check_regular(&known)?;
     Ok((io::read_to_string(file)?, known))
+}
+
+fn check_regular(known: &fs::Metadata) -> io::Result<()> {
+    if known.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
 /// Returns a random text that nobody can guess.

@@ -78,7 +78,13 @@ pub(crate) async fn keep_up(app: &AppState) {
             Err(error) => tracing::warn!(%error, "what nobody needs any more stays for now"),
         }
         // On a large store a run takes long, and the pause grows with it.
-        tokio::time::sleep(begun.elapsed().saturating_mul(REST)).await;
+        let pause = begun.elapsed().saturating_mul(REST);
+        tracing::debug!(
+            elapsed_ms = begun.elapsed().as_millis() as u64,
+            ?pause,
+            "a run of the upkeep has ended"
+        );
+        tokio::time::sleep(pause).await;
         wait = EVERY.mul_f64(jitter());
     }
 }

@@ -35,8 +35,10 @@ const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
 /// `image/svg+xml`; unknown content is `application/octet-stream`.
 pub(crate) fn media_type(content: &[u8]) -> &'static str {
     let text = std::str::from_utf8(content).ok().filter(|text| !text.contains('\0'));
-    let matches = |at: usize, mark: &[u8]| content.get(at..).is_some_and(|rest| rest.starts_with(mark));
-    let known = MARKS.iter().find(|(at, mark, _)| matches(*at, mark)).map(|(.., kind)| *kind);
+    let known = MARKS
+        .iter()
+        .find(|(at, mark, _)| content.get(*at..).is_some_and(|rest| rest.starts_with(mark)))
+        .map(|(.., kind)| *kind);
     match (known.filter(|kind| text.is_none() || !OF_TEXT.contains(kind)), text) {
         (Some(kind), _) => kind,
         (None, Some(text)) => of_text(text),
@@ -47,16 +49,20 @@ pub(crate) fn media_type(content: &[u8]) -> &'static str {
 fn of_text(text: &str) -> &'static str {
     let text = text.trim_start_matches('\u{feff}').trim();
     let start: String = text.chars().take(512).collect::<String>().to_ascii_lowercase();
-    let is_json =
-        || text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-    match () {
-        () if start.starts_with("<!doctype html") || start.starts_with("<html") => "text/html",
-        () if start.starts_with("<svg") || start.starts_with("<?xml") && start.contains("<svg") => {
-            "image/svg+xml"
-        }
-        () if is_json() => "application/json",
-        () => "text/plain",
+    if start.starts_with("<!doctype html") || start.starts_with("<html") {
+        "text/html"
+    } else if start.starts_with("<svg") || start.starts_with("<?xml") && start.contains("<svg") {
+        "image/svg+xml"
+    } else if is_json(text) {
+        "application/json"
+    } else {
+        "text/plain"
     }
+}
+
+/// Reports whether the text is a JSON object or list.
+fn is_json(text: &str) -> bool {
+    text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 #[cfg(test)]

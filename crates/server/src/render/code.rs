@@ -134,9 +134,9 @@ fn highlighted(code: &str, grammar: &SyntaxReference) -> String {
 
 /// Returns the class of the innermost scope that has one.
 fn class(stack: &ScopeStack) -> Option<&'static str> {
-    let of =
-        |scope: &Scope| SCOPES.iter().find(|(name, _)| name.is_prefix_of(*scope)).map(|(_, class)| *class);
-    stack.as_slice().iter().rev().find_map(of)
+    let mut innermost_first = stack.as_slice().iter().rev();
+    innermost_first
+        .find_map(|scope| SCOPES.iter().find(|(name, _)| name.is_prefix_of(*scope)).map(|(_, class)| *class))
 }
 
 /// Writes pieces of code, joined if they have the same class.

@@ -86,10 +86,11 @@ pub(super) async fn meant(
 ) -> Result<Option<(String, String)>, GatewayError> {
     let Some(model) = model else { return Ok(None) };
     let agents = app.runtime().agents();
-    let is_agent = |name: &str| agents.iter().any(|agent| agent.name == name);
-    match model.strip_prefix(PREFIX) {
-        Some(name) if is_agent(name) => return Ok(Some((name.to_owned(), model))),
-        None if !is_agent(&model) => return Ok(None),
+    let prefixed = model.strip_prefix(PREFIX);
+    let is_agent = agents.iter().any(|agent| agent.name == prefixed.unwrap_or(&model));
+    match prefixed {
+        Some(name) if is_agent => return Ok(Some((name.to_owned(), model))),
+        None if !is_agent => return Ok(None),
         Some(_) | None => {}
     }
     if super::gateway::is_listed(app, &model).await {
@@ -187,9 +188,10 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
         include_usage: asked.include_usage,
         ..ResponseHead::default()
     };
-    let mut response = match asked.stream {
-        true => streamed(app, ask.dialect, head, hears).await?,
-        false => whole(ask.dialect, &head, hears).await?,
+    let mut response = if asked.stream {
+        streamed(app, ask.dialect, head, hears).await?
+    } else {
+        whole(ask.dialect, &head, hears).await?
     };
     let headers = response.headers_mut();
     let words = [(SESSION, session.id().as_str().to_owned()), (IGNORED, asked.ignored.join(","))];
@@ -308,12 +310,14 @@ async fn resolve_destination(
         check_agent(app, &name, &ask.agent).await?;
         return Ok(MessageDestination::at(name, None));
     }
-    let before = match asked.history.is_empty() {
-        true => Some(ConversationPrefix::of(&ask.agent)),
-        false => of_history(&ask.agent, &asked.history),
+    let before = if asked.history.is_empty() {
+        Some(ConversationPrefix::of(&ask.agent))
+    } else {
+        of_history(&ask.agent, &asked.history)
     };
     let key = text_of(&ask.headers, "idempotency-key");
     if let Some(session) = key.as_deref().and_then(|key| app.conversations().repeated(key)) {
+        tracing::debug!(%session, "a repeated request goes to the session of its first attempt");
         return Ok(MessageDestination::at(session, before));
     }
     if let Some(previous) = &asked.previous {
@@ -322,11 +326,11 @@ async fn resolve_destination(
     let root = root(&ask.agent, asked.beginning());
     if asked.history.is_empty() {
         // The id follows from the key, so a repeated request finds its session at any node.
-        let keyed = |key: String| format!("{root}-{}", &blake3::hash(key.as_bytes()).to_hex()[..16]);
-        return Ok(MessageDestination::at(
-            key.map_or_else(|| session_of(&root), |key| Ok(keyed(key)))?,
-            before,
-        ));
+        let session = match key {
+            Some(key) => format!("{root}-{}", &blake3::hash(key.as_bytes()).to_hex()[..16]),
+            None => session_of(&root)?,
+        };
+        return Ok(MessageDestination::at(session, before));
     }
     if let Some(prefix) = before
         && let Some((place, is_first)) = found(app, &ask.agent, &root, prefix).await?
@@ -334,13 +338,25 @@ async fn resolve_destination(
         let id = SessionId::from(place.session.as_str());
         // A message may have been added through the server's own API, which this index does not see.
         if is_first && newest_taken(app, &id).await? == Some(place.taken) {
+            tracing::debug!(session = %id, taken = place.taken, "the conversation goes on in its session");
             let session = place.session.clone();
             return Ok(MessageDestination { session, before, head: Some((prefix, place)) });
         }
         if let Some(fork) = forked(app, &place, session_of(&root)?).await? {
+            tracing::debug!(
+                session = %fork,
+                origin = %id,
+                taken = place.taken,
+                "the client went back in its conversation: the session is forked there"
+            );
             return Ok(MessageDestination::at(fork, before));
         }
     }
+    tracing::debug!(
+        messages = asked.history.len(),
+        agent = %ask.agent,
+        "no session has this conversation: its history is imported into a new one"
+    );
     imported(app, ask, asked, session_of(&root)?).await.map(|session| MessageDestination::at(session, before))
 }
 
@@ -352,8 +368,7 @@ async fn check_agent(app: &AppState, name: &str, agent: &str) -> Result<(), ApiP
         Err(problem) => return Err(problem),
     };
     let chosen = session.inspect_run(|run| run.history().choice().agent.clone()).await?;
-    let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
-    match chosen.or_else(usual) {
+    match chosen.or_else(|| app.default_agent()) {
         Some(has) if has != agent => {
             Err(ApiProblem::conflict(format!("The session `{name}` has the agent `{has}`.")))
         }
@@ -441,11 +456,12 @@ async fn imported(
     asked: &ParsedAgentRequest,
     id: String,
 ) -> Result<String, AgentModelError> {
-    let read = import(&asked.history_json(), now_ms()).map(|import| import.sessions.into_iter().next());
-    let unreadable =
-        |error: String| GatewayError::new(GatewayErrorKind::Invalid, format!("the history: {error}"));
-    let imported = read.map_err(|error| unreadable(error.to_string()))?;
-    let imported = imported.ok_or_else(|| unreadable("it is empty".to_owned()))?;
+    let imported = match import(&asked.history_json(), now_ms()) {
+        Ok(import) => import.sessions.into_iter().next().ok_or_else(|| "it is empty".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    let imported = imported
+        .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, format!("the history: {why}")))?;
     let work = {
         let (app, agent) = (app.clone(), ask.agent.clone());
         async move {
@@ -468,26 +484,34 @@ async fn imported(
     Ok(app.to_end(work).await?)
 }
 
+fn unknown_response(id: &str) -> GatewayError {
+    GatewayError {
+        status: axum::http::StatusCode::NOT_FOUND,
+        param: Some("previous_response_id".to_owned()),
+        ..GatewayError::new(
+            GatewayErrorKind::NoSuchAnswer,
+            format!("there is no answer `{id}` of this server"),
+        )
+    }
+}
+
 /// Returns the destination of a message that continues an answer of this server by name.
 async fn goes_on_from(
     app: &AppState,
     ask: &AgentModelRequest,
     previous: &str,
 ) -> Result<MessageDestination, AgentModelError> {
-    let unknown = || GatewayError {
-        status: axum::http::StatusCode::NOT_FOUND,
-        param: Some("previous_response_id".to_owned()),
-        ..GatewayError::new(
-            GatewayErrorKind::NoSuchAnswer,
-            format!("there is no answer `{previous}` of this server"),
-        )
-    };
-    let named = previous.strip_prefix("resp_").and_then(|id| id.split_once('.')).ok_or_else(unknown)?;
+    let named = previous
+        .strip_prefix("resp_")
+        .and_then(|id| id.split_once('.'))
+        .ok_or_else(|| unknown_response(previous))?;
     let id = SessionId::from(named.0);
     check_agent(app, id.as_str(), &ask.agent).await?;
     let events = match app.runtime().log(&id).await {
         Ok(events) => events,
-        Err(SessionError::Store(longhaul_store::StoreError::NotFound(_))) => return Err(unknown().into()),
+        Err(SessionError::Store(longhaul_store::StoreError::NotFound(_))) => {
+            return Err(unknown_response(previous).into());
+        }
         Err(error) => return Err(ApiProblem::from(error).into()),
     };
     let message = QueueId::from(named.1);
@@ -495,7 +519,7 @@ async fn goes_on_from(
         EventBody::MessagesTaken { taken, .. } if taken.contains(&message) => Some(event.seq),
         _ => None,
     });
-    let taken = taken.ok_or_else(unknown)?;
+    let taken = taken.ok_or_else(|| unknown_response(previous))?;
     let is_newest = events.iter().rev().find(|event| matches!(event.body, EventBody::MessagesTaken { .. }));
     if is_newest.is_some_and(|event| event.seq == taken) {
         return Ok(MessageDestination::at(id.as_str().to_owned(), None));

@@ -102,10 +102,9 @@ async fn meant(
     id: &str,
     session_id: Option<&str>,
 ) -> Result<(Session, ApprovalId), ApiProblem> {
-    let nobody_asks = || ApiProblem::not_found(format!("approval {id} that waits"));
     let (of_id, own) = id.rsplit_once(':').map_or((None, id), |(session_id, own)| (Some(session_id), own));
     match (of_id, session_id) {
-        (Some(one), Some(other)) if one != other => return Err(nobody_asks()),
+        (Some(one), Some(other)) if one != other => return Err(no_such_approval(id)),
         (None, None) => {}
         (Some(session_id), _) | (None, Some(session_id)) => {
             return Ok((app.open(session_id).await?, ApprovalId::from(own)));
@@ -121,8 +120,12 @@ async fn meant(
         let detail = "Several sessions ask under this name: use the whole one, SESSION:NAME.";
         return Err(ApiProblem::conflict(detail));
     }
-    let PendingApproval { session, approval_id, .. } = waiting.pop().ok_or_else(nobody_asks)?;
+    let PendingApproval { session, approval_id, .. } = waiting.pop().ok_or_else(|| no_such_approval(id))?;
     Ok((session, approval_id))
+}
+
+fn no_such_approval(id: &str) -> ApiProblem {
+    ApiProblem::not_found(format!("approval {id} that waits"))
 }
 
 async fn answered(
@@ -144,6 +147,7 @@ async fn answered(
         return Err(ApiProblem::not_found(format!("approval {name} that waits")));
     }
     let decision = if allowed { "allow" } else { "deny" };
+    tracing::info!(session = %session.id(), approval = %name, decision, repeated = decided.is_some(), "an approval was answered");
     Ok(json!({ "ok": true, "approvalId": name, "sessionId": session.id(), "decision": decision }))
 }
 

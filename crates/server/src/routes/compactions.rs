@@ -64,8 +64,10 @@ pub(crate) async fn compact(
         let app = app.clone();
         async move {
             let what = format!("compact {how:?}");
-            let make = |since| compact_once(&app, &session, strategy, how.instructions, since);
-            once(&app, &session, key, what, make).await
+            once(&app, &session, key, what, |since| {
+                compact_once(&app, &session, strategy, how.instructions, since)
+            })
+            .await
         }
     };
     app.to_end(work).await.map(Json)
@@ -90,8 +92,8 @@ async fn compact_once(
 }
 
 fn named(configured: &CompactionPolicy, name: &str) -> Result<Arc<dyn CompactionStrategy>, ApiProblem> {
-    let unknown = || ApiProblem::invalid(format!("`strategy` is one of {}.", strategy::NAMES.join(", ")));
-    compaction::strategy(configured, name).ok_or_else(unknown)
+    compaction::strategy(configured, name)
+        .ok_or_else(|| ApiProblem::invalid(format!("`strategy` is one of {}.", strategy::NAMES.join(", "))))
 }
 
 async fn outcome(app: &AppState, session: &Session, done: CompactionOutcome) -> Result<Value, ApiProblem> {
@@ -159,8 +161,10 @@ pub(crate) async fn list(
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, ApiProblem> {
     let session = app.open_or_read(&id).await?;
-    let all = |run: &Run| run.history().edits().iter().map(|state| shown(run, state)).collect::<Vec<_>>();
-    Ok(Json(json!({ "compactions": session.inspect_run(all).await? })))
+    let compactions: Vec<_> = session
+        .inspect_run(|run| run.history().edits().iter().map(|state| shown(run, state)).collect())
+        .await?;
+    Ok(Json(json!({ "compactions": compactions })))
 }
 
 fn shown(run: &Run, state: &ViewEditState) -> Value {
@@ -205,12 +209,15 @@ pub(crate) async fn undo(
 }
 
 async fn restore(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Value, ApiProblem> {
-    let is_this = |body: &EventBody| matches!(body, EventBody::ViewRestored { edit_id } if *edit_id == edit);
     // An undo that was done before its answer was lost would be refused as already undone.
-    if !since.iter().any(|event| is_this(&event.body)) {
+    if !since
+        .iter()
+        .any(|event| matches!(&event.body, EventBody::ViewRestored { edit_id } if *edit_id == edit))
+    {
         session.undo(edit.clone()).await?;
     }
     let tokens = session.inspect_run(|run| run.meter().total).await?;
+    tracing::info!(session = %session.id(), compaction = %edit, tokens, "a compaction was undone");
     Ok(json!({ "ok": true, "compactionId": edit, "tokens": tokens }))
 }
 
@@ -235,9 +242,12 @@ pub(crate) async fn release(
 }
 
 async fn free(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Value, ApiProblem> {
-    let is_this = |body: &EventBody| matches!(body, EventBody::RangeReleased { edit_id } if *edit_id == edit);
-    if !since.iter().any(|event| is_this(&event.body)) {
+    if !since
+        .iter()
+        .any(|event| matches!(&event.body, EventBody::RangeReleased { edit_id } if *edit_id == edit))
+    {
         session.release(edit.clone()).await?;
     }
+    tracing::info!(session = %session.id(), compaction = %edit, "an undone compaction's range may be compacted again");
     Ok(json!({ "ok": true, "compactionId": edit }))
 }

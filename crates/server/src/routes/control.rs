@@ -54,16 +54,17 @@ pub(crate) async fn leave(
     key: IdempotencyKey,
     body: &[u8],
 ) -> Result<Value, ApiProblem> {
-    let is_empty = body.iter().all(u8::is_ascii_whitespace);
-    let how: CancelRunRequestBody = match is_empty {
-        true => CancelRunRequestBody::default(),
-        false => serde_json::from_slice(body).map_err(|error| ApiProblem::invalid(error.to_string()))?,
+    let how = if body.iter().all(u8::is_ascii_whitespace) {
+        CancelRunRequestBody::default()
+    } else {
+        serde_json::from_slice(body).map_err(|error| ApiProblem::invalid(error.to_string()))?
     };
     run_once_in_session(app, session, key, named(&how), |since| async move {
         if let Some(done) = done(&since) {
             return Ok(done);
         }
         app.runtime().leave_cancel(session, how.clear_queue).await?;
+        tracing::info!(%session, clear_queue = how.clear_queue, "a cancel was left for the node that has the session");
         // Only the other node will know how much of the answer was stored.
         Ok(json!({ "ok": true, "cancelled": true, "persisted": null }))
     })
@@ -88,6 +89,7 @@ async fn stop(session: &Session, how: &CancelRunRequestBody, since: Vec<Event>) 
         return Ok(done);
     }
     let met = session.cancel(how.clear_queue).await?;
+    tracing::info!(session = %session.id(), met = ?met, clear_queue = how.clear_queue, "the run was cancelled by request");
     let persisted = match met {
         CancelPoint::PartialAssistant => Value::from("partial_assistant"),
         CancelPoint::ToolsInProgress => Value::from("tools_in_progress"),
@@ -136,6 +138,7 @@ pub(crate) async fn retry(
 
 async fn try_now(session: &Session) -> Result<Value, ApiProblem> {
     let retried = session.retry_now().await?;
+    tracing::info!(session = %session.id(), retried, "the model's server is asked again by request");
     Ok(json!({ "ok": true, "sessionId": session.id(), "retried": retried }))
 }
 
@@ -143,6 +146,7 @@ async fn go_on(session: &Session, since: Vec<Event>) -> Result<Value, ApiProblem
     let has_begun = since.iter().any(|event| matches!(event.body, EventBody::RunStarted { .. }));
     let met = if has_begun { ResumeOutcome::Begun } else { session.resume().await? };
     let status = super::sessions::status_name(*session.status().borrow());
+    tracing::info!(session = %session.id(), outcome = ?met, status, "the session was told to go on");
     let mut answer = json!({
         "ok": true, "sessionId": session.id(), "status": status, "resumed": met == ResumeOutcome::Begun,
     });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_ENCODING;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -282,12 +282,11 @@ fn shows_token(request: &Request) -> bool {
 fn without_token(app: &AppState, mut headers: HeaderMap) -> HeaderMap {
     let token = &app.config().token;
     // Clients send the token in several headers, with a scheme or without.
-    let is_ours = |value: &HeaderValue| {
+    let ours = headers.iter().filter(|(_, value)| {
         let words = value.to_str().unwrap_or_default().split_whitespace();
         words.last().is_some_and(|word| token.matches(word))
-    };
-    let ours: Vec<_> =
-        headers.iter().filter(|(_, value)| is_ours(value)).map(|(name, _)| name.clone()).collect();
+    });
+    let ours: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
     for name in ours {
         headers.remove(name);
     }

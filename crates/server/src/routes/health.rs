@@ -22,7 +22,6 @@ pub(crate) async fn alive() -> Json<Value> {
 #[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "server",  
     responses((status = 200, body = answer::HealthResponse, description = "It can")))]
 pub(crate) async fn ready(State(app): State<AppState>) -> Result<Json<Value>, ApiProblem> {
-    let not_ready = |code, detail: &str| ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
     if app.is_draining() {
         let ending = if app.runtime().nodes().is_some() { ENDING_HERE } else { ENDING };
         return Err(not_ready(ErrorCode::Interrupted, ending));
@@ -50,4 +49,8 @@ pub(crate) async fn ready(State(app): State<AppState>) -> Result<Json<Value>, Ap
         not_ready(ErrorCode::Storage, &format!("The store can only be read: {why}."))
     })?;
     Ok(Json(json!({ "status": "ready" })))
+}
+
+fn not_ready(code: ErrorCode, detail: &str) -> ApiProblem {
+    ApiProblem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
 }

@@ -5,7 +5,6 @@ use axum::extract::State;
 use longhaul::session::{Session, SwitchOutcome};
 use longhaul_core::event::{Event, EventBody, ModelChoice};
 use longhaul_core::message::ModelOrigin;
-use longhaul_core::run::Run;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -89,13 +88,20 @@ async fn done(
 ) -> Result<Value, ApiProblem> {
     let present = session.inspect_run(|run| run.history().choice().clone()).await?;
     let choice = ModelChoice { agent: wanted.agent.or(present.agent), model: wanted.model };
-    let is_this = |event: &Event| matches!(&event.body, EventBody::ModelSwitched { choice: Some(made), .. } if *made == choice);
-    let when = match since.iter().any(is_this) {
-        true => SwitchOutcome::Already,
-        false => app.runtime().switch(session, choice).await?,
-    };
-    let now = |run: &Run| run.history().model().unwrap_or(&run.settings().model.origin).clone();
-    let model = session.inspect_run(now).await?;
+    let is_made = since.iter().any(
+        |event| matches!(&event.body, EventBody::ModelSwitched { choice: Some(made), .. } if *made == choice),
+    );
+    let when = if is_made { SwitchOutcome::Already } else { app.runtime().switch(session, choice).await? };
+    let model = session
+        .inspect_run(|run| run.history().model().unwrap_or(&run.settings().model.origin).clone())
+        .await?;
+    tracing::info!(
+        session = %session.id(),
+        model = %model.model,
+        provider = %model.provider,
+        outcome = ?when,
+        "the session's agent or model was switched"
+    );
     let done =
         SwitchModelResponse { ok: true, session_id: session.id().to_string(), when: when.into(), model };
     serde_json::to_value(done).map_err(|_| ApiProblem::internal())

@@ -41,6 +41,7 @@ pub(crate) async fn open(
     PathParams(key): PathParams<String>,
 ) -> Response {
     let opens = app.openings().take(&key, Instant::now());
+    tracing::info!(opens, is_known = visit.is_known, "an opening link was used");
     let to = if opens || visit.is_known { PAGE } else { SPENT };
     let mut response = StatusCode::SEE_OTHER.into_response();
     response.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
@@ -59,8 +60,10 @@ pub(crate) async fn login(
     PreAuthJsonBody(login): PreAuthJsonBody<LoginRequestBody>,
 ) -> Result<Response, ApiProblem> {
     if !app.config().token.matches(login.token.trim()) {
+        tracing::info!(host = %visit.host, "refused: a login with another token");
         return Err(ApiProblem::unauthorized());
     }
+    tracing::info!(host = %visit.host, "the page was given its cookie");
     Ok(done(cookie::setting(&visit.host, &app.config().token)))
 }
 

@@ -78,6 +78,13 @@ async fn accept(
     };
     let send = take(app, &session, &key, body.content, metadata);
     let sent = idempotency::same(app, session.id(), &key, &what, send).await?;
+    tracing::info!(
+        session = %session.id(),
+        message = %sent.id,
+        queued = sent.queued,
+        position = sent.position,
+        "a message was accepted"
+    );
     Ok(answer(session.id(), &sent))
 }
 
@@ -100,6 +107,12 @@ pub(crate) async fn leave(
         Ok(app.runtime().leave_message(session, message).await?)
     };
     let accepted = idempotency::same(app, session, &key, &what, queue).await?;
+    tracing::info!(
+        %session,
+        message = %accepted.id,
+        position = accepted.position,
+        "a message was left in the queue of a session at another node"
+    );
     Ok(answer(session, &SendReceipt { id: accepted.id, queued: true, position: accepted.position }))
 }
 
@@ -113,7 +126,10 @@ pub(crate) async fn take(
     let parts = content.parts(app, session.id()).await?;
     // A busy session keeps its model until its run ends. The message is taken all the same.
     match session.adopt_model().await {
-        Ok(_) | Err(SessionError::Busy) => {}
+        Ok(_) => {}
+        Err(SessionError::Busy) => {
+            tracing::debug!(session = %session.id(), "the session is busy and keeps its model until its run ends");
+        }
         Err(error) => return Err(error.into()),
     }
     let mut message = NewMessage::new(parts);

@@ -142,21 +142,23 @@ pub(crate) async fn page(
     Ok(Json(answer))
 }
 
+/// Reports whether an open session has an active run; `None` if the session is not open here.
+fn is_running(app: &AppState, id: &SessionId) -> Option<bool> {
+    let open = app.runtime().opened().into_iter().find(|session| session.id() == id);
+    open.map(|session| !matches!(*session.status().borrow(), RunStatus::Idle | RunStatus::Parked))
+}
+
 /// Returns the record of a session, and whether a run is active. The state that a crash left open is repaired first if
 /// the log can be read.
 async fn look_at(app: &AppState, id: &SessionId) -> Result<(SessionRecord, bool), ApiProblem> {
-    let goes_on = || {
-        let open = app.runtime().opened().into_iter().find(|session| session.id() == id);
-        open.map(|session| !matches!(*session.status().borrow(), RunStatus::Idle | RunStatus::Parked))
-    };
     let store = app.runtime().store();
     // The order matters: a result that arrives between the two reads is then included.
-    let (known, record) = (goes_on(), store.session(id).await?);
+    let (known, record) = (is_running(app, id), store.session(id).await?);
     if known.is_some() || !record.running {
         return Ok((record, known.unwrap_or(false)));
     }
     match app.runtime().open(id).await {
-        Ok(_) => Ok((store.session(id).await?, goes_on().unwrap_or(false))),
+        Ok(_) => Ok((store.session(id).await?, is_running(app, id).unwrap_or(false))),
         // The session cannot be repaired, so it is shown as it was left.
         Err(SessionError::Store(
             StoreError::Damaged { .. } | StoreError::Storage(_) | StoreError::ReadOnly,
@@ -167,8 +169,8 @@ async fn look_at(app: &AppState, id: &SessionId) -> Result<(SessionRecord, bool)
 
 /// Adds HTML to the texts of models, up to the byte limit.
 async fn render(app: &AppState, messages: &mut [Value]) -> Result<(), ApiProblem> {
-    let is_of_model = |message: &&mut Value| message["role"] == "assistant" || message["isSummary"] == true;
-    let of_model = messages.iter_mut().filter(is_of_model);
+    let of_model =
+        messages.iter_mut().filter(|message| message["role"] == "assistant" || message["isSummary"] == true);
     let parts = of_model.filter_map(|message| message["parts"].as_array_mut()).flatten();
     let mut left = RENDERED_BYTES;
     let mut written: Vec<&mut Map<String, Value>> = Vec::new();
@@ -213,10 +215,10 @@ fn show_entry(
         Some(LogEntryKind::Typed) => {}
         Some(LogEntryKind::Note) => drop(fields.insert("isNote".to_owned(), true.into())),
         Some(LogEntryKind::Assistant(cut)) => {
-            let call =
-                |call: &ToolCall| show_call(call, fragment.call_state(entry, &call.call_id), is_running);
-            let calls = message.tool_calls().map(call).collect();
-            of_assistant(message, *cut, calls, &mut fields);
+            let calls = message
+                .tool_calls()
+                .map(|call| show_call(call, fragment.call_state(entry, &call.call_id), is_running));
+            of_assistant(message, *cut, calls.collect(), &mut fields);
         }
         Some(LogEntryKind::Result { tool }) => answers = of_result(message, Some(tool), &mut fields),
         // The call of this result is damaged.

@@ -29,8 +29,7 @@ pub(crate) async fn show(State(app): State<AppState>) -> Result<Response, ApiPro
 fn by_status(open: &[RunStatus], counts: &SessionCounts) -> BTreeMap<&'static str, u64> {
     let mut sessions: BTreeMap<&str, u64> = BTreeMap::new();
     open.iter().for_each(|status| *sessions.entry(status_name(*status)).or_default() += 1);
-    let is_parked = |status: &&RunStatus| **status == RunStatus::Parked;
-    let open_parked = open.iter().filter(is_parked).count() as u64;
+    let open_parked = open.iter().filter(|status| **status == RunStatus::Parked).count() as u64;
     // The open sessions and the database's counts are read at different moments and may contradict each other.
     let at_rest = counts.sessions.saturating_sub(open.len() as u64);
     let parked = counts.parked.saturating_sub(open_parked).min(at_rest);

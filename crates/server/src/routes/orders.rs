@@ -103,6 +103,7 @@ async fn pin_once(
         Some(order) => PinOutcome { order, is_new: true },
         None => session.pin_order(order.text, wanted).await?,
     };
+    tracing::info!(session = %session.id(), order = %pinned.order.id, is_new = pinned.is_new, "a standing order was pinned");
     Ok(json!({ "ok": true, "created": pinned.is_new, "order": shown(&pinned.order) }))
 }
 

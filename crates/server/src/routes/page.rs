@@ -41,9 +41,9 @@ pub(crate) async fn asset(
 }
 
 fn file(path: &str, asked: &HeaderMap) -> Result<Response, ApiProblem> {
-    let missing = || ApiProblem::not_found("such file");
-    let kind = kind(path).ok_or_else(missing)?;
-    let EmbeddedFile { data, metadata } = WebAssets::get(path).ok_or_else(missing)?;
+    let (Some(kind), Some(EmbeddedFile { data, metadata })) = (kind(path), WebAssets::get(path)) else {
+        return Err(ApiProblem::not_found("such file"));
+    };
     let tag = format!("\"{}\"", hex(&metadata.sha256_hash()[..16]));
     let is_known = asked.get_all(IF_NONE_MATCH).iter().any(|tags| names(tags, &tag));
     let mut response = if is_known {

@@ -57,6 +57,7 @@ pub(crate) async fn clear(
 ) -> Result<Json<Value>, ApiProblem> {
     let session = app.open(&which.session_id).await?;
     let removed = session.clear_queue().await?;
+    tracing::info!(session = %session.id(), ?removed, "the queue was cleared by request");
     Ok(Json(json!({ "ok": true, "sessionId": session.id(), "removed": removed })))
 }
 
@@ -87,6 +88,7 @@ pub(crate) async fn remove(
 ) -> Result<Json<Value>, ApiProblem> {
     let session = holder(&app, &id, which.session_id.as_deref()).await?;
     session.remove_queued(QueueId::from(id.as_str())).await?;
+    tracing::info!(session = %session.id(), message = %id, "a waiting message was removed by request");
     Ok(Json(json!({ "ok": true, "id": id, "sessionId": session.id() })))
 }
 

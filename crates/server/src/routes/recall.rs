@@ -63,13 +63,12 @@ fn shown(hit: &RecallSnippet) -> Value {
 }
 
 fn check(wanted: &RecallParams) -> Result<(), ApiProblem> {
-    let is_blank = |query: &String| query.trim().is_empty();
     match (&wanted.handle, &wanted.query) {
         (None, None) => return Err(ApiProblem::invalid("Give a `handle` or a `query`.")),
         (Some(handle), _) => {
             handle.parse::<LogHandle>().map_err(|error| ApiProblem::invalid(sentence(&error.to_string())))?;
         }
-        (None, query) if query.as_ref().is_some_and(is_blank) => {
+        (None, Some(query)) if query.trim().is_empty() => {
             return Err(ApiProblem::invalid("The `query` is empty."));
         }
         _ => {}

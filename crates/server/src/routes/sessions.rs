@@ -179,10 +179,12 @@ fn is_at_rest(status: RunStatus) -> bool {
 
 /// Returns the status of a session that no node reports. A node that did not answer may be running it.
 fn unopened(app: &AppState, record: &SessionRecord) -> RunStatus {
-    match record.parked {
-        true => RunStatus::Parked,
-        false if record.running && app.runtime().nodes().is_some() => RunStatus::Streaming,
-        false => RunStatus::Idle,
+    if record.parked {
+        RunStatus::Parked
+    } else if record.running && app.runtime().nodes().is_some() {
+        RunStatus::Streaming
+    } else {
+        RunStatus::Idle
     }
 }
 
@@ -206,6 +208,13 @@ pub(crate) async fn show(
 async fn damaged(app: &AppState, id: &SessionId, problem: &ApiProblem) -> Result<Value, ApiProblem> {
     let found = app.runtime().store().read_undamaged(id, 0, usize::MAX).await?;
     let first = found.damaged.first().copied().unwrap_or(Seq::MAX);
+    tracing::info!(
+        session = %id,
+        damaged = found.damaged.len(),
+        first,
+        readable = found.events.len(),
+        "the session's log is damaged: what comes before the damage is shown"
+    );
     let beginning = found.events.into_iter().take_while(|event| event.seq < first).collect();
     let run = app.runtime().glance_at(id, beginning).await?;
     // Nothing runs in a session that cannot be opened.
@@ -242,6 +251,7 @@ pub(crate) async fn delete(
         async move {
             let id = SessionId::from(id);
             app.runtime().delete(&id).await?;
+            tracing::info!(session = %id, "the session was deleted by request");
             app.deletions().note();
             Ok(json!({ "ok": true, "id": id }))
         }
@@ -267,6 +277,7 @@ pub(crate) async fn fork(
                 Some(fork_id) => fork_once(&app, fork_id, &id, fork.at_seq).await?,
                 None => app.runtime().fork(&id, position(&app, &id, fork.at_seq).await?).await?,
             };
+            tracing::info!(session = %session.id(), origin = %id, at_seq = fork.at_seq, "the session was forked");
             let mut shown = whole(&app, &session).await?;
             shown["forkedFrom"] = origin(&app, session.id()).await?;
             Ok(shown)
@@ -365,8 +376,7 @@ async fn described(
 ) -> Result<Value, ApiProblem> {
     let SessionActivity { status, facts: mut more, agent: chosen, .. } = seen;
     more.extend(waiting.map(|waiting| ("waiting", waiting)));
-    let usual = || app.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name);
-    more.push(("agent", chosen.or_else(usual).into()));
+    more.push(("agent", chosen.or_else(|| app.default_agent()).into()));
     let record = app.runtime().store().session(id).await?;
     let mut shown = brief(&record, status);
     if is_at_rest(status) {

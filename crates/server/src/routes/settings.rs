@@ -109,12 +109,14 @@ pub(crate) async fn change(
     State(app): State<AppState>,
     JsonBody(change): JsonBody<Map<String, Value>>,
 ) -> Result<Json<SettingsResponse>, ApiProblem> {
+    let changed: Vec<String> = change.keys().cloned().collect();
     // The change was read as a map, because a missing field and `null` mean different things.
     let work = {
         let app = app.clone();
         async move { app.runtime().change_settings(&change).await.map_err(ApiProblem::from) }
     };
     let holding = app.to_end(work).await?;
+    tracing::info!(?changed, "settings were changed");
     Ok(Json(shown(&app, holding).await))
 }
 

@@ -9,9 +9,8 @@ pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
 /// Returns the frame of an event. Its id is the [`SsePosition`](super::SsePosition) of a client that has received it.
 pub(super) fn frame(announcement: &ApiEvent) -> Bytes {
-    let id = announcement.seq.map(|seq| match announcement.ends_event {
-        true => seq.to_string(),
-        false => format!("{seq}.{}", announcement.nth),
+    let id = announcement.seq.map(|seq| {
+        if announcement.ends_event { seq.to_string() } else { format!("{seq}.{}", announcement.nth) }
     });
     with_id(announcement, id)
 }

@@ -131,10 +131,11 @@ impl UiStep {
         for part in parts {
             at = self.write_parts(at, std::slice::from_ref(part), acts);
             if part["type"] == "tool-call" {
-                let text = |key: &str| part[key].as_str().unwrap_or_default();
+                let [id, name, arguments] =
+                    ["call_id", "name", "arguments"].map(|key| part[key].as_str().unwrap_or_default());
                 let call = self.call(calls.len() as u64);
-                self.ready(&call, text("name"), text("arguments"), acts);
-                calls.push((text("call_id").to_owned(), call, text("name").to_owned()));
+                self.ready(&call, name, arguments, acts);
+                calls.push((id.to_owned(), call, name.to_owned()));
             }
         }
         self.stored = at;

@@ -146,13 +146,12 @@ impl UiStreamTranslator {
 
     fn wait(&mut self, event: &Value) {
         let UiTranslatorStage::Awaits(own) = &self.stage else { return };
-        let is_own = |id: &Value| id.as_str() == Some(own);
         match event["name"].as_str().unwrap_or_default() {
-            "message:dequeued" if items(&event["ids"]).iter().any(is_own) => {
+            "message:dequeued" if items(&event["ids"]).iter().any(|id| *id == own.as_str()) => {
                 self.stage = UiTranslatorStage::Tells;
                 self.translate_visible_event(event);
             }
-            "message:removed" if is_own(&event["id"]) => self.end(UiStreamEnd::Failed {
+            "message:removed" if event["id"] == own.as_str() => self.end(UiStreamEnd::Failed {
                 code: "interrupted".to_owned(),
                 message: "The message was taken out of the queue.".to_owned(),
             }),
@@ -372,9 +371,9 @@ impl UiStreamTranslator {
         run["runId"] = event["runId"].clone();
         match event["error"].as_object() {
             Some(error) => {
-                let of_error =
-                    |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-                self.end(UiStreamEnd::Failed { code: of_error("code"), message: of_error("message") });
+                let [code, message] = ["code", "message"]
+                    .map(|key| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned());
+                self.end(UiStreamEnd::Failed { code, message });
             }
             None if run["finishReason"] == "error" => {
                 let message = "The run ended with an error.".to_owned();

@@ -55,15 +55,17 @@ pub(crate) struct UiAnswerSubscription {
 /// # Errors
 /// `invalid-request` for an invalid name.
 fn session_id(conversation: &str) -> Result<SessionId, ApiProblem> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let chars = conversation.chars().count();
     if chars == 0 || chars > LONGEST_NAME {
         return Err(ApiProblem::invalid(format!("A conversation's id has 1 to {LONGEST_NAME} characters.")));
     }
-    let is_own = chars <= NAME_CHARS && conversation.chars().all(is_plain);
-    let derived = || IdempotencyKey(Some(conversation.to_owned())).session_id("chat");
-    let id = if is_own { None } else { derived() };
-    Ok(id.unwrap_or_else(|| SessionId::from(conversation)))
+    let is_plain = conversation.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    let derived = if is_plain && chars <= NAME_CHARS {
+        None
+    } else {
+        IdempotencyKey(Some(conversation.to_owned())).session_id("chat")
+    };
+    Ok(derived.unwrap_or_else(|| SessionId::from(conversation)))
 }
 
 /// Opens the session of an existing conversation.
@@ -176,8 +178,10 @@ async fn say(
 ) -> Result<UiAnswerSubscription, ApiProblem> {
     let what = format!("message {content:?}");
     // An edited message is a new one, whatever its name.
-    let derived = || format!("ui-{}", blake3::hash(format!("{name}\0{what}").as_bytes()).to_hex());
-    let key = IdempotencyKey(Some(key.0.unwrap_or_else(derived)));
+    let key = key
+        .0
+        .unwrap_or_else(|| format!("ui-{}", blake3::hash(format!("{name}\0{what}").as_bytes()).to_hex()));
+    let key = IdempotencyKey(Some(key));
     // The watcher must exist first, so that it hears everything that follows.
     let watcher = SseWatcher::new(app.clone(), session.clone(), None);
     let send = message::take(app, &session, &key, content, metadata);
@@ -197,18 +201,19 @@ async fn say(
 
 async fn go_on(app: &AppState, session: Session) -> Result<UiAnswerSubscription, ApiProblem> {
     let watcher = SseWatcher::new(app.clone(), session.clone(), None);
-    let nothing = || {
+    let running = match session.resume().await? {
+        ResumeOutcome::Begun => {
+            let fold = UiStreamTranslator::telling(None, Vec::new());
+            return Ok(UiAnswerSubscription { session, watcher, fold });
+        }
+        ResumeOutcome::Busy => running(app, session).await?,
+        ResumeOutcome::NothingToDo => None,
+    };
+    running.ok_or_else(|| {
         let detail = "The newest message has its answer, and what was said is never said otherwise: send a message, \
                       or fork the session before it.";
         ApiProblem::conflict(detail)
-    };
-    match session.resume().await? {
-        ResumeOutcome::Begun => {
-            Ok(UiAnswerSubscription { session, watcher, fold: UiStreamTranslator::telling(None, Vec::new()) })
-        }
-        ResumeOutcome::Busy => running(app, session).await?.ok_or_else(nothing),
-        ResumeOutcome::NothingToDo => Err(nothing()),
-    }
+    })
 }
 
 /// Decides the approvals that still wait, and follows the answer. An approval may have been decided elsewhere, or have

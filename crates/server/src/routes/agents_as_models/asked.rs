@@ -125,46 +125,59 @@ impl HistoryMessage {
 
 /// Refuses fields that would change the answer and that an agent does not support.
 fn refuse(body: &Map<String, Value>) -> Result<(), GatewayError> {
-    let of = |name: &str| body.get(name).unwrap_or(&Value::Null);
-    let has_form = |form: &Value| !form["type"].is_null() && form["type"] != "text";
-    let choice = of("tool_choice");
-    let must_call = choice.as_str() == Some("required")
-        || choice["type"].as_str().is_some_and(|kind| !matches!(kind, "auto" | "none"));
-    let refused = [
-        ("n", of("n").as_u64().is_some_and(|n| n > 1)),
-        ("response_format", has_form(of("response_format"))),
-        ("text.format", has_form(&of("text")["format"])),
-        ("output_config.format", has_form(&of("output_config")["format"])),
-        ("logprobs", *of("logprobs") == true),
-        ("audio", !of("audio").is_null()),
+    const REFUSED: [(&str, fn(&Value) -> bool); 12] = [
+        ("n", |n| n.as_u64().is_some_and(|n| n > 1)),
+        ("response_format", has_form),
+        ("text.format", |text| has_form(&text["format"])),
+        ("output_config.format", |config| has_form(&config["format"])),
+        ("logprobs", |asked| *asked == true),
+        ("audio", |audio| !audio.is_null()),
         ("tool_choice", must_call),
-        ("stop", !of("stop").is_null()),
-        ("stop_sequences", of("stop_sequences").as_array().is_some_and(|list| !list.is_empty())),
-        ("background", *of("background") == true),
-        ("prompt", !of("prompt").is_null()),
-        ("conversation", !of("conversation").is_null()),
+        ("stop", |stop| !stop.is_null()),
+        ("stop_sequences", |list| list.as_array().is_some_and(|list| !list.is_empty())),
+        ("background", |asked| *asked == true),
+        ("prompt", |prompt| !prompt.is_null()),
+        ("conversation", |conversation| !conversation.is_null()),
     ];
-    match refused.iter().find(|(_, is_asked)| *is_asked) {
-        Some((field, _)) => Err(bad(field, &format!("`{field}` cannot be asked of an agent"))),
-        None => Ok(()),
+    for (field, is_refused) in REFUSED {
+        // A path names its outer field first.
+        let outer = field.split('.').next().unwrap_or(field);
+        if body.get(outer).is_some_and(is_refused) {
+            return Err(bad(field, &format!("`{field}` cannot be asked of an agent")));
+        }
     }
+    Ok(())
+}
+
+fn has_form(form: &Value) -> bool {
+    !form["type"].is_null() && form["type"] != "text"
+}
+
+fn must_call(choice: &Value) -> bool {
+    choice.as_str() == Some("required")
+        || choice["type"].as_str().is_some_and(|kind| !matches!(kind, "auto" | "none"))
 }
 
 /// Returns the fields that are ignored.
 fn ignored(body: &Map<String, Value>, list: &str) -> Vec<String> {
     let read = ["model", "stream", "stream_options", "previous_response_id", "n", list];
-    let is_default = |name: &str, value: &Value| match name {
+    let left_out = body.iter().filter(|(name, value)| {
+        !read.contains(&name.as_str()) && !value.is_null() && is_header_word(name) && !is_default(name, value)
+    });
+    left_out.take(32).map(|(name, _)| name.clone()).collect()
+}
+
+/// Reports whether a name can stand in a header that separates names by commas.
+fn is_header_word(name: &str) -> bool {
+    name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+}
+
+fn is_default(name: &str, value: &Value) -> bool {
+    match name {
         "tool_choice" => *value == "auto" || *value == "none",
         "text" | "response_format" => value.as_object().is_some_and(|form| form.len() <= 1),
         _ => false,
-    };
-    // The names go into a header, separated by commas.
-    let is_word =
-        |name: &str| name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
-    let left_out = body.iter().filter(|(name, value)| {
-        !read.contains(&name.as_str()) && !value.is_null() && is_word(name) && !is_default(name, value)
-    });
-    left_out.take(32).map(|(name, _)| name.clone()).collect()
+    }
 }
 
 fn text_field(body: &Map<String, Value>, name: &str) -> Option<String> {
@@ -266,15 +279,18 @@ fn text_part(text: &str) -> Value {
 }
 
 fn chat_part(part: &Value) -> Value {
-    let url = || {
-        let kind = part["mediaType"].as_str().unwrap_or_default();
-        format!("data:{kind};base64,{}", part["data"].as_str().unwrap_or_default())
-    };
     match part["type"].as_str() {
-        Some("image") => json!({ "type": "image_url", "image_url": { "url": url() } }),
-        Some("file") => json!({ "type": "file", "file": { "file_data": url(), "filename": part["name"] } }),
+        Some("image") => json!({ "type": "image_url", "image_url": { "url": data_url(part) } }),
+        Some("file") => {
+            json!({ "type": "file", "file": { "file_data": data_url(part), "filename": part["name"] } })
+        }
         _ => part.clone(),
     }
+}
+
+fn data_url(part: &Value) -> String {
+    let kind = part["mediaType"].as_str().unwrap_or_default();
+    format!("data:{kind};base64,{}", part["data"].as_str().unwrap_or_default())
 }
 
 fn call(item: &Value, id: &str, arguments: &Value) -> Value {

@@ -128,12 +128,12 @@ impl AgentAnswerTask {
 
     async fn deny(&self, asked: Vec<UiApprovalRequest>) -> Result<UiAnswerSubscription, ApiProblem> {
         // Clients of a model API have no way to answer an approval request.
-        let deny = |UiApprovalRequest { approval, .. }| UiApprovalDecision {
-            approval,
+        let denied = asked.into_iter().map(|request| UiApprovalDecision {
+            approval: request.approval,
             allowed: false,
             reason: Some(NOBODY.to_owned()),
-        };
-        let decisions = asked.into_iter().map(deny).collect();
+        });
+        let decisions = denied.collect();
         UiAnswerSubscription::take(
             &self.app,
             self.session.id().as_str(),
@@ -189,17 +189,18 @@ fn is_taken(event: &Event, message: &str) -> bool {
 
 /// Returns the usage as clients measure it: the input of the last model call, and the output of all calls.
 fn usage(run: &Value, events: &[Event]) -> Usage {
-    let of_run = |key: &str| run["usage"][key].as_u64().unwrap_or_default();
     let newest = events.iter().rev().find_map(|event| match &event.body {
         EventBody::StepFinished { usage: Some(usage), .. } => Some(usage),
         _ => None,
     });
+    let [input_tokens, output_tokens, reasoning_tokens] = ["inputTokens", "outputTokens", "reasoningTokens"]
+        .map(|key| run["usage"][key].as_u64().unwrap_or_default());
     Usage {
-        input_tokens: newest.map_or(of_run("inputTokens"), |usage| usage.input_tokens),
+        input_tokens: newest.map_or(input_tokens, |usage| usage.input_tokens),
         cache_read_tokens: newest.map_or(0, |usage| usage.cache_read_tokens),
         cache_write_tokens: newest.map_or(0, |usage| usage.cache_write_tokens),
-        output_tokens: of_run("outputTokens"),
-        reasoning_tokens: of_run("reasoningTokens"),
+        output_tokens,
+        reasoning_tokens,
         raw: None,
     }
 }
@@ -230,14 +231,15 @@ fn failed(code: &str, message: String) -> GatewayError {
 /// # Errors
 /// The store's.
 pub(super) async fn newest_taken(app: &AppState, id: &SessionId) -> Result<Option<u64>, ApiProblem> {
-    let taken = |events: &[Event]| {
-        let newest = events.iter().rev().find(|event| matches!(event.body, EventBody::MessagesTaken { .. }));
-        newest.map(|event| event.seq)
-    };
     let tail = app.runtime().store().tail(id, TAIL).await?;
-    match taken(&tail) {
+    match newest_taken_of(&tail) {
         Some(seq) => Ok(Some(seq)),
         None if tail.len() < TAIL => Ok(None),
-        None => Ok(taken(&app.runtime().log(id).await?)),
+        None => Ok(newest_taken_of(&app.runtime().log(id).await?)),
     }
+}
+
+fn newest_taken_of(events: &[Event]) -> Option<u64> {
+    let mut newest_first = events.iter().rev();
+    newest_first.find(|event| matches!(event.body, EventBody::MessagesTaken { .. })).map(|event| event.seq)
 }

@@ -146,20 +146,20 @@ impl<'e> LogFragment<'e> {
 
     /// Returns whether the next answer continues `piece`: a paused answer with content that is still in the view.
     fn goes_on(&self, piece: &LogFragmentEntry<'_>) -> bool {
-        let says_something = |part: &Part| match part {
-            Part::Text(text) => !text.text.is_empty(),
-            Part::Reasoning(reasoning) => reasoning.native.is_some(),
-            _ => true,
-        };
-        let is_shown = piece.begins < piece.seq || piece.message.parts.iter().any(says_something);
-        let removes = |op: &ViewOperation| {
-            !matches!(op, ViewOperation::Placeholder { .. }) && op.range().contains(piece.seq)
-        };
-        let covers = |edit: &LogFragmentEdit<'_>| {
-            let is_restored = self.restored.iter().any(|(seq, id)| *seq > edit.seq && **id == edit.edit.id);
-            edit.seq > piece.seq && !is_restored && edit.edit.ops.iter().any(removes)
-        };
-        piece.kind.as_ref() == Some(&PAUSED) && is_shown && !self.edits.iter().any(covers)
+        let is_shown = piece.begins < piece.seq || piece.message.parts.iter().any(has_content);
+        piece.kind.as_ref() == Some(&PAUSED) && is_shown && !self.is_removed(piece.seq)
+    }
+
+    /// Reports whether an edit in force removes the message at `seq` from the view.
+    fn is_removed(&self, seq: Seq) -> bool {
+        let later = self.edits.iter().filter(|edit| edit.seq > seq);
+        let mut in_force =
+            later.filter(|edit| !self.restored.iter().any(|(at, id)| *at > edit.seq && **id == edit.edit.id));
+        in_force.any(|edit| {
+            // A placeholder keeps the message in its place.
+            let removing = edit.edit.ops.iter().filter(|op| !matches!(op, ViewOperation::Placeholder { .. }));
+            removing.map(ViewOperation::range).any(|range| range.contains(seq))
+        })
     }
 
     /// Returns the messages, in order.
@@ -221,10 +221,20 @@ impl<'e> LogFragment<'e> {
         if entry.may_begin_before || entry.kind.is_none() {
             return Some(WindowDirection::Older);
         }
-        let is_open = || self.calls_of(entry).any(|call| call.outcome.is_none());
-        // A run begins without open calls.
-        let may_end = || self.runs.last().is_none_or(|run| *run < entry.seq);
-        let may_go_on = entry.kind.as_ref() == Some(&PAUSED) && self.next_counted(entry.seq).is_none();
-        (may_go_on || (is_open() && may_end())).then_some(WindowDirection::Newer)
+        if entry.kind.as_ref() == Some(&PAUSED) && self.next_counted(entry.seq).is_none() {
+            return Some(WindowDirection::Newer);
+        }
+        // A run begins without open calls, so a later run shows that the calls have ended.
+        let has_later_run = self.runs.last().is_some_and(|run| *run >= entry.seq);
+        let is_open = !has_later_run && self.calls_of(entry).any(|call| call.outcome.is_none());
+        is_open.then_some(WindowDirection::Newer)
+    }
+}
+
+fn has_content(part: &Part) -> bool {
+    match part {
+        Part::Text(text) => !text.text.is_empty(),
+        Part::Reasoning(reasoning) => reasoning.native.is_some(),
+        _ => true,
     }
 }

@@ -221,16 +221,16 @@ impl MessagePage {
     /// Records the damaged events of the page. A page begins right behind the previous one, even if its first message
     /// is damaged, and the last page ends with the log. Each damaged event thus belongs to one page.
     fn note_damaged(&mut self, window: &LogWindow<'_>, range: MessagePageRange, walk: WindowDirection) {
-        let seq_of =
-            |shown: Option<&MessagePageEntry>| shown.filter(|_| self.has_more).map(|shown| shown.seq);
+        let (first, last) = if self.has_more {
+            (self.messages.first().map(|shown| shown.seq), self.messages.last().map(|shown| shown.seq))
+        } else {
+            (None, None)
+        };
         let (from, to) = match walk {
-            WindowDirection::Newer => {
-                (range.after.unwrap_or(0).saturating_add(1), seq_of(self.messages.last()).unwrap_or(Seq::MAX))
+            WindowDirection::Newer => (range.after.unwrap_or(0).saturating_add(1), last.unwrap_or(Seq::MAX)),
+            WindowDirection::Older => {
+                (first.unwrap_or(1), range.before.unwrap_or(Seq::MAX).saturating_sub(1))
             }
-            WindowDirection::Older => (
-                seq_of(self.messages.first()).unwrap_or(1),
-                range.before.unwrap_or(Seq::MAX).saturating_sub(1),
-            ),
         };
         let of_page = window.damaged().iter().copied().filter(|seq| (from..=to).contains(seq));
         self.damaged = of_page.collect();
