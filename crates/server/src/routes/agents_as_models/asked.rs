@@ -123,9 +123,12 @@ impl HistoryMessage {
     }
 }
 
+/// A test whether the value of a field would change the answer.
+type FieldTest = fn(&Value) -> bool;
+
 /// Refuses fields that would change the answer and that an agent does not support.
 fn refuse(body: &Map<String, Value>) -> Result<(), GatewayError> {
-    const REFUSED: [(&str, fn(&Value) -> bool); 12] = [
+    const REFUSED: [(&str, FieldTest); 12] = [
         ("n", |n| n.as_u64().is_some_and(|n| n > 1)),
         ("response_format", has_form),
         ("text.format", |text| has_form(&text["format"])),

@@ -60,7 +60,7 @@ pub(super) struct ResponsesStreamParser {
 /// Reports whether an error event has a form that this dialect does not have.
 pub(super) fn is_foreign_error(event: &SseEvent<'_>) -> bool {
     event.is_error()
-        && !ResponsesStreamEvent::read(&event.data).is_some_and(|payload| payload.r#type == "error")
+        && ResponsesStreamEvent::read(&event.data).is_none_or(|payload| payload.r#type != "error")
 }
 
 impl StreamParser for ResponsesStreamParser {
