@@ -116,3 +116,12 @@ recording:
 long-sessions sizes="1 25 100":
     cargo build --release
     python3 clients/checks/long/long.py target/release/longhaul {{sizes}}
+
+# Every crate as it would be published, packed and built from its package, in order. About ten minutes.
+publish-dry-run:
+    cargo publish --workspace --dry-run --locked
+
+# A small model that reads ten files, before a real model server (URL without /v1); `--pi FOLDER` runs pi beside.
+small-model url model *options:
+    cargo build
+    python3 -B clients/checks/small_model.py target/debug/longhaul {{url}} --model {{model}} {{options}}

@@ -180,7 +180,8 @@ pub enum Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the request does not fit: system prompt and tools take {fixed_tokens} tokens, with the newest message up to \
-     {needed_tokens} are needed, {usable_tokens} are usable of a window of {window_tokens}"
+     {needed_tokens} are needed, {usable_tokens} are usable of a window of {window_tokens}; a larger window, a shorter \
+     system prompt or fewer tools make room"
 )]
 pub struct ContextOverflow {
     /// The size of system prompt and tools.

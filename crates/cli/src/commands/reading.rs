@@ -43,7 +43,7 @@ pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
     let folder = folder.join("blobs");
     // A local blob store would make its folder, and reading must not write.
     let blobs = if folder.is_dir() {
-        BlobStore::local(&folder, max_blob_bytes)?
+        BlobStore::local_to_read(&folder, max_blob_bytes)?
     } else {
         BlobStore::in_memory(max_blob_bytes)
     };

@@ -271,10 +271,10 @@ async fn folder(place: &CliEnvironment, folder: &Path, used: EndpointAccess) -> 
     };
     let store = Arc::new(store);
     let below = folder.join("blobs");
-    let blobs = if used == EndpointAccess::Write || below.is_dir() {
-        BlobStore::local(&below, max_bytes)?
-    } else {
-        BlobStore::in_memory(max_bytes)
+    let blobs = match used {
+        EndpointAccess::Write => BlobStore::local(&below, max_bytes)?,
+        EndpointAccess::Read if below.is_dir() => BlobStore::local_to_read(&below, max_bytes)?,
+        EndpointAccess::Read => BlobStore::in_memory(max_bytes),
     };
     let name = place.shown(folder);
     Ok(TransferEndpoint { name, sessions: Arc::clone(&store) as _, store, blobs, nodes: None })

@@ -165,6 +165,9 @@ fn colon(line: &str) -> Option<(&str, &str)> {
     let fits = (2..=MOST_KEY_BYTES).contains(&key.len()) && (1..=MOST_VALUE_BYTES).contains(&value.len());
     let is_short = key.split(' ').count() <= 3 && value.split(' ').count() <= 4;
     let starts = key.starts_with(char::is_alphabetic);
+    // "FACT: the port is 8080" is a sentence with a label. "PORT: 8080" is a setting.
+    let is_label = value.contains(' ') && key.chars().all(|char| char.is_uppercase() || char == ' ');
     let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
-    (fits && is_short && starts && has_digit && is_plain(value) && is_name).then_some((key, value))
+    (fits && is_short && starts && has_digit && is_plain(value) && is_name && !is_label)
+        .then_some((key, value))
 }
