@@ -32,7 +32,7 @@ codes! {
     Auth "auth",
     /// The provider refused the request's form.
     InvalidRequest "invalid-request",
-    /// The model, or a filter of its provider, would not answer this content.
+    /// The model, or a filter of the provider, would not answer the content.
     Refused "refused",
     /// The provider failed, or answered with something that is no answer.
     ThirdParty "third-party",

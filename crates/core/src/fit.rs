@@ -71,13 +71,13 @@ impl Window {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fitted<M = Message> {
-    /// The messages to send, in order. Messages that stay are unchanged, and an extract replaces those that are left
-    /// out. Every tool call has its result.
+    /// The messages to send, in order. Kept messages are unchanged, and an extract replaces the omitted
+    /// messages. Every tool call has a result.
     pub messages: Vec<M>,
     /// The messages that are left out, as indices into the given list, ascending.
     pub left_out: Vec<usize>,
-    /// The messages that are shown in part, as indices into the given list, ascending. Tool results become
-    /// placeholders. A newest message that is longer than the window is shown by its beginning and its end.
+    /// The messages shown in part, as indices into the given list, ascending. Tool results become placeholders.
+    /// A newest message longer than the window is shown by beginning and end.
     pub shortened: Vec<usize>,
     /// The estimated tokens of the messages, with the window's fixed tokens.
     pub tokens: u64,

@@ -341,8 +341,8 @@ pub struct ModelAnswer {
     /// The usage that the provider reported, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<crate::usage::Usage>,
-    /// The provider's data on the answer as a whole (the answer's id, the provider's own stop reason, containers). It
-    /// is kept byte for byte if it came as one object.
+    /// The provider's data on the answer as a whole (the answer's id, the provider's own stop reason,
+    /// containers). Data that came as one object is kept byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub envelope: Option<RawJson>,
 }

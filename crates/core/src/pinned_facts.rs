@@ -273,9 +273,9 @@ impl PinnedFacts {
 
     /// Renders the facts as text of at most `limit_tokens`, as `counter` counts them; empty if nothing fits.
     ///
-    /// Each class with an entry has a section. If not all of them fit, open todos and files come first, then facts,
-    /// errors, commands, identifiers, values and tools. Within a class the newest entries stay. One line of each class
-    /// counts the omitted entries, if that line fits.
+    /// Each class with an entry has a section. If not all sections fit, open todos and files come first, then
+    /// facts, errors, commands, identifiers, values and tools. Within a class the newest entries stay. One line
+    /// of each class counts the omitted entries, if that line fits.
     pub fn render(&self, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
         render::fit(&render::sections(self), limit_tokens, counter)
     }

@@ -63,8 +63,8 @@ pub struct CompactionPolicy {
     /// The share of the free room that quotes of the user may take in a shortened view, 0 to 1. The free room is the
     /// part below the trigger that the rest of that view leaves.
     pub user_text_share: f64,
-    /// `true` cuts a newest typed message that is longer than the window to its beginning and its end. `false` makes
-    /// the plan report an overflow.
+    /// `true` cuts a newest typed message longer than the window to beginning and end. `false` makes the plan
+    /// report an overflow.
     pub cuts_user_messages: bool,
 }
 

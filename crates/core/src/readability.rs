@@ -106,8 +106,8 @@ impl<'a> LineBlock<'a> {
             && line.trim_end().bytes().all(is_base64)
     }
 
-    /// Returns whether a line belongs to this block. Binary content has line breaks at any place, and short lines
-    /// between them.
+    /// Returns whether a line belongs to the block. Binary content has line breaks at any place, with short
+    /// lines in between.
     fn takes(&self, kind: LineKind, line: &str) -> bool {
         match self.kind {
             LineKind::Text => self.lines.is_empty(),

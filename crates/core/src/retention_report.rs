@@ -78,8 +78,8 @@ pub fn survey(before: &[&Message], after_text: &str, handles_visible: bool) -> R
     )
 }
 
-/// Reports like [`survey`] on messages with summaries among them. Facts of `folded`, the originals behind the
-/// summaries, count if the removed messages contain them.
+/// Reports like [`survey`] on messages and summaries. Facts of `folded`, the originals behind the summaries,
+/// count if the removed messages contain them.
 pub fn survey_folded(before: &[&Message], folded: &[&Message], after_text: &str) -> RetentionReport {
     let sentences: Vec<SentenceFacts> = folded.iter().map(|message| SentenceFacts::of(message)).collect();
     let sentences: Vec<&SentenceFacts> = sentences.iter().collect();

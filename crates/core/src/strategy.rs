@@ -123,7 +123,7 @@ pub struct CompactionSelection {
     pub cleared: Vec<usize>,
     /// The replacement of the dropped units.
     pub instead: UnitReplacement,
-    /// The reason for this selection at this time, in words, if there is more to say than the effect.
+    /// The reason for the selection at this time, in words, if the effect does not say everything.
     pub why: String,
 }
 

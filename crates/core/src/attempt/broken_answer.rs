@@ -9,8 +9,8 @@ pub struct BrokenAnswer {
     pub ends_in_text: bool,
     /// `true` if the model continues an answer at the end of a request.
     pub can_continue: bool,
-    /// `true` if the received part can be taken back: the receiver saw nothing of it, or a log removes it from the
-    /// view.
+    /// `true` if the received part can be taken back: no receiver has seen the part, or a log removes the part from
+    /// the view.
     pub can_take_back: bool,
 }
 

@@ -294,9 +294,9 @@ impl MeterState {
         self.anchor.as_ref().map_or(0, |anchor| anchor.input)
     }
 
-    /// Returns whether `reported` cannot be the input of this request. A report is wrong if it stands still while the
-    /// request grows. A report is wrong too if it is below the anchor's and below half of the estimate. Some servers
-    /// report the uncached part, a constant, or no tools.
+    /// Returns whether `reported` cannot be the input of the request. A report is wrong if the count stands
+    /// still while the request grows. A report is wrong too if it is below the anchor's and below half of the
+    /// estimate. Some servers report the uncached part, a constant, or no tools.
     fn contradicts(&self, reported: u64, sent: &TokensByScript, fixed_tokens: u64) -> bool {
         if !self.extends_anchor(fixed_tokens) {
             return false;

@@ -197,7 +197,8 @@ fn without_shortening(command: &str) -> String {
     command.strip_suffix("2>&1").unwrap_or(command).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Programs that change nothing. The list of commands omits these programs: without their output they say nothing.
+/// Programs that change nothing. The list of commands omits these programs, whose commands say nothing without
+/// the output.
 const LOOKING: &[&str] = &[
     "[", "awk", "basename", "bat", "cat", "cd", "cut", "diff", "dirname", "du", "echo", "egrep", "fd",
     "file", "find", "grep", "head", "jq", "less", "ls", "mkdir", "nl", "printf", "pwd", "rg", "sleep",

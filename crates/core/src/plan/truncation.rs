@@ -5,8 +5,8 @@
 //! 3. the newest step with its large results cut, and messages that fit beside it;
 //! 4. the newest typed message alone, cut if no request holds it.
 //!
-//! If none fits, the plan is an error with the sizes. Pinned facts of the dropped messages stand in their place where
-//! there is room.
+//! If no edit fits, the plan is an error with the sizes. Pinned facts replace the dropped messages where there
+//! is room.
 
 use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable};
 use crate::estimate::TokensByScript;

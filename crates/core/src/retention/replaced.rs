@@ -1,9 +1,9 @@
 //! Detection of statements that a later statement of the user replaces: "the cap is 500 now, no longer 300".
 //!
-//! Words decide, not meaning. A later statement replaces an earlier one in three cases. It announces a change and shares
-//! enough of the earlier one's rarer words. Or both are equal except for their values. Or both are orders, and the later
-//! one names a value that excludes the earlier one's: "in Pacific time" after "in UTC". Words for one subject count as
-//! one word ([`subjects`](super::subjects)).
+//! Words decide, not meaning. A later statement replaces an earlier one in three cases. It announces a change
+//! and shares enough of the earlier one's rarer words. Or both are equal except for their values. Or both are
+//! orders, and the later one names a value that excludes the earlier one's: "in Pacific time" after "in UTC".
+//! Words for one subject count as one word ([`subjects`](super::subjects)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -63,7 +63,7 @@ impl ComparableStatement {
     }
 }
 
-/// Returns for each statement the index of the later one that replaces it.
+/// Returns the index of the replacing later statement for each statement.
 ///
 /// `statements` are in order, each with the number of its message.
 pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {

@@ -11,12 +11,12 @@ use std::sync::LazyLock;
 
 /// A subject with the words that name it, in several languages.
 struct Subject {
-    /// The term that stands for all words of the subject. No text has it, because of its sign.
+    /// The term that stands for all words of the subject. No text has the term, because of its sign.
     term: &'static str,
     /// Words in lower case, separated by blanks.
     words: &'static str,
-    /// Whether a project has one of it at a time. "The" branch needs no other word to tell which one is meant, while
-    /// there may be a budget for the project and one for travel.
+    /// `true` if a project has one such thing at a time. "The" branch needs no other word to be clear, while there
+    /// may be a budget for the project and one for travel.
     is_single: bool,
 }
 

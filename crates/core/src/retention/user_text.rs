@@ -36,7 +36,7 @@ pub(crate) const PASTE_TOKENS: u64 = 200;
 /// The part of each end of a paste that stays, in tokens.
 const PASTE_END_TOKENS: u64 = 100;
 
-/// The size of a turn's number with its brackets and the end of its line, in tokens.
+/// The size of a turn's number with brackets and line end, in tokens.
 const MESSAGE_TOKENS: u64 = 6;
 
 /// The size of the mark of an omission, in tokens.

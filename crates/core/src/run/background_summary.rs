@@ -261,7 +261,7 @@ impl BackgroundSummary {
         Some(problem)
     }
 
-    /// Gives up the background summary. It is not tried again as long as its messages are unchanged.
+    /// Gives up the background summary. No new attempt begins as long as the summary's messages are unchanged.
     fn void_candidate(&mut self, out: &mut Vec<RunEffect>) {
         if let Some(candidate) = &mut self.candidate {
             if candidate.stage == PrecomputeStage::Writing {

@@ -90,7 +90,7 @@ pub(super) struct StepGuards {
     pub(super) patience_is_over: bool,
     /// The number of times that an answer of this step broke off.
     pub(super) broken_answers: u32,
-    /// The number of times that this step was repeated without parts that its server refused.
+    /// The number of repetitions of the step without parts that the server refused.
     pub(super) omissions: u32,
     /// The omission that was made on a guess and is not confirmed yet.
     pub(super) guess: Option<EditId>,
@@ -234,8 +234,8 @@ impl LoopState {
         self.append_with(events, Vec::new(), Vec::new(), then, out);
     }
 
-    /// Hands events to the store, in one transaction with the queue entries that they take. `settles` are the steps whose
-    /// streamed chunks are superfluous then, and `then` follows.
+    /// Hands events to the store, in one transaction with the queue entries that they take. `settles` are the
+    /// steps whose streamed chunks are superfluous then, and `then` follows.
     pub(super) fn append_with(
         &mut self,
         events: Vec<EventBody>,

@@ -180,8 +180,8 @@ impl<'a> RefusedPartSearch<'a> {
         )
     }
 
-    /// Returns the likeliest parts where an error names nothing. These are the newest picture or file, then all of them
-    /// with all reasoning, then the newest tool result, then foreign schemas.
+    /// Returns the likeliest parts where an error names nothing: the newest picture or file, then all pictures
+    /// and files with all reasoning, then the newest tool result, then foreign schemas.
     fn guessed(&self, attempt: u32) -> OmissionCandidates {
         let media_places = self.places(|part| media(part).is_some());
         let newest = media_places.last().copied().into_iter().collect::<Vec<_>>();

@@ -169,7 +169,7 @@ fn has_room_to_make(session: &SessionState) -> bool {
     session.history.view_tokens().saturating_sub(must_stay(session)) > session.budget().progress()
 }
 
-/// Returns the error of an answer that reached its limit although room was made for it several times.
+/// Returns the error of an answer that reached the limit although room was made several times.
 pub(super) fn pauses_are_spent(session: &SessionState) -> Option<ErrorInfo> {
     let message = format!(
         "the answer is longer than the window has room for, although room was made {MAX_PAUSES} times"

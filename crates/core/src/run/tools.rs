@@ -121,7 +121,7 @@ fn advance_tools(state: &mut LoopState, out: &mut Vec<RunEffect>) {
     }
 }
 
-/// Starts a call, asks a person about it, or refuses it.
+/// Starts or refuses a call, or asks a person for permission.
 fn start_call(state: &mut LoopState, call: ToolCall, out: &mut Vec<RunEffect>) {
     // A stored decision holds after a crash too, and the person is not asked again.
     let answer = state.session.history.open_calls().iter().find(|open| open.call.call_id == call.call_id);

@@ -168,8 +168,8 @@ pub(super) fn answer_broke(
     state.append_with(events, Vec::new(), vec![step.clone()], AppendContinuation::Wait(wait), out);
 }
 
-/// Tells a model that its answer broke off, if it cannot continue the text: another model has taken over, or the
-/// server refuses to. Returns whether there was something to tell.
+/// Tells a model of a broken answer if the text cannot be continued: another model has taken over, or the
+/// server refuses to. Returns whether a note was needed.
 pub(super) fn note_broken_answer(state: &mut LoopState, out: &mut Vec<RunEffect>) -> bool {
     if !state.session.history.is_broken_off() || state.session.can_go_on() {
         return false;

@@ -213,7 +213,7 @@ fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), Sum
     Ok(())
 }
 
-/// Returns whether a text carries on an earlier summary, which means that it repeats one of its names. A summary with
+/// Returns whether a text carries on an earlier summary: the text repeats a name of the summary. A summary with
 /// hardly any names is carried on by every text.
 pub(in crate::plan) fn carries(text: &str, earlier: &str) -> bool {
     let names = TextNames::of(earlier);

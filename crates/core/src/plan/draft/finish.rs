@@ -76,7 +76,7 @@ impl SummaryDraft {
     /// Returns the edit with its summaries, and with extracts where no model wrote one.
     ///
     /// # Errors
-    /// [`SummaryRejection`] if it is too long, or the view has changed meanwhile.
+    /// [`SummaryRejection`] if a summary is too long, or the view has changed meanwhile.
     pub fn finish(&self, history: &History) -> Result<ViewEdit, SummaryRejection> {
         // The operations are valid only for the view that the draft was made from.
         if history.view_hash() != self.edit.base_view_hash {
