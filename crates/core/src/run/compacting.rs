@@ -288,6 +288,7 @@ impl Compactor {
         if state.stop_if_flagged(out) {
             return;
         }
+        // The refused summary was paid for. The next event about a compaction carries its usage.
         self.background.unstored.extend(draft.usage().cloned());
         match problem {
             None => self.carry_out(state, plan, occasion.clone(), out),
@@ -345,6 +346,7 @@ fn does_not_fit(
     }
     // The rest of a paused answer may be short enough for the window as it is.
     let may_go_on = *occasion == PlanTrigger::Pause && state.session.fits_the_window();
+    // A refusal may have named a wrong window, and only another answer can tell (decision 0008).
     if may_go_on || *occasion == PlanTrigger::Routine && state.session.may_ask_again() {
         return state.start_step(out);
     }

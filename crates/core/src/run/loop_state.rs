@@ -189,6 +189,8 @@ impl LoopState {
             max_output_tokens: pausing::output_limit(&self.session),
             window_tokens: settings.model.window,
         };
+        // The start is durable before the request leaves, so that a recovery finds a call that a crash
+        // interrupted.
         self.phase = RunPhase::Storing;
         self.append(
             vec![EventBody::StepStarted(Box::new(start))],

@@ -44,6 +44,8 @@ pub(super) fn paused(
         return calling::stopped(state, partial, usage, out);
     }
     let partial = without_repetition(&state.session, partial);
+    // Servers continue text only. A cut in reasoning or after a tool call leaves nothing to continue (decision
+    // 0018).
     if !ends_in_text(&partial) || !says_something(&partial) {
         let message = "the call was paused where it cannot go on";
         return calling::failed(
@@ -68,6 +70,7 @@ pub(super) fn paused(
             envelope: None,
         },
     ];
+    // The rest of the answer is a step of its own, for which room may be made once more.
     state.step = StepGuards::default();
     state.phase = RunPhase::Storing;
     state.append_with(events, Vec::new(), vec![step], AppendContinuation::Prepare, out);

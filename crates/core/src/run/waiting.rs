@@ -97,6 +97,7 @@ pub(super) fn server_failed(
     if let Some(after_ms) = retry.patience_ms.filter(|_| state.step.outage_attempts == 0) {
         out.push(RunEffect::StartTimer { timer: RunTimer::Patience, after_ms });
     }
+    // No event is stored for an attempt: the outage of a night would fill the log (decision 0044).
     state.step.outage_attempts += 1;
     let attempt = state.step.outage_attempts;
     let wait = ServerWait {
@@ -131,6 +132,8 @@ pub(super) fn answer_broke(
         // The log keeps the part that arrived for people, so the view can do without it.
         can_take_back: true,
     };
+    // A number limits broken answers, not the patience: a server that always breaks off is not out, and would
+    // be asked for ever (decision 0044).
     let after = broken.next(retry.stream_attempts);
     if after == BrokenAnswerAction::GiveUp {
         let times = state.step.broken_answers + 1;
@@ -194,6 +197,7 @@ pub(super) fn begin_wait(
     wait: ServerWait,
     out: &mut Vec<RunEffect>,
 ) {
+    // A stop may have come while the failed step was being stored.
     if state.stop.is_some() {
         return state.reach_step_boundary(out);
     }
