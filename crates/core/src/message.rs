@@ -10,6 +10,8 @@ use crate::ids::{CallId, MessageId};
 ///
 /// The log stores the value as text within its own JSON, so that numbers, escapes, key order and duplicate keys
 /// survive.
+// Not `serde_json::Value`, which changes numbers and escapes, and not `RawValue`, which internally tagged enums
+// cannot read (decision 0002).
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RawJson(pub String);

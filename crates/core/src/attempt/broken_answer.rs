@@ -36,6 +36,7 @@ impl BrokenAnswer {
         } else if self.can_take_back {
             BrokenAnswerAction::AskAgain
         } else {
+            // A second beginning would be shown behind the first.
             BrokenAnswerAction::GiveUp
         }
     }

@@ -210,6 +210,7 @@ impl PlanContext<'_> {
         most: usize,
         fits: impl Fn(&CompactionSelection) -> bool,
     ) -> Option<CompactionSelection> {
+        // A binary search, because each test builds a whole edit.
         let mut best = None;
         let mut low = 1;
         let mut high = self.steps_newest_first().count().min(most);
