@@ -38,7 +38,7 @@ codes! {
     ThirdParty "third-party",
     /// The connection could not be made, or broke.
     Network "network",
-    /// The stream ended without its closing event.
+    /// The stream ended without a closing event.
     TruncatedStream "truncated-stream",
     /// The process ended in the middle.
     Interrupted "interrupted",
@@ -48,7 +48,7 @@ codes! {
     NotFound "not-found",
     /// Another state or owner stands in the way.
     Conflict "conflict",
-    /// The queue is at its limit.
+    /// The queue is full.
     QueueFull "queue-full",
     /// The limit of compactions for one answer was reached.
     MaxCompactions "max-compactions",

@@ -1,4 +1,4 @@
-//! Messages and their parts: the neutral view of a conversation, with the provider's own bytes beside it.
+//! Messages and parts: the neutral view of a conversation, with the provider's own bytes beside it.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{CallId, MessageId};
 
-/// One JSON value, byte for byte as its author wrote it.
+/// One JSON value, byte for byte as written by the author.
 ///
 /// The log stores the value as text within its own JSON, so that numbers, escapes, key order and duplicate keys
 /// survive.
@@ -42,7 +42,7 @@ pub enum Role {
     Tool,
 }
 
-/// The model that wrote a message, and its wire. Native parts are sent back to no other model.
+/// The model that wrote a message, and the wire. Native parts are sent back to no other model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModelOrigin {
     /// The provider as configured, for example `openai-compatible`.

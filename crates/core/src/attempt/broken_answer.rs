@@ -3,7 +3,7 @@
 /// The properties of a broken answer that decide about the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenAnswer {
-    /// The number of times that this answer broke off before.
+    /// The number of earlier breaks of the answer.
     pub broke_before: u32,
     /// `true` if the answer ends in visible text, with no tool call.
     pub ends_in_text: bool,

@@ -1,4 +1,5 @@
-//! Pictures and files that a server refuses: the choice of those to leave out, and the note in their place.
+//! Pictures and files that a server refuses: the choice of media to leave out, and the note in the place of
+//! each.
 
 use crate::refusal::{PartRefusal, RefusedPartKind};
 

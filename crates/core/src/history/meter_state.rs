@@ -43,7 +43,7 @@ const MIN_GROWN_TOKENS: u64 = 64;
 /// Number of implausible reports in a row after which all of the server's reports are ignored.
 const MAX_FALSE_REPORTS: u32 = 2;
 
-/// The usual difference between the server's reports and its own counts before the call.
+/// The usual difference between the server's reports and the server's own counts before the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CountOffset {
     /// The newest difference, report less count, in tokens.
@@ -196,7 +196,7 @@ pub(super) struct ServerCount {
     pub(super) fixed_tokens: u64,
 }
 
-/// The provider's counts of the view, and what they have taught about the estimate.
+/// The provider's counts of the view, and the lessons of these counts for the estimate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MeterState {
     pub(super) counter: MessageTokenCounter,

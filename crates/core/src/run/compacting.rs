@@ -1,4 +1,4 @@
-//! The plan before a step, and the compactions that follow from it.
+//! The plan before a step, and the compactions that follow.
 
 use super::background_summary::BackgroundSummary;
 use super::loop_state::{AppendContinuation, CountContinuation, LoopState, RunPhase};
@@ -166,7 +166,7 @@ impl Compactor {
         state.append(events, then, out);
     }
 
-    /// Tells watchers about a compaction, and asks for its summary.
+    /// Tells watchers about a compaction, and asks for the summary.
     fn ask_for_summary(
         &mut self,
         state: &mut LoopState,

@@ -1,7 +1,7 @@
 //! Answers that would run into the end of the window: the stream is stopped in time, room is made, and the answer goes
 //! on.
 //!
-//! Only models that continue the end of a request can do this.
+//! Only models that continue the end of a request can be paused.
 
 use super::calling::says_something;
 use super::loop_state::{AppendContinuation, LoopState, RunPhase, StepGuards};
@@ -104,7 +104,7 @@ fn likely_input(session: &SessionState) -> u64 {
     if bound > usable && own < usable { own } else { bound }
 }
 
-/// Returns the tokens that the model may still write of this answer.
+/// Returns the tokens that the model may still write of the answer.
 fn most_output(session: &SessionState) -> u64 {
     let said =
         session.history.view().last().filter(|_| session.history.is_paused()).map_or(0, |item| item.tokens);
@@ -180,7 +180,7 @@ pub(super) fn pauses_are_spent(session: &SessionState) -> Option<ErrorInfo> {
     (session.history.pauses() >= MAX_PAUSES).then_some(ErrorInfo { code: ErrorCode::MaxCompactions, message })
 }
 
-/// Returns whether an answer can be continued: it ends in text and calls no tool.
+/// Returns whether an answer can be continued: the answer ends in text and calls no tool.
 pub(super) fn ends_in_text(parts: &[Part]) -> bool {
     parts.last().is_some_and(|part| part.as_text().is_some()) && !parts.iter().any(is_call)
 }

@@ -80,8 +80,8 @@ pub(super) fn recalled(session: &SessionState, edit: &ViewEdit) -> Option<EventB
     fits.then_some(EventBody::NoteAdded { message, why: NoteReason::Recalled })
 }
 
-/// Returns whether a message holds passages that were recalled before. They match the query best, and would only bring
-/// themselves back.
+/// Returns whether a message holds passages that were recalled before. Such messages match the query best, and
+/// would only bring themselves back.
 fn was_recalled(entry: &LogEntry) -> bool {
     match &entry.kind {
         LogEntryKind::Note => entry.message.text().starts_with(HEAD),

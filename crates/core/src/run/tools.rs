@@ -1,4 +1,4 @@
-//! The tools of a step: their order, and the record of each call before and after it runs.
+//! The tools of a step: the order of the calls, and the record of each call before and after the run.
 
 use super::loop_state::{AppendContinuation, LoopState, RunPhase, RunStopCause};
 use super::session::SessionState;
@@ -218,7 +218,7 @@ pub(super) fn handle_approval_decision(
     state.append(vec![resolved], AppendContinuation::Decided(call_id), out);
 }
 
-/// Continues with a call after its decision is stored.
+/// Continues with a call after the decision is stored.
 pub(super) fn decision_stored(state: &mut LoopState, id: &CallId, out: &mut Vec<RunEffect>) {
     mark(state, id, ToolCallPhase::Waiting);
     // The run's time goes on only once no other question is open.

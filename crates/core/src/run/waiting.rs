@@ -61,7 +61,7 @@ pub(super) fn model_began(state: &mut LoopState, out: &mut Vec<RunEffect>) {
     state.step.end_outage(out);
 }
 
-/// Handles a call that failed before its answer began and may succeed later.
+/// Handles a call that failed before the answer began and may succeed later.
 pub(super) fn server_failed(
     state: &mut LoopState,
     step: &StepId,
@@ -210,7 +210,7 @@ pub(super) fn begin_wait(
     }
 }
 
-/// Makes the attempt after its wait.
+/// Makes the attempt after the wait.
 pub(super) fn try_again(state: &mut LoopState, out: &mut Vec<RunEffect>) {
     let RunPhase::Waiting { step, .. } = &state.phase else { return };
     match step.clone() {
@@ -287,7 +287,7 @@ fn give_up_waiting(
     }
 }
 
-/// Formats a length of time for people, rounded down in its largest unit.
+/// Formats a length of time for people, rounded down in the largest unit.
 fn in_words(ms: u64) -> String {
     match ms / 1_000 {
         seconds @ 0..=119 => format!("{seconds} s"),
