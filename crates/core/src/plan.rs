@@ -1,4 +1,4 @@
-//! The planner for a conversation that fills its window: do nothing, prune, compact, or report an overflow.
+//! The planner for a conversation that fills the window: do nothing, prune, compact, or report an overflow.
 //!
 //! [`plan`] is a function of values: equal inputs give equal plans. The planner never edits. It returns the
 //! [`ViewEdit`] to commit, or the summary that is needed first. Every edit leaves a smaller, valid view under the
@@ -166,9 +166,9 @@ pub enum PlanTrigger {
 /// The planner's decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// Send the view as it is.
+    /// Send the view unchanged.
     Fits,
-    /// Commit this edit, then send.
+    /// Commit the edit, then send.
     Edit(Box<ViewEdit>),
     /// Have a summary written, then finish the draft.
     Summarise(Box<SummaryDraft>),
@@ -220,7 +220,7 @@ pub fn plan(
     plan_with(history, fixed_tokens, budget, policy, occasion, None)
 }
 
-/// Plans like [`plan`], with a precomputed summary. The summary is committed if it still matches the view. If the
+/// Plans like [`plan`], with a precomputed summary. A summary that still matches the view is committed. If the
 /// summary is not finished yet, an extract takes its place, and [`swap`] replaces the extract later.
 pub fn plan_with(
     history: &History,
@@ -350,8 +350,8 @@ pub(crate) fn without_summary(
     PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line).last_resort()
 }
 
-/// Returns the policy's present threshold and its reason. Displays show this number, and [`plan`] compares the meter's
-/// bound with it.
+/// Returns the policy's present threshold and the reason. Displays show the threshold, and [`plan`] compares
+/// the meter's bound with it.
 pub fn line(
     history: &History,
     fixed_tokens: u64,
@@ -433,7 +433,7 @@ fn named(handles: &[LogHandle]) -> String {
     handles.iter().map(LogHandle::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns whether an item is a tool result that still has its content.
+/// Returns whether an item is an uncleared result of an unprotected tool.
 fn is_clearable(kind: &ViewItemKind, protected: &[String]) -> bool {
     matches!(kind, ViewItemKind::Result { tool, cleared: None } if !protected.contains(tool))
 }

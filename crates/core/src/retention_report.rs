@@ -26,7 +26,7 @@ pub struct RetentionReport {
     pub classes: BTreeMap<String, RetentionTally>,
 }
 
-/// The facts of one class by their availability. Each fact is counted once, at its best availability.
+/// The facts of one class by their availability. Each fact is counted once, at the best availability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionTally {
@@ -50,7 +50,7 @@ impl RetentionTally {
 /// The party that can get back content that left the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecoveryAccess {
-    /// The model, by a handle it is shown.
+    /// The model, by a visible handle.
     Model,
     /// A person, from the log.
     User,

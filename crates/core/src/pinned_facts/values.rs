@@ -23,7 +23,7 @@ pub(super) enum ValueSource {
     Tool,
 }
 
-/// A key with its values.
+/// A key with values.
 #[derive(Clone, Debug, PartialEq)]
 struct TrackedSetting {
     key: String,

@@ -65,7 +65,7 @@ impl ComparableStatement {
 
 /// Returns the index of the replacing later statement for each statement.
 ///
-/// `statements` are in order, each with the number of its message.
+/// `statements` are in order, each with a message number.
 pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
     let skipped = statements.len().saturating_sub(MAX_STATEMENTS);
     let subjects: Vec<ComparableStatement> =
@@ -154,7 +154,7 @@ fn announces_change(text: &str, words: &[String]) -> bool {
 /// The longest label in capitals, in bytes.
 const MOST_LABEL_BYTES: usize = 24;
 
-/// Reduces a statement to its words and values.
+/// Reduces a statement to words and values.
 fn subject(message: usize, text: &str) -> ComparableStatement {
     static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));

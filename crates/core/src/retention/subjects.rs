@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// A subject with the words that name it, in several languages.
+/// A subject and the words for the subject, in several languages.
 struct Subject {
     /// The term that stands for all words of the subject. No text has the term, because of its sign.
     term: &'static str,
@@ -121,7 +121,7 @@ pub(super) struct StatementSubjects {
 }
 
 impl StatementSubjects {
-    /// Reads the subjects of a statement from its words in lower case.
+    /// Reads the subjects of a statement from words in lower case.
     pub(super) fn of(words: &[String]) -> Self {
         let mut subjects = Self::default();
         for (at, word) in words.iter().enumerate() {
