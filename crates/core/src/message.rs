@@ -170,7 +170,7 @@ pub fn may_be_no_arguments(begun: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStatus {
-    /// The tool succeeded.
+    /// The tool did its work.
     Completed,
     /// The tool ran, or refused to run, and reports an error.
     Error,
