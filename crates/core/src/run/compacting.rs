@@ -55,6 +55,7 @@ impl Compactor {
         }
         let occasion = if is_paused { PlanTrigger::Pause } else { PlanTrigger::Routine };
         let plan = self.plan(state, &occasion);
+        // A raised flag ends computations early, so the plan may be incomplete.
         if state.stop_if_flagged(out) {
             return;
         }
