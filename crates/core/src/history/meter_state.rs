@@ -25,7 +25,7 @@ fn most_plausible(counted: u64, unseen: u64) -> u64 {
 }
 
 /// The largest part of a request that we cannot see, in tokens: hidden prompts and chat templates.
-// A server with a longer hidden prompt would not be believed (decision 0008).
+// Reports of a server with a longer hidden prompt may not be believed (decision 0008).
 const MAX_UNSEEN_INPUT: u64 = 16_000;
 
 /// The largest part of an answer that we cannot see, in tokens, beside reasoning.
