@@ -18,6 +18,6 @@ pub use retry::RetryPolicy;
 
 /// The most times that one request is made smaller after refusals for its length.
 ///
-/// Each retry aims well below the refused size, so five of them halve a request twice. If the server still refuses, the
-/// error has another cause than the length.
+/// Each retry aims well below the refused size, so five retries halve a request twice. If the server still
+/// refuses, the error has another cause than the length.
 pub const MAX_LENGTH_RETRIES: u32 = 5;

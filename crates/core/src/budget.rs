@@ -67,6 +67,6 @@ pub enum StrategyTrigger {
     Share(f64),
     /// The request reaches a number of tokens.
     Tokens(u64),
-    /// The strategy computes its own threshold; the usable room is the upper limit.
+    /// The strategy computes the threshold; the usable room is the upper limit.
     Planner,
 }

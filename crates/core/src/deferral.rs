@@ -192,8 +192,8 @@ impl DeferredTools {
     /// Returns the call of a deferred tool that the arguments of [`CALL`] describe.
     ///
     /// # Errors
-    /// An answer for the model. For an unknown tool it contains the nearest names, for arguments that do not fit it
-    /// contains the mistake and the schema.
+    /// An answer for the model. For an unknown tool the answer contains the nearest names, for wrong arguments
+    /// the mistake and the schema.
     pub fn resolve(&self, arguments: &str) -> Result<DeferredToolCall, String> {
         let DeferredCallArguments { name, arguments } = DeferredCallArguments::read(arguments)?;
         let spec = self.named(&name).ok_or_else(|| self.unknown(&name))?;
@@ -274,8 +274,8 @@ pub fn wrap_calls(messages: &mut [Message], is_listed: impl Fn(&str) -> bool) {
     }
 }
 
-/// Returns whether tools are deferred. They are if all listed tools take more than `share` of the window, and if the
-/// deferral makes them smaller. `deferred_tokens` is the size of the list with deferred tools.
+/// Returns whether tools are deferred: all listed tools take more than `share` of the window, and deferral
+/// makes the list smaller. `deferred_tokens` is the size of the list with deferred tools.
 pub fn is_worth_deferring(all_tokens: u64, deferred_tokens: u64, window_tokens: u64, share: f64) -> bool {
     // A few tools with short schemas can be smaller than the two tools that would replace them.
     all_tokens as f64 > window_tokens as f64 * share && deferred_tokens < all_tokens

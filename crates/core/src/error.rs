@@ -32,13 +32,13 @@ codes! {
     Auth "auth",
     /// The provider refused the request's form.
     InvalidRequest "invalid-request",
-    /// The model, or a filter of its provider, would not answer this content.
+    /// The model, or a filter of the provider, would not answer the content.
     Refused "refused",
     /// The provider failed, or answered with something that is no answer.
     ThirdParty "third-party",
     /// The connection could not be made, or broke.
     Network "network",
-    /// The stream ended without its closing event.
+    /// The stream ended without a closing event.
     TruncatedStream "truncated-stream",
     /// The process ended in the middle.
     Interrupted "interrupted",
@@ -48,7 +48,7 @@ codes! {
     NotFound "not-found",
     /// Another state or owner stands in the way.
     Conflict "conflict",
-    /// The queue is at its limit.
+    /// The queue is full.
     QueueFull "queue-full",
     /// The limit of compactions for one answer was reached.
     MaxCompactions "max-compactions",

@@ -128,7 +128,7 @@ pub enum EventBody {
     },
     /// A tool call ended, with or without success.
     ToolFinished {
-        /// The outcome of the call and its content.
+        /// The outcome of the call, with the content.
         result: ToolResult,
     },
     /// A person is asked whether a tool may run.
@@ -159,7 +159,7 @@ pub enum EventBody {
     /// Parts of the conversation are hidden from the model because its server refuses them. The log keeps the parts.
     /// [`EventBody::ViewRestored`] puts them back.
     PartsOmitted {
-        /// The omission's name, by which a user can undo it.
+        /// The omission's name, for an undo by the user.
         edit_id: EditId,
         /// The parts that are left out.
         parts: Vec<OmittedPart>,
@@ -220,7 +220,7 @@ pub enum EventBody {
     OrderPinned {
         /// The order's name.
         order_id: OrderId,
-        /// The order's text, as it was given.
+        /// The order's text, as given.
         text: String,
         /// The author of the order.
         source: OrderSource,
@@ -343,7 +343,7 @@ pub struct StepStart {
     pub estimated_input: u64,
     /// The output limit sent, in tokens.
     pub max_output_tokens: u64,
-    /// The window as it was declared or discovered, in tokens; `None` if it was only assumed.
+    /// The declared or discovered window, in tokens; `None` for an assumed window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_tokens: Option<u64>,
 }
@@ -515,7 +515,7 @@ pub enum EditReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunEnd {
-    /// The model had finished its answer, and the queue was empty.
+    /// The answer was complete, and the queue was empty.
     Stop,
     /// The step limit was reached.
     MaxSteps,
@@ -525,7 +525,7 @@ pub enum RunEnd {
     Timeout,
     /// The model repeated itself and did not stop after a warning.
     LoopDetected,
-    /// The model ran into its output limit.
+    /// The model ran into the output limit.
     Length,
     /// An operation failed; the error says which.
     Error,

@@ -67,17 +67,17 @@ impl Window {
     }
 }
 
-/// Messages that fit a window, in the type in which they were given.
+/// Messages that fit a window, in the caller's type.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Fitted<M = Message> {
-    /// The messages to send, in order. Messages that stay are unchanged, and an extract replaces those that are left
-    /// out. Every tool call has its result.
+    /// The messages to send, in order. Kept messages are unchanged, and an extract replaces the omitted
+    /// messages. Every tool call has a result.
     pub messages: Vec<M>,
     /// The messages that are left out, as indices into the given list, ascending.
     pub left_out: Vec<usize>,
-    /// The messages that are shown in part, as indices into the given list, ascending. Tool results become
-    /// placeholders. A newest message that is longer than the window is shown by its beginning and its end.
+    /// The messages shown in part, as indices into the given list, ascending. Tool results become placeholders.
+    /// A newest message longer than the window is shown by beginning and end.
     pub shortened: Vec<usize>,
     /// The estimated tokens of the messages, with the window's fixed tokens.
     pub tokens: u64,
@@ -85,10 +85,11 @@ pub struct Fitted<M = Message> {
 
 /// Fits messages into a window. Messages that fit are returned unchanged.
 ///
-/// Otherwise [`AdaptiveStrategy`](crate::strategy::AdaptiveStrategy) chooses the messages to leave out, until the rest
-/// takes at most nine tenths of the window without the answer. An extract of them (todos, files, errors, names, the
-/// user's text) is made without a model. Old tool results make room first, the oldest first, and become placeholders.
-/// The newest typed message always stays. Equal inputs give equal outputs.
+/// Otherwise [`AdaptiveStrategy`](crate::strategy::AdaptiveStrategy) chooses the messages to leave out, until
+/// the rest takes at most nine tenths of the window without the answer. An extract of the omitted messages
+/// (todos, files, errors, names, the user's text) is made without a model. Old tool results make room first,
+/// the oldest first, and become placeholders. The newest typed message always stays. Equal inputs give equal
+/// outputs.
 ///
 /// A result without its call is left out, because no provider accepts it. The fitted messages can be given again, with
 /// newer ones behind them. [`fit_openai`] and [`fit_anthropic`] take the JSON of requests. [`FittableMessage`] adapts a
@@ -291,7 +292,7 @@ impl MessageOnlyHistory {
         conversation
     }
 
-    /// Adds a message and returns its position; `None` for a result without a call.
+    /// Adds a message and returns the position; `None` for a result without a call.
     fn add(&mut self, message: &Message) -> Option<Seq> {
         match message.role {
             // An extract of an earlier call: as a typed message it would be quoted as the user's own words.
@@ -330,7 +331,7 @@ impl MessageOnlyHistory {
         is_open.then(|| self.append(EventBody::ToolFinished { result }))
     }
 
-    /// Appends an event and returns its position.
+    /// Appends an event and returns the position.
     fn append(&mut self, body: EventBody) -> Seq {
         let seq = self.history.last_seq() + 1;
         // A list of messages tells no times, and no decision of the planner needs them here.

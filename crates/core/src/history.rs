@@ -359,7 +359,7 @@ impl History {
         self.push_message(seq, message, LogEntryKind::Assistant(cut));
     }
 
-    /// Adds a result to the view, at the place of its call among the calls of the step.
+    /// Adds a result to the view, at the call's place among the calls of the step.
     fn add_result(&mut self, seq: Seq, result: &ToolResult) {
         // A call has one result. A repeated result, or a result without a call, would make every later request
         // invalid.

@@ -57,12 +57,13 @@ id!(
     RunId
 );
 id!(
-    /// One step: one model call and the tools it asked for.
+    /// One step: one model call and the tools of the answer.
     StepId
 );
 id!(
-    /// One tool call, unique within its session. The provider's own id stands in
-    /// [`ToolCall::provider_id`](crate::message::ToolCall::provider_id), because local servers repeat their ids.
+    /// One tool call, unique within a session. The provider's own id stands in
+    /// [`ToolCall::provider_id`](crate::message::ToolCall::provider_id), because local servers repeat their
+    /// ids.
     CallId
 );
 id!(
@@ -78,11 +79,11 @@ id!(
     QueueId
 );
 id!(
-    /// One standing order, unique within its session.
+    /// One standing order, unique within a session.
     OrderId
 );
 
-/// The position of an event in its session's log: 1, 2, 3 … without gaps.
+/// The position of an event in a session's log: 1, 2, 3 … without gaps.
 pub type Seq = u64;
 
 /// Milliseconds since the Unix epoch, or a duration in milliseconds.

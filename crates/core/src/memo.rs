@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A value that is computed at the first request.
 ///
-/// The value follows from its neighbours in the same struct. Two structs are therefore equal whether the value was
+/// The value follows from neighbours in the same struct. Two structs are therefore equal whether the value was
 /// computed yet or not.
 #[derive(Clone, Debug)]
 pub(crate) struct LazyValue<T>(OnceLock<T>);

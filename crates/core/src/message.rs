@@ -1,4 +1,4 @@
-//! Messages and their parts: the neutral view of a conversation, with the provider's own bytes beside it.
+//! Messages and parts: the neutral view of a conversation, with the provider's own bytes beside it.
 
 use std::fmt;
 
@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{CallId, MessageId};
 
-/// One JSON value, byte for byte as its author wrote it.
+/// One JSON value, byte for byte as written by the author.
 ///
-/// The log stores the value as text within its own JSON, so that numbers, escapes, key order and duplicate keys
-/// survive.
+/// The log stores the value as text within the event's JSON, so that numbers, escapes, key order and duplicate
+/// keys survive.
+// Not `serde_json::Value`, which changes numbers and escapes, and not `RawValue`, which internally tagged enums
+// cannot read (decision 0002).
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RawJson(pub String);
@@ -40,7 +42,7 @@ pub enum Role {
     Tool,
 }
 
-/// The model that wrote a message, and its wire. Native parts are sent back to no other model.
+/// The model that wrote a message, and the wire. Native parts are sent back to no other model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModelOrigin {
     /// The provider as configured, for example `openai-compatible`.
@@ -85,7 +87,7 @@ pub enum Part {
     Opaque(OpaquePart),
 }
 
-/// Text, with the provider's own item beside it if there was one.
+/// Text, with the provider's own item beside if there was one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPart {
     /// The text.
@@ -112,7 +114,7 @@ pub struct ToolCall {
     pub call_id: CallId,
     /// The tool.
     pub name: String,
-    /// The arguments exactly as the model wrote them: one JSON object, or any text if the model erred.
+    /// The arguments exactly as written by the model: one JSON object, or any text if the model erred.
     pub arguments: String,
     /// The provider's name of the call, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,7 +174,7 @@ pub enum ToolStatus {
     Completed,
     /// The tool ran, or refused to run, and reports an error.
     Error,
-    /// The call was cancelled, or a person denied it.
+    /// The call was cancelled or denied by a person.
     Cancelled,
     /// The process ended while the tool ran, and it is unknown whether the call took effect.
     Interrupted,
@@ -185,7 +187,7 @@ pub struct ToolResult {
     pub call_id: CallId,
     /// The outcome of the call.
     pub status: ToolStatus,
-    /// The output of the tool: text, images, files. At most one part is truncated text, and it is the first.
+    /// The output of the tool: text, images, files. At most one part is truncated text: the first.
     pub content: Vec<Part>,
     /// The truncation of the text, if the text was too long for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -205,14 +207,14 @@ pub struct OutputTruncation {
     pub omitted_chars: u64,
     /// The number of characters in the whole output.
     pub total_chars: u64,
-    /// The whole output, or as much of it as the quota allowed.
+    /// The whole output, or as much as the quota allowed.
     pub blob: BlobRef,
     /// The bytes of the output that were beyond the blob limit and are lost.
     #[serde(default)]
     pub lost_bytes: u64,
 }
 
-/// Content addressed by its hash.
+/// Content addressed by hash.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BlobRef {
@@ -258,7 +260,7 @@ const TEXTS: [&str; 6] = [
 ];
 
 impl MediaPart {
-    /// Returns the media type without its parameters, in lower case.
+    /// Returns the media type without parameters, in lower case.
     pub fn kind(&self) -> String {
         self.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
@@ -319,13 +321,13 @@ impl Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelStopReason {
-    /// The model ended its answer.
+    /// The model ended the answer.
     Stop,
     /// The model asks for tools.
     ToolCalls,
-    /// The model reached the output limit, or the end of its window.
+    /// The model reached the output limit, or the end of the window.
     Length,
-    /// The model refused in its own words, or its provider withheld the answer.
+    /// The model refused in words, or the provider withheld the answer.
     ContentFilter,
     /// Another reason, kept in the provider's item.
     Other,
@@ -341,13 +343,13 @@ pub struct ModelAnswer {
     /// The usage that the provider reported, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<crate::usage::Usage>,
-    /// The provider's data on the answer as a whole (the answer's id, the provider's own stop reason, containers). It
-    /// is kept byte for byte if it came as one object.
+    /// The provider's data on the answer as a whole (the answer's id, the provider's own stop reason,
+    /// containers). Data that came as one object is kept byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub envelope: Option<RawJson>,
 }
 
-/// A tool as it is described to the model.
+/// A tool as described to the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
@@ -355,7 +357,7 @@ pub struct ToolSpec {
     pub name: String,
     /// The tool's purpose, for the model.
     pub description: String,
-    /// The JSON Schema of the arguments, byte for byte as it is sent.
+    /// The JSON Schema of the arguments, byte for byte as sent.
     pub parameters: RawJson,
     /// `true` if the tool changes nothing. Such tools run in parallel and need no approval by default.
     #[serde(default)]

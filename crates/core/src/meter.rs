@@ -37,7 +37,7 @@ pub struct UsageAnchor {
     pub view_tokens: u64,
 }
 
-/// A reading of the meter, with the sources of its tokens. All counts are in tokens.
+/// A reading of the meter, with the sources of the tokens. All counts are in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MeterReading {

@@ -1,7 +1,7 @@
 //! Standing orders: instructions that hold beyond the next answer, each with a name, a source and a state.
 //!
-//! Events of the log pin, edit and remove orders, and [`StandingOrders`] is folded from these events. No order is ever
-//! deleted: a removed or replaced order stays in [`StandingOrders::all`] with its state.
+//! Events of the log pin, edit and remove orders, and [`StandingOrders`] is folded from these events. No order
+//! is ever deleted: a removed or replaced order stays in [`StandingOrders::all`] with its state.
 //!
 //! The model learns of orders in two ways. Summaries, extracts and notes in the place of older messages list all active
 //! orders (the planner renders them from [`History::orders`](crate::history::History::orders)). Until the next edit of
@@ -29,7 +29,7 @@ pub const WINDOW_SHARE: u64 = 4;
 pub enum OrderSource {
     /// A person, who pinned the order on the page, with `/pin` or by the API.
     User,
-    /// The model, which pinned the order with its tool.
+    /// The model, which pinned the order with the tool.
     Model,
     /// A summary that quotes the order from the log.
     Summary,
@@ -57,7 +57,7 @@ pub enum OrderState {
 pub struct StandingOrder {
     /// The order's name.
     pub id: OrderId,
-    /// The order's text, byte for byte as it was given.
+    /// The order's text, byte for byte as given.
     pub text: String,
     /// The author of the order.
     pub source: OrderSource,
@@ -107,7 +107,7 @@ pub enum StandingOrderError {
         /// The length of the text, in characters.
         chars: usize,
     },
-    /// The number of active orders is at its limit.
+    /// The number of active orders is at the limit.
     #[error("there are {MAX_ACTIVE_ORDERS} standing orders already: remove one first")]
     TooMany,
     /// All active orders together would take too much of the window.
@@ -131,7 +131,7 @@ pub enum StandingOrderError {
     Duplicate(OrderId),
 }
 
-/// All standing orders of a session, folded from its log.
+/// All standing orders of a session, folded from the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StandingOrders {
     all: Vec<StandingOrder>,

@@ -1,15 +1,16 @@
-//! Pinned facts: the state of the work, extracted from the log by a program. They hold none of the user's own words,
-//! which a shortened view quotes.
+//! Pinned facts: the state of the work, extracted from the log by a program. The facts hold none of the user's
+//! own words, which a shortened view quotes.
 //!
-//! The extraction reads the stored messages and never a summary of them. The twentieth compaction therefore loses
+//! The extraction reads the stored messages and never a summary. The twentieth compaction therefore loses
 //! nothing that the first one kept. One pass over any part of the log is enough, without a model and in bounded
 //! memory. Equal messages give equal text.
 //!
-//! Tool output is untrusted material. It shows the endings of calls, their error lines and the names that exist, but
-//! never becomes a todo. Every item is one line. A line that begins with a mark of the view is quoted, and text that
-//! looks like a handle is written `lh\:12`.
+//! Tool output is untrusted material. Output shows the endings of calls, error lines and the names that exist,
+//! but never becomes a todo. Every item is one line. A line that begins with a mark of the view is quoted, and
+//! text that looks like a handle is written `lh\:12`.
 //!
-//! Each class has a limit, beyond which its oldest entries go. No item is longer than 1,000 bytes. The limits are:
+//! Each class has a limit, beyond which the oldest entries go. No item is longer than 1,000 bytes. The limits
+//! are:
 //!
 //! - 512 todos, 2,048 files, 512 facts, 128 errors, 256 commands,
 //! - 256 identifiers, and 4,096 that wait for a second sighting,
@@ -273,9 +274,9 @@ impl PinnedFacts {
 
     /// Renders the facts as text of at most `limit_tokens`, as `counter` counts them; empty if nothing fits.
     ///
-    /// Each class with an entry has a section. If not all of them fit, open todos and files come first, then facts,
-    /// errors, commands, identifiers, values and tools. Within a class the newest entries stay. One line of each class
-    /// counts the omitted entries, if that line fits.
+    /// Each class with an entry has a section. If not all sections fit, open todos and files come first, then
+    /// facts, errors, commands, identifiers, values and tools. Within a class the newest entries stay. One line
+    /// of each class counts the omitted entries, if that line fits.
     pub fn render(&self, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
         render::fit(&render::sections(self), limit_tokens, counter)
     }

@@ -1,4 +1,4 @@
-//! The planner for a conversation that fills its window: do nothing, prune, compact, or report an overflow.
+//! The planner for a conversation that fills the window: do nothing, prune, compact, or report an overflow.
 //!
 //! [`plan`] is a function of values: equal inputs give equal plans. The planner never edits. It returns the
 //! [`ViewEdit`] to commit, or the summary that is needed first. Every edit leaves a smaller, valid view under the
@@ -63,8 +63,8 @@ pub struct CompactionPolicy {
     /// The share of the free room that quotes of the user may take in a shortened view, 0 to 1. The free room is the
     /// part below the trigger that the rest of that view leaves.
     pub user_text_share: f64,
-    /// `true` cuts a newest typed message that is longer than the window to its beginning and its end. `false` makes
-    /// the plan report an overflow.
+    /// `true` cuts a newest typed message longer than the window to beginning and end. `false` makes the plan
+    /// report an overflow.
     pub cuts_user_messages: bool,
 }
 
@@ -166,9 +166,9 @@ pub enum PlanTrigger {
 /// The planner's decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// Send the view as it is.
+    /// Send the view unchanged.
     Fits,
-    /// Commit this edit, then send.
+    /// Commit the edit, then send.
     Edit(Box<ViewEdit>),
     /// Have a summary written, then finish the draft.
     Summarise(Box<SummaryDraft>),
@@ -221,7 +221,7 @@ pub fn plan(
     plan_with(history, fixed_tokens, budget, policy, occasion, None)
 }
 
-/// Plans like [`plan`], with a precomputed summary. The summary is committed if it still matches the view. If the
+/// Plans like [`plan`], with a precomputed summary. A summary that still matches the view is committed. If the
 /// summary is not finished yet, an extract takes its place, and [`swap`] replaces the extract later.
 pub fn plan_with(
     history: &History,
@@ -351,8 +351,8 @@ pub(crate) fn without_summary(
     PlanContext::new(history, fixed.after_edit, *budget, policy, occasion, now, line).last_resort()
 }
 
-/// Returns the policy's present threshold and its reason. Displays show this number, and [`plan`] compares the meter's
-/// bound with it.
+/// Returns the policy's present threshold and the reason. Displays show the threshold, and [`plan`] compares
+/// the meter's bound with it.
 pub fn line(
     history: &History,
     fixed_tokens: u64,
@@ -434,7 +434,7 @@ fn named(handles: &[LogHandle]) -> String {
     handles.iter().map(LogHandle::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns whether an item is a tool result that still has its content.
+/// Returns whether an item is an uncleared result of an unprotected tool.
 fn is_clearable(kind: &ViewItemKind, protected: &[String]) -> bool {
     matches!(kind, ViewItemKind::Result { tool, cleared: None } if !protected.contains(tool))
 }

@@ -31,9 +31,9 @@ impl QueuedMessage {
 
 /// Joins all waiting messages, oldest first, into one user message.
 ///
-/// One message stays as it is. Two messages become `First: …` and `Also: …`. Three or more become `[1]: …` and `[2]:
-/// …`, with a blank line between them. Prefixes and separators are text parts of their own; every original part keeps
-/// its bytes and its place.
+/// One message stays unchanged. Two messages become `First: …` and `Also: …`. Three or more become `[1]: …` and
+/// `[2]: …`, with a blank line between them. Prefixes and separators are text parts of their own; every
+/// original part keeps its bytes and its place.
 ///
 /// ```
 /// use longhaul_core::{message::Part, queue::{QueuedMessage, coalesce}};

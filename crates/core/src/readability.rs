@@ -92,7 +92,7 @@ fn is_unreadable(c: char) -> bool {
 struct LineBlock<'a> {
     kind: LineKind,
     lines: Vec<&'a str>,
-    /// Short lines of text behind the last unreadable line. They may be the output of the next command.
+    /// Short lines of text behind the last unreadable line, possibly the output of the next command.
     after: Vec<&'a str>,
     chars: usize,
 }
@@ -106,8 +106,8 @@ impl<'a> LineBlock<'a> {
             && line.trim_end().bytes().all(is_base64)
     }
 
-    /// Returns whether a line belongs to this block. Binary content has line breaks at any place, and short lines
-    /// between them.
+    /// Returns whether a line belongs to the block. Binary content has line breaks at any place, with short
+    /// lines in between.
     fn takes(&self, kind: LineKind, line: &str) -> bool {
         match self.kind {
             LineKind::Text => self.lines.is_empty(),
@@ -151,7 +151,7 @@ impl<'a> LineBlock<'a> {
     }
 }
 
-/// Writes a line without its runs of base64, cut at the limit. Returns whether content was left out.
+/// Writes a line without runs of base64, cut at the limit. Returns whether content was left out.
 fn write_line(line: &str, out: &mut String, max_line_chars: usize) -> bool {
     if line.len() < MIN_BASE64_CHARS.min(max_line_chars) {
         out.push_str(line);

@@ -84,7 +84,7 @@ pub struct SearchIndex {
     lengths: Vec<u64>,
     /// `true` for each text that asks a question.
     questions: Vec<bool>,
-    /// `true` if a text says nothing about its neighbours.
+    /// `true` if a text says nothing about the neighbours.
     is_of_separate_texts: bool,
 }
 
@@ -101,7 +101,7 @@ pub struct SearchCandidate {
     pub at: usize,
     /// The text's score; higher is better.
     pub score: f64,
-    /// The text's weight, as the caller has set it.
+    /// The text's weight, as set by the caller.
     pub weight: f64,
 }
 
@@ -112,7 +112,7 @@ impl SearchCandidate {
     }
 }
 
-/// A text that answers a query, with its best passages.
+/// A text that answers a query, with the best passages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassageHit {
     /// The text's number in the index.

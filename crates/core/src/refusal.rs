@@ -8,7 +8,7 @@
 pub struct PartRefusal {
     /// The kind of part; `None` where the error does not say.
     pub kind: Option<RefusedPartKind>,
-    /// The part itself, if the error names its place in the request.
+    /// The part itself, if the error names a place in the request.
     pub part: Option<RefusedPart>,
     /// `true` if the model accepts no part of that kind, for example no pictures.
     pub takes_none: bool,
@@ -27,18 +27,18 @@ pub enum RefusedPartKind {
     File,
     /// A message or a tool result whose content a filter withholds.
     Content,
-    /// Reasoning that is not accepted by its own provider.
+    /// Reasoning that the model's own provider does not accept.
     Reasoning,
     /// The schema of a tool.
     ToolSchema,
 }
 
-/// A part of a request, as a server's error names it.
+/// A part of a request, as named in a server's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusedPart {
     /// A picture or a file, by the number among all media of the request, from 0.
     Media(usize),
-    /// A picture or a file, by the hash of its content.
+    /// A picture or a file, by the hash of the content.
     Blob(String),
     /// The result of a call, by the name that the request gives the call.
     ToolResult(String),
@@ -46,7 +46,7 @@ pub enum RefusedPart {
     Text(String),
     /// Reasoning whose native item contains a signature, an id or encrypted content.
     Reasoning(String),
-    /// A tool, by its name.
+    /// A tool, by name.
     Tool(String),
 }
 

@@ -4,9 +4,9 @@
 //! that the user typed in that part ([`user_text`]). In recorded agent sessions these messages are one or two percent
 //! of all tokens, so that almost always all of them fit.
 //!
-//! If they do not fit, sentences are ranked. Standing orders come first ([`mood`]), then statements (those with values
-//! before others), then questions. Within a rank, newer sentences come before older ones. A statement that a later one
-//! replaces is marked, and is the first to go ([`replaced`]).
+//! If the messages do not fit, sentences are ranked. Standing orders come first ([`mood`]), then statements
+//! (those with values before others), then questions. Within a rank, newer sentences come before older ones. A
+//! statement that a later one replaces is marked, and is the first to go ([`replaced`]).
 
 pub(crate) mod lexicon;
 pub(crate) mod mood;

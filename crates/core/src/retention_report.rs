@@ -26,7 +26,7 @@ pub struct RetentionReport {
     pub classes: BTreeMap<String, RetentionTally>,
 }
 
-/// The facts of one class by their availability. Each fact is counted once, at its best availability.
+/// The facts of one class by their availability. Each fact is counted once, at the best availability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RetentionTally {
@@ -50,7 +50,7 @@ impl RetentionTally {
 /// The party that can get back content that left the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecoveryAccess {
-    /// The model, by a handle it is shown.
+    /// The model, by a visible handle.
     Model,
     /// A person, from the log.
     User,
@@ -78,8 +78,8 @@ pub fn survey(before: &[&Message], after_text: &str, handles_visible: bool) -> R
     )
 }
 
-/// Reports like [`survey`] on messages with summaries among them. Facts of `folded`, the originals behind the
-/// summaries, count if the removed messages contain them.
+/// Reports like [`survey`] on messages and summaries. Facts of `folded`, the originals behind the summaries,
+/// count if the removed messages contain them.
 pub fn survey_folded(before: &[&Message], folded: &[&Message], after_text: &str) -> RetentionReport {
     let sentences: Vec<SentenceFacts> = folded.iter().map(|message| SentenceFacts::of(message)).collect();
     let sentences: Vec<&SentenceFacts> = sentences.iter().collect();

@@ -1,8 +1,8 @@
 //! The loop as a pure state machine: [`Run::handle`] takes an input and returns the effects to perform.
 //!
-//! One `Run` serves one session. Everything that must survive a crash is in its [`History`]. The rest (the phase, the
-//! requests in flight) is rebuilt by [`Run::new`] and an [`RunLoopInput::Recover`]. The driver performs the effects and
-//! feeds the outcomes back; it decides nothing.
+//! One `Run` serves one session. Everything that must survive a crash is in its [`History`]. The rest (the
+//! phase, the requests in flight) is rebuilt by [`Run::new`] and an [`RunLoopInput::Recover`]. The driver
+//! performs the effects and feeds the outcomes back, and decides nothing.
 //!
 //! A step runs in this order: take the queue, plan, call the model, store its answer, run its tools, repeat.
 
@@ -328,7 +328,7 @@ impl Run {
         }
     }
 
-    /// Continues after an answer is stored: with its tools, with the next step, or with the end of the run.
+    /// Continues after an answer is stored: with the tools, with the next step, or with the end of the run.
     fn after_answer(&mut self, finish: ModelStopReason, out: &mut Vec<RunEffect>) {
         self.state.step = StepGuards::default();
         if self.state.stop.is_none() {

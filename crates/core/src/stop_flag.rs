@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A flag that tells long computations to end early. Clones share it.
+/// A flag that tells long computations to end early. Clones share one flag.
 ///
 /// A caller who cancels raises the flag and then sends the cancel itself. A computation over a long log reads the flag
 /// once per message and skips the rest once the flag is raised. The loop then drops the result, ends the current work

@@ -28,7 +28,7 @@ pub use truncation::TruncationStrategy;
 
 /// A compaction strategy, which selects the units to drop.
 ///
-/// The planner does the rest: it checks the floor, keeps the newest typed message, keeps calls with their results
+/// The planner does the rest: checks the floor, keeps the newest typed message, keeps calls with their results
 /// (units are whole), and builds the edit.
 ///
 /// ```
@@ -123,7 +123,7 @@ pub struct CompactionSelection {
     pub cleared: Vec<usize>,
     /// The replacement of the dropped units.
     pub instead: UnitReplacement,
-    /// The reason for this selection at this time, in words, if there is more to say than the effect.
+    /// The reason for the selection at this time, in words, if the effect does not say everything.
     pub why: String,
 }
 
@@ -151,14 +151,14 @@ pub enum UnitReplacement {
         /// The number of messages in each.
         messages: usize,
     },
-    /// The pinned facts, and a summary beneath them.
+    /// The pinned facts, with a summary below.
     Ledger {
         /// The most that the pinned facts may have, in tokens.
         ledger_tokens: u64,
         /// The most that the summary may have, in tokens.
         tokens: u64,
     },
-    /// The pinned facts, and beneath them the last words of the dropped messages, verbatim; no model call.
+    /// The pinned facts, and below the last words of the dropped messages, verbatim; no model call.
     Extract {
         /// The most that the pinned facts may have, in tokens.
         ledger_tokens: u64,
@@ -198,7 +198,7 @@ pub struct ThresholdInput<'a> {
     pub settled_tokens: Option<u64>,
     /// The growth of the view per call since that edit.
     pub growth_tokens: u64,
-    /// The prices of tokens, if they are known and not zero.
+    /// The prices of tokens, if known and not zero.
     pub prices: Option<&'a crate::plan::TokenPrices>,
     /// `true` if the provider's cache has surely forgotten the last request.
     pub cache_is_cold: bool,

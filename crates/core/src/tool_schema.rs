@@ -1,7 +1,8 @@
 //! Normalization of the schemas of foreign tools (MCP servers, clients of the gateway) for every provider.
 //!
-//! Providers refuse a whole request because of one tool's schema. The OpenAI APIs demand `"type": "object"` at the root
-//! without `oneOf`, `anyOf`, `allOf`, `enum` or `not` beside it. They also demand `properties` in the root object and
+//! Providers refuse a whole request because of one tool's schema. The OpenAI APIs demand `"type": "object"` at
+//! the root without `oneOf`, `anyOf`, `allOf`, `enum` or `not` beside the type. The APIs also demand
+//! `properties` in the root object and
 //! `items` in every array. Anthropic's API refuses unions at the root too, and property names other than
 //! `[a-zA-Z0-9_.-]{1,64}`. Smaller servers resolve no `$ref`. [`normalize`] removes all of these. A schema without them
 //! stays byte for byte as it was written.

@@ -47,7 +47,7 @@ pub struct TruncatedText {
     pub kept: String,
     /// The beginning of the end, in bytes of `kept`.
     pub head_bytes: usize,
-    /// The number of characters left out between them.
+    /// The number of characters left out between both.
     pub omitted_chars: u64,
     /// The number of characters of the whole text.
     pub total_chars: u64,
@@ -145,7 +145,7 @@ fn last_chars(text: &str, chars: u64) -> &str {
     text.get(start..).unwrap_or_default()
 }
 
-/// Ends `head` at its last line end, if that costs at most a fifth of the head.
+/// Ends `head` at the last line end, if that costs at most a fifth of the head.
 fn to_line_end(head: &str) -> &str {
     let window = head.floor_char_boundary(head.len() - search_bytes(head));
     match head.get(window..).and_then(|last| last.rfind('\n')) {
@@ -154,7 +154,7 @@ fn to_line_end(head: &str) -> &str {
     }
 }
 
-/// Starts `tail` at its first line start, if that costs at most a fifth of the tail.
+/// Starts `tail` at the first line start, if that costs at most a fifth of the tail.
 fn from_line_start(tail: &str) -> &str {
     let window = tail.floor_char_boundary(search_bytes(tail));
     match tail.get(..window).and_then(|first| first.find('\n')) {

@@ -39,7 +39,7 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Adds `other` to a cumulative sum. Sums are for display and cost; no decision reads them.
+    /// Adds `other` to a cumulative sum. Sums are for display and cost, never for a decision.
     pub fn add(&mut self, other: &Usage) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);

@@ -3,14 +3,14 @@
 /// The properties of a broken answer that decide about the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenAnswer {
-    /// The number of times that this answer broke off before.
+    /// The number of earlier breaks of the answer.
     pub broke_before: u32,
     /// `true` if the answer ends in visible text, with no tool call.
     pub ends_in_text: bool,
     /// `true` if the model continues an answer at the end of a request.
     pub can_continue: bool,
-    /// `true` if the received part can be taken back: the receiver saw nothing of it, or a log removes it from the
-    /// view.
+    /// `true` if the received part can be taken back: no receiver has seen the part, or a log removes the part from
+    /// the view.
     pub can_take_back: bool,
 }
 
@@ -36,6 +36,7 @@ impl BrokenAnswer {
         } else if self.can_take_back {
             BrokenAnswerAction::AskAgain
         } else {
+            // A second beginning would be shown behind the first.
             BrokenAnswerAction::GiveUp
         }
     }

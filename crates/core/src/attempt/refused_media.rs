@@ -1,4 +1,5 @@
-//! Pictures and files that a server refuses: the choice of those to leave out, and the note in their place.
+//! Pictures and files that a server refuses: the choice of media to leave out, and the note in the place of
+//! each.
 
 use crate::refusal::{PartRefusal, RefusedPartKind};
 
@@ -10,9 +11,9 @@ const MAX_QUOTED_CHARS: usize = 200;
 
 /// Returns the pictures and files to leave out of a request. `media` has all of them in order.
 ///
-/// If the error names a maximum, the oldest beyond it go. If the model accepts none, all go. Otherwise the newest goes
-/// in the first attempt, and all in later ones. `attempt` counts from 0. A refusal of another kind of part leaves none
-/// out.
+/// If the error names a maximum, the oldest media beyond the maximum go. If the model accepts none, all go.
+/// Otherwise the newest goes in the first attempt, and all in later attempts. `attempt` counts from 0. A
+/// refusal of another kind of part leaves none out.
 pub fn choose_refused_media<T>(
     refusal: &PartRefusal,
     attempt: u32,

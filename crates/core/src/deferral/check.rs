@@ -15,7 +15,7 @@ const MAX_QUOTED_CHARS: usize = 200;
 /// Checks arguments against a schema. An unreadable schema allows all arguments.
 ///
 /// # Errors
-/// A description of the first mistake, with its place in the arguments.
+/// A description of the first mistake, with the place in the arguments.
 ///
 /// ```
 /// use longhaul_core::deferral::check_arguments;

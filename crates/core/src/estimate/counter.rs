@@ -65,7 +65,7 @@ impl fmt::Display for CountAccuracy {
 /// The tokens of the template around a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FramingTokens {
-    /// Tokens around each message: its marks and its role.
+    /// Tokens around each message: marks and role.
     pub message: u64,
     /// Tokens that open the answer, once per request.
     pub reply: u64,
@@ -94,9 +94,9 @@ impl Default for FramingTokens {
 impl FramingTokens {
     /// Returns the framing of a model's chat template, by the model's name.
     ///
-    /// The marks are counted by the model's own vocabulary. They were measured with Qwen 3, Llama 3 and Gemma 3;
-    /// gpt-oss follows OpenAI, "Harmony response format". Everything else, and models that are not known, follow
-    /// OpenAI chat.
+    /// The marks are counted by the model's own vocabulary, as measured with Qwen 3, Llama 3 and Gemma 3;
+    /// gpt-oss follows OpenAI, "Harmony response format". Everything else, and models that are not known,
+    /// follow OpenAI chat.
     pub fn of(model: &str) -> Self {
         let other = Self::default();
         // gpt-oss has the vocabulary of `o200k_base` and another template, so the family alone does not tell.

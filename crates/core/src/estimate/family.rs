@@ -9,8 +9,8 @@ pub enum TokenizerFamily {
     /// `o200k_base`, and every vocabulary that is not known to belong elsewhere.
     #[default]
     O200k,
-    /// Llama 3: near `o200k_base`, with two thirds of its size. Contractions are two tokens, and other scripts are
-    /// dearer.
+    /// Llama 3: near `o200k_base`, with two thirds of the size. Contractions are two tokens, and other scripts
+    /// are dearer.
     Llama,
     /// Qwen 3: each digit is a token.
     Qwen,
@@ -44,7 +44,7 @@ impl TokenizerFamily {
     /// All families.
     pub const ALL: [Self; 4] = [Self::O200k, Self::Llama, Self::Qwen, Self::Gemma];
 
-    /// Returns the family of a model by its name.
+    /// Returns the family of a model by name.
     ///
     /// Owners (`meta-llama/`) and capitals do not matter. A model made from another model
     /// (`deepseek-r1-distill-qwen-7b`) has that model's vocabulary. An unknown model gets the weights of

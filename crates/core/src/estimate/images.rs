@@ -1,16 +1,16 @@
 //! The tokens of a picture, by the rule of the model that is shown the picture.
 //!
-//! Providers publish these rules and change them. The report of a call corrects a wrong rule (see
+//! Providers publish and change these rules. The report of a call corrects a wrong rule (see
 //! [`meter`](crate::meter)).
 
 /// Tokens of a picture of unknown size.
 pub const UNKNOWN_IMAGE_TOKENS: u64 = 1_600;
 
-/// The rule for the tokens of a picture by its size in pixels.
+/// The rule for the tokens of a picture by size in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageTokenRule {
-    /// The picture is fitted into 2048 × 2048, and its short side is brought down to 768. The cost is `base`, and
-    /// `tile` for each 512 × 512. Source: OpenAI, "Images and vision".
+    /// The picture is fitted into 2048 × 2048, and the short side is brought down to 768. The cost is `base`,
+    /// and `tile` for each 512 × 512. Source: OpenAI, "Images and vision".
     Tiles {
         /// Tokens for the picture as a whole.
         base: u64,

@@ -56,13 +56,13 @@ impl MessageTokenBreakdown {
 
 /// Counts of messages, parts and tools.
 impl MessageTokenCounter {
-    /// Returns the tokens of a message with its framing and its reasoning, by group.
+    /// Returns the tokens of a message with framing and reasoning, by group.
     pub fn message_groups(&self, message: &Message) -> TokensByScript {
         let parts: TokensByScript = message.parts.iter().map(|part| self.part_groups(part)).sum();
         parts + TokensByScript::of_framing(self.around(message), messages(message))
     }
 
-    /// Returns the tokens of a message with its framing and its reasoning.
+    /// Returns the tokens of a message with framing and reasoning.
     pub fn message(&self, message: &Message) -> u64 {
         self.message_groups(message).total()
     }
@@ -103,7 +103,7 @@ impl MessageTokenCounter {
         }
     }
 
-    /// Returns the tokens of one part with its own framing, without the framing of its message.
+    /// Returns the tokens of one part with the part's own framing, without the message's.
     pub fn part(&self, part: &Part) -> u64 {
         self.part_groups(part).total()
     }
@@ -127,7 +127,7 @@ impl MessageTokenCounter {
     }
 }
 
-/// Returns the number of messages on the wire, where each tool result is a message of its own.
+/// Returns the number of messages on the wire, where each tool result is a separate message.
 fn messages(message: &Message) -> u64 {
     match message.role {
         Role::Tool => (message.parts.len() as u64).max(1),

@@ -428,7 +428,7 @@ impl PunctuationRun {
     }
 }
 
-/// A word during the scan: its ASCII letters, and the number of its letters of other scripts.
+/// A word during the scan: the ASCII letters, and the number of letters of other scripts.
 #[derive(Default)]
 struct WordFeatureCounts {
     letters: u64,

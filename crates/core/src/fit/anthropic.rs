@@ -37,6 +37,7 @@ pub(super) fn write_message(shown: &[Message], original: Option<&Value>) -> Valu
     let Some(original) = original else {
         return json!({"role": "user", "content": parts.iter().filter_map(Part::as_text).collect::<String>()});
     };
+    // A copy keeps the fields that this module does not read.
     let mut message = original.clone();
     if let Some(fields) = message.as_object_mut() {
         fields.insert("content".to_owned(), write_blocks(&parts, &original["content"]));

@@ -36,7 +36,7 @@ pub(super) fn write_content(
     Value::Array(shown.collect())
 }
 
-/// Returns the text of a content without its other blocks.
+/// Returns the text of a content without the other blocks.
 pub(super) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -45,7 +45,7 @@ pub(super) fn text_of(content: &Value) -> String {
     }
 }
 
-/// Returns a string of a JSON object; an empty one if it is missing.
+/// Returns a string of a JSON object; empty if the string is missing.
 pub(super) fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -27,7 +27,7 @@ impl CallNames {
         answer
     }
 
-    /// Returns a result with the unique id of its call; `None` if no open call has the result's id.
+    /// Returns a result with the call's unique id; `None` if no open call has the result's id.
     pub(super) fn rename_result(&mut self, result: ToolResult) -> Option<ToolResult> {
         // The newest open call is meant: an older one with the same id may have stayed without a result.
         let at = self.open.iter().rposition(|open| self.given.get(open) == Some(&result.call_id))?;

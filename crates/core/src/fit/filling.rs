@@ -7,8 +7,8 @@ use crate::strategy::{
     TriggerThreshold, UnitReplacement,
 };
 
-/// The maximum share of the usable window that fitted messages take. A session goes down to 0.4, because its next edit
-/// should be far away. A caller of `fit` has asked for this window.
+/// The maximum share of the usable window for fitted messages. A session goes down to 0.4, because the next
+/// edit should be far away. A caller of `fit` has asked for the whole window.
 const FILLED_SHARE: f64 = 0.9;
 
 /// The strategy: [`AdaptiveStrategy`] down to [`FILLED_SHARE`], which clears only as many old tool results as needed. A

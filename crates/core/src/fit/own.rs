@@ -53,7 +53,7 @@ pub trait FittableMessage: Clone {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FittableContent {
-    /// Instructions for the model, such as a system prompt. They are always sent.
+    /// Instructions for the model, such as a system prompt. Instructions are always sent.
     Instructions(String),
     /// One message, or several that one message combines. Each tool result is a message of its own, with
     /// [`Role::Tool`](crate::message::Role::Tool) and one part. Ids may be empty.
@@ -74,7 +74,7 @@ impl FittableMessage for Message {
     }
 }
 
-/// The format of a message type: its reader and its writer.
+/// The format of a message type: reader and writer.
 pub(super) struct MessageFormat<M> {
     pub(super) read: fn(&M) -> FittableContent,
     pub(super) write: fn(&[Message], Option<&M>) -> M,

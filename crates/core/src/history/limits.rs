@@ -1,4 +1,4 @@
-//! The limits of the present model, as its steps and its server's errors have shown them.
+//! The limits of the present model, as shown by the model's steps and the server's errors.
 
 use crate::usage::Usage;
 

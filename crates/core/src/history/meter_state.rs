@@ -25,6 +25,7 @@ fn most_plausible(counted: u64, unseen: u64) -> u64 {
 }
 
 /// The largest part of a request that we cannot see, in tokens: hidden prompts and chat templates.
+// Reports of a server with a longer hidden prompt may not be believed (decision 0008).
 const MAX_UNSEEN_INPUT: u64 = 16_000;
 
 /// The largest part of an answer that we cannot see, in tokens, beside reasoning.
@@ -42,7 +43,7 @@ const MIN_GROWN_TOKENS: u64 = 64;
 /// Number of implausible reports in a row after which all of the server's reports are ignored.
 const MAX_FALSE_REPORTS: u32 = 2;
 
-/// The usual difference between the server's reports and its own counts before the call.
+/// The usual difference between the server's reports and the server's own counts before the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CountOffset {
     /// The newest difference, report less count, in tokens.
@@ -195,7 +196,7 @@ pub(super) struct ServerCount {
     pub(super) fixed_tokens: u64,
 }
 
-/// The provider's counts of the view, and what they have taught about the estimate.
+/// The provider's counts of the view, and the lessons of these counts for the estimate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MeterState {
     pub(super) counter: MessageTokenCounter,
@@ -294,9 +295,9 @@ impl MeterState {
         self.anchor.as_ref().map_or(0, |anchor| anchor.input)
     }
 
-    /// Returns whether `reported` cannot be the input of this request. A report is wrong if it stands still while the
-    /// request grows. A report is wrong too if it is below the anchor's and below half of the estimate. Some servers
-    /// report the uncached part, a constant, or no tools.
+    /// Returns whether `reported` cannot be the input of the request. A report is wrong if the count stands
+    /// still while the request grows. A report is wrong too if it is below the anchor's and below half of the
+    /// estimate. Some servers report the uncached part, a constant, or no tools.
     fn contradicts(&self, reported: u64, sent: &TokensByScript, fixed_tokens: u64) -> bool {
         if !self.extends_anchor(fixed_tokens) {
             return false;

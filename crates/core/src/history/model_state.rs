@@ -4,7 +4,7 @@ use crate::event::{ModelChoice, StepStart};
 use crate::ids::Millis;
 use crate::message::ModelOrigin;
 
-/// The model of the newest step or switch, and what its server has shown.
+/// The model of the newest step or switch, and the behaviour that the model's server has shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ModelState {
     pub(super) newest: Option<ModelOrigin>,

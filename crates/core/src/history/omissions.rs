@@ -7,9 +7,9 @@ use crate::message::{Message, Part, Role, ToolResult};
 /// An omission: parts that were left out of the view together because a server refuses them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OmissionState {
-    /// The omission's name, by which it is undone.
+    /// The omission's name, for an undo.
     pub id: EditId,
-    /// The position of its event in the log.
+    /// The position of the omission's event in the log.
     pub seq: Seq,
     /// The parts that were left out.
     pub parts: Vec<OmittedPart>,
@@ -26,7 +26,7 @@ pub(super) struct Omissions {
 }
 
 impl Omissions {
-    /// Returns all omissions, oldest first, undone ones among them.
+    /// Returns all omissions, oldest first, with the undone ones.
     pub(super) fn all(&self) -> &[OmissionState] {
         &self.states
     }

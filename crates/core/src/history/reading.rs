@@ -122,12 +122,12 @@ impl History {
         &self.view.edits
     }
 
-    /// Returns all omissions, oldest first, undone ones among them.
+    /// Returns all omissions, oldest first, with the undone ones.
     pub fn omissions(&self) -> &[OmissionState] {
         self.omissions.all()
     }
 
-    /// Returns whether a tool is not offered because a server refuses its schema.
+    /// Returns whether a tool is not offered because a server refuses the schema.
     pub fn omits_tool(&self, tool: &str) -> bool {
         self.omitted_tools().any(|name| name == tool)
     }
@@ -312,7 +312,7 @@ impl History {
         self.orders.active()
     }
 
-    /// Returns all standing orders, also those that are no longer in force.
+    /// Returns all standing orders, in force or not.
     pub fn all_orders(&self) -> &StandingOrders {
         &self.orders
     }

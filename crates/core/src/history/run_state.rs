@@ -1,4 +1,4 @@
-//! The run: its step in progress, its tool calls without an outcome, and its end.
+//! The run: the step in progress, the tool calls without an outcome, and the end.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub struct OpenRun {
     pub steps: u32,
     /// The step whose model call has no outcome yet.
     pub calling: Option<StepStart>,
-    /// `true` once a note has told the model about its repetition.
+    /// `true` once a note has told the model about the repetition.
     pub warned_of_loop: bool,
     /// `true` once a note has told the model that the run's time is over. One step without tools is left then.
     pub time_is_up: bool,
@@ -55,7 +55,7 @@ pub struct RecentToolCall {
     pub tool: String,
 }
 
-/// The open run, and what the session remembers of the newest one.
+/// The open run, and the session's memory of the newest run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RunState {
     /// The run that has no end in the log yet.

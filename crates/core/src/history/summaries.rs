@@ -52,7 +52,7 @@ impl SummaryWriterRecord {
     }
 }
 
-/// The record of the summary model as it follows from the log.
+/// The record of the summary model that follows from the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LoggedWriterRecord {
     pub(super) writer: SummaryWriterRecord,
@@ -83,7 +83,7 @@ impl LoggedWriterRecord {
     }
 }
 
-/// The compactions of a session and what came of them.
+/// The compactions of a session, with their outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct CompactionRecord {
     /// The number of committed compactions, without prunes.
@@ -110,7 +110,7 @@ impl CompactionRecord {
         self.calls_since_edit = 0;
     }
 
-    /// Forgets what concerns only the model that was switched away.
+    /// Forgets all facts about the model that was switched away.
     pub(super) fn forget_model(&mut self) {
         self.settled_tokens = None;
         self.summaries = LoggedWriterRecord::default();

@@ -135,7 +135,7 @@ pub enum ViewItemKind {
     Result {
         /// The tool's name.
         tool: String,
-        /// The edit that cleared its content.
+        /// The edit that cleared the content.
         cleared: Option<EditId>,
     },
 }
@@ -216,7 +216,7 @@ impl LogEntry {
         self.begins < self.seq
     }
 
-    /// Returns the tokens of the message as the model is shown it, 0 if it is not shown.
+    /// Returns the tokens of the message in the form that the model is shown; 0 for a hidden message.
     pub(crate) fn tokens(&self) -> u64 {
         self.groups.total()
     }
@@ -282,7 +282,7 @@ impl ViewItem {
         })
     }
 
-    /// Returns a typed message with `text` in the place of its texts; pictures and files stay.
+    /// Returns a typed message with `text` in the place of the texts; pictures and files stay.
     fn shortened(entry: &LogEntry, edit: &EditId, text: &str, counter: &MessageTokenCounter) -> Option<Self> {
         let shown = entry.shown.as_deref()?;
         let others = shown.parts.iter().filter(|part| part.as_text().is_none()).cloned();
@@ -708,7 +708,7 @@ pub(super) fn result_position(view: &[ViewItem], call_id: &CallId) -> usize {
     step + 1 + earlier.count()
 }
 
-/// Returns a hash of a call and its outcome, which loop detection compares.
+/// Returns a hash of a call and the outcome, for loop detection.
 pub(super) fn call_signature(call: &ToolCall, result: &ToolResult) -> u64 {
     let mut hasher = blake3::Hasher::new();
     for text in [call.name.as_str(), call.arguments.as_str()] {
@@ -730,7 +730,7 @@ pub(super) fn call_signature(call: &ToolCall, result: &ToolResult) -> u64 {
     u64::from_le_bytes(first)
 }
 
-/// Number of bytes of a view that are collected before they are hashed.
+/// Number of bytes of a view that are collected before hashing.
 const HASHED_AT_ONCE: usize = 16_384;
 
 /// Returns a hash of the positions, edits and omissions of view items.
@@ -789,7 +789,7 @@ pub enum ViewUnitKind {
     Note,
     /// A summary of compacted messages, or a note on removed messages.
     Compacted,
-    /// An assistant message and its tool results.
+    /// An assistant message and the tool results.
     Step,
 }
 

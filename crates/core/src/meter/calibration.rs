@@ -192,8 +192,8 @@ fn most(groups: &TokensByScript) -> i64 {
     i64::try_from(bytes.max(groups.total() * 4)).unwrap_or(i64::MAX)
 }
 
-/// The attribution of a reported count to the parts of its request: the weights that explain the count. Each weight
-/// was moved by its uncertainty.
+/// The attribution of a reported count to the parts of the request: the weights that explain the count. Each
+/// weight was moved by its uncertainty.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CountAttribution {
     weights: Mix,

@@ -1,8 +1,8 @@
 //! The profile of a model's tokenizer and server: the costs that reports have shown, with their uncertainty.
 //!
-//! A request's input is taken to be linear in its content. There is a weight for each kind of writing, for bytes and
-//! for messages (see [`TokensByScript`]). One more weight stands for the cost of system prompt and tools beyond their
-//! estimate, and a constant for the server's own tokens before every request.
+//! A request's input is taken to be linear in the content. There is a weight for each kind of writing, for
+//! bytes and for messages (see [`TokensByScript`]). One more weight stands for the cost of system prompt and
+//! tools beyond their estimate, and a constant for the server's own tokens before every request.
 //!
 //! The profile holds the weights and their covariance, the state of a Kalman filter. By the covariance, later reports
 //! separate costs that the first report has only shown together. The covariance also says how much of a known total

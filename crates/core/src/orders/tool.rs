@@ -14,7 +14,7 @@ pub const NAME: &str = "pin";
 /// content.
 pub const MIN_WINDOW: u64 = 16_000;
 
-/// Returns the tool as it is described to the model.
+/// Returns the tool as described to the model.
 pub fn spec() -> ToolSpec {
     ToolSpec {
         name: NAME.to_owned(),

@@ -1,4 +1,4 @@
-//! Bounded map of one class of facts. Its limits bound the memory of the pinned facts.
+//! Bounded map of one class of facts. The limits bound the memory of the pinned facts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -46,7 +46,7 @@ struct NameSighting {
     label: Option<Arc<str>>,
 }
 
-/// A kept name, with the key of its argument.
+/// A kept name, with the key of the argument.
 #[derive(Clone, Debug, PartialEq)]
 struct TrackedName {
     label: Option<Arc<str>>,

@@ -36,7 +36,7 @@ const MOST_KEY_BYTES: usize = 400;
 pub(super) struct TrackedCall {
     /// The identity of the call: a success resolves an earlier error with the same key.
     key: String,
-    /// The command, or the tool with its file or arguments.
+    /// The command, or the tool with the file or arguments.
     title: String,
     is_command: bool,
     /// `true` if the command only reads. Such a command is not listed.
@@ -55,14 +55,14 @@ enum CallExitStatus {
     Interrupted,
 }
 
-/// A command and its newest ending.
+/// A command and the newest ending.
 #[derive(Clone, Debug, PartialEq)]
 struct CommandRecord {
     title: String,
     ending: CallExitStatus,
 }
 
-/// A failed call and the lines that describe its error.
+/// A failed call and the lines that describe the error.
 #[derive(Clone, Debug, PartialEq)]
 struct CallErrorRecord {
     title: String,
@@ -197,7 +197,8 @@ fn without_shortening(command: &str) -> String {
     command.strip_suffix("2>&1").unwrap_or(command).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Programs that change nothing. The list of commands omits these programs: without their output they say nothing.
+/// Programs that change nothing. The list of commands omits these programs, whose commands say nothing without
+/// the output.
 const LOOKING: &[&str] = &[
     "[", "awk", "basename", "bat", "cat", "cd", "cut", "diff", "dirname", "du", "echo", "egrep", "fd",
     "file", "find", "grep", "head", "jq", "less", "ls", "mkdir", "nl", "printf", "pwd", "rg", "sleep",
@@ -223,8 +224,8 @@ fn only_looks(line: &str) -> bool {
     })
 }
 
-/// Returns the ending of a call. It follows from the status of the result, the exit code that a command names, or the
-/// word "error" at the beginning of the output.
+/// Returns the ending of a call. The ending follows from the status of the result, the exit code that a command
+/// names, or the word "error" at the beginning of the output.
 fn ending(asked: &TrackedCall, result: &ToolResult) -> CallExitStatus {
     let code = asked.is_command.then(|| exit_code(result)).flatten();
     match (result.status, code) {

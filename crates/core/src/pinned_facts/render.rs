@@ -29,7 +29,7 @@ enum SectionEnd {
     Last,
 }
 
-/// A section with the token counts of its lines.
+/// A section with the token counts of the lines.
 struct MeasuredSection<'a> {
     section: &'a FactSection,
     title: u64,

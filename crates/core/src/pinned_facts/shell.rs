@@ -6,10 +6,10 @@
 /// The part of a command line that is read, in bytes.
 const MOST_BYTES: usize = 16 << 10;
 
-/// One command with its words.
+/// One command, split into words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ShellCommand {
-    /// The program and its arguments, quotes removed.
+    /// The program and the arguments, quotes removed.
     pub(super) words: Vec<ShellWord>,
     /// The files that the output goes to.
     pub(super) writes: Vec<ShellOutputFile>,
@@ -32,7 +32,7 @@ pub(super) struct ShellOutputFile {
 }
 
 impl ShellCommand {
-    /// Returns the program without its folder, and its arguments. Assignments and wrappers in front are skipped.
+    /// Returns the program without a folder, and the arguments. Assignments and wrappers in front are skipped.
     pub(super) fn program(&self) -> Option<(&str, &[ShellWord])> {
         let mut rest = self.words.as_slice();
         loop {
@@ -87,7 +87,7 @@ struct ShellParser<'a> {
     word: Option<ShellWord>,
     /// The redirection whose file is the next word.
     redirects: Option<ShellRedirectKind>,
-    /// The end marks of the here-documents that this line opens.
+    /// The end marks of the here-documents that the line opens.
     here: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ impl ShellParser<'_> {
         word.literal &= literal;
     }
 
-    /// Reads a quoted text to its end mark.
+    /// Reads a quoted text to the end mark.
     fn quote(&mut self, mark: char) {
         // Even empty quotes make a word.
         self.word.get_or_insert_with(|| ShellWord { text: String::new(), literal: true });

@@ -62,7 +62,7 @@ impl Default for TodoTracker {
 }
 
 impl TodoTracker {
-    /// Returns the text of each unfinished todo, and whether its work has begun.
+    /// Returns the text of each unfinished todo, and whether the work has begun.
     pub(super) fn open(&self) -> impl Iterator<Item = (&str, bool)> {
         let open = self.kept.iter().filter(|(_, todo)| todo.state != TodoState::Finished);
         open.map(|(_, todo)| (todo.text.as_str(), todo.state == TodoState::Begun))
@@ -78,7 +78,7 @@ impl TodoTracker {
         self.kept.evicted()
     }
 
-    /// Applies a call: its list replaces the tool's earlier list, unless the call names only changes.
+    /// Applies a call: the call's list replaces the tool's earlier list, unless the call names only changes.
     pub(super) fn apply(&mut self, call: TodoListUpdate) {
         if !call.merges {
             // Checkboxes stay, because no tool keeps them and no list repeats them.
@@ -199,7 +199,7 @@ fn cut(text: &str) -> String {
     super::line::head(&single_spaced(text), MOST_BYTES).to_owned()
 }
 
-/// Returns the key of a todo: its words without case, spacing, emphasis and final full stops.
+/// Returns the key of a todo: the words without case, spacing, emphasis and final full stops.
 fn key(text: &str) -> String {
     // Models repeat a todo with other emphasis: `**Add tests**` becomes "Add tests."
     let words = single_spaced(text).to_lowercase();

@@ -12,8 +12,8 @@ pub(super) fn plain(name: &str) -> String {
 
 /// Returns the command line that a call gives to a shell; `None` if the tool is no shell.
 ///
-/// A shell is told by its name. A tool of another name, or with a file among its arguments, is one if its command has
-/// several words.
+/// A shell is told by the tool's name. A tool of another name, or with a file among the arguments, is a shell
+/// if the command has several words.
 pub(super) fn command_line(tool: &str, arguments: &Map<String, Value>) -> Option<String> {
     let value = ["command", "cmd", "commands", "script"].iter().find_map(|key| arguments.get(*key))?;
     let tool = plain(tool);

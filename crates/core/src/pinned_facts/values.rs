@@ -23,7 +23,7 @@ pub(super) enum ValueSource {
     Tool,
 }
 
-/// A key with its values.
+/// A key with values.
 #[derive(Clone, Debug, PartialEq)]
 struct TrackedSetting {
     key: String,
@@ -77,6 +77,7 @@ impl SettingTracker {
         let name = key.trim_start_matches('-').to_lowercase();
         let known = self.0.get(&name);
         let is_typed = known.is_some_and(|known| known.typed.is_some());
+        // Tool output is untrusted material, and must not replace the value that a person gave.
         if source == ValueSource::Tool && (known.is_none() || is_typed) {
             return;
         }

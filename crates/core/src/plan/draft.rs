@@ -1,4 +1,4 @@
-//! Compaction by summary: the draft without its texts, and the rules of a valid draft.
+//! Compaction by summary: the draft without texts, and the rules of a valid draft.
 
 use std::sync::Arc;
 
@@ -46,10 +46,10 @@ pub(super) const LEAST_TOKENS: u64 = 200;
 // The limit is that of decision 0016.
 const MAX_CALLS: usize = 32;
 
-/// A compaction without its summary yet.
+/// A compaction without a summary yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryDraft {
-    /// The edit without its texts.
+    /// The edit without texts.
     edit: ViewEdit,
     /// The parts that the edit shows in place of the dropped messages.
     sections: Vec<DraftSection>,
@@ -468,7 +468,7 @@ fn complete_text(answer: &ModelAnswer) -> Result<String, &'static str> {
     }
 }
 
-/// Returns a text with its summary marks disarmed, so that quoted text cannot pose as another summary.
+/// Returns a text with all summary marks disarmed, so that quoted text cannot pose as another summary.
 pub(super) fn defused(text: &str) -> String {
     super::earlier_summary::without_marks(&text.replace(MARK, "[summary]"))
 }
@@ -519,7 +519,7 @@ fn summary_limit(
         })
 }
 
-/// Returns the size of the list of standing orders with its ids and marks, in tokens.
+/// Returns the size of the list of standing orders with ids and marks, in tokens.
 fn order_list_tokens(scene: &PlanContext<'_>) -> u64 {
     const ITEM_TOKENS: u64 = 8;
     let count = scene.history.orders().count() as u64;

@@ -1,5 +1,5 @@
-//! The earlier summary of a model. No edit drops this text: it stays verbatim in the replacement of its message
-//! until a newer summary has merged it.
+//! The earlier summary of a model. No edit drops this text: an earlier summary stays verbatim in the
+//! replacement of the message until a newer summary has merged the text.
 
 use super::PlanContext;
 use super::draft::{MARK, WRITTEN, carries};
@@ -62,7 +62,7 @@ impl EarlierSummary {
         self.is_kept
     }
 
-    /// Returns whether a newer text carries on this summary.
+    /// Returns whether a newer text carries on the summary.
     pub(super) fn is_carried_by(&self, newer: &str) -> bool {
         self.text.is_empty() || carries(newer, &self.text)
     }

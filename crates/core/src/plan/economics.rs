@@ -24,7 +24,7 @@ pub struct TokenPrices {
     pub cache_write: f64,
     /// The price of output.
     pub output: f64,
-    /// The time for which a prefix stays in the cache after its last use, in milliseconds.
+    /// The time for which a prefix stays in the cache after the last use, in milliseconds.
     pub cache_life_ms: Millis,
 }
 

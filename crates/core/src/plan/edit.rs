@@ -137,7 +137,7 @@ impl PlanContext<'_> {
         words
     }
 
-    /// Creates an edit of the present view with its sizes before and after.
+    /// Creates an edit of the present view, with the sizes before and after.
     pub(super) fn view_edit(
         &self,
         ops: Vec<ViewOperation>,

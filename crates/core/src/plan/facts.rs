@@ -23,7 +23,7 @@ const LINE_CHARS: std::ops::RangeInclusive<usize> = 12..=240;
 /// The part of a result that is read, in bytes from the beginning. The limit bounds the time of a plan.
 const MAX_BYTES: usize = 1 << 18;
 
-/// A shape is rare if at most one line in so many has it.
+/// A shape is rare if at most one line in so many has the shape.
 const RARE_SHARE: usize = 40;
 
 /// The least score of a line that is shown.
@@ -65,7 +65,7 @@ pub(super) fn outstanding_lines(text: &str, tokens: u64, counter: &dyn TextCount
     chosen.into_iter().map(|at| lines[at].0).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the shape of a line: its sequence of words, numbers and signs, equal neighbours merged.
+/// Returns the shape of a line: the sequence of words, numbers and signs, equal neighbours merged.
 fn shape_of(line: &str) -> String {
     let mut shape = String::new();
     let mut last = ' ';

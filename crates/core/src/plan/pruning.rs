@@ -44,11 +44,11 @@ pub(super) struct PruningProgress {
 /// One decision of the agent, in the order of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PrunedEntry {
-    /// The item at this index of the view stays.
+    /// The item at an index of the view stays.
     Item(usize),
     /// The agent's own words replace messages here.
     Text(String),
-    /// The piece at this index got no usable answer.
+    /// The piece at an index got no usable answer.
     Missing(usize),
 }
 
@@ -131,7 +131,7 @@ impl PruningProgress {
         Ok(())
     }
 
-    /// Gives up the newest piece: its messages are dropped, and an extract replaces them.
+    /// Gives up the newest piece: an extract replaces the piece's messages.
     pub(super) fn give_up(&mut self) {
         self.kept.push(PrunedEntry::Missing(self.next));
         self.next += 1;

@@ -24,9 +24,10 @@ struct SelectionRestorer<'a> {
 }
 
 impl PlanContext<'_> {
-    /// Takes dropped and cleared content back into the view until the request has `least` tokens, or as much as fits
-    /// below `most`. Results come back first, newest first. Then come units from the newest end, units from the oldest
-    /// end, and any other unit that fits. A step that does not fit comes back without its largest results.
+    /// Takes dropped and cleared content back into the view until the request has `least` tokens, or as much as
+    /// fits below `most`. Results come back first, newest first. Then come units from the newest end, units
+    /// from the oldest end, and any other unit that fits. A step that does not fit comes back without the
+    /// largest results.
     pub(crate) fn restore_until_budget(&self, choice: &mut CompactionSelection, least: u64, most: u64) {
         let mut left = usize::MAX;
         loop {
@@ -82,18 +83,18 @@ impl SelectionRestorer<'_> {
         self.scene.meter_of(sum).bound() + NUMBER_TOKENS < self.most
     }
 
-    /// Returns whether the request has reached its least size by the meter's total.
+    /// Returns whether the request has reached the least size by the meter's total.
     fn is_enough(&self) -> bool {
         self.scene.meter_of(&self.sum).total >= self.least
     }
 
-    /// Returns whether the request has reached its least size by the meter's bound. Then no unit comes back out of
-    /// order.
+    /// Returns whether the request has reached the least size by the meter's bound. Then no unit comes back out
+    /// of order.
     fn is_used(&self) -> bool {
         self.scene.meter_of(&self.sum).bound() >= self.least
     }
 
-    /// Restores cleared results, newest first, until the request has its least size.
+    /// Restores cleared results, newest first, until the request has the least size.
     fn restore(&mut self) {
         for at in (0..self.choice.cleared.len()).rev() {
             if self.is_enough() {
@@ -110,7 +111,7 @@ impl SelectionRestorer<'_> {
         }
     }
 
-    /// Takes one unit back, without its largest results if need be. Returns `false` if the unit does not fit.
+    /// Takes one unit back, without the largest results if need be. Returns `false` if the unit does not fit.
     fn take(&mut self, unit: usize, note: u64) -> bool {
         let mut sum = self.sum;
         sum.add(&self.scene.shares[unit]);

@@ -7,7 +7,7 @@ use crate::meter::TokenIncrement;
 /// The length to which a tool result is shortened in its middle when the whole transcript is too long, in characters.
 const CLIPPED_CHARS: usize = 2_000;
 
-/// Messages as text, each with its size in tokens.
+/// Messages as text, each with a size in tokens.
 pub(super) struct SummaryTranscript<'a> {
     lines: Vec<TranscriptLine>,
     increment: &'a TokenIncrement,

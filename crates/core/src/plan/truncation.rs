@@ -5,8 +5,8 @@
 //! 3. the newest step with its large results cut, and messages that fit beside it;
 //! 4. the newest typed message alone, cut if no request holds it.
 //!
-//! If none fits, the plan is an error with the sizes. Pinned facts of the dropped messages stand in their place where
-//! there is room.
+//! If no edit fits, the plan is an error with the sizes. Pinned facts replace the dropped messages where there
+//! is room.
 
 use super::{ContextOverflow, LONG_MESSAGE, Plan, PlanContext, PlanTrigger, extract, is_clearable};
 use crate::estimate::TokensByScript;
@@ -75,7 +75,7 @@ impl PlanContext<'_> {
         if self.before < brim { Some(Plan::Fits) } else { self.ladder_to(brim, false) }
     }
 
-    /// Returns the most tokens of a request whose answer gets less than its reserve.
+    /// Returns the most tokens of a request whose answer gets less than the reserve.
     fn brim(&self) -> u64 {
         self.budget.window - self.budget.window / BRIM_SHARE
     }
@@ -100,7 +100,8 @@ impl PlanContext<'_> {
         Some(Plan::Edit(Box::new(ViewEdit { trigger_tokens, ..edit })))
     }
 
-    /// Returns the first edit in order that stays below `target`. With `keeps_newest` the newest step stays as it is.
+    /// Returns the first edit in order that stays below `target`. With `keeps_newest` the newest step stays
+    /// unchanged.
     fn ladder(&self, target: u64, keeps_newest: bool) -> Option<ViewEdit> {
         let whole = self.steps_beside_ledger(target, usize::MAX).or_else(|| {
             self.newest_steps(1, |choice| self.removal_by(choice, NAME).compressed_bound < target)
@@ -140,7 +141,7 @@ impl PlanContext<'_> {
         (self.most_of_ledger() + super::draft::HEADER_TOKENS / 2) * 9 / 8 + target / 32
     }
 
-    /// Returns the edit of a selection, with pinned facts below its note if there is room.
+    /// Returns the edit of a selection, with pinned facts below the note if there is room.
     fn with_ledger(&self, choice: &CompactionSelection, target: u64) -> ViewEdit {
         let bare = self.removal_by(choice, NAME);
         let told = self.told(choice, self.most_told());
@@ -210,6 +211,7 @@ impl PlanContext<'_> {
         most: usize,
         fits: impl Fn(&CompactionSelection) -> bool,
     ) -> Option<CompactionSelection> {
+        // A binary search, because each test builds a whole edit.
         let mut best = None;
         let mut low = 1;
         let mut high = self.steps_newest_first().count().min(most);
@@ -276,7 +278,7 @@ impl PlanContext<'_> {
         None
     }
 
-    /// Returns whether the newest step fits the usable room, with its results cut to nothing if need be.
+    /// Returns whether the newest step fits the usable room, with results cut to nothing if need be.
     pub(super) fn can_keep_step(&self, step: usize) -> bool {
         let results = self.cuttable_results(step);
         let gone = self.all_but(1).unwrap_or_else(|| vec![false; self.units.len()]);
@@ -427,7 +429,7 @@ impl PlanContext<'_> {
         None
     }
 
-    /// Returns the edit that drops the `gone` units and shows the typed message at `seq` as it was cut.
+    /// Returns the edit that drops the `gone` units and shows the cut typed message at `seq`.
     fn with_typed_cut(&self, gone: Option<&[bool]>, seq: Seq, cut: &TruncatedText) -> ViewEdit {
         let excerpt = shortened(cut, seq, self.history.has_recall());
         let op = ViewOperation::Placeholder { seq, excerpt, cut: true };

@@ -40,7 +40,7 @@ impl UnitTokens {
         Self { kept: self.kept.without(&less.kept), new: self.new.without(&less.new) }
     }
 
-    /// Turns a placeholder of the part back into its result.
+    /// Turns a placeholder of the part back into the result.
     pub(super) fn restore(&mut self, item: &ViewItem, placeholder: &TokensByScript, anchored: Seq) {
         self.new = self.new.without(placeholder);
         *self.of_age(item, anchored) += item.groups;

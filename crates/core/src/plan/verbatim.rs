@@ -171,7 +171,7 @@ fn line(item: &ViewItem) -> String {
     format!("{}: {}\n", role_name(item.message.role), said(&item.message).trim())
 }
 
-/// Returns a text in at most `most` tokens by `count`: whole, or its beginning and its end. `None` if the room is too
+/// Returns a text in at most `most` tokens by `count`: whole, or beginning and end. `None` if the room is too
 /// small to say anything.
 pub(crate) fn shortened(text: &str, most: u64, count: &dyn Fn(&str) -> u64) -> Option<String> {
     let tokens = count(text);

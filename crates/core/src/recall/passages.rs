@@ -39,7 +39,7 @@ impl ScoredLines {
         Self { lower, starts, worth, whole_worth }
     }
 
-    /// Returns the share of the text's worth that stands on its best line, 0 to 1.
+    /// Returns the share of the text's worth on the best line, 0 to 1.
     pub(super) fn closeness(&self) -> f64 {
         let best = self.worth.iter().copied().fold(0.0, f64::max);
         if self.whole_worth > 0.0 { best / self.whole_worth } else { 1.0 }
@@ -108,7 +108,7 @@ pub(super) fn passages(text: &str, query: &SearchQuery, chars: usize) -> String 
     }
 }
 
-/// Returns a line and its neighbours: the line first, then the nearest lines.
+/// Returns a line and the neighbours: the line first, then the nearest lines.
 fn around(line: usize, lines: usize) -> impl Iterator<Item = usize> {
     let beside = (1..=AROUND).flat_map(move |far| [line.checked_sub(far), Some(line + far)]);
     std::iter::once(line).chain(beside.flatten().filter(move |line| *line < lines))

@@ -1,4 +1,4 @@
-//! A query against an index: its terms, the spellings of each term, and the worth of each term.
+//! A query against an index: the terms, with the spellings and the worth of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -28,7 +28,7 @@ pub(super) const MOST_LOOKED_INTO: usize = 8;
 /// The largest number of words of the index that are stemmed for one word of a query.
 const MOST_STEMMED: usize = 4_096;
 
-/// The smallest number of letters that a word shares with its other forms.
+/// The smallest number of letters that all forms of a word share.
 const SHORTEST_ROOT: usize = 3;
 
 /// The worth of a function word relative to other words. The share is not 0, because a query may consist of function
@@ -38,7 +38,7 @@ const FUNCTION_WORD_SHARE: f64 = 0.1;
 /// The count of a spelling that is probably, but not surely, the word that is meant.
 const LIKELY_SHARE: f64 = 0.5;
 
-/// A query, with the worth of each of its words.
+/// A query, with the worth of each word.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchQuery {
     /// The beginnings that all forms of a word share, with the word's worth. Lines are searched for these roots.

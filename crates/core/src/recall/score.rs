@@ -21,7 +21,7 @@ const ANSWER_SHARE: f64 = 1.3;
 /// The factor for the score of a question, whose answer stands elsewhere.
 const QUESTION_SHARE: f64 = 0.8;
 
-/// The number of words up to which a text lends its full share. Longer texts are about more than one thing.
+/// The number of words up to which a text lends the full share. Longer texts are about more than one thing.
 const LENDING_WORDS: f64 = 300.0;
 
 /// The bonus of a text with a word of time, if the query asks for a time.

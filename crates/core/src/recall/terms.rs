@@ -1,4 +1,4 @@
-//! The terms of a text in a search: its words, and the pieces of long words.
+//! The terms of a text in a search: words, and the pieces of long words.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The tool `recall`: the requests of its calls, and their answers. The caller finds the originals.
+//! The tool `recall`: requests and answers of calls. The caller finds the originals.
 
 use serde_json::{Map, Value};
 
@@ -48,7 +48,7 @@ pub fn spec() -> ToolSpec {
 pub enum RecallRequest {
     /// The messages under a handle.
     Span {
-        /// The handle as the model wrote it.
+        /// The handle as written by the model.
         handle: String,
         /// The range of the handle; `None` if the text is no handle.
         span: Option<LogRange>,

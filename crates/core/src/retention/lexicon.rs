@@ -1,4 +1,4 @@
-//! Closed word classes by language. They show the mood and the scope of a sentence without a grammar.
+//! Closed word classes by language, which show the mood and the scope of a sentence without a grammar.
 //!
 //! Nouns and verbs are open classes and are never listed. Pronouns, articles, auxiliaries, prepositions and
 //! conjunctions are few. A sentence that begins with none of them and is no question mostly begins with an imperative.

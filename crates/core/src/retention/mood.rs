@@ -24,7 +24,7 @@ const MAX_ORDER_WORDS: usize = 60;
 /// The most words of a label in capitals, such as `HARD CONSTRAINT: …`.
 const MAX_LABEL_WORDS: usize = 4;
 
-/// The part of the score that a label in capitals adds to the sentences of its line.
+/// The part of the score that a label in capitals adds to all sentences of the line.
 const LABEL_SCORE: i32 = 3;
 
 /// Returns the score of a later sentence on a line that begins with a label in capitals. The label speaks for the whole
@@ -73,7 +73,7 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
     score
 }
 
-/// Returns whether a sentence is a question by its form.
+/// Returns whether a sentence has the form of a question.
 pub(crate) fn is_question(sentence: &str) -> bool {
     // Chinese, Japanese and Korean mark a question by a last particle, often without a question mark.
     let end = sentence.trim_end().trim_end_matches(['"', '\'', '”', '»', ')', ' ']);

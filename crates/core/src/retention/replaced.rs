@@ -1,9 +1,9 @@
 //! Detection of statements that a later statement of the user replaces: "the cap is 500 now, no longer 300".
 //!
-//! Words decide, not meaning. A later statement replaces an earlier one in three cases. It announces a change and shares
-//! enough of the earlier one's rarer words. Or both are equal except for their values. Or both are orders, and the later
-//! one names a value that excludes the earlier one's: "in Pacific time" after "in UTC". Words for one subject count as
-//! one word ([`subjects`](super::subjects)).
+//! Words decide, not meaning. A later statement replaces an earlier one in three cases. It announces a change
+//! and shares enough of the earlier one's rarer words. Or both are equal except for their values. Or both are
+//! orders, and the later one names a value that excludes the earlier one's: "in Pacific time" after "in UTC".
+//! Words for one subject count as one word ([`subjects`](super::subjects)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -63,9 +63,9 @@ impl ComparableStatement {
     }
 }
 
-/// Returns for each statement the index of the later one that replaces it.
+/// Returns the index of the replacing later statement for each statement.
 ///
-/// `statements` are in order, each with the number of its message.
+/// `statements` are in order, each with a message number.
 pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
     let skipped = statements.len().saturating_sub(MAX_STATEMENTS);
     let subjects: Vec<ComparableStatement> =
@@ -154,7 +154,7 @@ fn announces_change(text: &str, words: &[String]) -> bool {
 /// The longest label in capitals, in bytes.
 const MOST_LABEL_BYTES: usize = 24;
 
-/// Reduces a statement to its words and values.
+/// Reduces a statement to words and values.
 fn subject(message: usize, text: &str) -> ComparableStatement {
     static CUE_WORDS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));

@@ -1,4 +1,4 @@
-//! Division of a line into sentences, each with its punctuation and the blanks behind it.
+//! Division of a line into sentences, each with the punctuation and the blanks behind.
 
 use crate::retention_report::facts::is_abbreviation;
 

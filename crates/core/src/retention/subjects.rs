@@ -9,14 +9,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// A subject with the words that name it, in several languages.
+/// A subject and the words for the subject, in several languages.
 struct Subject {
-    /// The term that stands for all words of the subject. No text has it, because of its sign.
+    /// The term that stands for all words of the subject. No text has the term, because of its sign.
     term: &'static str,
     /// Words in lower case, separated by blanks.
     words: &'static str,
-    /// Whether a project has one of it at a time. "The" branch needs no other word to tell which one is meant, while
-    /// there may be a budget for the project and one for travel.
+    /// `true` if a project has one such thing at a time. "The" branch needs no other word to be clear, while there
+    /// may be a budget for the project and one for travel.
     is_single: bool,
 }
 
@@ -121,7 +121,7 @@ pub(super) struct StatementSubjects {
 }
 
 impl StatementSubjects {
-    /// Reads the subjects of a statement from its words in lower case.
+    /// Reads the subjects of a statement from words in lower case.
     pub(super) fn of(words: &[String]) -> Self {
         let mut subjects = Self::default();
         for (at, word) in words.iter().enumerate() {

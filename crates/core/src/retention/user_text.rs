@@ -36,7 +36,7 @@ pub(crate) const PASTE_TOKENS: u64 = 200;
 /// The part of each end of a paste that stays, in tokens.
 const PASTE_END_TOKENS: u64 = 100;
 
-/// The size of a turn's number with its brackets and the end of its line, in tokens.
+/// The size of a turn's number with brackets and line end, in tokens.
 const MESSAGE_TOKENS: u64 = 6;
 
 /// The size of the mark of an omission, in tokens.
@@ -73,11 +73,11 @@ pub(crate) struct UserText {
     order: Vec<usize>,
 }
 
-/// A typed message, without its text.
+/// A typed message, without the text.
 #[derive(Debug)]
 struct TypedMessageInfo {
     seq: Seq,
-    /// The number of its turn: 1 for the first typed message of the session.
+    /// The number of the turn: 1 for the first typed message of the session.
     turn: usize,
 }
 
@@ -398,7 +398,7 @@ impl UserText {
         text.truncate(text.trim_end().len());
     }
 
-    /// Returns the mark of an omission of `chars` characters. The mark of a long passage names its handle.
+    /// Returns the mark of an omission of `chars` characters. The mark of a long passage names a handle.
     fn gap(&self, message: &TypedMessageInfo, chars: usize) -> String {
         match (chars > 200, self.has_recall) {
             (false, _) => GAP.to_owned(),
@@ -446,7 +446,7 @@ pub(crate) fn order_list(history: &History) -> String {
     if items.is_empty() { items } else { format!("{ORDERS_TITLE}\n{items}") }
 }
 
-/// Returns a summary's text without its quotes of the user and its standing orders. Each view renders both again from
+/// Returns a summary's text without quotes of the user and standing orders. Each view renders both again from
 /// the log.
 pub(crate) fn without_section(text: &str) -> Cow<'_, str> {
     [TITLE, ORDERS_TITLE].into_iter().fold(Cow::Borrowed(text), |text, title| {

@@ -356,7 +356,7 @@ fn add_text(classes: &mut Classes, class: &'static str, text: &str) {
     }
 }
 
-/// Calls `take` with each word that is a fact, and its class.
+/// Calls `take` with each word that is a fact, and the fact's class.
 fn for_each_word(text: &str, mut take: impl FnMut(&'static str, &str)) {
     let mut number_before: Option<&str> = None;
     let mut rest = text;
@@ -377,7 +377,7 @@ fn for_each_word(text: &str, mut take: impl FnMut(&'static str, &str)) {
     }
 }
 
-/// Features of a word, collected while its end is searched for.
+/// Features of a word, collected during the search for the end.
 #[derive(Clone, Copy, Default)]
 struct WordFeatures {
     begins_with_digit: bool,
@@ -428,7 +428,7 @@ fn next_word(text: &str) -> (&str, WordFeatures) {
     (text.get(..at).unwrap_or_default(), looks)
 }
 
-/// Returns the class of a word and the fact in it; `None` for a word that is no fact.
+/// Returns the class of a word and the fact within; `None` for a word that is no fact.
 ///
 /// `number_before` is the number in front of the word, which the fact includes if the word is a unit.
 fn classify<'a>(
@@ -461,7 +461,7 @@ fn is_number(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Returns whether a line reports an error, by its words.
+/// Returns whether the words of a line report an error.
 pub fn is_error_line(line: &str) -> bool {
     let bytes = line.as_bytes();
     // The first two letters rule out most places, which matters because every line of every output is searched.

@@ -209,7 +209,7 @@ impl BackgroundSummary {
         }
     }
 
-    /// Replaces an extract by its finished summary. Returns `false` if there is none to replace.
+    /// Replaces an extract by the finished summary. Returns `false` if there is no extract to replace.
     pub(super) fn swap_extract(&mut self, state: &mut LoopState, out: &mut Vec<RunEffect>) -> bool {
         let Some(candidate) = &self.candidate else { return false };
         let Some(stand_in) =
@@ -261,7 +261,7 @@ impl BackgroundSummary {
         Some(problem)
     }
 
-    /// Gives up the background summary. It is not tried again as long as its messages are unchanged.
+    /// Gives up the background summary. No new attempt begins as long as the summary's messages are unchanged.
     fn void_candidate(&mut self, out: &mut Vec<RunEffect>) {
         if let Some(candidate) = &mut self.candidate {
             if candidate.stage == PrecomputeStage::Writing {
@@ -286,7 +286,7 @@ impl BackgroundSummary {
         }
     }
 
-    /// Drops the background summary, because the view has changed or the compaction is done. Its usage is kept.
+    /// Drops the background summary, because the view has changed or the compaction is done. The usage is kept.
     pub(super) fn drop_candidate(&mut self, out: &mut Vec<RunEffect>) {
         self.void_candidate(out);
         if let Some(candidate) = self.candidate.take() {
@@ -350,7 +350,7 @@ impl BackgroundSummary {
     }
 }
 
-/// Returns the problem of a summary that is still being written when its room is needed.
+/// Returns the problem of a summary that is still being written when the room is needed.
 fn late_problem() -> ErrorInfo {
     let message = "the summary was not ready when the room was needed".to_owned();
     ErrorInfo { code: ErrorCode::Timeout, message }

@@ -1,4 +1,4 @@
-//! The model call of a step: its start, its answer, its failures.
+//! The model call of a step: start, answer and failures.
 
 use super::loop_state::{AppendContinuation, LoopState, RunPhase};
 use super::session::SessionState;
@@ -117,7 +117,7 @@ pub(super) fn failed(
     end_with_failure(state, &step, failure, partial, out);
 }
 
-/// Ends the run with the failure of its step. The part of the answer that arrived is kept for people.
+/// Ends the run with the failure of the step. The part of the answer that arrived is kept for people.
 pub(super) fn end_with_failure(
     state: &mut LoopState,
     step: &StepId,
@@ -252,6 +252,7 @@ fn named_calls(
                         }
                         None => call,
                     };
+                    // Local servers repeat their ids within a session, so the given id is only kept beside.
                     let call_id = CallId::new(format!("c-{step}-{at}"));
                     let provider_id = call.provider_id.or_else(|| {
                         let given = call.call_id.as_str();

@@ -1,4 +1,4 @@
-//! The plan before a step, and the compactions that follow from it.
+//! The plan before a step, and the compactions that follow.
 
 use super::background_summary::BackgroundSummary;
 use super::loop_state::{AppendContinuation, CountContinuation, LoopState, RunPhase};
@@ -55,6 +55,7 @@ impl Compactor {
         }
         let occasion = if is_paused { PlanTrigger::Pause } else { PlanTrigger::Routine };
         let plan = self.plan(state, &occasion);
+        // A raised flag ends computations early, so the plan may be incomplete.
         if state.stop_if_flagged(out) {
             return;
         }
@@ -166,7 +167,7 @@ impl Compactor {
         state.append(events, then, out);
     }
 
-    /// Tells watchers about a compaction, and asks for its summary.
+    /// Tells watchers about a compaction, and asks for the summary.
     fn ask_for_summary(
         &mut self,
         state: &mut LoopState,
@@ -288,6 +289,7 @@ impl Compactor {
         if state.stop_if_flagged(out) {
             return;
         }
+        // The refused summary was paid for. The next event about a compaction carries its usage.
         self.background.unstored.extend(draft.usage().cloned());
         match problem {
             None => self.carry_out(state, plan, occasion.clone(), out),
@@ -345,6 +347,7 @@ fn does_not_fit(
     }
     // The rest of a paused answer may be short enough for the window as it is.
     let may_go_on = *occasion == PlanTrigger::Pause && state.session.fits_the_window();
+    // A refusal may have named a wrong window, and only another answer can tell (decision 0008).
     if may_go_on || *occasion == PlanTrigger::Routine && state.session.may_ask_again() {
         return state.start_step(out);
     }

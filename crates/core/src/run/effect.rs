@@ -8,7 +8,7 @@ use crate::message::ToolCall;
 use crate::plan::SummaryRequest;
 use crate::truncate::TextLimit;
 
-/// The name of an append until its events are durable.
+/// The name of an append until the events are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppendId(pub u64);
 
@@ -58,7 +58,7 @@ pub enum RunEffect {
         /// The request for the summary.
         request: SummaryRequest,
     },
-    /// Stop a background summary; its answer is not waited for.
+    /// Stop a background summary, without a wait for the answer.
     StopSummary {
         /// The task of the summary.
         task: u64,
@@ -105,7 +105,7 @@ pub enum RunEffect {
     Notice(RunNotice),
     /// A compaction on request is over.
     CompactionDone(CompactionOutcome),
-    /// The run is over, its end is stored, and the session is idle.
+    /// The run is over, the end is stored, and the session is idle.
     RunEnded(RunEnd),
     /// There was nothing to do.
     Rested,
@@ -126,7 +126,7 @@ pub enum RunTimer {
     Summary,
     /// The wait for a hook.
     Hook,
-    /// The wait for a background summary, or for the hook that is asked about it.
+    /// The wait for a background summary, or for the hook's answer about the summary.
     Ahead,
 }
 

@@ -191,6 +191,7 @@ impl Compactor {
                 out.push(RunEffect::StopTimer { timer: RunTimer::Hook });
                 self.after_hook(state, *plan, occasion, answer, out);
             }
+            // A late answer to a question that was given up changes nothing.
             other => state.phase = other,
         }
     }

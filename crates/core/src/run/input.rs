@@ -31,7 +31,7 @@ pub enum RunLoopInput {
         /// The append's name.
         id: AppendId,
     },
-    /// The server's count of the next request, in tokens; `None` if it gave none.
+    /// The server's count of the next request, in tokens; `None` without a count.
     Counted(Option<u64>),
     /// The first event of the answer has arrived.
     ModelBegan,
@@ -51,7 +51,7 @@ pub enum RunLoopInput {
         /// The usage, if the provider had reported it.
         usage: Option<Usage>,
     },
-    /// The model call was stopped where it was asked to pause.
+    /// The model call was stopped at the requested pause.
     ModelPaused {
         /// The parts that arrived before the pause. The last part is text, and more is to follow.
         partial: Vec<Part>,
@@ -65,7 +65,7 @@ pub enum RunLoopInput {
         /// The answer or the failure.
         answer: Result<ModelAnswer, ModelCallFailure>,
     },
-    /// The hook that was asked about a compaction has answered; `None` if it failed or was late.
+    /// The hook that was asked about a compaction has answered; `None` if the hook failed or was late.
     PreCompactAnswered {
         /// The task of the question.
         task: u64,
@@ -74,7 +74,7 @@ pub enum RunLoopInput {
     },
     /// A tool has ended.
     ToolEnded(ToolResult),
-    /// A call of `pin` has passed its hooks. The loop decides the call's result.
+    /// A call of `pin` has passed all hooks. The loop decides the call's result.
     PinEnded {
         /// The call's result; the first part of its content is a placeholder for the answer.
         result: ToolResult,
@@ -109,7 +109,7 @@ pub enum RunLoopInput {
     RecordSoon(Vec<EventBody>),
     /// The process that ran the open run is gone.
     Recover {
-        /// The text of the answer that was streaming, as far as it was persisted.
+        /// The persisted text of the answer that was streaming.
         partial: Option<String>,
     },
 }

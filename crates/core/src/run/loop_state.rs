@@ -1,4 +1,4 @@
-//! The state of the loop: its phase, the appends in flight, and the events and wishes that wait for a boundary.
+//! The state of the loop: the phase, the appends in flight, and the events and wishes that wait for a boundary.
 
 use std::collections::BTreeMap;
 
@@ -86,11 +86,11 @@ pub(super) struct StepGuards {
     pub(super) counted: Option<Seq>,
     /// Attempts that failed in the present outage.
     pub(super) outage_attempts: u32,
-    /// Set when `retry.patience` has ended: the attempt on its way is the last one.
+    /// Set when `retry.patience` has ended: the attempt in flight is the last one.
     pub(super) patience_is_over: bool,
-    /// The number of times that an answer of this step broke off.
+    /// The number of broken answers of the step.
     pub(super) broken_answers: u32,
-    /// The number of times that this step was repeated without parts that its server refused.
+    /// The number of repetitions of the step without parts that the server refused.
     pub(super) omissions: u32,
     /// The omission that was made on a guess and is not confirmed yet.
     pub(super) guess: Option<EditId>,
@@ -189,6 +189,8 @@ impl LoopState {
             max_output_tokens: pausing::output_limit(&self.session),
             window_tokens: settings.model.window,
         };
+        // The start is durable before the request leaves, so that a recovery finds a call that a crash
+        // interrupted.
         self.phase = RunPhase::Storing;
         self.append(
             vec![EventBody::StepStarted(Box::new(start))],
@@ -197,8 +199,8 @@ impl LoopState {
         );
     }
 
-    /// Asks the server for a count, if the settings want one and this view has none. `next` is the continuation.
-    /// Returns whether the server is asked.
+    /// Asks the server for a count, if the settings want a count and the view has none. `next` is the
+    /// continuation. Returns whether the server is asked.
     pub(super) fn count_first(&mut self, next: CountContinuation, out: &mut Vec<RunEffect>) -> bool {
         let view = self.session.history.view_changed_at();
         // One question for each view: a server that cannot count would be asked again and again.
@@ -234,8 +236,8 @@ impl LoopState {
         self.append_with(events, Vec::new(), Vec::new(), then, out);
     }
 
-    /// Hands events to the store, in one transaction with the queue entries that they take. `settles` are the steps whose
-    /// streamed chunks are superfluous then, and `then` follows.
+    /// Hands events to the store, in one transaction with the queue entries that they take. `settles` are the
+    /// steps whose streamed chunks are superfluous then, and `then` follows.
     pub(super) fn append_with(
         &mut self,
         events: Vec<EventBody>,

@@ -25,8 +25,8 @@ pub struct ArgumentRules {
 /// The permission of calls with certain arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentRule {
-    /// One pattern for each checked argument: `*` is any text, `?` one character, all other characters stand for
-    /// themselves. Every pattern must fit its whole argument. An argument that is no text is matched as JSON.
+    /// One pattern for each checked argument: `*` is any text, `?` one character, all other characters stand
+    /// for themselves. Every pattern must fit the whole argument. An argument that is no text is matched as JSON.
     pub patterns: BTreeMap<String, String>,
     /// The permission.
     pub approval: ToolApproval,

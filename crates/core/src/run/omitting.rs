@@ -19,7 +19,7 @@ use crate::refusal::{PartRefusal, RefusedPart, RefusedPartKind};
 /// The beginning of the names of MCP tools. Only their schemas come from other programs.
 const FOREIGN_TOOLS: &str = "mcp__";
 
-/// One part of the view: the position of its message, and its number in that message.
+/// One part of the view: the position of the message, and the part's number in the message.
 type Place = (Seq, usize);
 
 /// The parts and tools to leave out.
@@ -136,7 +136,7 @@ impl<'a> RefusedPartSearch<'a> {
         OmissionCandidates { places: whole(entry), is_question, ..OmissionCandidates::default() }
     }
 
-    /// Returns pictures or files to leave out: those that are too many, or the newest one and later all.
+    /// Returns pictures or files to leave out: all beyond the maximum, or the newest one and later all.
     fn suspected_media(&self, images: bool, refusal: &PartRefusal, attempt: u32) -> Vec<Place> {
         let found = self.places(|part| media(part).is_some_and(|media| is_image(part, media) == images));
         choose_refused_media(refusal, attempt, found, |_| images)
@@ -180,8 +180,8 @@ impl<'a> RefusedPartSearch<'a> {
         )
     }
 
-    /// Returns the likeliest parts where an error names nothing. These are the newest picture or file, then all of them
-    /// with all reasoning, then the newest tool result, then foreign schemas.
+    /// Returns the likeliest parts where an error names nothing: the newest picture or file, then all pictures
+    /// and files with all reasoning, then the newest tool result, then foreign schemas.
     fn guessed(&self, attempt: u32) -> OmissionCandidates {
         let media_places = self.places(|part| media(part).is_some());
         let newest = media_places.last().copied().into_iter().collect::<Vec<_>>();

@@ -9,7 +9,7 @@ use crate::message::{Message, Part, ToolResult, ToolStatus};
 use crate::orders::tool::PinArguments;
 use crate::orders::{OrderSource, StandingOrderError, WINDOW_SHARE};
 
-/// Handles a call of `pin` that has passed its hooks. The order is stored with the call's result, or the result
+/// Handles a call of `pin` that has passed all hooks. The order is stored with the call's result, or the result
 /// says why not.
 pub(super) fn pin_ended(
     state: &mut LoopState,
@@ -37,7 +37,7 @@ pub(super) fn pin_ended(
     tools::tool_ended_with(state, events, result, out);
 }
 
-/// Stores changes of orders at once. The changes leave the view as it is, so an open step is no obstacle.
+/// Stores changes of orders at once. The changes leave the view unchanged, so an open step is no obstacle.
 pub(super) fn record_orders(state: &mut LoopState, events: Vec<EventBody>, out: &mut Vec<RunEffect>) {
     state.append(events, AppendContinuation::OrdersStored, out);
 }

@@ -1,7 +1,7 @@
 //! Answers that would run into the end of the window: the stream is stopped in time, room is made, and the answer goes
 //! on.
 //!
-//! Only models that continue the end of a request can do this.
+//! Only models that continue the end of a request can be paused.
 
 use super::calling::says_something;
 use super::loop_state::{AppendContinuation, LoopState, RunPhase, StepGuards};
@@ -44,6 +44,8 @@ pub(super) fn paused(
         return calling::stopped(state, partial, usage, out);
     }
     let partial = without_repetition(&state.session, partial);
+    // Servers continue text only. A cut in reasoning or after a tool call leaves nothing to continue (decision
+    // 0018).
     if !ends_in_text(&partial) || !says_something(&partial) {
         let message = "the call was paused where it cannot go on";
         return calling::failed(
@@ -68,6 +70,7 @@ pub(super) fn paused(
             envelope: None,
         },
     ];
+    // The rest of the answer is a step of its own, for which room may be made once more.
     state.step = StepGuards::default();
     state.phase = RunPhase::Storing;
     state.append_with(events, Vec::new(), vec![step], AppendContinuation::Prepare, out);
@@ -101,7 +104,7 @@ fn likely_input(session: &SessionState) -> u64 {
     if bound > usable && own < usable { own } else { bound }
 }
 
-/// Returns the tokens that the model may still write of this answer.
+/// Returns the tokens that the model may still write of the answer.
 fn most_output(session: &SessionState) -> u64 {
     let said =
         session.history.view().last().filter(|_| session.history.is_paused()).map_or(0, |item| item.tokens);
@@ -169,7 +172,7 @@ fn has_room_to_make(session: &SessionState) -> bool {
     session.history.view_tokens().saturating_sub(must_stay(session)) > session.budget().progress()
 }
 
-/// Returns the error of an answer that reached its limit although room was made for it several times.
+/// Returns the error of an answer that reached the limit although room was made several times.
 pub(super) fn pauses_are_spent(session: &SessionState) -> Option<ErrorInfo> {
     let message = format!(
         "the answer is longer than the window has room for, although room was made {MAX_PAUSES} times"
@@ -177,7 +180,7 @@ pub(super) fn pauses_are_spent(session: &SessionState) -> Option<ErrorInfo> {
     (session.history.pauses() >= MAX_PAUSES).then_some(ErrorInfo { code: ErrorCode::MaxCompactions, message })
 }
 
-/// Returns whether an answer can be continued: it ends in text and calls no tool.
+/// Returns whether an answer can be continued: the answer ends in text and calls no tool.
 pub(super) fn ends_in_text(parts: &[Part]) -> bool {
     parts.last().is_some_and(|part| part.as_text().is_some()) && !parts.iter().any(is_call)
 }

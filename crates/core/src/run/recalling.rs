@@ -59,11 +59,13 @@ pub(super) fn recalled(session: &SessionState, edit: &ViewEdit) -> Option<EventB
             LogEntryKind::Assistant(_) => "assistant",
             LogEntryKind::Result { .. } => "tool result",
         };
+        // Every line is quoted, so that no passage can pass for a message or for an instruction of the program.
         let quoted: String = hit.snippet.trim().lines().map(|line| format!("\n> {line}")).collect();
         if quoted.is_empty() {
             continue;
         }
         let span = format!("\n\n{from} {}:{quoted}", LogHandle(LogRange::one(entry.seq)));
+        // The search goes on behind a passage that is too long, because a shorter one may still fit.
         if counter.text(&text) + counter.text(&span) <= most {
             text.push_str(&span);
             found = true;
@@ -78,8 +80,8 @@ pub(super) fn recalled(session: &SessionState, edit: &ViewEdit) -> Option<EventB
     fits.then_some(EventBody::NoteAdded { message, why: NoteReason::Recalled })
 }
 
-/// Returns whether a message holds passages that were recalled before. They match the query best, and would only bring
-/// themselves back.
+/// Returns whether a message holds passages that were recalled before. Such messages match the query best, and
+/// would only bring themselves back.
 fn was_recalled(entry: &LogEntry) -> bool {
     match &entry.kind {
         LogEntryKind::Note => entry.message.text().starts_with(HEAD),

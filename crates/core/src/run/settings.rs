@@ -11,7 +11,7 @@ use crate::plan::{CompactionPolicy, PlannedPrefixTokens};
 
 use super::ArgumentRules;
 
-/// The facts that a run depends on besides its history.
+/// The facts that a run depends on besides the history.
 #[derive(Clone, Debug)]
 pub struct RunSettings {
     /// The most steps of a run.
@@ -41,7 +41,7 @@ pub struct RunSettings {
 /// The condition under which the server is asked to count the next request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerCountPolicy {
-    /// Never: the server cannot count, or the user does not want it to.
+    /// Never: the server cannot count, or the user wants no counts.
     #[default]
     Never,
     /// Only without a usage report to build on: before the first call, and after an edit of the view.
@@ -59,14 +59,14 @@ pub enum RunRecovery {
     Continue,
 }
 
-/// The session's model and its limits.
+/// The session's model, with the model's limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionModel {
     /// The model's provider, wire and name.
     pub origin: ModelOrigin,
     /// The model's window in tokens, if known.
     pub window: Option<u64>,
-    /// The window that a refusal named in an earlier session. It counts only if no better source names a window.
+    /// The window that a refusal named in an earlier session, which counts only if no better source has one.
     pub remembered_window: Option<u64>,
     /// The most that the model writes, in tokens, if known.
     pub max_output: Option<u64>,

@@ -1,4 +1,4 @@
-//! The tools of a step: their order, and the record of each call before and after it runs.
+//! The tools of a step: the order of the calls, and the record of each call before and after the run.
 
 use super::loop_state::{AppendContinuation, LoopState, RunPhase, RunStopCause};
 use super::session::SessionState;
@@ -121,7 +121,7 @@ fn advance_tools(state: &mut LoopState, out: &mut Vec<RunEffect>) {
     }
 }
 
-/// Starts a call, asks a person about it, or refuses it.
+/// Starts or refuses a call, or asks a person for permission.
 fn start_call(state: &mut LoopState, call: ToolCall, out: &mut Vec<RunEffect>) {
     // A stored decision holds after a crash too, and the person is not asked again.
     let answer = state.session.history.open_calls().iter().find(|open| open.call.call_id == call.call_id);
@@ -218,7 +218,7 @@ pub(super) fn handle_approval_decision(
     state.append(vec![resolved], AppendContinuation::Decided(call_id), out);
 }
 
-/// Continues with a call after its decision is stored.
+/// Continues with a call after the decision is stored.
 pub(super) fn decision_stored(state: &mut LoopState, id: &CallId, out: &mut Vec<RunEffect>) {
     mark(state, id, ToolCallPhase::Waiting);
     // The run's time goes on only once no other question is open.

@@ -71,7 +71,7 @@ impl LoopState {
         }
     }
 
-    /// Starts the timer for the rest of the run's time. A recovered run does not get its time again.
+    /// Starts the timer for the rest of the run's time. A recovered run does not get the full time again.
     pub(super) fn start_run_timer(&self, out: &mut Vec<RunEffect>) {
         if let (Some(timeout_ms), Some(run)) =
             (self.session.settings.timeout_ms, self.session.history.open_run())

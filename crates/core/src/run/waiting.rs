@@ -61,7 +61,7 @@ pub(super) fn model_began(state: &mut LoopState, out: &mut Vec<RunEffect>) {
     state.step.end_outage(out);
 }
 
-/// Handles a call that failed before its answer began and may succeed later.
+/// Handles a call that failed before the answer began and may succeed later.
 pub(super) fn server_failed(
     state: &mut LoopState,
     step: &StepId,
@@ -97,6 +97,7 @@ pub(super) fn server_failed(
     if let Some(after_ms) = retry.patience_ms.filter(|_| state.step.outage_attempts == 0) {
         out.push(RunEffect::StartTimer { timer: RunTimer::Patience, after_ms });
     }
+    // No event is stored for an attempt: the outage of a night would fill the log (decision 0044).
     state.step.outage_attempts += 1;
     let attempt = state.step.outage_attempts;
     let wait = ServerWait {
@@ -131,6 +132,8 @@ pub(super) fn answer_broke(
         // The log keeps the part that arrived for people, so the view can do without it.
         can_take_back: true,
     };
+    // A number limits broken answers, not the patience: a server that always breaks off is not out, and would
+    // be asked for ever (decision 0044).
     let after = broken.next(retry.stream_attempts);
     if after == BrokenAnswerAction::GiveUp {
         let times = state.step.broken_answers + 1;
@@ -168,8 +171,8 @@ pub(super) fn answer_broke(
     state.append_with(events, Vec::new(), vec![step.clone()], AppendContinuation::Wait(wait), out);
 }
 
-/// Tells a model that its answer broke off, if it cannot continue the text: another model has taken over, or the
-/// server refuses to. Returns whether there was something to tell.
+/// Tells a model of a broken answer if the text cannot be continued: another model has taken over, or the
+/// server refuses to. Returns whether a note was needed.
 pub(super) fn note_broken_answer(state: &mut LoopState, out: &mut Vec<RunEffect>) -> bool {
     if !state.session.history.is_broken_off() || state.session.can_go_on() {
         return false;
@@ -194,6 +197,7 @@ pub(super) fn begin_wait(
     wait: ServerWait,
     out: &mut Vec<RunEffect>,
 ) {
+    // A stop may have come while the failed step was being stored.
     if state.stop.is_some() {
         return state.reach_step_boundary(out);
     }
@@ -206,7 +210,7 @@ pub(super) fn begin_wait(
     }
 }
 
-/// Makes the attempt after its wait.
+/// Makes the attempt after the wait.
 pub(super) fn try_again(state: &mut LoopState, out: &mut Vec<RunEffect>) {
     let RunPhase::Waiting { step, .. } = &state.phase else { return };
     match step.clone() {
@@ -283,7 +287,7 @@ fn give_up_waiting(
     }
 }
 
-/// Formats a length of time for people, rounded down in its largest unit.
+/// Formats a length of time for people, rounded down in the largest unit.
 fn in_words(ms: u64) -> String {
     match ms / 1_000 {
         seconds @ 0..=119 => format!("{seconds} s"),

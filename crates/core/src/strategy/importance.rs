@@ -20,7 +20,7 @@ const REFERENCED: f64 = 0.3;
 /// The strategy that scores messages and drops those with the lowest scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ImportanceStrategy {
-    /// The number of newest messages that stay as they are. Steps stay whole, so the number may be larger.
+    /// The number of newest messages that stay unchanged. Steps stay whole, so the number may be larger.
     pub keep_recent: usize,
     /// The score of a typed message.
     pub user_message_score: f64,

@@ -55,6 +55,7 @@ impl CompactionStrategy for MiddleRemovalStrategy {
                 (!choice.gone[newest..].contains(&true)).then_some(choice)
             }),
             ProtectionLevel::Steps => removed(scene, keep, scene.first_typed_end()),
+            // The planner's last resort keeps the newest step and any other messages that fit.
             ProtectionLevel::Step => None,
         }
     }

@@ -4,7 +4,7 @@ use super::{CompactionSelection, CompactionStrategy, ProtectionLevel, UnitReplac
 use crate::budget::StrategyTrigger;
 use crate::plan::PlanContext;
 
-/// The numbers of newest messages that stay as they are: the first where there is room, the second in any case.
+/// The numbers of newest messages that stay unchanged: the first where there is room, the second in any case.
 const INTACT: [usize; 2] = [5, 3];
 
 /// The number of newest messages that stay if the agent's answer is unusable.

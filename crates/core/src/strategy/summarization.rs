@@ -8,7 +8,7 @@ use crate::plan::PlanContext;
 /// The strategy that summarises chapter by chapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummarizationStrategy {
-    /// The number of newest messages that stay as they are. Steps stay whole, so the number may be larger.
+    /// The number of newest messages that stay unchanged. Steps stay whole, so the number may be larger.
     pub keep_recent: usize,
     /// The number of messages in a chapter.
     pub summarize_chunk_size: usize,

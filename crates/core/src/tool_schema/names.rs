@@ -19,11 +19,11 @@ const HASH_CHARS: usize = 6;
 /// The property names of one tool that were changed for the model, by their place in the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PropertyNames {
-    /// The tool's own name of each changed property of this object.
+    /// The tool's own name of each changed property of the object.
     own: BTreeMap<String, String>,
-    /// The changes within the properties of this object, by the names that the model knows.
+    /// The changes within the properties of the object, by the names that the model knows.
     within: BTreeMap<String, PropertyNames>,
-    /// The changes within the items of this list.
+    /// The changes within the items of the list.
     items: Option<Box<PropertyNames>>,
     /// The changes within properties that the schema does not name.
     others: Option<Box<PropertyNames>>,

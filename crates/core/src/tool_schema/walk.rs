@@ -75,7 +75,7 @@ impl SchemaWalker<'_> {
         Ok(Value::Object(out))
     }
 
-    /// Returns a normalized keyword with its value; `None` for a keyword that is left out.
+    /// Returns a normalized keyword with the value; `None` for a keyword that is left out.
     fn field(
         &mut self,
         key: &str,
@@ -138,7 +138,7 @@ impl SchemaWalker<'_> {
         Ok(Some(members?).filter(|members| !members.is_empty()).map(Value::Array))
     }
 
-    /// Returns one schema for the items of a tuple: any of its different members.
+    /// Returns one schema for the items of a tuple: any of the different members.
     fn one_of_items(&mut self, items: &[Value], depth: usize) -> Result<Value, ToolSchemaError> {
         let mut kinds: Vec<Value> = Vec::new();
         for item in items {
@@ -206,7 +206,7 @@ fn find<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     }
 }
 
-/// Returns a fragment with its percent escapes resolved.
+/// Returns a fragment with all percent escapes resolved.
 fn unescaped(fragment: &str) -> String {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();
@@ -244,7 +244,7 @@ fn anchored<'a>(value: &'a Value, anchor: &str) -> Option<&'a Value> {
     }
 }
 
-/// Returns the outline of a schema that is not inlined: its type and its description.
+/// Returns the outline of a schema that is not inlined: type and description.
 fn outline(root: &Value, target: &Value) -> Value {
     // A chain of references may be a circle, so each is followed once.
     let (mut target, mut seen) = (target, BTreeSet::new());
@@ -268,7 +268,7 @@ fn outline(root: &Value, target: &Value) -> Value {
     Value::Object(out)
 }
 
-/// Returns the value of `type` with JSON Schema's names; `None` if it contains no known type.
+/// Returns the value of `type` with JSON Schema's names; `None` without a known type.
 fn types(value: &Value) -> Option<Value> {
     match value {
         Value::String(name) => type_name(name).map(Value::from),

@@ -12,8 +12,8 @@ use crate::message::Part;
 use crate::retention::user_text::{order_list, user_room};
 
 impl SummaryDraft {
-    /// Returns the most tokens that a pruning agent may be given, and may write, in one call. Both have to fit its
-    /// window, and the answer its output limit.
+    /// Returns the most tokens that a pruning agent may be given, and may write, in one call. Both have to fit
+    /// the agent's window, and the answer its output limit.
     pub(super) fn room_of_agent(&self, budget: &Budget) -> u64 {
         match self.writer {
             // Two fifths each for piece and answer leave a fifth for the order and the error of the count.

@@ -191,8 +191,8 @@ impl SummaryDraft {
         SectionProgress::Reading { pieces, next: 0, so_far, given_up: Vec::new() }
     }
 
-    /// Returns the mark of messages in a transcript. It is a digest of all that is dropped, so no message can contain
-    /// it by intent.
+    /// Returns the mark of messages in a transcript. The mark is a digest of all dropped text, so no message
+    /// can contain it by intent.
     pub(super) fn mark(&self) -> &str {
         &self.subject[..8]
     }

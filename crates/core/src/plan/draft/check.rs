@@ -15,7 +15,7 @@ mod tool_text;
 pub(super) use headings::REQUESTED_HEADINGS;
 pub(super) use thoughts::without_thoughts;
 
-/// The length below which an answer is refused if it is also far shorter than the replaced text, in characters.
+/// The length below which an answer far shorter than the replaced text is refused, in characters.
 const SHORT_CHARS: usize = 200;
 
 /// The factor by which such an answer is shorter than the replaced text.
@@ -48,11 +48,11 @@ pub enum SummaryDefect {
     ToolCall,
     /// The answer repeats the order to write the summary.
     OrderRepeated,
-    /// The answer exceeds its limit by more than a quarter.
+    /// The answer exceeds the limit by more than a quarter.
     TooLong,
     /// The answer is far too short for the replaced text.
     TooShort,
-    /// The answer has headings and nothing below them.
+    /// The answer has headings without text below.
     OnlyHeadings,
     /// The answer repeats itself.
     Repetitive,
@@ -60,7 +60,7 @@ pub enum SummaryDefect {
     Refusal,
     /// The answer is a question to the user.
     Question,
-    /// The answer repeats the conversation instead of summarising it.
+    /// The answer repeats the conversation without summarising.
     Copy,
     /// The answer has none of the requested headings, and is no plain summary either.
     NoHeadings,
@@ -213,7 +213,7 @@ fn check_content(text: &str, replaced: &SummaryCheckInput<'_>) -> Result<(), Sum
     Ok(())
 }
 
-/// Returns whether a text carries on an earlier summary, which means that it repeats one of its names. A summary with
+/// Returns whether a text carries on an earlier summary: the text repeats a name of the summary. A summary with
 /// hardly any names is carried on by every text.
 pub(in crate::plan) fn carries(text: &str, earlier: &str) -> bool {
     let names = TextNames::of(earlier);

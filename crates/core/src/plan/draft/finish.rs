@@ -73,10 +73,10 @@ impl SummaryDraft {
         self.sections.iter().all(DraftSection::is_done)
     }
 
-    /// Returns the edit with its summaries, and with extracts where no model wrote one.
+    /// Returns the edit with summaries, and with extracts where no model wrote a summary.
     ///
     /// # Errors
-    /// [`SummaryRejection`] if it is too long, or the view has changed meanwhile.
+    /// [`SummaryRejection`] if a summary is too long, or the view has changed meanwhile.
     pub fn finish(&self, history: &History) -> Result<ViewEdit, SummaryRejection> {
         // The operations are valid only for the view that the draft was made from.
         if history.view_hash() != self.edit.base_view_hash {
@@ -102,7 +102,7 @@ impl SummaryDraft {
         bare.fitted(&self.edit, &self.floor, history)
     }
 
-    /// Returns whether this draft became `edit`.
+    /// Returns whether the draft became `edit`.
     pub fn became(&self, edit: &ViewEdit) -> bool {
         let ranges = edit.ops.iter().map(ViewOperation::range);
         // Ids and sizes change when a draft is committed to a later view. Strategy and ranges do not.
@@ -214,7 +214,7 @@ impl SummaryDraft {
         edit.ok()
     }
 
-    /// Returns the edit with its texts. Extracts that are too long are made shorter.
+    /// Returns the edit with all texts. Extracts that are too long are made shorter.
     fn fitted(
         &self,
         edit: &ViewEdit,
@@ -264,7 +264,7 @@ impl SummaryDraft {
         shorter
     }
 
-    /// Returns the edit with its texts, below the trigger and the size before.
+    /// Returns the edit with all texts, below the trigger and the size before.
     pub(super) fn filled(
         &self,
         edit: ViewEdit,
@@ -275,7 +275,7 @@ impl SummaryDraft {
         self.filled_below(edit, floor, history, limit)
     }
 
-    /// Returns the edit with its texts and with as many quotes of the user as fit below `limit` tokens.
+    /// Returns the edit with all texts and with as many quotes of the user as fit below `limit` tokens.
     fn filled_below(
         &self,
         mut edit: ViewEdit,
@@ -348,8 +348,8 @@ impl SummaryDraft {
         self.rendered(&texts.collect::<Vec<_>>(), history, quotes_only)
     }
 
-    /// Returns the text of each section with its quotes of the user. The last section lists the standing orders.
-    /// With `quotes_only` extracts have no other text than open todos and files.
+    /// Returns the text of each section with the quotes of the user. The last section lists the standing
+    /// orders. With `quotes_only` extracts have no other text than open todos and files.
     fn rendered(&self, quotes: &[String], history: &History, quotes_only: bool) -> Vec<String> {
         let orders = order_list(history);
         let last = self.sections.len().saturating_sub(1);

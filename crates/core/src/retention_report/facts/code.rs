@@ -83,7 +83,7 @@ impl<'a> CodeFenceLines<'a> {
         self.lines.iter().copied().enumerate()
     }
 
-    /// Returns whether a line is code: by its fence, by its own words, or in doubt by the lines around it.
+    /// Returns whether a line is code: by the fence, by the line's own words, or in doubt by the lines around.
     pub(crate) fn is_code(&self, at: usize) -> bool {
         self.fenced[at] || {
             let line = self.lines[at];

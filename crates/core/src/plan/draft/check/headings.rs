@@ -256,7 +256,7 @@ fn is_short(title: &str) -> bool {
     !title.is_empty() && title.split_whitespace().count() <= MOST_WORDS && title.len() <= MOST_BYTES
 }
 
-/// Returns a title without marks, numbers and brackets around it.
+/// Returns a title without marks, numbers and brackets around.
 fn undecorated(title: &str) -> &str {
     title.trim_matches(|char: char| !char.is_alphabetic())
 }

@@ -88,7 +88,7 @@ fn begins_line(text: &str, at: usize) -> bool {
     before.is_empty() || before.ends_with('\n') || before.ends_with('>')
 }
 
-/// Returns whether a mark ends or begins its line. A mark amid a line is mentioned in a sentence.
+/// Returns whether a mark ends or begins a line. A mark amid a line is mentioned in a sentence.
 fn stands_alone(text: &str, at: usize, len: usize) -> bool {
     let after = text[at + len..].trim_start_matches([' ', '\t', '\r']);
     after.is_empty() || after.starts_with('\n') || begins_line(text, at)
