@@ -82,7 +82,7 @@ use targeted_request::TargetedRequest;
 use usage_totals::UsageTotals;
 use work_limiter::WorkLimiter;
 
-/// The state that all exchanges share.
+/// The state shared by all exchanges.
 pub(crate) struct GatewayState {
     pub(crate) config: GatewayOptions,
     pub(crate) parts: GatewayDependencies,
@@ -95,15 +95,15 @@ pub(crate) struct GatewayState {
     pub(crate) writers: WriterRecords,
     pub(crate) begun: SummaryStarts,
     pub(crate) tasks: GatewayTasks,
-    /// The pictures and files that upstreams have refused.
+    /// The pictures and files refused by upstreams.
     pub(crate) part_refusals: omitted::PartRefusalCache,
-    /// The tool calls that clients were not shown.
+    /// The tool calls hidden from clients.
     pub(crate) hidden_tool_calls: HiddenToolCalls,
     /// The decisions about clients' tool lists.
     deferrals: DeferralCache,
-    /// The answers that clients continue by name.
+    /// The answers for clients to continue by name.
     pub(crate) answers: ResponseStore,
-    /// The function that applies the current settings to the configuration.
+    /// The function for applying the current settings to the configuration.
     pub(crate) setup_override: OnceLock<SetupOverride>,
     /// The newest answers of the PreCompact hook.
     hook_answers: HookOutputCache,
@@ -153,17 +153,17 @@ pub(crate) struct Exchange {
     inner: Arc<GatewayState>,
     wire: &'static dyn WireCodec,
     envelope: Arc<RequestEnvelope>,
-    /// The targets that have the model, the preferred first.
+    /// The targets with the model, the preferred first.
     targets: Vec<Arc<UpstreamTarget>>,
     /// The caller's headers as the upstream gets them.
     headers: HeaderMap,
     caller: [u8; 32],
-    /// The caller's key, if it is forwarded.
+    /// The forwarded key of the caller, if any.
     key: Option<String>,
     overrides: RequestOverrides,
-    /// Set if the request, as the client sent it, continues no request that the gateway remembers.
+    /// Set if the client's request continues none of the remembered requests.
     is_new: bool,
-    /// The context management that the client asks its provider for.
+    /// The context management requested by the client.
     context_management: Option<ContextManagement>,
     /// The retention of the answer, if the client may continue it by name.
     response_retention: Option<previous_response::ResponseRetention>,
@@ -184,9 +184,9 @@ pub(crate) struct Exchange {
 struct UpstreamAttempt {
     request: Arc<TargetedRequest>,
     fitter: RequestFitter,
-    /// The reading of a request that was sent unread.
+    /// The reading of a request sent unread.
     late_reading: Option<LateReading>,
-    /// The parts that were left out because the upstream refuses them.
+    /// The parts left out because of the upstream's refusals.
     omissions: omitted::RequestOmissions,
     /// Counts the attempt as a request in flight at the upstream.
     _load: LoadGuard,
@@ -204,7 +204,7 @@ struct PreparationReport {
 }
 
 impl PreparationReport {
-    /// Returns whether something was shortened for this request.
+    /// Returns whether something was shortened for the request.
     fn has_acted(&self) -> bool {
         matches!(self.action, PreparationAction::Pruned | PreparationAction::Compacted)
     }
@@ -237,7 +237,7 @@ enum UpstreamDisposition {
     Whole(StatusCode, HeaderMap, Bytes),
     /// A stream.
     Stream(StatusCode, HeaderMap, ReplyStream),
-    /// A stream that carries this error instead of an answer.
+    /// A stream with an error instead of an answer.
     Failed(GatewayError, StatusCode, HeaderMap, ReplyStream),
 }
 
@@ -313,7 +313,7 @@ impl Exchange {
         }
     }
 
-    /// Returns the input tokens that the preferred upstream would receive.
+    /// Returns the number of input tokens at the preferred upstream.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read.
@@ -331,7 +331,7 @@ impl Exchange {
         Ok(GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
     }
 
-    /// Returns the items that replace the conversation, compacted for the preferred upstream.
+    /// Returns the items of the conversation, compacted for the preferred upstream.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read, or there is no answer.
@@ -353,7 +353,7 @@ impl Exchange {
         opened
     }
 
-    /// Tries the upstreams that have the model in turn, as long as the next one may do better.
+    /// Tries the upstreams with the model in turn, as long as the next one may do better.
     async fn go(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         if let Some(compaction) = self.triggered_compaction().await? {
             return Ok(compaction);

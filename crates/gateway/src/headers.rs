@@ -1,4 +1,4 @@
-//! The headers that pass between client and upstream, and the gateway's own headers.
+//! The headers relayed between client and upstream, and the gateway's own headers.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use longhaul_core::budget::StrategyTrigger;
@@ -20,7 +20,7 @@ fn is_ours(name: &HeaderName) -> bool {
     HOP.contains(name) || name == "keep-alive" || name == "proxy-connection"
 }
 
-/// The headers that hold the caller's credentials.
+/// The headers with the caller's credentials.
 const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
 /// Returns the caller's headers for the upstream. The cookie belongs to the gateway's own page and stays here. The
@@ -66,7 +66,7 @@ pub(crate) fn for_caller(from: &HeaderMap) -> HeaderMap {
     from.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Returns the header names that `Connection` lists: they are hop-by-hop, too.
+/// Returns the header names listed in `Connection`, which are hop-by-hop, too.
 fn connection_names(from: &HeaderMap) -> Vec<&str> {
     let lists = from.get_all(header::CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).map(str::trim).collect()
@@ -84,7 +84,7 @@ pub(crate) fn hash_caller(from: &HeaderMap) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// The settings that a caller overrides for one request.
+/// A caller's settings for one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RequestOverrides {
     /// `x-longhaul-compress: off`.
@@ -152,7 +152,7 @@ fn trigger(text: &str) -> Result<StrategyTrigger, String> {
     }
 }
 
-/// Sets one of the gateway's headers. Characters that no header can carry become `?`.
+/// Sets one of the gateway's headers. Characters outside a header's alphabet become `?`.
 pub(crate) fn say(headers: &mut HeaderMap, name: &'static str, value: &str) {
     let plain: String =
         value.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect();

@@ -19,13 +19,13 @@ use longhaul_wire::raw_json::{field, fields, place, quote, string};
 /// The longest upstream error that is read, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// A path of OpenAI's API, below the base URL, that the gateway only relays.
+/// A path of OpenAI's API, below the base URL, for requests that are only relayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RelayEndpoint {
     /// `/embeddings`
     Embeddings,
-    /// `/completions`: a text that a model continues.
+    /// `/completions`: a text for a model to continue.
     Completions,
 }
 

@@ -14,8 +14,8 @@ use crate::upstream::UpstreamTarget;
 /// The type of the item.
 const KIND: &str = "additional_tools";
 
-/// Returns the request with the tools of such items in its list, and without the items; `None` if there are none. A
-/// tool that the list or an earlier item names already is not added again.
+/// Returns the request with the tools of such items in its list, and without the items; `None` if there are
+/// none. A tool is added only once.
 fn lifted(envelope: &RequestEnvelope) -> Option<String> {
     memmem::find(&envelope.bytes[envelope.items_at.clone()], KIND.as_bytes())?;
     let listed = envelope.tools_at.as_ref().and_then(|at| elements(envelope.text(at))).unwrap_or_default();
@@ -43,7 +43,7 @@ fn lifted(envelope: &RequestEnvelope) -> Option<String> {
     }
 }
 
-/// Returns what identifies a tool: its type and its name.
+/// Returns the identity of a tool: its type and its name.
 fn names(tool: &str) -> Option<(String, Option<String>)> {
     let said = fields(tool)?;
     let text = |name| field(&said, name).and_then(string);

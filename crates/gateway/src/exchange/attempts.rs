@@ -39,14 +39,14 @@ pub(super) enum AttemptOutcome {
     Native(UpstreamResponse, Bytes),
     /// The beginning of an answer on another wire, and the report of the request's translation.
     Translated(TranslatedStart, ParamMappingReport),
-    /// A refusal on another wire, and the parts of the request that may be the reason.
+    /// A refusal on another wire, with the suspected parts of the request.
     Refused(ProviderError, Vec<RefusablePart>),
 }
 
 /// An attempt without a response.
 pub(super) struct FailedAttempt {
     pub(super) fault: GatewayError,
-    /// Set if an answer had begun and broke off before the client received any of it.
+    /// Set if an answer broke off after its start, before the client received any part.
     pub(super) broke_off: bool,
 }
 
@@ -64,7 +64,7 @@ impl FailedAttempt {
     }
 }
 
-/// The outcome of a request that was too long, in case it cannot be made shorter.
+/// The outcome of an overlong request that cannot be made shorter.
 struct LengthAlternative {
     /// Set if the outcome can be passed on to the client.
     is_for_client: bool,
@@ -74,9 +74,9 @@ struct LengthAlternative {
     said: Option<String>,
 }
 
-/// The state that earlier attempts leave for the next one.
+/// The state from earlier attempts for the next one.
 struct AttemptState {
-    /// The number of times that the request was made smaller because the upstream refused it for its length.
+    /// The number of reductions of the request after refusals for its length.
     length_retries: u32,
     /// Set while an answer may still be taken as a sign of a silent truncation.
     may_suspect: bool,
@@ -112,7 +112,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// Returns the answer if it is completely known.
+    /// Returns the answer if completely known.
     fn answer(&self) -> Option<PartialResponse> {
         match self {
             Self::Native(response, _) => response.seen().cloned(),
@@ -148,7 +148,7 @@ impl UpstreamAttempt {
         self.editor().journal()
     }
 
-    /// Returns the steps of the answer that the client is not shown.
+    /// Returns the answer's steps hidden from the client.
     pub(super) fn hidden_steps(&self) -> HiddenSteps<'_> {
         self.editor().hidden_steps()
     }
@@ -264,8 +264,9 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Waits before the request is repeated, after an answer that broke off before the client received any of it. If
-    /// another upstream has the model, the failure is returned instead, and that upstream is asked.
+    /// Waits before the request is repeated, after an answer that broke off before the client received any
+    /// part. If another upstream has the model, the failure is returned instead, and the other upstream is
+    /// asked.
     ///
     /// # Errors
     /// The failure, if the request is not sent again.
@@ -347,7 +348,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Returns the outcome that the client gets if nothing can be left out.
+    /// Returns the client's outcome if nothing can be left out.
     fn alternative_to(&self, received: &AttemptOutcome) -> LengthAlternative {
         LengthAlternative {
             is_for_client: received.is_for_client(),
@@ -365,7 +366,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Adds the cost of an answer that is not passed on.
+    /// Adds the cost of a discarded answer.
     fn bill_unused(&self, received: &AttemptOutcome, prepared: &OutboundRequest) {
         match received {
             AttemptOutcome::Native(response, _) => self.bill(response, prepared),
@@ -440,13 +441,13 @@ impl UpstreamAttempt {
         Self { request, fitter, late_reading: None, omissions: RequestOmissions::default(), _load: load }
     }
 
-    /// Starts the reading of a request that is sent meanwhile.
+    /// Starts the reading of a request during its sending.
     fn read_later(&mut self) {
         self.late_reading =
             Some(LateReading::start(Arc::clone(&self.request.exchange), Arc::clone(&self.request.target)));
     }
 
-    /// Waits for the reading, and returns the request as it was sent. Without a result nothing is known of the
+    /// Waits for the reading, and returns the request as sent. Without a result nothing is known of the
     /// conversation, as with compaction off. `None` if the request was read before it was sent.
     pub(super) async fn adopt_reading(&mut self) -> Option<OutboundRequest> {
         let reading = self.late_reading.take()?;
@@ -483,7 +484,7 @@ impl UpstreamAttempt {
         );
     }
 
-    /// Adds the cost of an answer that is not passed on.
+    /// Adds the cost of a discarded answer.
     fn bill(&self, came: &UpstreamResponse, prepared: &OutboundRequest) {
         if let Some(seen) = came.seen() {
             self.totals().add(seen.usage.as_ref(), || self.request.counted(prepared, seen, 0));

@@ -1,5 +1,5 @@
-//! Summaries that are written between the requests of a conversation, so that no request waits. Such a summary replaces
-//! an extract or is written ahead of need. The writing begins after the request that found it due.
+//! Summaries written between the requests of a conversation, so that no request waits. Such a summary replaces
+//! an extract or is written ahead of need. The writing begins after the request with the decision.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,16 +26,16 @@ use longhaul_wire::edit::GatewayError;
 /// The maximum number of concurrent tasks.
 const MOST_TASKS: usize = 64;
 
-/// The share of the window from which on a summary is written ahead of need, in percent.
+/// The minimum share of the window for a summary ahead of need, in percent.
 const AHEAD_PERCENT: u64 = 65;
 
-/// The share of the trigger, in percent, from which on a summary ahead of need is begun even if it saves little.
+/// The minimum share of the trigger, in percent, for a summary ahead of need with little savings.
 const URGENT_PERCENT: u64 = 85;
 
-/// The least share of the usable window (one in so many) that a summary ahead of need saves.
+/// The minimum savings of a summary ahead of need: one in so many parts of the usable window.
 const LEAST_SAVED_SHARE: u64 = 2;
 
-/// The gateway's background tasks, which end with the gateway.
+/// The gateway's background tasks. All end with the gateway.
 #[derive(Default)]
 pub(crate) struct GatewayTasks(Mutex<JoinSet<()>>);
 
@@ -77,7 +77,7 @@ pub(super) enum BackgroundSummary {
 
 /// The outcome of a background summary.
 pub(super) struct FinishedSummary {
-    /// The cost, which no request has reported yet.
+    /// The cost, not reported by any request yet.
     totals: Arc<UsageTotals>,
     /// The reason of the finished edit, or the cause of the failure.
     pub(super) outcome: Result<String, MissingSummaryCause>,
@@ -91,7 +91,7 @@ pub(super) struct FinishedSummary {
 struct SummaryAssignment {
     /// The log at the time when the summary was found due.
     standing: ConversationLog,
-    /// The log without the extracts that the summary replaces.
+    /// The log without the replaced extracts.
     whole: ConversationLog,
     draft: SummaryDraft,
     /// The fixed tokens of the request after which the summary is written ahead of need; `None` if the summary replaces
@@ -99,7 +99,7 @@ struct SummaryAssignment {
     ahead_of: Option<u64>,
 }
 
-/// The right to write a conversation's summary, which ends with its task in any case.
+/// The right to write a conversation's summary. The right ends with its task in any case.
 struct SummaryPermit(Arc<GatewayConversation>);
 
 impl Drop for SummaryPermit {
@@ -112,7 +112,7 @@ impl Drop for SummaryPermit {
 }
 
 impl SummaryPermit {
-    /// Claims the right; `None` if a task has it.
+    /// Claims the right; `None` if a task has the right.
     fn of(conversation: &Arc<GatewayConversation>) -> Option<Self> {
         let mut trial = conversation.trial();
         let is_free = matches!(*trial, BackgroundSummary::None);
@@ -124,7 +124,7 @@ impl SummaryPermit {
 }
 
 impl RequestFitter {
-    /// Takes the outcome of a background summary, and adds its cost to this request.
+    /// Takes the outcome of a background summary, and adds the cost to the request.
     pub(super) fn take_tried(&self, state: &mut ConversationState) -> Option<FinishedSummary> {
         let mut trial = self.editor.memo.conversation.as_ref()?.trial();
         let BackgroundSummary::Over(tried) = &mut *trial else { return None };
@@ -144,9 +144,9 @@ impl RequestFitter {
         Some(tried)
     }
 
-    /// Adopts the summary for an extract if another request has one. Otherwise the summary is written after this
-    /// request, because the view fits as it is and nobody needs to wait. `tried` is the outcome of the last background
-    /// summary.
+    /// Adopts the summary for an extract if another request has one. Otherwise the summary is written after
+    /// this request, because the view fits and nobody needs to wait. `tried` is the outcome of the last
+    /// background summary.
     ///
     /// # Errors
     /// [`GatewayError`] if the items cannot be read.
@@ -238,8 +238,8 @@ impl RequestFitter {
 }
 
 impl RequestBudget {
-    /// Returns the draft of a summary ahead of need; `None` if the summary is not worth a call yet. One that is begun too
-    /// early saves little, and the view is full again after a few steps.
+    /// Returns the draft of a summary ahead of need; `None` if the summary is not worth a call yet. An early
+    /// summary saves little, and the view is full again after a few steps.
     fn draft_ahead(&self, log: &ConversationLog, fixed: u64, now: &MeterReading) -> Option<SummaryDraft> {
         let from = self.window.tokens / 100 * AHEAD_PERCENT;
         let budget = self.summary_budget();
@@ -264,10 +264,10 @@ impl RequestBudget {
     }
 }
 
-/// A writer of one conversation's summary after the request that found it due.
+/// A writer of one conversation's summary after a request.
 struct BackgroundWriter {
     request: Arc<TargetedRequest>,
-    /// The editor of that request, with usage totals of its own.
+    /// The editor of the request, with separate usage totals.
     editor: ViewEditor,
     is_answered: Arc<AtomicBool>,
     /// Counts the summary as a request in flight at the upstream.
@@ -275,7 +275,7 @@ struct BackgroundWriter {
 }
 
 impl BackgroundWriter {
-    /// Writes the summary and stores it in the memo, where a later request finds it.
+    /// Writes the summary and stores the result in the memo for a later request.
     async fn write_in_background(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
         let SummaryAssignment { mut standing, mut whole, mut draft, ahead_of } = assignment;
         let is_ahead = ahead_of.is_some();

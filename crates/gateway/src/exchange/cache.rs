@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::conversation::{ConversationItems, ConversationState, GatewayConversation, ItemDigest, ItemNames};
 use longhaul_wire::edit::{ParseError, RequestEnvelope};
 
-/// The properties that requests of one conversation share beside their items: caller, upstream, model, policy.
+/// The shared properties of one conversation's requests beside their items: caller, upstream, model, policy.
 pub(super) type ConversationScope = [u8; 32];
 
 /// The name of a conversation's beginning.
@@ -16,7 +16,7 @@ pub(super) type ConversationKey = [u8; 32];
 /// A cheap fingerprint of a request's beginning. Requests with equal fingerprints are compared.
 type RequestFingerprint = [u8; 32];
 
-/// The number of bytes at each end of an item that the fingerprint covers.
+/// The number of bytes at each end of an item for the fingerprint.
 const EDGE_BYTES: usize = 64;
 
 /// The number of remembered fingerprints for each conversation in the cache.
@@ -33,7 +33,7 @@ struct ConversationEntries {
     by_head: HashMap<ConversationKey, Vec<ConversationEntry>>,
     /// The entries by their last use, the oldest first, with their keys.
     by_use: BTreeMap<u64, ConversationKey>,
-    /// The newest conversation with this beginning, as it was written.
+    /// The newest conversation with the same beginning, as written.
     by_start: HashMap<RequestFingerprint, Weak<GatewayConversation>>,
     uses: u64,
     count: usize,
@@ -51,7 +51,7 @@ impl ConversationCache {
         Self { max_entries: max_entries.max(1), max_bytes, entries: Mutex::default() }
     }
 
-    /// Returns the conversation that the request extends, updated to this request; otherwise a new one.
+    /// Returns the request's cached conversation, updated to the request; otherwise a new one.
     ///
     /// # Errors
     /// [`ParseError`] if an item is no JSON of the dialect.
@@ -114,8 +114,8 @@ impl ConversationCache {
         }
     }
 
-    /// Updates the size of a conversation. One that exceeds the whole cache is evicted, and its next request is read
-    /// anew.
+    /// Updates the size of a conversation. A conversation above the size of the whole cache is evicted, and the
+    /// next request is read anew.
     pub(super) fn update_size(&self, conversation: &Arc<GatewayConversation>) {
         let bytes = conversation.bytes();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +131,7 @@ impl ConversationCache {
 }
 
 impl ConversationEntries {
-    /// Takes out the longest conversation that the request extends.
+    /// Takes out the longest conversation at the start of the request.
     fn take(
         &mut self,
         head: &ConversationKey,
@@ -160,7 +160,7 @@ impl ConversationEntries {
         self.by_head.entry(head).or_default().push(entry);
     }
 
-    /// Updates an entry's size if it is still in the cache. An entry that exceeds the whole cache is removed.
+    /// Updates the size of an entry in the cache. An entry above the size of the whole cache is removed.
     fn update_entry_size(&mut self, conversation: &GatewayConversation, bytes: usize, max_bytes: usize) {
         let used = conversation.used.load(Ordering::Relaxed);
         let Some(head) = self.by_use.get(&used).copied() else { return };

@@ -12,15 +12,15 @@ use longhaul_providers::{ModelEvent, ModelStream};
 /// The tools of one request.
 #[derive(Debug, Default)]
 pub(super) struct ClientTools {
-    /// The tools that the model gets.
+    /// The tools for the model.
     pub(super) specs: Vec<ToolSpec>,
-    /// The property names that were changed, by tool.
+    /// The changed property names, by tool.
     pub(super) names: ToolPropertyNames,
-    /// The tools that no provider takes, with the reason.
+    /// The tools unknown to all providers, with the reason.
     pub(super) left_out: Vec<(String, ToolSchemaError)>,
 }
 
-/// Property names that were changed for the model, by tool.
+/// Property names changed for the model, by tool.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolPropertyNames(Arc<BTreeMap<String, PropertyNames>>);
 

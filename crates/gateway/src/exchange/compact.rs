@@ -10,8 +10,8 @@ use crate::upstream::COMPACT_PATH;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use longhaul_wire::responses::edit as responses;
 
-/// Returns the items that replace the request's: OpenAI's own if its server keeps the conversation, otherwise the
-/// gateway's, which any model can read.
+/// Returns the items that replace the request's: OpenAI's own if its server keeps the conversation, otherwise
+/// the gateway's, readable by any model.
 ///
 /// # Errors
 /// [`GatewayError`] if the request cannot be read, or its server is needed and gives no answer.

@@ -17,7 +17,7 @@ use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::deferral::ToolDeferral;
 use longhaul_wire::edit::{AnsweredToolCall, Dialect, PartialToolCall};
 
-/// The text that the client gets if the model only searched for tools.
+/// The client's text if the model only searched for tools.
 const NO_CALL: &str = "(No answer: the model only searched for tools.)";
 
 /// The maximum number of remembered tool lists.
@@ -122,7 +122,7 @@ impl Exchange {
 }
 
 impl GatewayTools<'_> {
-    /// Returns the tools whose calls are hidden from the client in the answer to this request.
+    /// Returns the tools whose calls are hidden from the client.
     pub(super) fn hidden_tools(&self, report: &PreparationReport) -> Vec<&'static str> {
         let mut hidden = Vec::new();
         if self.recalls(report) {
@@ -134,7 +134,7 @@ impl GatewayTools<'_> {
         hidden
     }
 
-    /// Returns the text that the client gets in place of an answer that only looked something up.
+    /// Returns the client's text in place of an answer with lookups only.
     pub(super) fn no_answer(&self) -> &'static str {
         match self.request.exchange.deferral.is_some() && !self.may_recall() {
             true => NO_CALL,

@@ -35,13 +35,13 @@ impl MissingSummaryCause {
 pub(super) struct FallbackSummary {
     /// The number of failed attempts.
     tries: u32,
-    /// The number of answers that were no valid summary.
+    /// The number of answers without a valid summary.
     rejected: u32,
     /// The time of the next attempt, in seconds since 1970.
     again_at: u64,
 }
 
-/// The wait before the first new attempt, in seconds. It doubles with each attempt.
+/// The wait before the first new attempt, in seconds. The wait doubles with each attempt.
 const FIRST_WAIT_SECS: u64 = 15;
 
 /// The longest wait between attempts, in seconds.
@@ -71,7 +71,7 @@ impl FallbackSummary {
         self.rejected < MOST_REJECTED
     }
 
-    /// Returns whether the summary is to be tried now. A clock that was set back cannot prolong the wait.
+    /// Returns whether the summary is to be tried now. A clock set back cannot prolong the wait.
     pub(super) fn is_due(&self, now: u64) -> bool {
         let is_later = now < self.again_at && self.again_at <= now.saturating_add(LONGEST_WAIT_SECS);
         self.is_pending() && !is_later
@@ -88,8 +88,8 @@ impl FallbackSummary {
 /// An edit, with the history of its summary if the edit holds an extract.
 pub(super) type DecidedEdit = (ViewEdit, Option<FallbackSummary>);
 
-/// The strategy name of an extra entry that marks the fallback summaries among the edits before it. The memo stores
-/// only edits.
+/// The strategy name of an extra entry, as a mark for fallback summaries among the edits before the entry. The
+/// memo stores only edits.
 const NAME: &str = "stopgap";
 
 /// Returns the edits in the form of the memo.

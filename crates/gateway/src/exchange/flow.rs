@@ -70,13 +70,13 @@ pub(super) struct AnswerFlow {
     reader: EventProcessor,
     phase: FlowPhase,
     out: VecDeque<Bytes>,
-    /// The notice that the text begins with.
+    /// The notice at the start of the text.
     note: Option<String>,
     pause: Option<OutputPauseDetector>,
     restarts: u32,
-    /// The number of restarts that left out only the answer's own beginning.
+    /// The number of restarts with only the answer's own beginning left out.
     continuations: u32,
-    /// The number of streams of the answer that broke off.
+    /// The number of the answer's streams that broke off.
     broken_streams: u32,
     /// The failure of the newest broken stream.
     broke_by: Option<GatewayError>,
@@ -84,15 +84,15 @@ pub(super) struct AnswerFlow {
     is_window_exhausted: bool,
     /// The output of finished streams, in tokens.
     left_tokens: u64,
-    /// The gateway's count of the output when the newest of those streams ended.
+    /// The gateway's count of the output at the end of the newest broken stream.
     counted_tokens: u64,
     /// The present step, if calls of the answer may be answered by the gateway.
     step: Option<AnswerStepBuffer>,
     /// Set between the end of one step and the beginning of the next.
     is_between: bool,
-    /// The kind of content that the newest event with content belonged to: text, reasoning or a call.
+    /// The kind of content of the newest event with content: text, reasoning or a call.
     within: StreamPosition,
-    /// The division of the last step's output, if the client has only a part of it.
+    /// The division of the last step's output, if the client has only a part.
     division: OutputDivision,
     /// The number of bytes received from the upstream in all streams.
     taken_bytes: usize,
@@ -101,11 +101,11 @@ pub(super) struct AnswerFlow {
     patience: Duration,
     /// The time until which a complete answer's stream may stay open.
     open_until: Option<Instant>,
-    /// Set if the stream carried an error in a form that clients do not read.
+    /// Set if the stream carried an error in a form unknown to clients.
     has_unread_error: bool,
-    /// Set if the last bytes sent are an event without its empty line, so that clients have not read it yet.
+    /// Set if the last bytes sent are an event without its empty line, still unread by clients.
     is_open: bool,
-    /// The error that ended the stream.
+    /// The error at the end of the stream.
     fault: Option<GatewayError>,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct AnswerFlow {
 enum EventProcessor {
     /// Events pass unchanged and are only observed.
     Watches(Box<dyn StreamParser>),
-    /// Events may have to be merged with those of another stream.
+    /// Events may have to be merged with events of another stream.
     Joins(Box<dyn StreamMerger>),
 }
 
@@ -133,7 +133,7 @@ impl EventProcessor {
     }
 }
 
-/// Returns the error of an event or a stream that is too large.
+/// Returns the error of an overlong event or stream.
 fn too_long(what: &str, max_bytes: usize) -> GatewayError {
     let message = format!("{what} of the upstream's has more than {max_bytes} bytes");
     GatewayError::new(GatewayErrorKind::Upstream, message)
@@ -348,7 +348,8 @@ impl AnswerFlow {
         .map(|time| Instant::now() + time)
     }
 
-    /// Processes a chunk of a stream that may be merged. Returns whether it had anything but comments and pings.
+    /// Processes a chunk of a stream that may be merged. Returns whether the chunk had anything but comments
+    /// and pings.
     fn join(&mut self, chunk: Bytes) -> bool {
         let mut out = Vec::with_capacity(chunk.len());
         let mut says = false;
@@ -516,7 +517,7 @@ impl AnswerFlow {
         self.end();
     }
 
-    /// Handles an error of the upstream that ends the stream.
+    /// Handles a final error of the upstream's stream.
     fn fail(&mut self, error: &str) {
         let fault = match &self.attempt {
             Some(route) => route.request.said_error(error),
@@ -532,7 +533,7 @@ impl AnswerFlow {
         }
     }
 
-    /// Ends the newest event with an empty line if it has none.
+    /// Ends the newest event with an empty line if necessary.
     fn close_event(&mut self) {
         if std::mem::take(&mut self.is_open) {
             self.out.push_back(Bytes::from_static(b"\n\n"));

@@ -24,7 +24,7 @@ use longhaul_wire::edit::{
 };
 use longhaul_wire::raw_json::{field, fields};
 
-/// The fields that keep an answer from being a summary, or that have side effects.
+/// The fields with side effects, and the fields that keep an answer from being a summary.
 const UNFIT_FIELDS: &[&str] = &[
     "stop",
     "stop_sequences",
@@ -48,7 +48,7 @@ const UNFIT_FIELDS: &[&str] = &[
     "function_call",
 ];
 
-/// The headers that identify one request. A summary is another request.
+/// The headers of one request's identity. A summary is another request.
 const REQUEST_NAMES: &[&str] = &["idempotency-key", "x-request-id", "x-client-request-id"];
 
 /// Requests a summary of everything up to `last` in the client's bytes, and reads until `is_enough` says so. `None`
@@ -159,7 +159,7 @@ fn riding_headers(request: &TargetedRequest) -> HeaderMap {
     headers
 }
 
-/// Returns the error of a status that any other form of the request would get, too.
+/// Returns the error of a status independent of the request's form.
 fn refusal(status: StatusCode) -> Option<ProviderError> {
     let code = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ErrorCode::InvalidRequest,

@@ -20,7 +20,7 @@ pub(super) struct ItemReader<'a> {
 }
 
 impl ItemReader<'_> {
-    /// Returns the number of bytes of the request that the state does not know yet.
+    /// Returns the number of bytes of the request beyond the known state.
     pub(super) fn new_bytes(&self, state: &ConversationState) -> usize {
         let envelope = &self.request.exchange.envelope;
         let fixed = self.request.fixed_texts();
@@ -81,7 +81,7 @@ impl ItemReader<'_> {
         Ok(took)
     }
 
-    /// Counts system prompt and tools if they have changed.
+    /// Counts system prompt and tools after a change.
     fn count_fixed(&self, state: &mut ConversationState) -> Result<(), GatewayError> {
         let raw = self.request.fixed_texts();
         if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
@@ -96,7 +96,8 @@ impl ItemReader<'_> {
         Ok(())
     }
 
-    /// Returns the request's log with edits that were made when `last` was its last item; `None` if they do not apply.
+    /// Returns the request's log with the edits of the time of last item `last`; `None` if the edits do not
+    /// apply.
     pub(super) fn log_with(
         &self,
         edits: Vec<ViewEdit>,

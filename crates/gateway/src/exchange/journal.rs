@@ -1,5 +1,5 @@
-//! The journal of a conversation's log: all that shaped the log beside its items. The memo stores the journal, so that
-//! the meter reads the same after a restart.
+//! The journal of a conversation's log: all that shaped the log beside its items. The memo stores the journal.
+//! The meter reads the same after a restart.
 
 use longhaul_core::usage::Usage;
 use longhaul_store::memo::{PrefixCacheKey, PrefixCacheScope};
@@ -27,7 +27,7 @@ const STORED_FROM_SHARE: u64 = 4;
 /// wrong count.
 const READ_FROM_SHARE: u64 = 8;
 
-/// The scope that separates these entries of the memo from all others.
+/// The memo scope for entries of this kind only.
 const SCOPE: &str = "reports-1";
 
 /// The journal of one log.

@@ -1,5 +1,5 @@
-//! The memory of writers that answer in prose when the pruning agent needs JSON. They are not used as a pruning agent
-//! for a while.
+//! The memory of writers with answers in prose where the pruning agent needs JSON. Such a writer is no pruning
+//! agent for a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +36,7 @@ impl JsonSupport {
     }
 }
 
-/// Returns whether `at` is recent. A clock that was set back does not prolong the wait.
+/// Returns whether `at` is recent. A clock set back does not prolong the wait.
 fn is_recent(at: u64, now: u64) -> bool {
     at <= now && now - at < WHILE_SECS
 }

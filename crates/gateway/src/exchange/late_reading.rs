@@ -1,5 +1,5 @@
-//! Forwarding before reading. The first request of a conversation is sent on as it came if it fits in any case. The
-//! gateway reads it while the upstream works, so that the client does not wait for the count.
+//! Forwarding before reading. The first request of a conversation is sent on unchanged if certain to fit. The
+//! gateway reads the request while the upstream works, and the client does not wait for the count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,13 @@ use super::upstream_response::UpstreamResponse;
 use super::{Exchange, PreparationReport, UpstreamAttempt};
 use crate::upstream::UpstreamTarget;
 
-/// The smallest request that is worth it, in bytes. Reading a smaller one takes a small fraction of a millisecond.
+/// The smallest request to forward unread, in bytes. Reading a smaller one takes a small fraction of a
+/// millisecond.
 const MIN_BYTES: usize = 4 << 10;
 
-/// The least number of bytes per token in a request of text and JSON, on average over a whole request. It only decides
-/// whether the request is far below the trigger; that the request fits is shown by its bytes alone.
+/// The least number of bytes per token in a request of text and JSON, on average over a whole request. The
+/// number only decides whether the request is far below the trigger. The bytes alone show whether the request
+/// fits.
 const BYTES_PER_TOKEN: u64 = 3;
 
 /// The reading starts so long after the request was sent, or earlier if its result is needed. On a small machine the
@@ -43,7 +45,7 @@ const MEDIA: [&[u8]; 7] = [
     b"\"input_audio\"",
 ];
 
-/// A request that is being read after it was sent. Dropping it stops the reading.
+/// A reading of a request after its sending. Dropping the value stops the reading.
 pub(super) struct LateReading {
     needed: Arc<Notify>,
     task: JoinHandle<Option<ReadRequest>>,
@@ -56,7 +58,7 @@ pub(super) struct ReadRequest {
 }
 
 impl OutboundRequest {
-    /// Returns the client's request as it is, of which nothing is known.
+    /// Returns the client's request unchanged, with nothing known.
     pub(super) fn unread() -> Self {
         let why = "far below the trigger by its length, and counted after it was sent".to_owned();
         Self { report: PreparationReport { why, ..PreparationReport::default() }, ..Self::default() }

@@ -1,5 +1,5 @@
-//! The event log of a conversation that no database stores. It is built from the client's items in one fixed way, so
-//! that equal items always get equal positions.
+//! The event log of a conversation outside any database. The log is built from the client's items in one fixed
+//! way, so that equal items always get equal positions.
 
 use std::collections::BTreeMap;
 
@@ -49,23 +49,23 @@ pub(super) struct RequestSnapshot {
 #[derive(Clone, Debug)]
 pub(super) struct ConversationLog {
     pub(super) history: History,
-    /// The messages that come from items, in order.
+    /// The messages from items, in order.
     pub(super) placed: Vec<ItemPlacement>,
-    /// The positions of events that come from no item: edits, and reports about them.
+    /// The positions of events without an item: edits, and reports about edits.
     non_item_positions: Vec<Seq>,
-    /// The system prompts that precede all other items.
+    /// The system prompts before all other items.
     pub(super) system: Vec<Part>,
     origin: ModelOrigin,
     /// The number of items read.
     pub(super) items: usize,
-    /// The parts of an answer that may continue with the next item.
+    /// The parts of a possibly unfinished answer, to be continued by the next item.
     answering: Option<(Vec<Part>, Vec<SegmentPosition>)>,
     /// The report about the call whose answer comes next.
     pub(super) reported: Option<ReportedUsage>,
     ends_with_answer: bool,
     /// The active edits with extracts that a summary is to replace, by position.
     fallback_summaries: BTreeMap<Seq, FallbackSummary>,
-    /// The events that shaped the log beside its items.
+    /// The events behind the log's state beside its items.
     pub(super) notes: Vec<JournalNote>,
     /// The items that change their role in neutral form.
     pub(super) role_rewrites: RoleRewrites,
@@ -242,7 +242,7 @@ impl ConversationLog {
         paused
     }
 
-    /// Returns whether the items end with an answer that the model is to continue.
+    /// Returns whether the items end with an answer for the model to continue.
     pub(super) fn ends_with_answer(&self) -> bool {
         self.ends_with_answer
     }
@@ -263,7 +263,7 @@ impl ConversationLog {
         }
     }
 
-    /// Records the upstream's count of the view that was sent, if the view is still the same.
+    /// Records the upstream's count of the sent view, if the view is still the same.
     pub(super) fn count(&mut self, tokens: u64, start: &RequestSnapshot) {
         let now = meter::read(&self.history, start.fixed_tokens);
         let is_known = now.estimated == 0 && now.total == tokens;
@@ -296,7 +296,7 @@ impl ConversationLog {
         self.fallback_summaries.values().any(|stopgap| stopgap.is_due(now))
     }
 
-    /// Returns the summary histories of all extracts that still wait.
+    /// Returns the summary histories of all waiting extracts.
     pub(super) fn pending(&mut self) -> impl Iterator<Item = &mut FallbackSummary> {
         self.fallback_summaries.values_mut().filter(|stopgap| stopgap.is_pending())
     }
@@ -322,7 +322,7 @@ impl ConversationLog {
         Some(log)
     }
 
-    /// Records that the upstream refused the request for its length, with the figures of the refusal.
+    /// Records the upstream's refusal of the request for its length, with the figures of the refusal.
     pub(super) fn refused(&mut self, start: &RequestSnapshot, used: Option<u64>, limit: Option<u64>) {
         self.notes.push(JournalNote::Refusal(self.items, JournalRefusal::of(start, used, limit)));
         let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();

@@ -24,10 +24,10 @@ pub(super) const MAX_KEYS: usize = 4_096;
 #[derive(Clone)]
 pub(super) struct ConversationMemo {
     pub(super) request: Arc<TargetedRequest>,
-    /// The conversation, once it is found.
+    /// The conversation, once found.
     pub(super) conversation: Option<Arc<GatewayConversation>>,
-    /// The scope, computed when first needed: a request asks for it several times, and each time it would be formatted
-    /// and hashed anew.
+    /// The scope, computed when first needed: a request uses the scope several times, and formatting and
+    /// hashing have a cost.
     scope: OnceLock<[u8; 32]>,
 }
 
@@ -99,8 +99,8 @@ impl ConversationMemo {
         self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
     }
 
-    /// Returns the request's log with the edits stored for its longest prefix. Edits that hide the messages to be
-    /// answered are skipped. They were made further on, and the client has gone back since.
+    /// Returns the request's log with the edits stored for its longest prefix. Edits that hide the messages to
+    /// be answered are skipped: the client has gone back to a point before such edits.
     pub(super) async fn found(
         &self,
         keys: &[PrefixCacheKey],
@@ -140,8 +140,8 @@ impl ConversationMemo {
         PrefixCacheKey::new(&scope, prefix)
     }
 
-    /// Stores the edits in the memo under the last item that they touch. `before` is the last item of the earlier
-    /// edits. If that item is later, the edits are stored there, too, because the longest prefix is found first.
+    /// Stores the edits in the memo under the last touched item. `before` is the last item of the earlier
+    /// edits. If `before` is later, the edits are stored there, too, because the longest prefix is found first.
     pub(super) async fn keep(&self, log: &ConversationLog, before: Option<usize>) {
         let Some((edits, item)) = log.portable() else { return };
         let edits = fallback_summary::to_memo(edits);
@@ -174,7 +174,7 @@ impl ConversationMemo {
         }
     }
 
-    /// Returns the state of the conversation if it still belongs to this request.
+    /// Returns the conversation's state if still owned by the request.
     pub(super) async fn state<'c>(
         &self,
         conversation: &'c GatewayConversation,
@@ -184,8 +184,8 @@ impl ConversationMemo {
         (state.log.items == items).then_some(state)
     }
 
-    /// Waits until no other conversation with the same beginning is writing a summary, because that summary may serve
-    /// this one, too.
+    /// Waits until no other conversation with the same beginning is writing a summary. Such a summary may serve
+    /// both.
     pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
         self.request.exchange.inner.single_flight.wait(self.beginning()).await
     }

@@ -1,5 +1,5 @@
-//! Parts of a request that an upstream refuses: pictures, files, reasoning, tool results, tools. Notes replace them in
-//! the refused request and in all later requests with the same parts.
+//! Parts of a request refused by an upstream: pictures, files, reasoning, tool results, tools. Notes replace
+//! them in the refused request and in all later requests with the same parts.
 //!
 //! A client sends its whole conversation with each request. Without the notes a single refused part would end the
 //! conversation.
@@ -29,7 +29,7 @@ type PartKey = [u8; 32];
 /// The parts that upstreams have refused.
 #[derive(Debug, Default)]
 pub(crate) struct PartRefusalCache {
-    /// The note that replaces each part.
+    /// The note in place of each part.
     known: Mutex<HashMap<PartKey, String>>,
 }
 
@@ -43,20 +43,20 @@ impl PartRefusalCache {
 #[derive(Debug, Default)]
 pub(super) struct RequestOmissions {
     tries: u32,
-    /// The number of parts that the last sent request replaced by notes.
+    /// The number of parts with notes in the last sent request.
     sent_without: usize,
-    /// The parts left out on a guess that no success has confirmed yet.
+    /// The parts left out on a guess, not yet confirmed by a success.
     guess: Vec<PartKey>,
 }
 
 impl RequestOmissions {
-    /// Returns the number of parts that the last sent request replaced by notes.
+    /// Returns the number of parts with notes in the last sent request.
     pub(super) fn count(&self) -> usize {
         self.sent_without
     }
 }
 
-/// A part that may be the reason for a refusal.
+/// A possible reason for a refusal.
 #[derive(Debug)]
 struct SuspectedPart {
     key: PartKey,
@@ -297,7 +297,7 @@ fn answered_until(request: &str) -> usize {
     marks.iter().filter_map(|mark| request.rfind(mark)).max().unwrap_or_default()
 }
 
-/// A part of a translated request that may be refused.
+/// A part of a translated request with a possible refusal.
 #[derive(Debug)]
 pub(super) struct RefusablePart {
     id: String,

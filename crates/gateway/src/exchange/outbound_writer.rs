@@ -1,4 +1,4 @@
-//! The request that an upstream gets: the client's own bytes with edits, or its neutral form for another dialect.
+//! The request for an upstream: the client's own bytes with edits, or the neutral form for another dialect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use crate::headers;
 /// The maximum number of fields in a header: the caller chooses their names, and so the header's length.
 const MAX_NAMED: usize = 40;
 
-/// Items that replace a conversation and that only their provider's server can read.
+/// Items in place of a conversation, readable only by their provider's server.
 const SEALED: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
 /// A writer of the requests of one attempt.
@@ -33,11 +33,11 @@ pub(super) struct OutboundWriter<'a> {
     pub(super) budget: &'a RequestBudget,
 }
 
-/// The report of a translation: fields of the client's request that were dropped or changed.
+/// The report of a translation: dropped and changed fields of the client's request.
 pub(super) struct ParamMappingReport {
     ignored: Vec<String>,
     changed: Vec<String>,
-    /// The property names of the client's tools that the model does not know.
+    /// The property names of the client's tools unknown to the model.
     pub(super) names: ToolPropertyNames,
 }
 
@@ -312,7 +312,7 @@ fn media_of(message: &Message) -> impl Iterator<Item = (&str, &Part)> {
     inner.filter_map(|part| Some((media_hash(part)?, part)))
 }
 
-/// Returns whether a tool's result says that the call failed.
+/// Returns whether a tool's result reports a failure.
 fn has_failed(message: &Message) -> bool {
     message
         .parts

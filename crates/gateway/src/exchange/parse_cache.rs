@@ -1,4 +1,4 @@
-//! The newest parsed requests. A request that extends an earlier one is parsed only from the end of that one.
+//! The newest parsed requests. A request that extends an earlier one is parsed only from the earlier end on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use longhaul_wire::edit::{ParseError, RequestEnvelope, WireCodec};
 
-/// The length of the beginning that identifies similar requests, in bytes.
+/// The length of the identifying beginning of similar requests, in bytes.
 const START_BYTES: usize = 512;
 
 /// The maximum number of remembered requests with the same beginning, the newest ones.

@@ -35,10 +35,10 @@ pub(super) fn trigger(strategy: &str, window: u64) -> Option<StrategyTrigger> {
     (strategy == PRUNING_AGENT).then(|| StrategyTrigger::Tokens(tokens.max(window / 4)))
 }
 
-/// A request that is ready to be sent.
+/// A request ready to be sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutboundRequest {
-    /// The operations that build its items, if they differ from the client's.
+    /// The operations for building items different from the client's.
     pub(super) steps: Option<Vec<RenderOp>>,
     pub(super) report: PreparationReport,
     /// The estimated input in tokens; 0 if nothing was counted.
@@ -47,17 +47,17 @@ pub(super) struct OutboundRequest {
     pub(super) bound: u64,
     /// The figures of the call for the log.
     pub(super) start: RequestSnapshot,
-    /// The number of the client's items in it.
+    /// The number of the client's items in the request.
     pub(super) items: usize,
     /// The conversation in neutral form, for an upstream of another dialect.
     pub(super) said: Option<NeutralConversation>,
-    /// The steps of the answer that the client is not shown.
+    /// The answer's steps hidden from the client.
     pub(super) rounds: RecallRounds,
     /// The steps of earlier answers that are completed again.
     pub(super) replays: Vec<HiddenCallReplay>,
     /// The log with the edits made in the middle of the answer.
     pub(super) mid_answer_log: Option<Arc<ConversationLog>>,
-    /// The end of the answer that the request continues, if the whole answer has no room.
+    /// The end of the continued answer, if the whole answer has no room.
     pub(super) tail: Option<AnswerTail>,
     /// Set if the answer may rest on a part of the request. Its usage report is then no count of the request.
     pub(super) is_doubted: bool,
@@ -69,7 +69,7 @@ impl OutboundRequest {
         Self { input: self.input + tokens, bound: self.bound + tokens, ..self }
     }
 
-    /// Returns the part of an answer's step with which the request ends.
+    /// Returns the part of an answer's step at the end of the request.
     pub(super) fn shown_of<'t>(&self, text: &'t str) -> &'t str {
         let from = self.tail.as_ref().map_or(0, |tail| tail.from);
         text.get(from..).unwrap_or(text)
@@ -105,7 +105,7 @@ pub(super) fn said(log: &ConversationLog) -> NeutralConversation {
     }
 }
 
-/// A fitter that makes one request fit its model's window.
+/// A fitter of one request to its model's window.
 pub(super) struct RequestFitter {
     pub(super) request: Arc<TargetedRequest>,
     pub(super) editor: ViewEditor,
@@ -135,7 +135,7 @@ impl RequestFitter {
         self.fit(&mut state, &PlanTrigger::Routine).await
     }
 
-    /// Compacts the conversation because its client asks for it.
+    /// Compacts the conversation at its client's request.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read, or nothing can be left out.
@@ -144,7 +144,7 @@ impl RequestFitter {
         self.fit(&mut state, &PlanTrigger::Requested { instructions: None }).await
     }
 
-    /// Returns the input tokens of the request as it would be sent, and whether its view is shortened. The call
+    /// Returns the input tokens of the request before sending, and whether the view is shortened. The call
     /// shortens nothing.
     ///
     /// # Errors
@@ -365,8 +365,8 @@ impl RequestFitter {
             && state.items_with_notices.is_empty()
     }
 
-    /// Returns the request with its report. `before` and `after` are its tokens without and with edits, `done` is the kind
-    /// and the reason of a new edit.
+    /// Returns the request with its report. `before` and `after` are the tokens without and with edits, `done`
+    /// is the kind and the reason of a new edit.
     fn prepared(
         &self,
         state: &ConversationState,
@@ -437,10 +437,10 @@ impl RequestFitter {
         })
     }
 
-    /// Makes room for the rest of an answer. The conversation before the answer is shortened; if that is not enough,
-    /// the answer's own beginning is left out. The edit applies to this answer and to later requests that contain it.
-    /// The same question, asked again, is sent as before. `refusals`: the number of times that the upstream refused to
-    /// continue for lack of room.
+    /// Makes room for the rest of an answer. The conversation before the answer is shortened; if that is not
+    /// enough, the answer's own beginning is left out. The edit applies to the answer and to later requests
+    /// with the same answer. The same question, asked again, is sent as before. `refusals`: the number of times
+    /// that the upstream refused to continue for lack of room.
     ///
     /// # Errors
     /// [`GatewayError`] if no room can be made.

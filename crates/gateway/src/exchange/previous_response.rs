@@ -1,5 +1,5 @@
-//! The expansion of a request that continues an answer by name, for servers that keep no answers: it becomes the whole
-//! conversation.
+//! The expansion of a request that continues an answer by name, for servers without kept answers. The request
+//! becomes the whole conversation.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
 use longhaul_wire::raw_json::{fields, quote, string};
 use longhaul_wire::responses::edit as responses;
 
-/// The field that names the previous answer.
+/// The field with the name of the previous answer.
 const PREVIOUS: &str = "previous_response_id";
 
 /// The retention of an answer, so that a later request can continue it.
 #[derive(Clone)]
 pub(super) struct ResponseRetention {
     before: Option<Arc<StoredTurn>>,
-    /// The request's input as it was written.
+    /// The request's input as written.
     asked: Bytes,
 }
 
-/// Returns whether the gateway keeps the answers of these upstreams. OpenAI's own server keeps its answers itself.
+/// Returns whether the gateway keeps the answers of these upstreams. OpenAI's own server keeps answers itself.
 fn is_kept_here(wire: &dyn WireCodec, targets: &[Arc<UpstreamTarget>]) -> bool {
     wire.dialect() == Dialect::Responses && !targets.iter().any(keeps_itself)
 }

@@ -1,5 +1,6 @@
-//! The tool `recall`, which `gateway.recall: inject` adds: which requests get it, its results, and the hiding of its
-//! calls from the client. Its results come from the request itself, because the client sends its whole history.
+//! The tool `recall`, which `gateway.recall: inject` adds: which requests get it, its results, and the hiding
+//! of its calls from the client. The results come from the request itself, because the client sends its whole
+//! history.
 
 use std::collections::BTreeSet;
 
@@ -46,10 +47,10 @@ const MOST_TOKENS: u64 = 10_000;
 /// The minimum room for a recall, in tokens.
 const LEAST_TOKENS: u64 = 64;
 
-/// The result for a model that has called the tool too often. The name of the tool precedes it.
+/// The result after too many calls of the tool. The name of the tool precedes it.
 const NO_MORE: &str = "no more can be recalled for this answer. Go on with what you have.";
 
-/// The text that the client gets if the model ends without words of its own.
+/// The client's text if the model ends without words of its own.
 pub(super) const NO_ANSWER: &str =
     "(No answer: the model only looked up what was said earlier in this conversation.)";
 
@@ -132,7 +133,7 @@ fn refused(call: &PartialToolCall, why: &str) -> AnsweredToolCall {
 /// The client's complete history without edits, to which handles refer.
 struct OriginalHistory {
     history: History,
-    /// The positions that the model sees anyway.
+    /// The positions in the model's view anyway.
     shown: BTreeSet<Seq>,
 }
 
@@ -186,8 +187,7 @@ impl OriginalHistory {
 }
 
 impl ConversationMemo {
-    /// Returns the replays for those steps of the conversation that the client knows only in part, as far as this
-    /// request contains them.
+    /// Returns the replays for the request's steps that the client knows only in part.
     pub(super) fn replays_in(&self, state: &ConversationState) -> Vec<HiddenCallReplay> {
         // A translated request has no client items into which calls could be put back.
         let mut replays = if self.request.needs_translation() { Vec::new() } else { self.replays() };
@@ -205,7 +205,7 @@ impl ConversationMemo {
         replays
     }
 
-    /// Returns the known replays for this request.
+    /// Returns the known replays for the request.
     fn replays(&self) -> Vec<HiddenCallReplay> {
         let withheld = &self.request.exchange.inner.hidden_tool_calls;
         if withheld.is_empty() || self.conversation.is_none() {
@@ -218,15 +218,15 @@ impl ConversationMemo {
     }
 }
 
-/// The steps of one answer that the client is not shown.
+/// One answer's steps hidden from the client.
 pub(super) struct HiddenSteps<'a> {
     pub(super) request: &'a TargetedRequest,
     pub(super) editor: &'a ViewEditor,
 }
 
 impl HiddenSteps<'_> {
-    /// Keeps the hidden part of a step that also calls the client's tools, so that the client's next request can be
-    /// completed. Returns how the step's output divides into shown and hidden.
+    /// Keeps the hidden part of a step that also calls the client's tools, for the completion of the client's
+    /// next request. Returns how the step's output divides into shown and hidden.
     pub(super) async fn store_hidden_calls(
         &self,
         prepared: &OutboundRequest,
@@ -294,7 +294,7 @@ impl HiddenSteps<'_> {
         ModelStep { items, calls }
     }
 
-    /// Returns the request with a step of the model that only recalls, and with its results.
+    /// Returns the request with a step of recalls only, and with the results.
     pub(super) async fn next_round(
         &self,
         old: OutboundRequest,
@@ -386,7 +386,7 @@ impl HiddenSteps<'_> {
         self.request.work(look_up).await
     }
 
-    /// Decides about a complete answer that may call hidden tools.
+    /// Decides about a complete answer with possible calls of hidden tools.
     pub(super) async fn after_whole(
         &self,
         prepared: &OutboundRequest,
@@ -434,7 +434,7 @@ impl HiddenSteps<'_> {
         WholeAnswerAction::Again(Box::new(next))
     }
 
-    /// Returns a complete answer that ends with the gateway's notice and calls nothing.
+    /// Returns a complete answer with the gateway's notice at the end and without calls.
     fn concluded(&self, prepared: &OutboundRequest, seen: &PartialResponse) -> Bytes {
         let said = seen.text.trim_end();
         let no_answer = self.request.tools().no_answer();

@@ -63,7 +63,7 @@ pub(super) fn without_notices(envelope: &RequestEnvelope, index: usize) -> Optio
     item.and_then(ephemeral::item_without_notices)
 }
 
-/// Returns the indices of the client's items that contain notices of the gateway.
+/// Returns the indices of the client's items with notices of the gateway.
 pub(super) fn items_with_notices(envelope: &RequestEnvelope) -> Vec<usize> {
     if !ephemeral::may_have_notices(envelope.text(&envelope.items_at)) {
         return Vec::new();

@@ -14,13 +14,14 @@ use super::conversation::ItemNames;
 use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::ParseError;
 
-/// The number of items before the first user message that may belong to the name: system prompts and the like.
+/// The maximum number of items in the name before the first user message: system prompts and the like.
 const MAX_LEADING_ITEMS: usize = 4;
 
-/// The load of a replica above which it is passed over, in percent of the average.
+/// The maximum load of a replica before it is passed over, in percent of the average.
 const MAX_LOAD_PERCENT: usize = 125;
 
-/// The number of requests that never make a conversation leave its replica: its cache is worth more than a short wait.
+/// The number of requests below which a conversation stays at its replica: the cache is worth more than a short
+/// wait.
 const MIN_LOAD: usize = 4;
 
 /// A request in flight at an upstream.
@@ -39,10 +40,10 @@ impl Drop for LoadGuard {
     }
 }
 
-/// An upstream with the properties that decide its place.
+/// An upstream with the properties for its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReplicaCandidate {
-    /// The group number, which replicas of each other share.
+    /// The group number, shared by replicas of each other.
     group: usize,
     /// The rendezvous score of the conversation at this upstream.
     score: u64,
@@ -53,7 +54,7 @@ struct ReplicaCandidate {
 }
 
 impl Exchange {
-    /// Returns the upstreams that have the model, in the order in which they are asked.
+    /// Returns the upstreams with the model, in the order of use.
     pub(super) fn ordered_targets(&self) -> Vec<Arc<UpstreamTarget>> {
         let all = &self.targets;
         if all.len() < 2 {
@@ -77,7 +78,7 @@ impl Exchange {
         order.into_iter().filter_map(|at| all.get(at).cloned()).collect()
     }
 
-    /// Returns the conversation's name: a hash up to the first user message, which all its requests share.
+    /// Returns the conversation's name: a hash up to the first user message, common to all requests.
     pub(super) fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
         if let Some(known) = self.conversation_key.get() {
             return Ok(*known);

@@ -18,13 +18,13 @@ use super::{PreparationAction, UpstreamAttempt, UpstreamDisposition};
 use crate::headers;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 
-/// The largest answer that is no stream, in bytes.
+/// The largest answer without a stream, in bytes.
 const MAX_WHOLE_BYTES: usize = 256 << 20;
 
 /// The smallest window that exists, in tokens. A shorter request cannot have been refused for its length.
 pub(super) const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
 
-/// The time for which an empty beginning of a stream is held back, because a refusal may follow.
+/// The hold time for an empty beginning of a stream, because a refusal may follow.
 const HOLD: Duration = Duration::from_secs(1);
 
 /// The hold for a client that waits for the whole answer. The upstream's silence ends such a wait earlier.
@@ -172,7 +172,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Returns whether an answer that the client wants whole may have to be stopped on its way.
+    /// Returns whether a complete answer for the client may have to be stopped on its way.
     pub(super) fn must_collect(&self, prepared: &OutboundRequest) -> bool {
         let line = self.budget().line();
         let asked = self.request.exchange.envelope.max_output;
@@ -195,7 +195,7 @@ impl UpstreamAttempt {
             && prepared.report.action == PreparationAction::Compacted
     }
 
-    /// Returns the answer as a stream, or as one body if it is collected.
+    /// Returns the answer as a stream, or as one collected body.
     pub(super) async fn streaming(
         self,
         status: StatusCode,

@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::cache::ConversationKey;
 
-/// One queue for each beginning, kept as long as a request waits in it.
+/// One queue for each beginning, kept as long as a request waits.
 #[derive(Default)]
 pub(crate) struct SingleFlight {
     queues: Mutex<HashMap<ConversationKey, Weak<tokio::sync::Mutex<()>>>>,

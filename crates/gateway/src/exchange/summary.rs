@@ -27,7 +27,7 @@ const MOST_TIMES_ASKED: u64 = 4;
 /// The length below which no summary is stopped, in tokens: a model may reason before it writes.
 const LEAST_STOPPED_TOKENS: u64 = 2_000;
 
-/// The amount of new text that is counted at a time, in bytes.
+/// The amount of new text for one count, in bytes.
 const COUNTED_AT_ONCE_BYTES: usize = 1_024;
 
 /// The rejection of a summary that was stopped.
@@ -41,7 +41,7 @@ pub(super) struct PlannedEdit {
 }
 
 impl PlannedEdit {
-    /// Returns an edit that needs no replacement.
+    /// Returns an edit without a replacement.
     pub(super) fn as_wanted(edit: ViewEdit) -> Self {
         Self { edit, missing_summary_cause: None }
     }
@@ -300,7 +300,7 @@ fn end_of_ride<C: Fn() -> u64>(
 struct AnswerTokenCounter<'h> {
     counter: &'h MessageTokenCounter,
     counted: u64,
-    /// The text that is not counted yet.
+    /// The text not counted yet.
     rest: String,
 }
 
@@ -313,7 +313,7 @@ impl AnswerTokenCounter<'_> {
         }
     }
 
-    /// Returns the tokens, without a last piece that is too short to be counted by itself.
+    /// Returns the tokens, without a last piece too short for a count.
     fn tokens(&mut self) -> u64 {
         if self.rest.len() >= COUNTED_AT_ONCE_BYTES { self.all() } else { self.counted }
     }
@@ -324,11 +324,11 @@ impl AnswerTokenCounter<'_> {
     }
 }
 
-/// The bill of a call. A call that is abandoned is billed, too, when the bill is dropped.
+/// The bill of a call. Dropping the bill accounts for an abandoned call, too.
 struct SummaryUsageGuard<'t, C: Fn() -> u64> {
     totals: &'t UsageTotals,
     is_open: bool,
-    /// Returns the tokens that were sent, by the gateway's count.
+    /// Returns the sent tokens, by the gateway's count.
     count: C,
 }
 

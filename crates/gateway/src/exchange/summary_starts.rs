@@ -1,5 +1,5 @@
-//! The summaries that were begun ahead of need. Some clients change the end of their history with each request, so that
-//! each request begins a conversation of its own. All of them together get one summary for each edit of their common
+//! The summaries begun ahead of need. Some clients change the end of their history with each request, so that
+//! each request begins a conversation of its own. All together get one summary for each edit of their common
 //! beginning.
 
 use std::collections::BTreeMap;

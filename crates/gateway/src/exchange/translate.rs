@@ -58,7 +58,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Adds the cost of an answer that is not passed on.
+    /// Adds the cost of a discarded answer.
     pub(super) fn bill_translated(&self, start: &TranslatedStart, prepared: &OutboundRequest) {
         if let TranslatedStart::Answered(answer) = start {
             self.reckoner(prepared).settle(&mut answer.as_ref().clone());
@@ -111,7 +111,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Returns the complete answer for a caller that wants no stream.
+    /// Returns the complete answer for a caller without a stream.
     async fn whole_answer(
         &self,
         mut answer: ModelAnswer,
@@ -178,7 +178,7 @@ pub(super) enum TranslatedStart {
 }
 
 impl TranslatedStart {
-    /// Returns the answer if it is completely known.
+    /// Returns the answer if completely known.
     pub(super) fn answer(&self) -> Option<PartialResponse> {
         match self {
             Self::Answered(answer) => Some(seen_of(answer)),
@@ -207,7 +207,7 @@ impl TranslatedStart {
     }
 }
 
-/// The failure of a call that has no answer.
+/// The failure of a call without an answer.
 pub(super) enum TranslatedCallFailure {
     /// There is no answer.
     Refused(ProviderError),
@@ -216,7 +216,7 @@ pub(super) enum TranslatedCallFailure {
 }
 
 impl TranslatedCallFailure {
-    /// The failure of a call that has no stream. A request that was read and not answered counts as broken off.
+    /// The failure of a call without a stream. A request that was read and not answered counts as broken off.
     fn of_call(error: ProviderError) -> Self {
         match error.code {
             ErrorCode::TruncatedStream => Self::BrokeOff(error),
@@ -225,7 +225,7 @@ impl TranslatedCallFailure {
         }
     }
 
-    /// The failure of a stream that had begun. Some servers begin one to refuse the request in it.
+    /// The failure of a stream after its start. Some servers begin one to refuse the request in it.
     fn of_stream(error: ProviderError) -> Self {
         match error.code {
             ErrorCode::TruncatedStream | ErrorCode::Network | ErrorCode::Timeout => Self::BrokeOff(error),

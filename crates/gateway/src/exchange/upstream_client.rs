@@ -116,7 +116,7 @@ impl UpstreamClient<'_> {
         }
     }
 
-    /// Returns the error of an upstream that refused to continue an answer.
+    /// Returns the error of an upstream's refusal to continue an answer.
     pub(super) async fn refusal(&self, response: reqwest::Response) -> GatewayError {
         let (status, retry_after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
         let read =

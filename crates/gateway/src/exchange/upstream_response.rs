@@ -17,7 +17,7 @@ use super::targeted_request::TargetedRequest;
 use longhaul_core::error::ErrorCode;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
 
-/// The smallest count difference that says something about a server's way of counting, in tokens.
+/// The smallest significant count difference between gateway and server, in tokens.
 const LEAST_MISSING_TOKENS: u64 = 128;
 
 /// An upstream's response to a request.
@@ -26,16 +26,16 @@ pub(super) enum UpstreamResponse {
     Whole(WholeResponse),
 }
 
-/// A stream that has begun.
+/// A stream after its start.
 pub(super) struct StreamOpening {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Box<UpstreamBody>,
-    /// The content of the first events. The body delivers those events again.
+    /// The content of the first events. The body delivers the events again.
     pub(super) beginning: PartialResponse,
 }
 
-/// A complete response that is no stream.
+/// A complete response without a stream.
 pub(super) struct WholeResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -51,19 +51,19 @@ pub(super) enum RelayDecision {
     On(UpstreamDisposition),
 }
 
-/// A response that says or suggests that the request was too long.
+/// A response with a sign of an overlong request.
 pub(super) struct OverflowResponse {
     pub(super) overflow: ReportedOverflow,
     /// Set if the upstream names the limit. An answer with a success status only suggests one.
     pub(super) is_said: bool,
-    /// Set if the response is an answer that the client can have if nothing can be left out.
+    /// Set if the response is an answer for the client in case nothing can be left out.
     pub(super) is_usable: bool,
     /// The sign of a silent truncation or overflow.
     pub(super) suspicion: Option<SuspectedOverflow>,
 }
 
 impl OverflowResponse {
-    /// Returns the classification of an answer that suggests an overflow.
+    /// Returns the classification of an answer with signs of an overflow.
     pub(super) fn suspected(suspicion: SuspectedOverflow) -> Self {
         Self {
             overflow: suspicion.overflow(),
@@ -83,7 +83,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// Returns the answer if it is completely known. A stream is complete here only if it ended without content.
+    /// Returns the answer if completely known. A stream is complete here only if it ended without content.
     pub(super) fn seen(&self) -> Option<&PartialResponse> {
         match self {
             Self::Stream(opening) => {
@@ -134,7 +134,7 @@ impl ResponseReview<'_> {
         }
     }
 
-    /// Returns the overflow that the upstream states or suggests; `None` if the request was not too long.
+    /// Returns the overflow stated or suggested by the upstream; `None` if the request was not too long.
     pub(super) fn refused(
         &self,
         came: &UpstreamResponse,
@@ -211,8 +211,8 @@ impl ResponseReview<'_> {
         shorter.report.why = if why.is_empty() { cut } else { format!("{cut}; {why}") };
     }
 
-    /// Learns from the answer to a shortened request. A server that counts half of what certainly fits counts something
-    /// else. Its reports are no longer taken for a truncation.
+    /// Learns from the answer to a shortened request. A server that counts half of a fitting request counts
+    /// something else. Such reports are no longer signs of a truncation.
     pub(super) fn learn_to_count(&self, seen: &PartialResponse, prepared: &OutboundRequest) {
         let reported = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
         if reported > 0 && reported < prepared.input / 2 && prepared.input - reported >= LEAST_MISSING_TOKENS
@@ -241,7 +241,7 @@ impl ResponseReview<'_> {
         }
     }
 
-    /// Returns the error for a request that cannot be shortened, with figures that add up.
+    /// Returns the error for a request that cannot be shortened, with consistent figures.
     pub(super) fn too_long(&self, prepared: &OutboundRequest, said: Option<&str>) -> GatewayError {
         let counted = match prepared.input {
             0 => "was not counted".to_owned(),
@@ -301,7 +301,7 @@ impl ResponseReview<'_> {
         GatewayError { message, ..fault }
     }
 
-    /// Checks that a response with a success status contains an answer.
+    /// Checks a response with a success status for an answer.
     pub(super) fn check(
         &self,
         status: StatusCode,

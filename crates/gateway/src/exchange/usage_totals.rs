@@ -65,7 +65,7 @@ struct SpentTokens {
 /// The cost of all calls for one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerCost {
-    /// The number of calls, including those for summaries.
+    /// The number of calls, including calls for summaries.
     pub(super) calls: u64,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
@@ -105,12 +105,12 @@ impl UsageTotals {
         self.partial(reported.map_or_else(counted, told));
     }
 
-    /// Adds a refused call, which is not billed.
+    /// Adds a refused, unbilled call.
     pub(super) fn refused(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).calls += 1;
     }
 
-    /// Adds a call that was abandoned or broke off, with its input by the gateway's count.
+    /// Adds an abandoned or broken call, with the input by the gateway's count.
     pub(super) fn unanswered(&self, input: u64) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls += 1;
@@ -140,7 +140,7 @@ impl UsageTotals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).told.clone()
     }
 
-    /// Counts a stream that was left and continued in another.
+    /// Counts a stream left and continued in another.
     pub(super) fn restarted(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).restarts += 1;
     }
@@ -154,7 +154,7 @@ impl UsageTotals {
         spent.is_estimated |= is_estimated;
     }
 
-    /// Adds a failed call in another dialect. `input` is the gateway's count of its input.
+    /// Adds a failed call in another dialect. `input` is the gateway's count.
     pub(super) fn failed(&self, error: &ProviderError, input: u64) {
         match &error.usage {
             Some(usage) => self.add(Some(usage), || PartialUsage { input, output: 0, is_estimated: true }),
@@ -249,7 +249,7 @@ impl UsageTotals {
         })
     }
 
-    /// Returns the fields that the gateway adds to an answer, with their values.
+    /// Returns the gateway's fields for an answer, with values.
     fn added_fields(&self, report: &PreparationReport) -> Vec<(&'static str, String)> {
         let total = self.field(report).map(|total| (FIELD, total));
         let edits = report.applied_edits.clone().map(|edits| (context_management::FIELD, edits));

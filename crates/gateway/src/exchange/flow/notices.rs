@@ -6,7 +6,7 @@ use longhaul_core::usage::Usage;
 use super::{AnswerFlow, EventProcessor, OutputPauseDetector};
 use longhaul_wire::edit::{StreamMerger, ephemeral};
 
-/// The share of the window, in percent, from which on it counts as full.
+/// The minimum share of a full window, in percent.
 const FULL_PERCENT: u64 = 97;
 
 impl AnswerFlow {
@@ -22,7 +22,7 @@ impl AnswerFlow {
         }
     }
 
-    /// Reports a full window, if it is full.
+    /// Reports a full window.
     pub(super) fn report_full_window(&mut self) {
         let Some(window) = self.attempt.as_ref().map(|route| route.budget().window.tokens) else { return };
         let seen = self.reader.seen();
@@ -44,14 +44,14 @@ impl AnswerFlow {
     }
 }
 
-/// Writes a notice into the answer if a text is open. Returns whether it did.
+/// Writes a notice into an open text of the answer. Returns whether a text was open.
 pub(super) fn has_said(splice: &mut dyn StreamMerger, note: &str, out: &mut Vec<u8>) -> bool {
     let before = out.len();
     splice.notice(note, out);
     out.len() > before
 }
 
-/// A notice as an SSE comment, which parsers of events skip.
+/// A notice as an SSE comment, skipped by parsers of events.
 pub(super) trait StreamComment {
     fn comment(&self) -> String;
 }

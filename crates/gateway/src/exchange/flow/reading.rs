@@ -39,7 +39,7 @@ pub(super) struct ParsedChunk {
     pub(super) has_unread_error: bool,
 }
 
-/// Returns whether an event is an error that no client reads: llama.cpp sends it under a field name of its own.
+/// Returns whether an event is an error unknown to clients: llama.cpp uses a field name of its own.
 pub(super) fn is_unread_error(raw: &[u8]) -> bool {
     raw.starts_with(b"error:")
 }

@@ -1,4 +1,4 @@
-//! The continuation of an answer that its upstream broke off, in another stream of the same upstream.
+//! The continuation of a broken answer in another stream of the same upstream.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::restart::{AbandonedStream, ResumedStream, StreamContinuation, request
 use super::{AnswerFlow, EventProcessor, FlowPhase};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, StreamPosition};
 
-/// The comment that tells a client why its stream pauses.
+/// The comment for a client about the pause of its stream.
 const BROKEN: &str = "the upstream broke off its answer; it is asked to go on";
 
 impl AnswerFlow {
@@ -24,7 +24,7 @@ impl AnswerFlow {
         }
     }
 
-    /// Returns the action for a stream that breaks off at this point.
+    /// Returns the action for a stream broken at this point.
     fn after_break(&self) -> BrokenAnswerAction {
         let (Some(route), EventProcessor::Joins(_)) = (&self.attempt, &self.reader) else {
             return BrokenAnswerAction::GiveUp;
@@ -78,7 +78,7 @@ impl AnswerFlow {
     }
 }
 
-/// Asks the upstream to continue, repeatedly while it is unreachable, until the patience of `retry` ends.
+/// Asks the upstream to continue, repeatedly during an outage, until the patience of `retry` ends.
 async fn resume(
     left: AbandonedStream,
     retry: RetryPolicy,
@@ -110,7 +110,7 @@ async fn resume(
     }
 }
 
-/// Returns whether the upstream may answer later, because it is unreachable or too busy now.
+/// Returns whether the upstream is unreachable or too busy only for now.
 fn is_outage(fault: &GatewayError) -> bool {
     let is_kind = matches!(
         fault.kind,

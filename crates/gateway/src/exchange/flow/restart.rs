@@ -1,4 +1,4 @@
-//! The restart of an answer that was stopped at the end of the window, once room is made.
+//! The restart of an answer stopped at the end of the window, once room is made.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseRe
 /// The maximum number of compactions before one answer.
 const MAX_RESTARTS: u32 = 3;
 
-/// The maximum number of continuations from the answer's own end. They cost no summary, but a model that never ends
-/// must be stopped somewhere.
+/// The maximum number of continuations from the answer's own end. Such a continuation costs no summary, but an
+/// endless model must be stopped somewhere.
 const MAX_CONTINUATIONS: u32 = 12;
 
-/// A stream that was left, with everything that the next stream needs to continue the answer.
+/// A stream left early, with everything for the next stream of the answer.
 pub(super) struct AbandonedStream {
     pub(super) attempt: UpstreamAttempt,
     pub(super) prepared: OutboundRequest,
@@ -34,11 +34,11 @@ pub(super) struct AbandonedStream {
     pub(super) new_tokens: u64,
     /// The output of all streams, in tokens.
     pub(super) written_tokens: u64,
-    /// The stream's input by the upstream's count, if it is new information.
+    /// The stream's input by the upstream's count, if new.
     reported_input: Option<u64>,
 }
 
-/// The continuation of an answer: the next stream, or the error that prevents one.
+/// The continuation of an answer: the next stream, or an error.
 pub(super) struct ResumedStream {
     pub(super) attempt: UpstreamAttempt,
     pub(super) prepared: OutboundRequest,
@@ -91,7 +91,7 @@ impl AnswerFlow {
         is_wanted && is_full
     }
 
-    /// Makes room after the stream has ended for lack of it, and continues.
+    /// Makes room after the end of a stream for lack of room, and continues.
     pub(super) fn go_on_after_end(&mut self) {
         let mut out = Vec::new();
         let usage = self.reader.seen().usage.clone();

@@ -1,4 +1,4 @@
-//! Calls that the gateway answers instead of the client: the answer continues with another step of the model.
+//! Calls answered by the gateway instead of the client: the answer continues with another step of the model.
 
 use bytes::Bytes;
 use longhaul_core::message::ModelStopReason;
@@ -14,11 +14,11 @@ use longhaul_wire::edit::{GatewayErrorKind, ModelStep, SseReader};
 /// The present step of an answer whose calls may be answered by the gateway.
 #[derive(Default)]
 pub(super) struct AnswerStepBuffer {
-    /// The present stream's events as they arrived.
+    /// The present stream's events on arrival.
     raw: Vec<Bytes>,
     /// The offset of the step's text in the answer's text.
     from: usize,
-    /// The step's text from streams that were left.
+    /// The step's text from streams left early.
     begun: String,
 }
 
@@ -35,7 +35,7 @@ impl AnswerFlow {
         self.reader.seen().text.get(from..).unwrap_or_default().to_owned()
     }
 
-    /// Prepares for another stream that continues the step.
+    /// Prepares for another stream of the same step.
     pub(super) fn leave_stream(&mut self) {
         let begun = self.step_text();
         if let Some(step) = &mut self.step {
@@ -148,8 +148,8 @@ impl AnswerFlow {
     }
 }
 
-/// Looks up the model's requests, and asks it to continue. If its server finds the result too long, the results are
-/// left empty.
+/// Looks up the model's requests, and asks the model to continue. If the server finds the result too long, the
+/// results are left empty.
 async fn round(
     route: UpstreamAttempt,
     old: OutboundRequest,
