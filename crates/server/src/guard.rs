@@ -1,5 +1,4 @@
-//! The guard of all routes: it checks the token, and rejects host names that a foreign web page could borrow (DNS
-//! rebinding).
+//! The guard of all routes: a check of the token, and of host names against foreign web pages (DNS rebinding).
 
 use std::net::Ipv4Addr;
 use std::time::Instant;
@@ -18,10 +17,10 @@ use crate::pre_auth_listener::PreAuthPermit;
 use crate::problem::ApiProblem;
 use crate::routes::gateway;
 
-/// The paths that anybody may read, under any host name.
+/// The paths for everybody, under any host name.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// The paths that need no token, under the server's own host names.
+/// The paths without a token, under the server's own host names.
 const DOOR: [&str; 3] = ["/", "/api/login", "/api/logout"];
 const BEHIND_THE_DOOR: [&str; 2] = ["/web/", "/open/"];
 
@@ -101,7 +100,7 @@ fn log_request(method: &Method, route: &str, response: &Response, begun: Instant
     }
 }
 
-/// Returns the method's label for the metrics. Clients can invent methods, which would create endless labels.
+/// Returns the method's label for the metrics. Clients can invent methods and would create endless labels.
 fn known_method(method: &Method) -> &str {
     let known = [
         Method::GET,
@@ -174,7 +173,7 @@ pub(crate) fn is_of_page(path: &str) -> bool {
 /// The strength of a request's credentials.
 enum CredentialStrength {
     Enough,
-    /// The cookie alone, which a browser sends for any page.
+    /// The cookie alone, sent by a browser for any page.
     CookieAlone,
     Nothing,
 }
@@ -232,7 +231,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// Returns the request's host name if it is one of the server's own.
+/// Returns the request's host name if accepted as one of the server's own.
 fn host(uri: &Uri, headers: &HeaderMap, config: &HttpServerConfig) -> Result<Authority, ApiProblem> {
     let mut named = headers.get_all(HOST).iter();
     let header = named.next().map(|host| read_authority(host).ok_or_else(foreign_host)).transpose()?;
@@ -275,7 +274,7 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Returns whether a proxy on this machine forwards the request, whose client may be anywhere.
+/// Returns whether a proxy on this machine forwards the request. The client may be anywhere.
 fn is_passed_on(headers: &HeaderMap) -> bool {
     const KNOWN: [&str; 6] =
         ["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip", "x-client-ip"];

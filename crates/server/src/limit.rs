@@ -1,4 +1,4 @@
-//! The rate limit of each client: a burst of requests, which refills over a span of time.
+//! The rate limit of each client: a burst of requests, refilled over a span of time.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use longhaul::config::RateLimit;
 /// The maximum number of remembered clients. Clients without a recent request are forgotten.
 const CLIENTS: usize = 4_096;
 
-/// A client: its address, and whether it showed the token or the cookie.
+/// A client: address, and possession of the token or the cookie.
 pub(crate) type Client = (Option<IpAddr>, bool);
 
 /// The remaining requests of each client.

@@ -79,7 +79,7 @@ fn whole() -> OpenApi {
     document
 }
 
-/// The parts that all routes have in common.
+/// The common parts of all routes.
 struct CommonRouteParts;
 
 impl Modify for CommonRouteParts {
@@ -105,10 +105,10 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut O
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// The path prefixes of routes that name a session in their body.
+/// The path prefixes of routes with a session in the body.
 const NAMES_IN_BODY: [&str; 4] = ["/api/message", "/api/approvals", "/api/ui/chat", "/api/ag-ui"];
 
-/// Adds the parameters and problems that follow from a route's path and method.
+/// Adds the parameters and problems implied by a route's path and method.
 fn complete(path: &str, method: &str, operation: &mut Operation) {
     let is_open = ["/healthz", "/readyz"].contains(&path);
     let is_door = crate::guard::is_at_the_door(path);
@@ -231,7 +231,7 @@ fn put_property(object: &mut Object, key: &str, schema: Object, is_required: boo
     }
 }
 
-/// The schemas that are completed where they are used, or by clients of other projects.
+/// The schemas completed at their places of use, or by clients of other projects.
 const OPEN: [&str; 9] = [
     "GivenMedia",
     "Media",
@@ -244,7 +244,7 @@ const OPEN: [&str; 9] = [
     "AgUiEvent",
 ];
 
-/// The bodies that may be left out.
+/// The optional bodies.
 const OPTIONAL: [&str; 5] = ["NewSession", "ForkSession", "CancelRun", "ResumeRun", "CompactRequest"];
 
 /// Forbids undescribed fields in all closed schemas.

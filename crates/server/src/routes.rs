@@ -126,7 +126,7 @@ async fn not_allowed(uri: Uri) -> Response {
     refused(&uri, ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidRequest, detail))
 }
 
-/// Returns a problem in the dialect that clients of the path expect.
+/// Returns a problem in the dialect for clients of the path.
 fn refused(uri: &Uri, problem: ApiProblem) -> Response {
     if uri.path().starts_with(gateway::ROOT) || gateway::is_missed(uri.path()) {
         gateway::refused_at(uri.path(), &problem)

@@ -28,7 +28,7 @@ pub(crate) struct RunEndRecord {
 pub(crate) struct RunEndCache(Mutex<HashMap<SessionId, (Seq, Option<RunEndRecord>)>>);
 
 impl RunEndCache {
-    /// Returns the end of the newest run if it is among the newest events. A deleted session has none.
+    /// Returns the end of the newest run if among the newest events. A deleted session has none.
     ///
     /// # Errors
     /// The store's.

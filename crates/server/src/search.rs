@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::app::AppState;
 
-/// The maximum number of sessions, and of events in all of them, that one query reads.
+/// The maximum number of sessions, and of events in all sessions, read by one query.
 const SESSIONS: usize = 1_000;
 const EVENTS: usize = 40_000;
 

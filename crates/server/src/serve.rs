@@ -10,7 +10,7 @@ use crate::pre_auth_listener::{PreAuthListener, PreAuthPermit};
 use crate::routes::router;
 use crate::upkeep::keep_up;
 
-/// The time that requests in progress get when the server ends.
+/// The time for requests in progress at the server's end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Serves on `listener` until `shutdown` is done, then ends in order: event streams, requests, runs, store.

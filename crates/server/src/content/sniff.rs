@@ -28,7 +28,8 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"\x1f\x8b", "application/gzip"),
 ];
 
-/// The types whose signatures text may begin with, too. They count only if the content is no text.
+/// The types with signatures that text may begin with, too. Such a signature counts only if the content is no
+/// text.
 const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
 
 /// Returns the media type of content by its first bytes. Text is `text/plain`, `application/json`, `text/html` or

@@ -1,4 +1,4 @@
-//! Missing values: an answer leaves them out and never sends `null`. A request may do either.
+//! Missing values: an answer leaves such values out and never sends `null`. A request may do either.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use utoipa::openapi::{OpenApi, RefOr};
 
 use super::operations;
 
-/// Removes `null` from optional fields in schemas that no request contains.
+/// Removes `null` from optional fields in schemas outside requests.
 pub(super) fn never_null(document: &mut OpenApi) {
     let given = given(document);
     let components = document.components.get_or_insert_default();
@@ -19,7 +19,7 @@ pub(super) fn never_null(document: &mut OpenApi) {
     }
 }
 
-/// Returns the schemas that requests contain, including nested ones.
+/// Returns the schemas in requests, including nested ones.
 fn given(document: &mut OpenApi) -> BTreeSet<String> {
     let mut left = Vec::new();
     for item in document.paths.paths.values_mut() {
@@ -43,7 +43,7 @@ fn given(document: &mut OpenApi) -> BTreeSet<String> {
     found
 }
 
-/// Collects the schemas that a schema refers to.
+/// Collects the schemas referenced by a schema.
 fn names(schema: &RefOr<Schema>, found: &mut Vec<String>) {
     let schema = match schema {
         RefOr::Ref(reference) => {
@@ -66,7 +66,7 @@ fn names(schema: &RefOr<Schema>, found: &mut Vec<String>) {
     }
 }
 
-/// Removes `null` from a schema and everything inside it.
+/// Removes `null` from a schema and everything inside.
 fn whole(schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
@@ -90,7 +90,7 @@ fn whole(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Simplifies a parameter: it is present or absent, and its number may be larger than `int64`.
+/// Simplifies a parameter: present or absent, and with numbers above `int64`.
 pub(super) fn plain(schema: &mut RefOr<Schema>) {
     without_null(schema);
     if let RefOr::T(Schema::Object(object)) = schema {

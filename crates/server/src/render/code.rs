@@ -69,7 +69,7 @@ static SCOPES: LazyLock<Vec<(Scope, &'static str)>> = LazyLock::new(|| {
     scopes
 });
 
-/// Languages without a grammar of their own, and the grammar that fits.
+/// Languages without a grammar of their own, and the fitting grammar.
 const ALIASES: [(&str, &str); 15] = [
     ("ts", "js"),
     ("tsx", "js"),
@@ -88,7 +88,7 @@ const ALIASES: [(&str, &str); 15] = [
     ("patch", "diff"),
 ];
 
-/// Returns a code block, highlighted if its language is known and the byte budget allows it.
+/// Returns a code block, highlighted if the language is known and within the byte budget.
 pub(super) fn block(code: &str, language: Option<&str>, bytes_left: &mut usize) -> String {
     let class = language.map(|name| format!(" class=\"language-{name}\"")).unwrap_or_default();
     let grammar = language.and_then(grammar).filter(|_| code.len() <= LARGEST_BYTES.min(*bytes_left));
@@ -132,14 +132,14 @@ fn highlighted(code: &str, grammar: &SyntaxReference) -> String {
     line_writer.end()
 }
 
-/// Returns the class of the innermost scope that has one.
+/// Returns the class of the innermost scope with a class.
 fn class(stack: &ScopeStack) -> Option<&'static str> {
     let mut innermost_first = stack.as_slice().iter().rev();
     innermost_first
         .find_map(|scope| SCOPES.iter().find(|(name, _)| name.is_prefix_of(*scope)).map(|(_, class)| *class))
 }
 
-/// Writes pieces of code, joined if they have the same class.
+/// Writes pieces of code, with pieces of the same class joined.
 #[derive(Default)]
 struct CodeSpanWriter {
     markup: String,

@@ -178,7 +178,7 @@ fn shown(run: &Run, state: &ViewEditState) -> Value {
     })
 }
 
-/// Returns the result that an undo would have now.
+/// Returns the result of an undo at present.
 fn undo_now(run: &Run, id: &EditId) -> &'static str {
     match compaction::check_undo(run, id) {
         Ok(()) => "possible",

@@ -1,4 +1,4 @@
-//! The routes that stop and continue runs.
+//! The routes for stopping and continuing runs.
 
 use axum::Json;
 use axum::extract::State;
@@ -75,7 +75,7 @@ fn named(how: &CancelRunRequestBody) -> String {
     format!("cancel {how:?}")
 }
 
-/// Returns the outcome of an earlier cancel request, if its run has ended since.
+/// Returns the outcome of an earlier cancel request, if the run has ended since.
 fn done(since: &[Event]) -> Option<Value> {
     let reason = since.iter().find_map(|event| match event.body {
         EventBody::RunFinished { reason, .. } => Some(reason),

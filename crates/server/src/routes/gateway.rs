@@ -34,7 +34,7 @@ const MOST_ASKED: usize = 16;
 /// The time-out of such a query.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Returns the gateway's routes. The providers document them.
+/// Returns the gateway's routes, documented by the providers.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/models", get(models))
@@ -58,7 +58,7 @@ async fn responses(State(app): State<AppState>, request: Request) -> Response {
     answered(&app, Dialect::Responses, request, GatewayRequestKind::Answer).await
 }
 
-/// Answers with the items that replace a conversation of OpenAI's Responses.
+/// Answers with the compacted items of a conversation of OpenAI's Responses.
 async fn compact(State(app): State<AppState>, request: Request) -> Response {
     answered(&app, Dialect::Responses, request, GatewayRequestKind::Compaction).await
 }
@@ -131,7 +131,7 @@ async fn entries(app: &AppState, with_agents: bool) -> Option<Vec<Value>> {
     Some(entries)
 }
 
-/// Returns whether a model has this name.
+/// Returns whether a model has the name.
 pub(super) async fn is_listed(app: &AppState, name: &str) -> bool {
     match &app.config().gateway {
         Some(gateway) => names(app, gateway).await.contains(name),
@@ -148,8 +148,8 @@ fn of_agent(agent: &AgentEntry, is_model: bool) -> Value {
     })
 }
 
-/// Returns the names of the upstreams' models, and those of the configured model's server if it is an upstream. The
-/// demo's model has no server.
+/// Returns the names of the upstreams' models, and of the configured model's server if the server is an
+/// upstream. The demo's model has no server.
 async fn names(app: &AppState, gateway: &Gateway) -> BTreeSet<String> {
     let usual = if gateway.has_usual() { app.runtime().models_of_usual().await } else { Vec::new() };
     let mut names: BTreeSet<String> = usual.into_iter().collect();
@@ -265,7 +265,7 @@ async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: Gat
     response(reply, Some(answering))
 }
 
-/// Returns the content encoding of a body, if it has one.
+/// Returns the content encoding of a body, if any.
 fn coding(headers: &HeaderMap) -> Option<String> {
     let named = headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().unwrap_or("?"));
     let mut codings = named.flat_map(|list| list.split(',')).map(str::trim);
@@ -278,7 +278,7 @@ fn shows_token(request: &Request) -> bool {
     request.extensions().get::<RequestAuthInfo>().is_some_and(|visit| visit.is_known)
 }
 
-/// Removes this server's token from the headers. It must not reach an upstream.
+/// Removes the server's token from the headers. The token must not reach an upstream.
 fn without_token(app: &AppState, mut headers: HeaderMap) -> HeaderMap {
     let token = &app.config().token;
     // Clients send the token in several headers, with a scheme or without.
@@ -341,13 +341,13 @@ fn dialect_at(path: &str) -> Dialect {
     }
 }
 
-/// Returns the path below [`ROOT`], without any repetition of it.
+/// Returns the path below [`ROOT`], without any repetition of the root.
 fn without_roots(path: &str) -> &str {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.trim_start_matches(&ROOT[1..])
 }
 
-/// Returns the address without superfluous slashes, which a base URL with a slash at its end produces; `None` if
+/// Returns the address without superfluous slashes, a consequence of a base URL with a final slash; `None` if
 /// nothing is wrong with the address.
 pub(crate) fn tidy_uri(uri: &Uri) -> Option<Uri> {
     let path = uri.path();

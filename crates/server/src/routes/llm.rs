@@ -1,4 +1,4 @@
-//! The route that switches a session to another agent or model.
+//! The route for switching a session to another agent or model.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! The page's cookie: a browser gets it from the opening link, or in exchange for the token.
+//! The page's cookie, given to a browser by the opening link, or in exchange for the token.
 
 use std::time::Instant;
 

@@ -24,8 +24,7 @@ pub(crate) async fn show(State(app): State<AppState>) -> Result<Response, ApiPro
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
-/// Returns the number of sessions by status. Sessions that are not open are parked or idle, and the database counts
-/// them.
+/// Returns the number of sessions by status. Closed sessions are parked or idle, counted by the database.
 fn by_status(open: &[RunStatus], counts: &SessionCounts) -> BTreeMap<&'static str, u64> {
     let mut sessions: BTreeMap<&str, u64> = BTreeMap::new();
     open.iter().for_each(|status| *sessions.entry(status_name(*status)).or_default() += 1);

@@ -1,4 +1,4 @@
-//! The page and its files, which are compiled into the program. Development builds read them from disk.
+//! The page and its files, compiled into the program. Development builds read the files from disk.
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -65,7 +65,7 @@ fn file(path: &str, asked: &HeaderMap) -> Result<Response, ApiProblem> {
     Ok(response)
 }
 
-/// Returns whether a list of ETags contains this one.
+/// Returns whether a list of ETags contains the ETag.
 fn names(tags: &HeaderValue, tag: &str) -> bool {
     let tags = tags.to_str().unwrap_or_default();
     tags.split(',').map(|one| one.trim().trim_start_matches("W/")).any(|one| one == tag || one == "*")

@@ -92,7 +92,7 @@ pub(crate) async fn remove(
     Ok(Json(json!({ "ok": true, "id": id, "sessionId": session.id() })))
 }
 
-/// Returns the session in which that message waits.
+/// Returns the session of the waiting message.
 async fn holder(app: &AppState, id: &str, session_id: Option<&str>) -> Result<Session, ApiProblem> {
     if let Some(session_id) = session_id {
         return app.open(session_id).await;

@@ -1,4 +1,4 @@
-//! The route that returns the exact original of any content of a session.
+//! The route for the exact original of any content of a session.
 
 use axum::Json;
 use axum::extract::State;

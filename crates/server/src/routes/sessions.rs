@@ -152,7 +152,7 @@ fn working(open: &[Session]) -> Vec<Value> {
 /// The number of reads for a session whose run ended or began in the meantime.
 const LOOKS: usize = 3;
 
-/// Returns a consistent pair of record and status: a run that ends between two reads would appear as neither.
+/// Returns a consistent pair of record and status: a run's end between two reads would appear as neither.
 async fn opened(
     app: &AppState,
     session: &Session,
@@ -177,7 +177,7 @@ fn is_at_rest(status: RunStatus) -> bool {
     matches!(status, RunStatus::Idle | RunStatus::Parked)
 }
 
-/// Returns the status of a session that no node reports. A node that did not answer may be running it.
+/// Returns the status of a session without a node's report. A silent node may be running the session.
 fn unopened(app: &AppState, record: &SessionRecord) -> RunStatus {
     if record.parked {
         RunStatus::Parked
@@ -203,8 +203,8 @@ pub(crate) async fn show(
     }
 }
 
-/// Returns the readable part of a damaged session: its record, the events before the damage, and the end of its newest
-/// run.
+/// Returns the readable part of a damaged session: the record, the events before the damage, and the end of the
+/// newest run.
 async fn damaged(app: &AppState, id: &SessionId, problem: &ApiProblem) -> Result<Value, ApiProblem> {
     let found = app.runtime().store().read_undamaged(id, 0, usize::MAX).await?;
     let first = found.damaged.first().copied().unwrap_or(Seq::MAX);
@@ -312,7 +312,7 @@ async fn position(app: &AppState, id: &SessionId, at_seq: Option<Seq>) -> Result
     Ok(at_seq.unwrap_or(newest))
 }
 
-/// Returns the origin of a fork, from its log.
+/// Returns the origin of a fork, from the log.
 async fn origin(app: &AppState, fork_id: &SessionId) -> Result<Value, ApiProblem> {
     let first = app.runtime().store().read(fork_id, 0, 1).await?;
     Ok(match first.first().map(|event| &event.body) {
@@ -331,7 +331,7 @@ fn checked(title: &str) -> Result<String, ApiProblem> {
     Ok(title.to_owned())
 }
 
-/// Returns the facts of a session that need no opening.
+/// Returns the facts of a session known without opening.
 fn brief(record: &SessionRecord, status: RunStatus) -> Value {
     json!({
         "id": record.id, "title": record.title, "createdAt": record.created_at, "updatedAt": record.updated_at,
@@ -339,7 +339,7 @@ fn brief(record: &SessionRecord, status: RunStatus) -> Value {
     })
 }
 
-/// Adds the end of the newest run, with its error if it failed.
+/// Adds the end of the newest run, with the error of a failure.
 fn ended(shown: &mut Value, end: Option<&RunEndRecord>) {
     let Some(end) = end else { return };
     shown["lastFinishReason"] = json!(end.reason);
@@ -405,8 +405,8 @@ fn of_run(run: &Run) -> Vec<(&'static str, Value)> {
     known
 }
 
-/// Returns the status for the API's word; `None` for rest, which another node also reports for sessions that it does
-/// not have.
+/// Returns the status for the API's word; `None` for rest, also reported by another node for sessions
+/// elsewhere.
 fn status_of(name: &str) -> Option<RunStatus> {
     let working = [
         RunStatus::Streaming,

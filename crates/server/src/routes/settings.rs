@@ -1,4 +1,4 @@
-//! The settings that may be changed while the server runs: a few scalars that override the agent file. Commands,
+//! The settings for changes at run time: a few scalars with precedence over the agent file. Commands,
 //! addresses, names of keys and approval rules can never be changed.
 
 use axum::Json;
@@ -183,7 +183,7 @@ fn name(value: &str, label: &str) -> SettingOption {
     SettingOption { value: value.to_owned(), label: label.to_owned() }
 }
 
-/// Adds the present value if the list does not contain it any more.
+/// Adds the present value if missing from the list.
 fn with(holding: &str, mut names: Vec<SettingOption>) -> Vec<SettingOption> {
     if names.iter().all(|name| name.value != holding) {
         names.push(name(holding, holding));

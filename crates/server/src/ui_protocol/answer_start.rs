@@ -1,4 +1,4 @@
-//! The beginning of an answer in its session's log.
+//! The beginning of an answer in the session's log.
 
 use longhaul::api_events::global_approval;
 use longhaul_core::event::EventBody;
@@ -17,7 +17,7 @@ pub(super) enum AnswerSelector<'a> {
     Newest,
     /// The answer to a message.
     To(&'a QueueId),
-    /// The answer in which one of these approvals was requested.
+    /// The answer with the request for one of the approvals.
     Asking(&'a [String]),
 }
 
@@ -26,12 +26,12 @@ pub(super) struct AnswerStart {
     /// The position before the beginning.
     pub(super) after: Seq,
     pub(super) name: String,
-    /// The approvals since then that are settled.
+    /// The approvals settled since then.
     pub(super) settled: Vec<String>,
 }
 
-/// Returns the beginning of the answer: the position where its messages were taken, or where a run without messages
-/// began.
+/// Returns the beginning of the answer: the position of its messages' intake, or of the start of a run without
+/// messages.
 ///
 /// # Errors
 /// The store's.

@@ -14,7 +14,7 @@ use super::{UiAnswerSubscription, UiProtocol, UiStreamEnd, UiStreamEvent, UiStre
 use crate::app::AppState;
 use crate::sse::{event, held};
 
-/// The time for which a session may rest before its waiting message counts as not taken.
+/// The maximum rest of a session before the waiting message counts as not taken.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// An answer in progress.
@@ -25,7 +25,7 @@ struct UiAnswerStream {
     opening: Vec<UiStreamEvent>,
 }
 
-/// Returns the events of an answer, in batches as they arrive.
+/// Returns the events of an answer, in batches on arrival.
 pub(crate) fn acts(turn: UiAnswerSubscription) -> impl Stream<Item = Vec<UiStreamEvent>> + Send {
     let UiAnswerSubscription { session, watcher, mut fold } = turn;
     let opening = fold.open();
@@ -36,7 +36,7 @@ pub(crate) fn acts(turn: UiAnswerSubscription) -> impl Stream<Item = Vec<UiStrea
     })
 }
 
-/// Returns the answer in a protocol, with heartbeats. A client that leaves stops nothing.
+/// Returns the answer in a protocol, with heartbeats. A leaving client stops nothing.
 pub(crate) fn answer<D: UiProtocol>(
     app: &AppState,
     turn: UiAnswerSubscription,

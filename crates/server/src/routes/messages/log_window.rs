@@ -1,4 +1,4 @@
-//! A window of a log that grows on either side as needed.
+//! A window of a log, growing on either side as needed.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use longhaul_store::{SharedStore, StoreError};
 const MIN_READ: usize = 64;
 const MAX_READ: usize = 2_000;
 
-/// The direction in which a window grows.
+/// The direction of a window's growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowDirection {
     /// Towards the beginning of the log.
@@ -36,7 +36,7 @@ pub(super) struct LogWindow<'a> {
 }
 
 impl<'a> LogWindow<'a> {
-    /// Creates an empty window behind the position `at` of a log that ends at `end`.
+    /// Creates an empty window behind the position `at` of a log with the end `end`.
     pub(super) fn new(store: &'a SharedStore, id: &'a SessionId, at: Seq, end: Seq) -> Self {
         let at = at.min(end);
         Self {
@@ -80,7 +80,7 @@ impl<'a> LogWindow<'a> {
         self.last
     }
 
-    /// Returns whether the log has more on that side.
+    /// Returns whether the log has more on the side.
     pub(super) fn can_grow(&self, to: WindowDirection) -> bool {
         match to {
             WindowDirection::Older => self.after > 0,

@@ -1,4 +1,4 @@
-//! The selection of a page's messages, which reads only as much of the log as it needs.
+//! The selection of a page's messages, with no more of the log read than needed.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::{MessagePage, MessagePageEntry, MessagePageRange, show_entry, show_su
 /// The approximate number of events for each message: the step, the start of a tool, the usage.
 const EVENTS_OF_A_MESSAGE: usize = 3;
 
-/// The number of later edits per read, to find those that took the page's messages.
+/// The number of later edits per read, in the search for edits of the page's messages.
 const EDITS: usize = 32;
 
 /// An item of a page.
@@ -23,7 +23,7 @@ enum PageItem<'f, 'e> {
     Summary(&'f LogFragmentEdit<'e>, &'e [Part]),
 }
 
-/// The undone edits that were looked up: those after a position.
+/// The undone edits after a position.
 #[derive(Default)]
 struct UndoneEdits {
     edits: HashMap<EditId, Seq>,
@@ -103,7 +103,7 @@ pub(super) async fn read_page(
     }
 }
 
-/// The items of a page, as far as the fragment shows them.
+/// The items of a page, as far as known from the fragment.
 struct PageSelection<'f, 'e> {
     items: Vec<(Seq, PageItem<'f, 'e>)>,
     has_more: bool,
@@ -152,7 +152,7 @@ fn choose<'f, 'e>(
 }
 
 impl PageSelection<'_, '_> {
-    /// Returns the side on which more of the log is needed before the page can be shown.
+    /// Returns the side of the log with more events needed for the page.
     fn missing(
         &self,
         fragment: &LogFragment<'_>,

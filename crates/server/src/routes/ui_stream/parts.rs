@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::ui_protocol::{UiProtocol, UiStreamEnd, UiStreamEvent, UiTextKind, UiToolOutcome, data, text_of};
 
-/// The text for a tool that failed without readable output.
+/// The text for a tool's failure without readable output.
 const NO_WORDS: &str = "The tool failed.";
 
 /// A writer of stream parts.
@@ -14,7 +14,7 @@ pub(crate) struct UiPartWriter {
 }
 
 impl UiPartWriter {
-    /// Creates a writer for an answer in that session.
+    /// Creates a writer for an answer in the session.
     pub(crate) fn of(session: &str) -> Self {
         Self { session: session.to_owned() }
     }
@@ -89,7 +89,7 @@ fn kind(voice: UiTextKind, what: &str) -> String {
     }
 }
 
-/// Returns a tool part. The tools run on the server, and clients do not know them in advance.
+/// Returns a tool part. The tools run on the server, unknown to clients in advance.
 fn of_tool(kind: &str, call: &str, tool: Option<&str>) -> Value {
     let mut part = json!({ "type": kind, "toolCallId": call, "dynamic": true, "providerExecuted": true });
     if let Some(tool) = tool {
