@@ -28,6 +28,8 @@ const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog
 pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMap {
     let named = connection_names(from);
     let passes = |name: &HeaderName| {
+        // `Origin` and `Referer` name the gateway's own page or the client's, which do not concern the
+        // upstream.
         let kept = [header::COOKIE, header::ACCEPT_ENCODING, header::ORIGIN, header::REFERER];
         let is_private = kept.contains(name) || name.as_str().starts_with("x-longhaul-");
         let is_key = CREDENTIALS.contains(&name.as_str());
@@ -104,6 +106,7 @@ impl RequestOverrides {
         let unknown = |name: &&HeaderName| {
             name.as_str().strip_prefix("x-longhaul-").is_some_and(|name| !ASKED.contains(&name))
         };
+        // A misspelt header would silently change nothing.
         if let Some(name) = from.keys().find(unknown) {
             let known = ASKED[..ASKED.len() - 1].join(", x-longhaul-");
             return Err(format!("`{name}` is no header of a request; there are: x-longhaul-{known}"));
@@ -139,6 +142,7 @@ fn trigger(text: &str) -> Result<StrategyTrigger, String> {
         )
     };
     let number: f64 = text.parse().map_err(|_| wrong())?;
+    // `80` is more likely a mistaken percentage than a trigger of 80 tokens.
     if number > 1.0 && number < LEAST_TRIGGER_TOKENS {
         return Err(format!(
             "x-longhaul-trigger is `{text}`; a number of tokens must be {LEAST_TRIGGER_TOKENS} or more (a share of the \

@@ -55,6 +55,7 @@ pub(crate) async fn relay_to_upstream(
     }
     let text = std::str::from_utf8(&body).map_err(|_| ParseError::new("the request is not UTF-8"))?;
     let all = fields(text).ok_or_else(|| ParseError::new("the request is not a JSON object"))?;
+    // The overrides have no effect here. They are read so that a misspelt header is refused on every path.
     headers::RequestOverrides::read(call_headers)
         .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
     let named = field(&all, "model");

@@ -304,6 +304,7 @@ impl UpstreamServer {
             return Err(wrong("the base URL must begin with http:// or https:// and name a host".to_owned()));
         }
         let builder = longhaul_providers::http::builder(&url, upstream.endpoint.timeouts.connect)
+            // A request is written in a few large pieces, and Nagle's algorithm would delay the last one.
             .tcp_nodelay(true)
             .pool_max_idle_per_host(64);
         let client = builder.build().map_err(|error| wrong(format!("no HTTP client: {error}")))?;
@@ -345,6 +346,7 @@ impl UpstreamServer {
         declared: DeclaredLimits,
     ) -> Result<Arc<UpstreamTarget>, SetupError> {
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        // A target carries learned facts, so requests for one model share it.
         if let Some(known) = models.get(model).filter(|known| known.declared == declared) {
             return Ok(Arc::clone(known));
         }
@@ -511,6 +513,7 @@ fn own_headers(upstream: &UpstreamOptions) -> Result<HeaderMap, String> {
         let unsendable = |_| format!("the header `{name}` cannot be sent");
         let field = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable(()))?;
         let mut value = HeaderValue::from_str(&value).map_err(|_| unsendable(()))?;
+        // Sensitive values are left out of debug output.
         value.set_sensitive(true);
         headers.insert(field, value);
     }
@@ -603,6 +606,7 @@ impl UpstreamTarget {
     /// Queries the server again in the background.
     fn read_again(self: &Arc<Self>) {
         let mut reread = self.refresh_task.lock().unwrap_or_else(PoisonError::into_inner);
+        // A slow server gets one query at a time.
         if reread.as_ref().is_some_and(|task| !task.0.is_finished()) {
             return;
         }

@@ -88,6 +88,7 @@ struct AttemptState {
 
 impl AttemptState {
     fn new(can_shorten: bool) -> Self {
+        // With compaction off the client owns the conversation, so a refusal for length goes to the client.
         let length_retries = if can_shorten { 0 } else { MAX_LENGTH_RETRIES };
         Self { length_retries, may_suspect: can_shorten, is_after_cut: false, broken_answers: 0 }
     }
@@ -98,6 +99,7 @@ impl AttemptState {
 
     /// Returns whether a shorter request may follow such a refusal. A suspicion is acted on once.
     fn may_act_on(&self, refused: &OverflowResponse) -> bool {
+        // A suspicion rests on counts that may be wrong, so it costs the client one repetition at most.
         if refused.is_said { self.may_shorten() } else { self.may_suspect }
     }
 }
@@ -234,6 +236,7 @@ impl UpstreamAttempt {
                 AttemptOutcome::Native(UpstreamResponse::Whole(whole), _) => {
                     let usage = whole.seen.as_ref().and_then(|seen| seen.usage.clone());
                     match self.hand_over(whole, &prepared).await? {
+                        // The model called `recall` only. The next request brings the results.
                         RelayDecision::Again(next) => prepared = *next,
                         RelayDecision::On(disposition) => {
                             if self.late_reading.is_some() {
@@ -280,6 +283,7 @@ impl UpstreamAttempt {
             broke_before: state.broken_answers,
             ends_in_text: false,
             can_continue: false,
+            // Another upstream answers sooner than a repetition at this one.
             can_take_back: self.request.exchange.targets.len() == 1,
         };
         if !failed.broke_off || broken.next(retry.stream_attempts) == BrokenAnswerAction::GiveUp {
@@ -390,6 +394,7 @@ impl UpstreamAttempt {
         target: Arc<UpstreamTarget>,
         totals: Arc<UsageTotals>,
     ) -> Self {
+        // The guard is taken before the first wait, so that requests at the same time see each other's load.
         let load = LoadGuard::new(&target.server.in_flight);
         let limits = target.limits().await;
         let window = target.window(&limits);
@@ -410,6 +415,8 @@ impl UpstreamAttempt {
             configured.filter(|limit| budget.trigger(*limit) < budget.trigger(wanted)).unwrap_or(wanted)
         });
         let set = overrides.trigger.or(asked).or(configured);
+        // The order is that of nearness: the request's header, the request's body, the configuration, the
+        // strategy.
         policy.trigger = set.or_else(|| prepare::trigger(strategy, window.tokens));
         policy.enabled &= !overrides.off;
         let no_recall_reason = OnceLock::new();
@@ -461,6 +468,7 @@ impl UpstreamAttempt {
         let inner = Arc::clone(&self.request.exchange.inner);
         inner.tasks.begin(async move {
             let Some(read) = self.adopt_reading().await else { return };
+            // A doubtful report may cover a truncated input and would spoil the calibration.
             if let Some(usage) = usage.filter(|_| !read.is_doubted) {
                 self.journal().remember_usage(usage, &read).await;
             }

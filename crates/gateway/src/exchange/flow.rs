@@ -185,6 +185,8 @@ impl AnswerFlow {
             characters: CharacterFilter::default(),
             reader,
             phase: FlowPhase::Reading(Box::new(body)),
+            // Comments precede the first event, so a person who watches the stream learns of the compaction
+            // before the answer.
             out: told.into_iter().filter(|_| is_compacted).collect(),
             note: notes.then(|| format!("{COMPACTING}\n{CONTINUING}\n\n")),
             pause,
@@ -210,6 +212,8 @@ impl AnswerFlow {
     }
 
     pub(super) fn into_stream(self) -> ReplyStream {
+        // The stream is polled after the handler has returned, outside its span. Without the span its log lines
+        // would not name the request.
         let span = Span::current();
         Box::pin(unfold(self, move |mut flow| {
             let next = async move {
@@ -255,6 +259,7 @@ impl AnswerFlow {
                 FlowPhase::Ended => return None,
                 FlowPhase::Reading(body) => {
                     let tick = Instant::now() + self.keep_alive;
+                    // A complete answer ends at its own time limit, even if the next keep-alive is due later.
                     let until = self.open_until.map_or(tick, |until| until.min(tick));
                     match timeout_at(until, body.next()).await {
                         Ok(Ok(Some(chunk))) => {
@@ -279,6 +284,7 @@ impl AnswerFlow {
                         Err(_) => return Some(Bytes::from_static(COMMENT)),
                     }
                 }
+                // A summary or a reconnect may take minutes, and proxies close a silent connection.
                 FlowPhase::Waiting(making) => match timeout(self.keep_alive, making).await {
                     Ok(resumed) => self.resume(resumed),
                     Err(_) => return Some(Bytes::from_static(COMMENT)),
@@ -307,6 +313,7 @@ impl AnswerFlow {
         self.taken_bytes += chunk.len();
         let says = match &mut self.reader {
             EventProcessor::Watches(watcher) => {
+                // The answer is stored once, with the chunk that completes it.
                 let was_over = watcher.seen().over;
                 let ParsedChunk { out, says, has_unread_error } =
                     parse_chunk(watcher.as_mut(), &mut self.events, chunk);
@@ -319,6 +326,7 @@ impl AnswerFlow {
             }
             EventProcessor::Joins(_) => self.join(chunk),
         };
+        // A large event may arrive in many chunks. A begun event counts as a sign of life, pings do not.
         if says || self.events.has_begun() {
             self.said_at = Instant::now();
         }
@@ -326,6 +334,7 @@ impl AnswerFlow {
             self.open_until = self.may_stay_open();
         }
         if self.events.begun_bytes() > MAX_EVENT_BYTES {
+            // An event without an end would fill the memory.
             self.break_off(too_long("an event", MAX_EVENT_BYTES));
         } else if self.taken_bytes > MAX_STREAM_BYTES {
             self.break_off(too_long("a stream", MAX_STREAM_BYTES));
@@ -444,6 +453,7 @@ impl AnswerFlow {
         self.attempt.iter().for_each(|route| route.log_end(true));
         if let EventProcessor::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
+            // The totals go into the closing events, so the closing events are held back until here.
             splice.end(self.left_tokens, &mut out);
             if let Some(route) = &self.attempt {
                 route.request.exchange.keep_end(&Bytes::copy_from_slice(&out));
@@ -505,6 +515,7 @@ impl AnswerFlow {
                     .remember_usage_beside(self.division.shown_of(usage), &self.outbound_request)
                     .await;
             }
+            // A learned window must rest on a report of one whole request.
             if is_only && self.usage().is_some() {
                 route.review().learn_from_stream(seen, &self.outbound_request);
             }
@@ -543,6 +554,7 @@ impl AnswerFlow {
     /// Ends the stream with an error event.
     fn break_off(&mut self, fault: GatewayError) {
         self.close_event();
+        // An event without its empty line would swallow the error event, so it is closed first.
         self.out.push_back(self.wire.error_event_after(&fault, self.reader.seen()));
         self.abandon(fault);
     }
@@ -553,6 +565,7 @@ impl AnswerFlow {
         if let Some(route) = self.attempt.as_ref().filter(|_| !self.is_between) {
             let seen = self.reader.seen();
             let written = route.request.counted(&self.outbound_request, seen, self.left_tokens).output;
+            // A report before the finish reason may cover only a part of the output.
             let last = seen.usage.clone().filter(|_| seen.finish.is_some());
             route.totals().partial(self.partial(route, written, last));
         }

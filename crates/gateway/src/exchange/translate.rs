@@ -45,6 +45,7 @@ impl UpstreamAttempt {
     ) -> Result<AttemptOutcome, FailedAttempt> {
         let (mut request, told) = self.request.work(|| self.outbound().neutral(prepared, None)).await?;
         self.omissions.leave_out_refused(&self.request, &mut request);
+        // A refusal on another wire names the upstream's form of a part, so the sent parts are kept to find it.
         let sent = omitted::sent(&mut request);
         let awaits_all = !self.request.exchange.envelope.stream && !self.must_collect(prepared);
         self.totals().set_reported_usage(None);
@@ -97,6 +98,7 @@ impl UpstreamAttempt {
         let kind = if is_stream { "text/event-stream" } else { "application/json" };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         if is_stream {
+            // A cache in front of the gateway would hold the stream back until its end.
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }
         let collects = self.must_collect(&prepared);
@@ -141,6 +143,7 @@ impl UpstreamAttempt {
         UsageCorrector {
             counter: (self.request.exchange.inner.parts.counter)(&self.request.target.origin()),
             input_tokens: prepared.input,
+            // The Messages API demands `usage` in every answer.
             is_demanded: self.request.exchange.wire.dialect() == Dialect::Messages,
             totals: Arc::clone(self.totals()),
         }
@@ -398,6 +401,7 @@ impl UpstreamClient<'_> {
             };
             let status = error.status.and_then(|status| StatusCode::from_u16(status).ok());
             let failed = match error.code {
+                // The same request would be refused again, whatever the status.
                 ErrorCode::ContextOverflow => AttemptFailure::Finally,
                 ErrorCode::Network if error.unsent => AttemptFailure::Unreached,
                 ErrorCode::Network => AttemptFailure::BrokenOff(begun.elapsed()),

@@ -151,6 +151,7 @@ impl ResponseReview<'_> {
         };
         // Some servers refuse overlong requests without an explanation. A short request must have been refused for
         // another reason.
+        // A quarter of the window covers upstreams with windows below 4,096 tokens.
         let least = SMALLEST_WINDOW_TOKENS.min(self.budget.window.tokens / 4);
         if is_wordless(said) && prepared.input < least {
             return None;
@@ -162,6 +163,7 @@ impl ResponseReview<'_> {
 
     /// Returns the sign of an overflow in an answer with a success status.
     fn suspicion(&self, seen: &PartialResponse, prepared: &OutboundRequest) -> Option<SuspectedOverflow> {
+        // Without a count there is nothing to compare the report with.
         if prepared.input == 0 {
             return None;
         }
@@ -185,6 +187,7 @@ impl ResponseReview<'_> {
         };
         let suspicion = overflow::suspect(&sent, &answer_of(seen))?;
         match suspicion {
+            // A second choice may hold the content.
             SuspectedOverflow::Empty if seen.has_other => None,
             SuspectedOverflow::SilentlyTruncated { .. } if self.request.target.counts_less() => None,
             suspicion => Some(suspicion),
@@ -222,6 +225,8 @@ impl ResponseReview<'_> {
                 "it counts {reported} where we count {}: what it reports is not taken for a cut any more",
                 prepared.input
             );
+            // The shortened request fits without doubt, and still counts half. So the first report was no
+            // truncation.
             self.request.target.set_counts_less();
         }
     }
@@ -320,6 +325,7 @@ impl ResponseReview<'_> {
         let name = &self.request.target.server.upstream.name;
         let said = self.request.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
         let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
+        // A base URL without its path often leads to a web page with status 200.
         if is_page(bytes) {
             let address = self.request.target.server.address();
             let message = format!(

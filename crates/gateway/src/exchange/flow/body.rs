@@ -73,6 +73,7 @@ impl UpstreamBody {
         for held in std::mem::take(&mut self.held) {
             match held {
                 Ok(Some(chunk)) => self.held.push_back(Ok(Some(calls.take(chunk)))),
+                // The filter may hold half a call, which must come before the end or the error.
                 ended => self.held.extend([Ok(Some(calls.rest())), ended]),
             }
         }
@@ -107,6 +108,7 @@ impl UpstreamBody {
             if !passed.is_empty() {
                 return Ok(Some(passed));
             }
+            // A call without an end would fill the memory.
             if self.calls.as_ref().is_some_and(|calls| calls.held_bytes() > MAX_CALL_BYTES) {
                 let message = format!("a call of the upstream's has more than {MAX_CALL_BYTES} bytes");
                 return Err(GatewayError::new(GatewayErrorKind::Upstream, message));
@@ -182,6 +184,7 @@ impl UpstreamBody {
                 watcher.read(&SseEvent::parse(&raw));
             }
             let seen = watcher.seen();
+            // A role or an id alone says nothing: a refusal may still follow.
             let is_known = seen.error.is_some() || seen.over || !seen.is_empty();
             if is_known || held_bytes > MAX_HELD_BYTES {
                 break;
@@ -189,6 +192,7 @@ impl UpstreamBody {
         }
         // Some servers omit the empty line behind their last event.
         watcher.read(&SseEvent::parse(&events.take_rest()));
+        // Chunks that an earlier check left unread come behind the ones read here.
         held.append(&mut self.held);
         self.held = held;
         let seen = watcher.seen().clone();

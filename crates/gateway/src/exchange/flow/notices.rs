@@ -29,6 +29,7 @@ impl AnswerFlow {
         let new_tokens =
             self.pause.as_ref().map_or(0, OutputPauseDetector::tokens).saturating_sub(self.counted_tokens);
         let counted = self.outbound_request.input + new_tokens;
+        // The upstream's own report is better than the gateway's count.
         let used = self.usage().as_ref().map_or(counted, Usage::total_tokens);
         let is_full = used.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT);
         if !self.is_window_exhausted && !is_full

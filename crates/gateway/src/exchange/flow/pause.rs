@@ -103,6 +103,7 @@ impl OutputPauseDetector {
     /// Counts new output.
     pub(super) fn count(&mut self, seen: &PartialResponse, counter: impl FnOnce() -> MessageTokenCounter) {
         let (text, reasoning) = (seen.text.len(), seen.reasoning.len());
+        // A count per event would cost more than the relay itself: most events carry one token.
         if text + reasoning < self.counted.text + self.counted.reasoning + BLOCK_BYTES {
             return;
         }
@@ -132,6 +133,8 @@ impl OutputPauseDetector {
         let late = self.written() - self.at_tokens;
         let is_behind_blank = seen.text.ends_with(char::is_whitespace);
         let is_before_blank = next.text.starts_with(char::is_whitespace);
+        // A cut before a blank leaves the blank to the rest: some wires refuse a request that ends with one
+        // (decision 0018).
         late >= GRACE_TOKENS
             || is_before_blank && !is_behind_blank
             || is_behind_blank && late >= BLANK_GRACE_TOKENS

@@ -56,12 +56,14 @@ impl AnswerFlow {
                 | GatewayErrorKind::Timeout
                 | GatewayErrorKind::Unreachable
         );
+        // An error about the request itself would come back with the next stream.
         Some(fault).filter(|_| may_pass && self.after_break() != BrokenAnswerAction::GiveUp)
     }
 
     /// Leaves the broken stream, and asks the upstream to continue after a wait.
     fn reconnect(&mut self, fault: GatewayError) {
         let newest = self.reader.seen().usage.clone();
+        // The next stream continues from the text, so the abandoned one is billed and its text stored first.
         let Some(left) = self.leave_for_next("", newest) else { return self.break_off(fault) };
         self.broken_streams += 1;
         let retry = left.attempt.request.exchange.inner.config.retry;
@@ -90,6 +92,7 @@ async fn resume(
     let begun = Instant::now();
     loop {
         let asked_ms = asked.and_then(|asked| u64::try_from(asked.as_millis()).ok());
+        // A request at once would meet the same failure.
         sleep(Duration::from_millis(retry.delay_ms(attempt, asked_ms))).await;
         let body = request_continuation(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
         let is_patient = retry.patience_ms.is_none_or(|ms| begun.elapsed() < Duration::from_millis(ms));

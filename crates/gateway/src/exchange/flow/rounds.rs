@@ -39,6 +39,7 @@ impl AnswerFlow {
     pub(super) fn leave_stream(&mut self) {
         let begun = self.step_text();
         if let Some(step) = &mut self.step {
+            // The next stream brings its own events; the text of the abandoned one is put before them.
             step.raw.clear();
             step.begun = begun;
         }
@@ -53,6 +54,7 @@ impl AnswerFlow {
     pub(super) async fn goes_round(&mut self) -> bool {
         let finish = self.reader.seen().finish;
         if self.step.is_none()
+            // A step that was cut or filtered may hold half a call.
             || matches!(finish, None | Some(ModelStopReason::Length | ModelStopReason::ContentFilter))
         {
             return false;
@@ -110,6 +112,7 @@ impl AnswerFlow {
     fn begin_round(&mut self, route: UpstreamAttempt, step: ModelStep, output: u64) {
         let counted = || route.request.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
         route.totals().add(self.usage().as_ref(), counted);
+        // The client's output limit covers all steps together.
         self.left_tokens += output;
         self.counted_tokens = self.pause.as_ref().map_or(0, OutputPauseDetector::tokens);
         if let EventProcessor::Joins(splice) = &mut self.reader {
