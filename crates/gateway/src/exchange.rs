@@ -256,11 +256,13 @@ impl Exchange {
             let message = format!("the request has {has} bytes; {most} are the most that is read");
             return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
         }
+        // The headers are cheap to read, so a wrong one is refused before the body is parsed.
         let overrides = RequestOverrides::read(&call.headers)
             .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
         let caller = headers::hash_caller(&call.headers);
         let (mut envelope, mut is_new) = inner.parse_cache.read_noting_new(wire, &caller, call.body)?;
         if let Some(opened) = compaction_item::with_sealed_opened(wire.dialect(), &envelope)? {
+            // A request with an opened compaction differs from the client's bytes, so it is never sent unread.
             (envelope, is_new) = (inner.parse_cache.read(wire, &caller, opened)?, false);
         }
         let targets = inner.targets.find(&envelope.model)?;
@@ -297,6 +299,7 @@ impl Exchange {
         let (wire, patience) = (exchange.wire, exchange.inner.config.keep_alive);
         let is_stream = exchange.envelope.stream;
         let mut opening = Box::pin(Arc::clone(&exchange).open_answer().instrument(exchange.span()));
+        // A client without a stream cannot be given comments, so it waits for the whole answer.
         if !is_stream {
             return opening.await.map_or_else(|fault| refusal(wire, &fault), reply);
         }
@@ -355,6 +358,7 @@ impl Exchange {
 
     /// Tries the upstreams with the model in turn, as long as the next one may do better.
     async fn go(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
+        // Codex asks for a compaction with an ordinary request, so it must not reach an upstream as one.
         if let Some(compaction) = self.triggered_compaction().await? {
             return Ok(compaction);
         }
@@ -363,6 +367,7 @@ impl Exchange {
         let mut targets = self.ordered_targets().into_iter().peekable();
         while let Some(target) = targets.next() {
             let opened = self.readable(&target, self.at(&target, &totals).await);
+            // Only a failed connection counts. A server that answers with an error is there.
             target.server.set_reachable(!is_unreachable(&opened));
             if !is_for_the_next(&opened) {
                 return opened;

@@ -75,6 +75,7 @@ impl GatewayOptions {
         Self {
             upstreams,
             policy: CompactionPolicy::new(Arc::new(AdaptiveStrategy::default())),
+            // A request that waits may be silent for minutes (decision 0048).
             waits_for_summaries: false,
             credentials: CredentialSource::Own,
             midstream: MidstreamMode::Exact,
@@ -292,6 +293,7 @@ impl Gateway {
     /// Sets a function that adapts the configured compaction to the current settings for each request. Settings may
     /// change while the gateway runs. Only the first call of this method has an effect.
     pub fn follow(&self, now: impl Fn(&CompactionSetup) -> CompactionSetup + Send + Sync + 'static) {
+        // A second call has no effect, as documented, so its error is ignored.
         let _ = self.inner.setup_override.set(Box::new(now));
     }
 
@@ -311,6 +313,7 @@ impl Gateway {
     pub async fn read(&self, call: ClientRequest) -> Result<GatewayRequest, GatewayError> {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
         let open = || Exchange::open(Arc::clone(&self.inner), wire, call);
+        // A large body takes milliseconds to parse, and other requests share the thread.
         let exchange = self.inner.work_limiter.read(bytes, open).await?.completed().await?;
         Ok(GatewayRequest { wire, exchange })
     }

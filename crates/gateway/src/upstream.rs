@@ -724,6 +724,8 @@ impl UpstreamTarget {
         // A sum of 2^32 or more is no real count, and would raise the assumed window for good.
         if tokens < 1 << 32 {
             self.largest.fetch_max(tokens, Ordering::Relaxed);
+            // A call above the learned window has succeeded, so the window was wrong, here and for all who
+            // share it.
             if self.learned.load(Ordering::Relaxed) < tokens {
                 self.learned.store(0, Ordering::Relaxed);
             }
@@ -741,6 +743,7 @@ impl UpstreamTarget {
         if upstream.dialects.contains(&dialect) {
             return DialectSupport::Yes;
         }
+        // Only these two speak all three dialects, and only in newer versions.
         let known = |chat: &Arc<OpenAiChatProvider>| matches!(chat.family().name, "vllm" | "llama.cpp");
         let unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
         let may = upstream.finds_dialects && !unspoken.contains(&dialect);
@@ -754,6 +757,7 @@ impl UpstreamTarget {
     /// Records whether the server has no path for a dialect.
     pub(crate) fn does_not_speak(&self, dialect: Dialect, is_so: bool) {
         let mut unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
+        // The list must not grow with each verdict.
         unspoken.retain(|known| *known != dialect);
         unspoken.extend(is_so.then_some(dialect));
     }

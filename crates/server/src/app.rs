@@ -31,6 +31,7 @@ use crate::upkeep::{MaintenanceConfig, MaintenanceTrigger};
 use crate::uploads::UploadRegistry;
 
 /// The maximum number of requests whose texts are rendered at the same time.
+// Rendering keeps a core busy. Two at a time leave the other cores to answers.
 const RENDERING: usize = 2;
 
 /// The configuration of the HTTP server.
@@ -184,6 +185,7 @@ impl AppState {
     /// finish. Returns when nothing runs any more, or after `patience`. Waiting messages without an active run
     /// stay in their queues. Other nodes may take each session at rest.
     pub async fn drain(&self, patience: Duration) {
+        // The mark is set first, so that no run begins while the others are waited for.
         self.0.draining.cancel();
         let (sessions, answers) = (self.runtime().opened().len(), self.0.answers.len());
         tracing::info!(sessions, answers, ?patience, "the shutdown begins: no more runs are started");
@@ -216,6 +218,7 @@ impl AppState {
     pub async fn close(&self) {
         self.0.closing.cancel();
         if let Some(gateway) = &self.config().gateway {
+            // Background summaries use the store, which is closed below.
             gateway.stop().await;
         }
         // Background work may wait for a run, so the runs end before the work is waited for.
@@ -245,11 +248,13 @@ impl AppState {
         let mut recovered = 0_u64;
         // Half of the range fits the signed limit of a database.
         for record in self.runtime().sessions(usize::MAX >> 1).await? {
+            // A parked session waits for a person, and its queue waits with it.
             let waits = takes_up && record.queued > 0 && !record.parked;
             if self.is_draining() {
                 tracing::info!(recovered, "recovery stops, because the server is ending");
                 break;
             }
+            // A session at rest is opened when a client asks for it. Opening all would take memory for nothing.
             if !record.running && !waits {
                 continue;
             }
@@ -371,6 +376,7 @@ impl AppState {
             Ok(session) => return Ok(ReadableSession::Open(session)),
             Err(error) => error,
         };
+        // Opening writes a lease. A store that cannot be written can often still be read.
         if let SessionError::Store(StoreError::Storage(_) | StoreError::ReadOnly) = &error
             && let Ok(run) = self.runtime().read_run(&id).await
         {

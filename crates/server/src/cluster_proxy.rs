@@ -68,6 +68,7 @@ pub(crate) struct ClusterProxy {
 
 fn client_builder() -> reqwest::ClientBuilder {
     // A proxy of the environment leads to the web and not to the other nodes.
+    // A request may stream for hours, so only the connection has a time-out.
     reqwest::Client::builder().connect_timeout(CONNECT).no_proxy()
 }
 
@@ -76,6 +77,7 @@ impl Default for ClusterProxy {
         // Building a client with these options cannot fail.
         Self {
             client: client_builder().build().unwrap_or_default(),
+            // A pooled connection to a vanished node gives no sign, a new one fails in time.
             knocks: client_builder().pool_max_idle_per_host(0).build().unwrap_or_default(),
             doors: Arc::default(),
         }
@@ -103,6 +105,7 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
     if !may_pass {
         return next.run(request).await;
     }
+    // Two nodes with different views of the owner would send a request back and forth.
     if is_sent_on(request.headers()) {
         return for_another(&app, request, next).await;
     }
@@ -252,6 +255,7 @@ async fn collect_from_other_nodes(app: &AppState, path: &str, list: &str) -> Vec
     let Some(nodes) = app.runtime().nodes() else { return Vec::new() };
     let asked = others(nodes).await.into_iter().map(|node| async move {
         let url = format!("http://{}{path}", node.address?);
+        // A list without one node is better than a list that waits for it.
         let request = app.peers().client.get(url).headers(credentials(app)).timeout(CONNECT);
         let bytes = request.send().await.ok()?.bytes().await.ok()?;
         let mut answer: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
@@ -289,6 +293,7 @@ impl ClusterProxy {
             }
             // A node has restarted after a crash, or another server answers at the advertised address.
             Ok(answer) if answer.headers().get(SENT_ON).is_some_and(|said| said == ANOTHER) => {
+                // The owner's entry tells the two cases apart: a restarted node has another boot id.
                 if !has(nodes, session, &owner.boot_id).await {
                     return ProxyOutcome::Moved;
                 }
@@ -343,6 +348,7 @@ impl ClusterProxy {
         let mut doors = self.doors();
         let now = Instant::now();
         let door = doors.entry(address.to_owned()).or_default();
+        // Half of the interval, because the waiting requests do not tick at the same time.
         let is_due = door.knocked.is_none_or(|knocked| now.duration_since(knocked) >= KNOCK / 2);
         if is_due {
             door.knocked = Some(now);
@@ -466,6 +472,7 @@ async fn left(app: &AppState, session: &SessionId, parts: &Parts, body: Bytes) -
     let left = match (&parts.method, path.strip_prefix("/api/")) {
         (&Method::POST, _) if path == MESSAGE => message::leave(app, session, key_of(parts), &body).await,
         (&Method::POST, Some(rest)) if rest.ends_with("/cancel") => {
+            // A cancel is harmless if it arrives late, so it may wait in the store.
             control::leave(app, session, key_of(parts), &body).await
         }
         _ => Err(unreached()),

@@ -245,6 +245,7 @@ pub(crate) async fn store(
     }
     let (media_type, name) = checked(media_type, name)?;
     let runtime = app.runtime();
+    // The quota is checked before the blob is written: a refused upload must not fill the disk.
     let kept: u64 = runtime.store().blobs(session).await?.iter().map(|blob| blob.bytes).sum();
     let quota = runtime.agent().rules.session_quota_bytes;
     if kept.saturating_add(bytes.len() as u64) > quota {
@@ -263,6 +264,7 @@ async fn named(
     (media_type, name): (Option<String>, Option<String>),
     is_picture: bool,
 ) -> Result<MediaPart, ApiProblem> {
+    // Only content of this session is found. A hash alone must not open another session's files.
     if let Some(upload) = app.uploads().find(session, hash) {
         let (media_type, name) = checked(media_type.unwrap_or(upload.media_type), name.or(upload.name))?;
         return Ok(MediaPart { media_type, name, ..upload });

@@ -37,5 +37,6 @@ pub(crate) fn is_brought(headers: &HeaderMap, host: &Authority, token: &AccessTo
     let name = name(host);
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    // A browser may send two cookies of one name, for example with different paths.
     pairs.any(|(key, value)| key == name && token.matches_cookie(value))
 }

@@ -11,6 +11,7 @@ use crate::app::HttpServerConfig;
 
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 const HEADERS: &str = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID";
+// A page reads only the headers named here, beside a few common ones.
 const EXPOSED: &str = "ETag, Retry-After";
 
 /// The time for which a browser may remember a preflight answer, in seconds.

@@ -186,6 +186,7 @@ impl ServerMetrics {
         self.with(|counts| {
             family(&mut text, STREAMS, [(String::new(), counts.streams)]);
             for of in COUNTED {
+                // The text format wants all lines of one family together.
                 let own = counts.counts.iter().filter(|((name, _), _)| *name == of.0);
                 family(&mut text, of, own.map(|((_, labels), count)| (labels.clone(), *count)));
             }

@@ -67,6 +67,7 @@ impl<T: DeserializeOwned + Default> FromRequest<AppState> for OptionalJsonBody<T
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiProblem> {
         let (headers, body) = read(request, app).await?;
+        // Some HTTP libraries send an empty body with `Content-Type: application/json`.
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self(T::default()));
         }
@@ -80,6 +81,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for PreAuthJsonBody<T> {
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiProblem> {
         let (parts, body) = request.into_parts();
         let body =
+            // One time-out for the whole body: anybody can send one, and byte by byte it would never end.
             tokio::time::timeout(app.config().body_patience, axum::body::to_bytes(body, BRIEF_BYTES)).await;
         let body = body.map_err(|_| ApiProblem::too_slow())?;
         let body = body.map_err(|_| ApiProblem::too_large(BRIEF_BYTES as u64))?;
@@ -99,6 +101,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for QueryParams<T> {
     type Rejection = ApiProblem;
 
     async fn from_request_parts(parts: &mut Parts, _app: &AppState) -> Result<Self, ApiProblem> {
+        // The query parser would replace invalid bytes, and the search would look for other words.
         if !parts.uri.query().is_none_or(is_text) {
             return Err(ApiProblem::invalid("What is behind the `?` is not UTF-8."));
         }

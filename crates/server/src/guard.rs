@@ -40,6 +40,7 @@ pub(crate) struct RequestAuthInfo {
 pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
     let pass = request.extensions().get::<ConnectInfo<PreAuthPermit>>().map(|info| info.0.clone());
     let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
+    // The request is moved below, so its origin is read first.
     let origin = cors::allowed(request.headers(), app.config());
     let (path, begun) = (request.uri().path().to_owned(), Instant::now());
     let admitted = if HEALTH.contains(&request.uri().path()) {
@@ -47,6 +48,7 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
     } else {
         let (uri, headers) = (request.uri(), request.headers());
         let address = pass.as_ref().map(|pass| pass.address());
+        // A reverse proxy on this machine connects from the loopback address for clients anywhere.
         let is_near = address.is_some_and(|address| address.is_loopback()) && !is_passed_on(headers);
         admit(&method, uri, headers, app.config(), is_near)
             .and_then(|visit| {
@@ -76,8 +78,10 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
     app.config().counters.request(known_method(&method), route, response.status().as_u16());
     log_request(&method, route, &response, begun);
     let headers = response.headers_mut();
+    // Uploaded files come from here, too, and a browser must not take one for a page.
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    // Answers hold conversations, which do not belong in a browser's cache.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     cors::mark(headers, origin, app.config());
     if pass.is_some_and(|pass| !pass.is_in()) {
@@ -127,6 +131,7 @@ fn admit(
     check_origin(headers, &host, config).inspect_err(|_| {
         tracing::info!(%host, "refused: the page's origin is not one of server.allowedOrigins");
     })?;
+    // Browsers send preflights without credentials.
     if cors::is_question(method, headers) && cors::allowed(headers, config).is_some() {
         return Ok(RequestAuthInfo { host, is_known: false });
     }
@@ -136,6 +141,7 @@ fn admit(
             Ok(RequestAuthInfo { host, is_known: false })
         }
         CredentialStrength::Nothing | CredentialStrength::CookieAlone
+            // The host name must be a loopback one as well: a page may point a name of its own to this machine.
             if is_near && is_loopback(&host) && config.gateway_is_open && is_of_gateway(uri.path()) =>
         {
             check_fetch_site(headers, config).inspect_err(|_| {
@@ -220,8 +226,10 @@ fn is_of_own_page(method: &Method, headers: &HeaderMap, host: &Authority) -> boo
     }
     match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         Some(b"same-origin") => true,
+        // A typed address or a bookmark only reads.
         Some(b"none") => reads,
         Some(_) => false,
+        // Older browsers send no `Sec-Fetch-Site`, but `Origin` with every request that changes something.
         None => reads || has_origin,
     }
 }

@@ -81,6 +81,7 @@ pub(crate) async fn run_once_in_session<W: Future<Output = Result<Value, ApiProb
         tracing::debug!(session = %id, "a repeated request gets its stored answer");
         return serde_json::from_str(&answer).map_err(|_| ApiProblem::internal());
     }
+    // A first request needs no events, and a long log would be read for nothing.
     let since = if request.repeated { events(app, id, request.since).await? } else { Vec::new() };
     if request.repeated {
         tracing::info!(
@@ -93,6 +94,7 @@ pub(crate) async fn run_once_in_session<W: Future<Output = Result<Value, ApiProb
     if let Err(problem) = &done {
         tracing::debug!(session = %id, status = problem.status().as_u16(), "a refused request may be repeated under its key");
     }
+    // `None` frees the key of a refused request.
     store.answer_request(id, &key, done.as_ref().ok().map(Value::to_string)).await?;
     done
 }
@@ -150,6 +152,7 @@ async fn recognised(
     let what = fingerprint(what);
     let request = NewIdempotentRequest { key: key.to_owned(), what: what.clone(), at: now_ms() };
     let known = app.runtime().store().begin_request(session, request).await?;
+    // One key with two requests is a mistake of the client. The stored answer would be a wrong one.
     if known.what == what {
         return Ok(known);
     }

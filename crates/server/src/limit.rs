@@ -42,6 +42,7 @@ impl ClientRateLimiter {
         }
         let left = all.entry(client).or_insert(RateLimitBucket { requests: most, at: now });
         let since = now.saturating_duration_since(left.at).as_secs_f64();
+        // A token bucket: a pause gives back at most one full burst.
         left.requests = (left.requests + since / each).min(most);
         left.at = now;
         if left.requests < 1.0 {

@@ -58,6 +58,7 @@ impl Listener for PreAuthListener {
                 "all places for unauthenticated connections are taken: new ones wait"
             );
         }
+        // The place comes before the connection, so that an accepted one always has a permit.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
         // Events are small and must not wait for Nagle's algorithm. Both options only tune the connection, so their

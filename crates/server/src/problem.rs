@@ -335,6 +335,7 @@ impl IntoResponse for ApiProblem {
             headers.insert(RETRY_AFTER, seconds.into());
         }
         if self.status == StatusCode::UNAUTHORIZED {
+            // HTTP demands a challenge with status 401 (RFC 9110, 15.5.2).
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response

@@ -40,6 +40,7 @@ impl Default for MarkdownRenderer {
 impl MarkdownRenderer {
     /// Returns the HTML of a Markdown text.
     pub(crate) fn render(&mut self, text: &str) -> String {
+        // The size bounds the time that one text can take from the others.
         if text.len() > LARGEST_BYTES {
             return sanitizer::clean(&format!("<pre>{}</pre>", escaped(text)));
         }
@@ -196,6 +197,7 @@ impl<'a> HtmlWriter<'a> {
 fn language(kind: &CodeBlockKind<'_>) -> Option<String> {
     let CodeBlockKind::Fenced(info) = kind else { return None };
     let name = info.split([' ', ',', '\t', '{']).next().unwrap_or_default().to_ascii_lowercase();
+    // The name becomes a class attribute, so it must not bring other signs.
     let is_name = (1..=24).contains(&name.len()) && name.bytes().all(sanitizer::is_of_language);
     is_name.then_some(name)
 }
@@ -209,6 +211,7 @@ fn link(address: &str, title: &str) -> Option<String> {
 fn picture(address: &str, title: &str) -> Option<String> {
     let address = goes_out(address, &["http", "https"])?;
     let title = attribute("title", title);
+    // Loading a remote picture would tell its server who reads the text, and when.
     Some(format!("<a class=\"blocked-image\" data-src=\"{address}\"{title}>"))
 }
 

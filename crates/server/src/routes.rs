@@ -85,6 +85,7 @@ fn guarded(app: AppState) -> Router {
         .route("/api/ui/chat/{id}/stream", get(ui_stream::reconnect))
         .route("/api/ag-ui", post(agui::run))
         .nest("/v1", gateway::routes())
+        // Clients of the gateway expect errors in their own form, also for paths that do not exist.
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         .layer(from_fn_with_state(app.clone(), pass_on))

@@ -47,6 +47,7 @@ impl RunEndCache {
         }
         let after = record.last_seq.saturating_sub(NEWEST);
         let limit = usize::try_from(NEWEST).unwrap_or(usize::MAX);
+        // A list of sessions must not fail because of one damaged log.
         let events = match store.read_undamaged(&record.id, after, limit).await {
             Ok(found) => found.events,
             Err(StoreError::NotFound(_)) => return Ok(None),

@@ -42,6 +42,7 @@ pub async fn serve(
     };
     let service = router(app.clone()).into_make_service_with_connect_info::<PreAuthPermit>();
     let server = axum::serve(door, service).with_graceful_shutdown(asked);
+    // Recovery runs beside the server: a large store must not delay the first answer.
     let recovery = async {
         if let Err(error) = app.recover().await {
             tracing::error!(%error, "interrupted sessions were not recovered");

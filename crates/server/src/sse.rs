@@ -154,6 +154,7 @@ impl SseWatcher {
     /// process.
     async fn go_back(&mut self, told: Seq, in_flight: Option<Arc<SharedEvent>>) -> Option<()> {
         let record = self.app.runtime().store().session(self.session.id()).await.ok()?;
+        // Ending the stream makes the client reconnect, perhaps to the node that has the session now.
         if record.last_seq >= self.newest() {
             return None;
         }
@@ -176,6 +177,7 @@ impl SseWatcher {
 
     /// Sends the next events, from memory or from the log. `None` if the log cannot be read now.
     async fn catch_up(&mut self, until: Seq, reading: Option<Arc<SharedLogReader>>) -> Option<()> {
+        // Memory comes first: a read of the log must fold all earlier events.
         if let Some(recent) = self.session.missed_events(self.after, until, RECENT_EVENTS) {
             self.tell_recent(&recent);
             self.stage = SseWatcherStage::Behind { until, reading };
@@ -276,6 +278,7 @@ pub(crate) fn held(
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let begun = (Box::pin(frames), Arc::new(ConnectionBackpressure::default()));
     futures_util::stream::unfold(begun, move |(mut frames, held)| async move {
+        // The room comes before the next frame: a client that does not read is then not woken by events.
         held.room().await;
         let frame = tokio::select! {
             biased;

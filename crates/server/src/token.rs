@@ -138,6 +138,7 @@ impl AccessToken {
     }
 
     fn checked(text: &str, path: &Path) -> Result<Self, AccessTokenError> {
+        // The token goes into a header, which takes no other characters.
         let is_line = text.chars().all(|c| c.is_ascii_graphic());
         if text.len() < LEAST_CHARS || !is_line {
             return Err(AccessTokenError::Weak(path.to_owned()));
@@ -219,6 +220,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
     let draft = PathBuf::from(draft);
+    // A draft of an interrupted start would make `create_new` fail for ever.
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -230,6 +232,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&draft)?;
     writeln!(file, "{text}")?;
+    // A rename may survive a power failure without the content.
     file.sync_all()?;
     fs::rename(&draft, path)?;
     // The rename is durable only after its folder is synced.

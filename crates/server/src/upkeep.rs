@@ -112,6 +112,7 @@ async fn once(
     keeping: &MaintenanceConfig,
     now: SystemTime,
 ) -> Result<Option<MaintenanceReport>, MaintenanceError> {
+    // The lock only saves work: two nodes at once do no harm.
     let Some(_turn) = keeping.upkeep.turn().await? else { return Ok(None) };
     let counters = &app.config().counters;
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -143,6 +144,7 @@ async fn expire(upkeep: &SharedUpkeep, before: Millis) -> Result<u64, StoreError
                 tracing::debug!(session = %id, "deleted: its last event is older than sessions are kept");
             }
         }
+        // Without the second condition, sessions that cannot be deleted would be queried for ever.
         if resting.len() < AT_ONCE || deleted == known {
             return Ok(deleted);
         }

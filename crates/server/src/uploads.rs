@@ -16,6 +16,7 @@ pub(crate) struct UploadRegistry(Mutex<VecDeque<(SessionId, MediaPart)>>);
 impl UploadRegistry {
     pub(crate) fn add(&self, session: SessionId, media: MediaPart) {
         let mut uploads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // An upload made again may have another name or type, and the newest counts.
         uploads.retain(|(owner, old)| !(*owner == session && old.blob == media.blob));
         if uploads.len() == REMEMBERED {
             uploads.pop_front();

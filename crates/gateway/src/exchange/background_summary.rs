@@ -43,6 +43,7 @@ impl GatewayTasks {
     /// Starts a task unless too many are running. Returns whether the task was started.
     pub(super) fn begin(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Finished tasks stay in the set until they are joined.
         while tasks.try_join_next().is_some() {}
         let has_room = tasks.len() < MOST_TASKS;
         if has_room {
@@ -61,6 +62,7 @@ impl GatewayTasks {
 
     /// Stops all tasks.
     pub(crate) async fn stop(&self) {
+        // Nothing is lost: a summary that was cut off is due again with the next request (decision 0035).
         self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         self.settle().await;
     }
@@ -128,6 +130,7 @@ impl RequestFitter {
     pub(super) fn take_tried(&self, state: &mut ConversationState) -> Option<FinishedSummary> {
         let mut trial = self.editor.memo.conversation.as_ref()?.trial();
         let BackgroundSummary::Over(tried) = &mut *trial else { return None };
+        // No request waited for the summary, so its cost goes to the next one that asks.
         self.editor.totals.absorb(&tried.totals);
         if let Err(cause) = tried.outcome {
             state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, tried.at));
@@ -158,6 +161,7 @@ impl RequestFitter {
     ) -> Result<(), GatewayError> {
         let Some(conversation) = &self.editor.memo.conversation else { return Ok(()) };
         let Some(permit) = SummaryPermit::of(conversation) else { return Ok(()) };
+        // Another request, or another process, may have written the summary meanwhile.
         self.editor.remember(state, fixed).await?;
         if !self.editor.is_due(&state.log, &PlanTrigger::Routine) {
             return Ok(());
@@ -197,6 +201,8 @@ impl RequestFitter {
         let draft = self.request.work(|| self.editor.budget.draft_ahead(&state.log, fixed, now)).await;
         let Some(draft) = draft else { return };
         let now = (self.request.exchange.inner.parts.now)();
+        // Some clients change the end of their history each time, and each request would begin a summary of its
+        // own.
         if !self.request.exchange.inner.begun.begin(self.editor.memo.beginning(), edits, now) {
             return;
         }
@@ -220,6 +226,7 @@ impl RequestFitter {
         }
         let editor = ViewEditor { totals: Arc::default(), ..self.editor.clone() };
         let writer = BackgroundWriter {
+            // A replica that writes a summary is busy, and other conversations should pass it over.
             _load: LoadGuard::new(&self.request.target.server.in_flight),
             request: Arc::clone(&self.request),
             editor,
@@ -279,6 +286,7 @@ impl BackgroundWriter {
     async fn write_in_background(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
         let SummaryAssignment { mut standing, mut whole, mut draft, ahead_of } = assignment;
         let is_ahead = ahead_of.is_some();
+        // One summary at a time is written for conversations with one beginning (decision 0035).
         let turn = self.editor.memo.turn().await;
         if !self.is_answered.load(Ordering::Relaxed) {
             // The upstream has not answered this client, so a request for a summary would probably fail, too.
@@ -289,6 +297,7 @@ impl BackgroundWriter {
         }
         if let Some(fixed) = ahead_of {
             let plan = Plan::Summarise(Box::new(draft.clone()));
+            // The hook is asked only for a summary that is written now.
             let answer = self.editor.ask_pre_compact(&whole, &plan, fixed, &PlanTrigger::Routine).await;
             if answer.as_ref().is_some_and(|answer| answer.cancel) {
                 self.editor.memo.keep_hook_answer(answer, false);

@@ -74,6 +74,7 @@ impl LateReading {
                 () = sleep(HEAD_START) => {}
                 () = is_needed.notified() => {}
             }
+            // The totals are separate: the reading makes no call, and its attempt must not change the bill.
             let mut attempt = UpstreamAttempt::find(exchange, target, Arc::default()).await;
             let prepared = attempt.fitter.prepare().await;
             let outbound = prepared
@@ -98,6 +99,7 @@ impl LateReading {
 
 impl Drop for LateReading {
     fn drop(&mut self) {
+        // A client that has left needs no reading, and the work would take a core.
         self.task.abort();
     }
 }
@@ -157,6 +159,7 @@ impl TargetedRequest {
 
     /// Returns whether a complete answer shows that the upstream has read the whole request.
     fn is_credible(&self, seen: &PartialResponse) -> bool {
+        // A report below a sixth of the bytes may be a truncation and is judged by the count (decision 0053).
         let least = self.exchange.envelope.bytes.len() as u64 / (2 * BYTES_PER_TOKEN);
         let has_read = seen.usage.as_ref().is_some_and(|usage| usage.input_tokens >= least);
         has_read && seen.error.is_none() && !seen.is_empty()

@@ -36,6 +36,7 @@ pub(super) use handles::moved;
 pub(crate) use hidden_calls::HiddenToolCalls;
 
 /// The number of steps in which a model may recall before the tool refuses.
+// The limit is that of decision 0029: a model that still asks on is told that there is no more.
 const MOST_ROUNDS: u32 = 5;
 
 /// The number of items in which the calls of one step are searched.
@@ -82,6 +83,8 @@ impl RecallRounds {
 
     /// Returns whether the model went on calling after the refusal. Then a last request forbids all calls.
     pub(super) fn must_answer(&self) -> bool {
+        // The tools stay in the last request: without them the upstream's prompt cache would be lost (decision
+        // 0029).
         self.answered > MOST_ROUNDS + 1
     }
 }
@@ -200,6 +203,7 @@ impl ConversationMemo {
             let is_there = steps.as_deref().is_none_or(|steps| has(steps, replay.at));
             let end = envelope.items.len().min(replay.at + MOST_ITEMS);
             let says = |id: &str| (replay.at..end).any(|at| envelope.item(at).contains(&quote(id)));
+            // An answer that the client had made anew is another step, and stays as it is.
             is_there && replay.shown.iter().all(|id| says(id))
         });
         replays
@@ -238,6 +242,7 @@ impl HiddenSteps<'_> {
         let (ours, theirs): (Vec<PartialToolCall>, Vec<PartialToolCall>) =
             calls.iter().cloned().partition(is_hidden);
         let taken: Vec<&str> = theirs.iter().map(|call| call.id.as_str()).collect();
+        // The calls come back in the next request, where ids must be unique.
         let ours = self.named_apart(prepared, ours, &taken);
         let mut answered = self.answers(prepared, &ours, output_tokens).await.into_iter();
         let (mut hidden, mut before) = (Vec::new(), 0);
@@ -249,6 +254,7 @@ impl HiddenSteps<'_> {
         }
         let names = chain(&self.editor.memo.names(self.request.exchange.envelope.items.len()));
         let division = self.division(text, &theirs, &ours);
+        // A step is found again by the names of everything before it.
         let Some(last) = names.last() else { return division };
         let shown = theirs.into_iter().map(|call| call.id).collect();
         let tokens = self.added_tokens(&hidden, &prepared.rounds);
@@ -357,6 +363,7 @@ impl HiddenSteps<'_> {
         // the answer.
         let used = prepared.bound + output_tokens + self.editor.budget.token_budget().reserve / 2;
         let room = (self.editor.budget.window.tokens.saturating_sub(used) / 2).min(MOST_TOKENS);
+        // The calls of one step share the room, since their results go into one request.
         let room = room / calls.len() as u64;
         if room < LEAST_TOKENS {
             return calls.iter().map(|call| refused(call, &said_of(call, NO_ROOM))).collect();
@@ -364,6 +371,7 @@ impl HiddenSteps<'_> {
         let limit = TextLimit { max_chars: u64::from(u32::MAX), max_tokens: room };
         let about_tools = calls.iter().map(|call| self.request.tools().answer_about_tools(call, &limit));
         let about_tools: Vec<Option<AnsweredToolCall>> = about_tools.collect();
+        // Searches among deferred tools need no history, and reading one may take long.
         if about_tools.iter().all(Option::is_some) {
             return about_tools.into_iter().flatten().collect();
         }
@@ -430,6 +438,7 @@ impl HiddenSteps<'_> {
         }
         self.editor.totals.add(seen.usage.as_ref(), || self.request.counted(prepared, seen, 0));
         let mut next = self.next_round(prepared.clone(), step, output).await;
+        // The client receives no stream here, so it has no words of the hidden steps.
         next.rounds.unshown = next.rounds.items.len();
         WholeAnswerAction::Again(Box::new(next))
     }

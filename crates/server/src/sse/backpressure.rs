@@ -29,6 +29,7 @@ impl ConnectionBackpressure {
     /// Returns the frame, counted until dropped.
     pub(super) fn count(self: &Arc<Self>, frame: Bytes) -> Bytes {
         self.bytes.fetch_add(frame.len(), Ordering::Relaxed);
+        // The HTTP library drops the bytes once they are sent. No other sign tells of it.
         Bytes::from_owner(CountedFrame { frame, held: Arc::clone(self) })
     }
 
@@ -49,6 +50,7 @@ impl AsRef<[u8]> for CountedFrame {
 impl Drop for CountedFrame {
     fn drop(&mut self) {
         self.held.bytes.fetch_sub(self.frame.len(), Ordering::Relaxed);
+        // `notify_one` keeps its permit, so a wake between the check and the wait is not lost.
         self.held.freed.notify_one();
     }
 }

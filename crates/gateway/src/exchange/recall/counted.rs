@@ -81,6 +81,7 @@ impl HiddenSteps<'_> {
     pub(super) fn round_tokens(&self, counter: &MessageTokenCounter, rounds: &RecallRounds) -> u64 {
         let unread = || rounds.items.iter().map(|item| counter.text(item)).sum();
         let messages = |items: &[String]| self.request.reader().neutral_items(items).ok();
+        // Items that cannot be parsed are counted as text. The count may be too high, never zero.
         let Some(all) = messages(&rounds.items) else { return unread() };
         let shown = messages(rounds.items.get(rounds.unshown..).unwrap_or_default()).unwrap_or_default();
         let tokens: u64 = all.iter().map(|message| counter.message(message)).sum();

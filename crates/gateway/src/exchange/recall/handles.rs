@@ -22,6 +22,7 @@ const BEGINNINGS: [&str; 4] = [
 const BEHIND_CLEARED: [&str; 2] = [" ", " The tool `recall` with handle "];
 
 fn is_ours(beginning: &str) -> bool {
+    // The texts hold the number of messages, which differs each time.
     let numberless: String = beginning.chars().filter(|char| !char.is_ascii_digit()).collect();
     BEGINNINGS.contains(&numberless.as_str())
         || [CLEARED, MARKER]
