@@ -89,6 +89,7 @@ struct StoredResponse {
 
 impl Drop for StoredTurn {
     fn drop(&mut self) {
+        // A turn that a later one refers to outlives its index entry, so the bytes are counted here.
         self.all_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
         // A loop instead of recursion: dropping a long chain of turns recursively would overflow the stack.
         let mut before = self.before.take();
@@ -138,6 +139,7 @@ impl StoredResponse {
 }
 
 fn key(caller: &[u8; 32], id: &str) -> PrefixCacheKey {
+    // A client may continue an answer at another upstream, so the key names none.
     let scope = PrefixCacheScope { credential: caller, upstream: "", policy: SCOPE };
     PrefixCacheKey::new(&scope, blake3::hash(id.as_bytes()).as_bytes())
 }
@@ -226,6 +228,7 @@ impl ResponseStore {
             Arc::new(StoredTurn { before, id, at, asked, answered, all_bytes: Arc::clone(&self.bytes) });
         self.bytes.fetch_add(turn.bytes(), Ordering::Relaxed);
         let mut known = self.known();
+        // A server that repeats its names would otherwise fill the list of the oldest.
         if known.turns.insert(name.clone(), Arc::clone(&turn)).is_none() {
             known.oldest.push_back(name);
         }
@@ -245,6 +248,7 @@ impl ResponseStore {
     pub(crate) fn write_beside(&self, entry: ResponseEntry) {
         let memo = Arc::clone(&self.memo);
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Finished writes count towards the limit until they are joined.
         while writing.try_join_next().is_some() {}
         if writing.len() < MOST_WRITES {
             writing.spawn(async move { write(memo.as_ref(), entry).await });
@@ -259,6 +263,7 @@ impl ResponseStore {
 }
 
 async fn write(memo: &dyn PrefixCache, ResponseEntry { key, text }: ResponseEntry) {
+    // The answer stays in memory, so only a restart loses it.
     if text.len() > MAX_STORED_BYTES {
         return;
     }
@@ -295,6 +300,7 @@ pub(crate) fn closing(events: &Bytes) -> Option<String> {
         let event = SseEvent::parse(raw);
         let said = fields(&event.data)?;
         let kind = field(&said, "type").and_then(string)?;
+        // A failed response has an event of its own, and no client continues one.
         let ends = matches!(kind.as_str(), "response.completed" | "response.incomplete");
         field(&said, "response").filter(|_| ends).map(str::to_owned)
     })

@@ -23,6 +23,8 @@ impl AnswerTail {
         if tokens <= max_tokens {
             return None;
         }
+        // An even spread of tokens is assumed: the length need not be exact, and another count costs as much
+        // again.
         let share = max_tokens as f64 / tokens as f64;
         let kept_bytes = (text.len() as f64 * share) as usize;
         let earliest = text.ceil_char_boundary(text.len() - kept_bytes.min(text.len()));

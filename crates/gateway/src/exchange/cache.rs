@@ -68,6 +68,7 @@ impl ConversationCache {
         }
         let first = names.get(0)?;
         let second = if names.len() == 1 { None } else { Some(names.get(1)?) };
+        // The first item is often a system prompt that all conversations share. The second tells them apart.
         let short = head(scope, &first, None);
         let long = second.map(|second| head(scope, &first, Some(&second)));
         let heads = [long, Some(short)];
@@ -166,6 +167,7 @@ impl ConversationEntries {
         let Some(head) = self.by_use.get(&used).copied() else { return };
         let mut list = self.by_head.get_mut(&head).into_iter().flatten();
         let Some(entry) = list.find(|entry| entry.used == used) else { return };
+        // The sum comes first: unsigned numbers must not pass below zero.
         self.bytes = self.bytes + bytes - std::mem::replace(&mut entry.bytes, bytes);
         if bytes > max_bytes {
             tracing::info!(bytes, most = max_bytes, "a conversation is too large to be kept ready");
@@ -183,6 +185,7 @@ impl ConversationEntries {
             self.by_start.retain(|_, begun| begun.strong_count() > 0);
         }
         if self.by_start.len() >= STARTS_OF_ONE * max_entries {
+            // Losing the fingerprints costs one full parse for each conversation.
             self.by_start.clear();
         }
         self.by_start.extend(starts.iter().map(|start| (*start, Arc::downgrade(conversation))));
@@ -217,6 +220,7 @@ fn starts(scope: &ConversationScope, envelope: &RequestEnvelope) -> Vec<RequestF
     let mut starts = Vec::with_capacity(2);
     for at in envelope.items.iter().take(2) {
         let item = envelope.bytes.get(at.clone()).unwrap_or_default();
+        // The length tells apart items that differ only in the middle.
         hasher.update(&(item.len() as u64).to_le_bytes());
         hasher.update(&item[..item.len().min(EDGE_BYTES)]);
         hasher.update(&item[item.len().saturating_sub(EDGE_BYTES)..]);

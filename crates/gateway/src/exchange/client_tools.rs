@@ -66,9 +66,12 @@ impl ToolPropertyNames {
         match event {
             ModelEvent::ToolInput { index, name, delta } => {
                 if let Some(name) = &name {
+                    // Only the first piece has the tool's name.
                     held.insert(index, self.0.contains_key(name));
                 }
                 let is_held = held.get(&index).copied().unwrap_or_default();
+                // A property name may be split between two pieces, so the arguments wait until they are
+                // complete.
                 ModelEvent::ToolInput { index, name, delta: if is_held { String::new() } else { delta } }
             }
             ModelEvent::PartDone(mut part) => {

@@ -64,6 +64,7 @@ pub(super) fn with_sealed_opened(
     dialect: Dialect,
     envelope: &RequestEnvelope,
 ) -> Result<Option<Bytes>, GatewayError> {
+    // Most requests have no sealed item, and the search is cheap.
     if dialect != Dialect::Responses || memmem::find(&envelope.bytes, SEAL.as_bytes()).is_none() {
         return Ok(None);
     }
@@ -155,6 +156,7 @@ async fn compaction_item(mut attempt: UpstreamAttempt) -> Result<UpstreamDisposi
     response["output"] = json!([]);
     response["usage"] = Value::Null;
     let events = [
+        // Codex reads a stream, so the item comes in the events of an ordinary answer.
         json!({ "type": "response.created", "response": response }),
         json!({ "type": "response.output_item.added", "output_index": 0, "item": item }),
         json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),

@@ -253,6 +253,7 @@ impl TargetedRequest {
     /// Returns the field for the answer: the tool results missing from the request. `None` if the client's API
     /// or the upstream's own answer has no such field.
     pub(super) fn applied_edits(&self, history: &History) -> Option<String> {
+        // Responses has no field for the edits that were made.
         let is_asked =
             self.exchange.wire.dialect() == Dialect::Messages && self.context_management().is_some();
         is_asked.then(|| {

@@ -104,7 +104,9 @@ impl MidAnswerLog {
             ItemSegment::Assistant(parts) => Some(parts),
             _ => None,
         });
+        // Clients may store an answer in several parts, so the texts are compared as one.
         let texts: String = answer.flatten().filter_map(Part::as_text).collect();
+        // Some clients trim an answer before they send it back.
         self.log.items == items && texts.contains(self.said.trim())
     }
 }
@@ -187,6 +189,7 @@ impl GatewayConversation {
     pub(super) fn bytes(&self) -> usize {
         let request = Arc::clone(&self.known().request);
         let items = request.items.len() * ITEM_BYTES;
+        // An exact count would take as long as the reading itself.
         2 * request.bytes.len() + items + self.messages_bytes.load(Ordering::Relaxed)
     }
 

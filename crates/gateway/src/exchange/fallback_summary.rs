@@ -54,6 +54,7 @@ const MOST_REJECTED: u32 = 3;
 impl FallbackSummary {
     pub(super) fn new(cause: MissingSummaryCause, now: u64) -> Self {
         let rejected = u32::from(cause == MissingSummaryCause::Rejected);
+        // A writer that was not asked has not failed, so its first attempt is due at once.
         let wait = if cause == MissingSummaryCause::NotYetAsked { 0 } else { FIRST_WAIT_SECS };
         Self { tries: 0, rejected, again_at: now.saturating_add(wait) }
     }
@@ -61,6 +62,7 @@ impl FallbackSummary {
     /// Returns the history after another failed attempt.
     pub(super) fn failed(self, cause: MissingSummaryCause, now: u64) -> Self {
         let tries = self.tries.saturating_add(1);
+        // The exponent is bounded, because a shift by 64 or more overflows.
         let wait = FIRST_WAIT_SECS.saturating_mul(1 << tries.min(16)).min(LONGEST_WAIT_SECS);
         let rejected = self.rejected.saturating_add(u32::from(cause == MissingSummaryCause::Rejected));
         Self { tries, rejected, again_at: now.saturating_add(wait) }
@@ -79,6 +81,7 @@ impl FallbackSummary {
 
     /// Merges the history of the same extract elsewhere.
     pub(super) fn merge_state(&mut self, other: &Self) {
+        // The larger figure is the later one: attempts are never taken back.
         self.tries = self.tries.max(other.tries);
         self.rejected = self.rejected.max(other.rejected);
         self.again_at = self.again_at.max(other.again_at);

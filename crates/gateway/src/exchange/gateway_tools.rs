@@ -31,6 +31,7 @@ impl GatewayTools<'_> {
 
     /// Returns whether this request has the tool.
     pub(super) fn recalls(&self, report: &PreparationReport) -> bool {
+        // The tool comes with the first edit. Until then requests pass byte for byte (decision 0029).
         report.action != PreparationAction::None && self.may_recall() && self.not_now().is_none()
     }
 
@@ -55,10 +56,12 @@ impl GatewayTools<'_> {
         *self.request.no_recall_reason.get_or_init(|| {
             let envelope = &self.request.exchange.envelope;
             let tools = envelope.tools_at.as_ref().map(|at| envelope.text(at)).unwrap_or_default();
+            // The list is parsed only if the name occurs at all.
             let may_have_one = tools.contains(NAME);
             let named = may_have_one
                 .then(|| self.request.exchange.wire.fixed_content(envelope).unwrap_or_default().tools);
             let says = |name: &str| envelope.other(name).is_some_and(|raw| raw != "null");
+            // A handle points into the client's history, which such a client does not send.
             let keeps = self.request.exchange.wire.dialect() == Dialect::Responses
                 && self.request.target.server.upstream.kind == Kind::OpenAi
                 && envelope.other("store") != Some("false");

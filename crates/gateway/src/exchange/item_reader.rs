@@ -62,6 +62,7 @@ impl ItemReader<'_> {
         let (wire, envelope) = (self.request.exchange.wire, &self.request.exchange.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
         let mut took = false;
+        // The same request again: a report may now count as the size of the view.
         if from == to && state.log.feed(Vec::new()).is_err() {
             return Ok(false);
         }
@@ -71,6 +72,7 @@ impl ItemReader<'_> {
             state.count(&pieces);
             took = state.take_midway(&pieces);
             if state.log.feed(pieces).is_err() {
+                // The client's answer goes on where the log took it for complete, so the log is read anew.
                 *state = self.new_state();
                 return self.append_new_items(state);
             }
@@ -106,6 +108,7 @@ impl ItemReader<'_> {
         let envelope = &self.request.exchange.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
         let mut pieces = self.request.exchange.wire.segments(&items, 0)?;
+        // The edits are committed where they were made, so that later positions come out as before.
         let rest = pieces.split_off(last + 1);
         let mut log = self.new_state().log;
         let follows = log.feed(pieces).is_ok();

@@ -172,6 +172,7 @@ impl LogJournal {
     fn is_of(&self, chain: &[ItemDigest]) -> bool {
         let newest = self.notes.last().and_then(|note| note.items().checked_sub(1));
         let prefix = newest.and_then(|at| chain.get(at)).map(hex);
+        // The client may have gone back and changed its history. Counts of other items would mislead the meter.
         self.version == VERSION && prefix.as_ref() == Some(&self.prefix)
     }
 }
@@ -198,6 +199,7 @@ impl JournalStore<'_> {
         let prefix = chain.last()?;
         let journal = LogJournal { version: VERSION, prefix: hex(prefix), notes: log.notes.clone() };
         let touched = log.portable().map(|(_, item)| item);
+        // The key must be found before the log exists: the last item of an edit, or the beginning.
         let name = chain.get(touched.unwrap_or(1)).or(chain.first())?;
         let text = serde_json::to_string(&journal).ok()?;
         Some(ResponseEntry::new(self.journal_key(name), text))
@@ -207,6 +209,7 @@ impl JournalStore<'_> {
     /// reports then still apply.
     pub(super) async fn recover(&self, state: &mut ConversationState, tokens: u64) {
         let names = self.memo.names(usize::MAX);
+        // Most conversations are short, and a look-up costs each new one a read of the store.
         if names.len() < 2 || tokens.saturating_mul(READ_FROM_SHARE) < self.budget.line() {
             return;
         }
@@ -262,6 +265,7 @@ impl JournalStore<'_> {
             note.apply(&mut log, &mut edits)?;
         }
         log.feed(pieces).ok()?;
+        // An edit without a note belongs to another state of the log.
         edits.next().is_none().then_some(log)
     }
 
@@ -297,6 +301,7 @@ impl JournalStore<'_> {
         if usage.input_tokens == 0 {
             return None;
         }
+        // The window's lower bound holds for a request with hidden steps as well.
         self.request.target.saw_call(usage.total_tokens());
         // The input contained hidden steps, so its count does not match the client's request.
         if prepared.rounds.answered > 0 {

@@ -103,6 +103,7 @@ impl ConversationLog {
             role_rewrites: RoleRewrites::default(),
         };
         log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        // The history accepts messages only within a run, so the whole conversation is one.
         log.add(EventBody::RunStarted { run_id: "r".into() });
         log
     }
@@ -110,6 +111,7 @@ impl ConversationLog {
     /// Appends an event. Events built here always fit the history.
     fn add(&mut self, body: EventBody) -> Seq {
         let seq = self.history.last_seq() + 1;
+        // Time must not enter the log: equal items give equal logs in every process.
         let folded = self.history.apply(&Event { seq, at: 0, format: FORMAT, body });
         debug_assert!(folded.is_ok(), "{folded:?}");
         seq
@@ -118,6 +120,7 @@ impl ConversationLog {
     /// Adds items to the log.
     pub(super) fn feed(&mut self, items: Vec<Vec<ItemSegment>>) -> Result<(), HistoryMismatchError> {
         let first = items.first().and_then(|pieces| pieces.first());
+        // Clients send an answer in several items, and may add one after the log has closed the answer.
         if self.ends_with_answer && matches!(first, Some(ItemSegment::Assistant(_))) {
             return Err(HistoryMismatchError);
         }
@@ -144,6 +147,7 @@ impl ConversationLog {
         self.settle();
         self.ends_with_answer = false;
         match piece {
+            // A system prompt in the middle keeps its place. In front it would change what came before.
             ItemSegment::System(parts) if self.placed.is_empty() => self.system.extend(parts),
             ItemSegment::System(parts) => {
                 self.role_rewrites.system = true;

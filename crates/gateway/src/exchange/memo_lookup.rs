@@ -57,6 +57,7 @@ impl ConversationMemo {
         let (exchange, scope) = (&self.request.exchange, self.scope());
         let mut names = ItemNames::new(exchange.wire, &exchange.envelope);
         let conversations = &exchange.inner.conversations;
+        // Known names come first: items with equal bytes need neither a parse nor a hash.
         conversations.recall(&scope, &mut names);
         let new_bytes = names.new_bytes();
         let find = || conversations.find(&scope, &mut names, || self.request.reader().new_state());
@@ -80,6 +81,7 @@ impl ConversationMemo {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
+        // Conversations of different callers stay apart, even with equal bytes.
         hasher.update(&self.request.exchange.caller);
         *hasher.finalize().as_bytes()
     }
@@ -123,6 +125,7 @@ impl ConversationMemo {
             if log.shows_newest() {
                 return Ok(Some(log));
             }
+            // A shorter prefix may have edits that fit the earlier point of the conversation.
             from += index + 1;
         }
         Ok(None)
@@ -181,6 +184,7 @@ impl ConversationMemo {
         items: usize,
     ) -> Option<MutexGuard<'c, ConversationState>> {
         let state = conversation.state.lock().await;
+        // Another request may have extended the conversation while this one was at the upstream.
         (state.log.items == items).then_some(state)
     }
 

@@ -182,6 +182,7 @@ impl RequestOmissions {
         for key in in_vain {
             known.remove(&key);
         }
+        // Each attempt sends the whole request, so a refusal that persists goes to the client.
         let Some(refusal) = refusal.filter(|_| self.tries < MAX_OMISSIONS) else { return false };
         let suspects: Vec<&SuspectedPart> =
             suspects.iter().filter(|suspect| !known.contains_key(&suspect.key)).collect();
@@ -191,11 +192,13 @@ impl RequestOmissions {
         }
         self.tries += 1;
         if known.len() + blamed.len() > MAX_REMEMBERED {
+            // A forgotten part costs one refused request.
             known.clear();
         }
         for suspect in &blamed {
             known.insert(suspect.key, note_of_omission(suspect.description(), &message_of(said)));
         }
+        // A refusal that names the part is believed at once.
         if !refusal.is_specific() {
             self.guess = blamed.iter().map(|suspect| suspect.key).collect();
         }
@@ -249,6 +252,7 @@ fn replace_refused(targeted: &TargetedRequest, request: &mut ModelRequest, left_
 /// Returns the key under which a part of a request is remembered.
 fn part_key(targeted: &TargetedRequest, content: &[u8]) -> PartKey {
     let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway refused part");
+    // Another model may take the part, so a refusal counts for one model only.
     for name in [&targeted.target.server.upstream.name, &targeted.target.model] {
         hasher.update(&(name.len() as u64).to_le_bytes());
         hasher.update(name.as_bytes());
@@ -335,6 +339,7 @@ pub(super) fn sent(request: &mut ModelRequest) -> Vec<RefusablePart> {
 
 fn id_of_result(result: &ToolResult) -> String {
     let texts: String = result.content.iter().filter_map(Part::as_text).collect();
+    // Two calls may return the same text, so the id is part of the name.
     format!("result {} {texts}", result.call_id)
 }
 

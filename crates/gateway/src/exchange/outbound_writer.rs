@@ -70,6 +70,7 @@ impl OutboundWriter<'_> {
         let said = prefill.map_or(0, |(_, tokens)| tokens);
         let left = self.request.left_output(said)?;
         let begun = prefill.filter(|(text, _)| !text.is_empty());
+        // Servers refuse a request whose limit exceeds the room behind its input.
         let max_output = self.budget.room(prepared).filter(|room| left.is_some_and(|left| left > *room));
         let edited = RequestEdit {
             max_output: max_output.or(left.filter(|_| said > 0)),
@@ -90,6 +91,7 @@ impl OutboundWriter<'_> {
             ..self.request.request_edit()
         };
         match edited.is_nothing() {
+            // An unchanged request keeps the client's bytes, and with them the upstream's prompt cache.
             true => Ok(envelope.bytes.clone()),
             false => Ok(self.request.work(|| self.request.exchange.wire.render(envelope, &edited)).await?),
         }
@@ -112,6 +114,7 @@ impl OutboundWriter<'_> {
         let ClientTools { specs, names, left_out } = ClientTools::normalized(fixed.tools);
         fixed.tools = specs;
         for (tool, error) in &left_out {
+            // Without the forced tool the request would mean something else, so it is refused.
             if matches!(&tool_choice, ToolChoice::Named(named) if named == tool) {
                 let message = format!("the tool `{tool}` cannot be offered to the model: {error}");
                 return Err(ParseError::field("tool_choice", message).into());
@@ -243,6 +246,7 @@ impl OutboundWriter<'_> {
             all.contents.extend(contents.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
             all.links.extend(links.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
         }
+        // The content itself needs no download by the upstream.
         all.links.retain(|hash, _| !all.contents.contains_key(hash));
         for (hash, part) in wanted {
             let by_address = all.links.contains_key(hash);
@@ -286,6 +290,7 @@ fn begun_message(role: Role, text: &str) -> Message {
 }
 
 fn own_item(own: &OpaquePart, by_model: bool, ignored: &mut BTreeSet<String>) -> Result<(), GatewayError> {
+    // A compaction stands for the whole conversation before it, so leaving it out would lose all of that.
     if by_model && !SEALED.contains(&own.kind.as_str()) {
         ignored.insert(own.kind.clone());
         return Ok(());

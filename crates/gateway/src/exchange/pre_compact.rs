@@ -113,6 +113,7 @@ impl ViewEditor {
             return false;
         }
         let is_cancelled = self.memo.hook_answer().is_some_and(|answer| answer.cancel);
+        // A cancellation must not make a request fail that a compaction would save.
         *occasion == PlanTrigger::Routine && is_cancelled && self.budget.fits_the_window(&state.log, fixed)
     }
 }

@@ -161,6 +161,7 @@ impl RequestFitter {
     pub(super) async fn join(&mut self) -> Result<OwnedMutexGuard<ConversationState>, GatewayError> {
         let conversation = self.editor.memo.find_conversation().await?;
         let mut state = conversation.locked().await;
+        // Another request has extended the conversation between the look-up and the lock.
         if state.log.items > self.request.exchange.envelope.items.len() {
             drop(state);
             return self.start_own_conversation().await;
@@ -172,6 +173,7 @@ impl RequestFitter {
         self.request.exchange.inner.conversations.update_size(&conversation);
         self.editor.memo.conversation = Some(conversation);
         if took {
+            // The edits were made in the middle of an answer. Only now there is a prefix to store them under.
             self.editor.memo.keep(&state.log, None).await;
         }
         Ok(state)
@@ -267,6 +269,7 @@ impl RequestFitter {
         if std::mem::take(&mut state.is_new) {
             let tokens =
                 state.log.history.view_tokens().saturating_add(self.request.tools().fixed_tokens(state));
+            // The journal comes before the first count: its edits and reports change the count.
             self.editor.journal().recover(state, tokens).await;
         }
         self.request.target.learn_tokenizer(&state.log.history);
@@ -278,6 +281,7 @@ impl RequestFitter {
         let before = meter::unedited(&state.log.history, self.request.tools().fixed_tokens(state));
         let cleared = if is_routine { self.editor.clear_as_asked(state, fixed).await } else { None };
         let now = meter::read(&state.log.history, fixed);
+        // A short request needs no plan, so its work stays on the async thread.
         let plan_bytes = if self.editor.budget.is_roomy(&now, occasion) {
             0
         } else {
@@ -321,6 +325,7 @@ impl RequestFitter {
         let fits =
             || matches!(self.editor.budget.plan(&state.log.history, fixed + replayed, occasion), Plan::Fits);
         if lets_go && !self.request.work(fits).await {
+            // The view was made to fit without the replays, and recalled content can be recalled again.
             replays.clear();
         }
         let fixed = fixed + replay_tokens(&replays);

@@ -65,6 +65,7 @@ const NAMES: [(&str, &str); 29] = [
 static SCOPES: LazyLock<Vec<(Scope, &'static str)>> = LazyLock::new(|| {
     let mut scopes: Vec<_> =
         NAMES.iter().filter_map(|(name, class)| Some((Scope::new(name).ok()?, *class))).collect();
+    // The search takes the first match, so longer names come first.
     scopes.sort_by_key(|(scope, _)| std::cmp::Reverse(scope.len()));
     scopes
 });
@@ -105,6 +106,7 @@ pub(super) fn block(code: &str, language: Option<&str>, bytes_left: &mut usize) 
 fn grammar(language: &str) -> Option<&'static SyntaxReference> {
     let known = ALIASES.iter().find(|(alias, _)| *alias == language).map_or(language, |(_, known)| known);
     let grammar = GRAMMARS.find_syntax_by_token(known)?;
+    // Plain text has no scopes, and its bytes must not use up the budget.
     (grammar.name != "Plain Text").then_some(grammar)
 }
 
@@ -113,6 +115,7 @@ fn highlighted(code: &str, grammar: &SyntaxReference) -> String {
     let mut line_writer = CodeSpanWriter::default();
     let mut stack = ScopeStack::new();
     for line in code.split_inclusive('\n') {
+        // Grammars are regular expressions, whose time on a long line has no good bound.
         let parsed = (line.len() <= LONGEST_LINE_BYTES).then(|| state.parse_line(line, &GRAMMARS));
         let Some(Ok(operations)) = parsed else {
             line_writer.push(line, None);

@@ -93,6 +93,7 @@ pub(super) async fn meant(
         None if !is_agent => return Ok(None),
         Some(_) | None => {}
     }
+    // A name that a server lists is the server's (decision 0026).
     if super::gateway::is_listed(app, &model).await {
         return Ok(None);
     }
@@ -175,6 +176,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
     let session = turn.session.clone();
     let turned = aim.before.map(|before| TurnFingerprint { before, user });
     let teller = AgentAnswerTask { app: app.clone(), session: session.clone(), turned, told };
+    // The answer goes on if the client leaves, as in the rest of the server.
     app.spawn(teller.run_to_end(turn));
     let message = match hears.recv().await {
         Some(AgentAnswerEvent::Begins(message)) => message,
@@ -245,6 +247,7 @@ async fn streamed(
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
+        // nginx buffers answers, and would hold events back.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     Ok((headers, Body::from_stream(held(frames, heartbeat))).into_response())
@@ -307,6 +310,7 @@ async fn resolve_destination(
     asked: &ParsedAgentRequest,
 ) -> Result<MessageDestination, AgentModelError> {
     if let Some(name) = text_of(&ask.headers, SESSION.as_str()) {
+        // The named session may have another agent, with tools and a prompt that the client did not ask for.
         check_agent(app, &name, &ask.agent).await?;
         return Ok(MessageDestination::at(name, None));
     }
@@ -419,6 +423,7 @@ async fn taken_here(
 ) -> Result<Option<(TurnPosition, bool)>, ApiProblem> {
     let (conversations, id) = (app.conversations(), SessionId::from(place.session.as_str()));
     if let Err(problem) = cluster_proxy::here(app, &id).await {
+        // What this node knows of the session may be out of date by the time it comes back.
         conversations.forget_head(&place.session);
         return Err(problem);
     }
@@ -467,6 +472,7 @@ async fn imported(
         let (app, agent) = (app.clone(), ask.agent.clone());
         async move {
             for (_, bytes) in imported.blobs {
+                // The blobs come before the log that names them.
                 app.runtime().blobs().put(bytes).await?;
             }
             let id = SessionId::from(id);

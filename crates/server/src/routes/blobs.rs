@@ -75,6 +75,7 @@ pub(crate) async fn read(
 ) -> Result<Response, ApiProblem> {
     let session = app.open(&id).await?;
     let named = app.runtime().store().blobs(session.id()).await?;
+    // A hash is no permission: content of other sessions is not found here.
     let Some(blob) = named.into_iter().find(|blob| blob.hash == hash) else {
         return Err(ApiProblem::not_found("such content in this session"));
     };
@@ -85,6 +86,7 @@ pub(crate) async fn read(
     let headers = [
         (CONTENT_TYPE, kind.unwrap_or_else(|| "application/octet-stream".to_owned())),
         (CONTENT_DISPOSITION, place.to_owned()),
+        // The address names the content by its hash, so the content never changes.
         (CACHE_CONTROL, "private, max-age=31536000, immutable".to_owned()),
         (ETAG, format!("\"{}\"", blob.hash)),
     ];

@@ -47,6 +47,7 @@ pub(super) async fn beginning(
     while end > 0 {
         let after = end.saturating_sub(PAGE);
         let events = store.read(id, after, usize::try_from(end - after).unwrap_or(usize::MAX)).await?;
+        // From the end backwards: the answer is almost always among the newest events.
         for event in events.iter().rev().filter(|event| event.seq <= end) {
             is_inside |= is_of(&event.body, &sought, id);
             settled.note(&event.body, id);
@@ -89,6 +90,7 @@ impl SettledApprovals {
             EventBody::ApprovalResolved { approval_id, .. } => {
                 self.questions.push(global_approval(id, approval_id));
             }
+            // A call can end without a decision, by a time-out or a cancel. Its approval is settled as well.
             EventBody::ApprovalRequested { approval_id, call_id } if self.calls.contains(call_id) => {
                 self.questions.push(global_approval(id, approval_id));
             }

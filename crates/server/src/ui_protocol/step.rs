@@ -139,6 +139,7 @@ impl UiStep {
             }
         }
         self.stored = at;
+        // A paused piece continues in the next step, so its open parts stay open.
         if !goes_on {
             self.close(acts);
             self.drop_inputs(acts);
@@ -204,6 +205,7 @@ impl UiStep {
     }
 
     fn drop_inputs(&mut self, acts: &mut Vec<UiStreamEvent>) {
+        // A begun call needs an end in every protocol, even if the answer broke off in its arguments.
         for StreamingToolCall { call, tool, arguments } in self.inputs.drain(..) {
             acts.push(UiStreamEvent::CallDropped { call, tool, arguments });
         }

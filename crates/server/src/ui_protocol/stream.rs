@@ -74,6 +74,7 @@ impl UiAnswerStream {
         let frame = match self.fold.awaits().map(str::to_owned) {
             None => self.frames.next().await,
             Some(id) => tokio::select! {
+                // Events that have arrived come first: one of them may say that the message was taken.
                 biased;
                 frame = self.frames.next() => frame,
                 end = left_waiting(&self.session, &id) => return self.fold.break_off(end),
@@ -98,6 +99,7 @@ async fn left_waiting(session: &Session, id: &str) -> UiStreamEnd {
             // Between two runs a session rests for a moment, and the next run may take the message.
             match tokio::time::timeout(GRACE, status.changed()).await {
                 Ok(Ok(())) => continue,
+                // A closed channel means that the session ends. The stream of frames ends the answer then.
                 Ok(Err(_)) => return std::future::pending().await,
                 Err(_) if waits(session, id).await => return not_taken(now),
                 Err(_) => {}

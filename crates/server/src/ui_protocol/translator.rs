@@ -135,6 +135,7 @@ impl UiStreamTranslator {
         if self.is_silent() {
             self.acts.clear();
         } else if !self.acts.is_empty() && !std::mem::replace(&mut self.has_begun, true) {
+            // The name is known only after the first event, so the beginning is put before it afterwards.
             self.acts.insert(0, UiStreamEvent::Begins { name: self.name.clone() });
         }
         std::mem::take(&mut self.acts)
@@ -242,6 +243,7 @@ impl UiStreamTranslator {
 
     /// Returns the present step.
     fn enter(&mut self, id: &str, message: &str, acts: &mut Vec<UiStreamEvent>) -> &mut UiStep {
+        // A paused answer goes on in the next model step as the same message, and stays one step here.
         if let Some(step) = self.step.take_if(|step| step.message != message) {
             step.end(acts);
         }
@@ -350,6 +352,7 @@ impl UiStreamTranslator {
 
     /// Ends the stream if nothing continues until a person decides.
     fn rest(&mut self) {
+        // While another tool runs, its result must still reach this stream.
         if !self.asking.is_empty() && self.running.is_empty() && !self.is_silent() {
             let asking = std::mem::take(&mut self.asking);
             self.end(UiStreamEnd::Asks(asking.into_iter().map(|(_, asked)| asked).collect()));
@@ -390,6 +393,7 @@ impl UiStreamTranslator {
             (self.step, self.is_compacting) = (None, false);
         }
         if std::mem::take(&mut self.is_compacting) {
+            // A front end would show an unfinished compaction for ever.
             let state = json!({ "state": "cancelled" });
             self.acts.push(UiStreamEvent::Edit { kind: "compaction", number: self.edits, state });
         }

@@ -60,6 +60,7 @@ fn session_id(conversation: &str) -> Result<SessionId, ApiProblem> {
     if chars == 0 || chars > LONGEST_NAME {
         return Err(ApiProblem::invalid(format!("A conversation's id has 1 to {LONGEST_NAME} characters.")));
     }
+    // A session's id stands in addresses. Other names are hashed.
     let is_plain = conversation.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     let derived = if is_plain && chars <= NAME_CHARS {
         None
@@ -191,6 +192,7 @@ async fn say(
         let fold = UiStreamTranslator::awaiting(sent.id.as_str());
         return Ok(UiAnswerSubscription { session, watcher, fold });
     }
+    // The answer has begun, and another watcher is needed from its beginning on.
     drop(watcher);
     if again {
         return go_on(app, session).await;
@@ -226,6 +228,7 @@ async fn decide(
 ) -> Result<UiAnswerSubscription, ApiProblem> {
     let mut answered = Vec::with_capacity(decisions.len());
     for UiApprovalDecision { approval, .. } in &decisions {
+        // The name may come with its session. The conversation decides the session, not the name.
         let own = approval.rsplit_once(':').map_or(approval.as_str(), |(_, own)| own);
         answered.push(global_approval(session.id(), &ApprovalId::from(own)));
     }
