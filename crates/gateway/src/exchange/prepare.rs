@@ -473,6 +473,7 @@ impl RequestFitter {
         let target = target * 7_u64.pow(refusals) / 10_u64.pow(refusals);
         let counter = (self.request.exchange.inner.parts.counter)(&self.request.target.origin());
         let room = target / 3;
+        // The conversation before the answer may need more room than a third of the target leaves.
         for share in [1, 2, 4, 8] {
             let Some(tail) = AnswerTail::cut(text, room / share, &counter) else { continue };
             if let Ok(made) = self.shorten_before_rest(old, text, Some(tail)).await
@@ -498,6 +499,7 @@ impl RequestFitter {
         };
         let conversation = self.editor.memo.conversation.clone().ok_or_else(nothing)?;
         let mut state = self.editor.memo.state(&conversation, old.items).await.ok_or_else(nothing)?;
+        // A copy, because the same question asked again must be sent as before.
         let mut own = state.midway_of(old.mid_answer_log.as_deref());
         // A step that the client began, or that follows a recall, must be shown whole.
         if tail.is_some() && (own.log.ends_with_answer() || old.rounds.answered > 0) {
@@ -518,6 +520,7 @@ impl RequestFitter {
             self.editor.decide(&mut own.log, made);
         }
         let mut replays = self.editor.memo.replays_in(&own);
+        // New replays would change the beginning of the request in the middle of an answer.
         replays.retain(|replay| old.replays.contains(replay));
         let fixed = self.request.tools().fixed_tokens(&own) + replay_tokens(&replays);
         let end = || {
@@ -526,6 +529,7 @@ impl RequestFitter {
             OutboundRequest { replays, mid_answer_log: Some(Arc::new(own.log.clone())), ..prepared }
         };
         let made = OutboundRequest { tail, ..self.request.work(end).await };
+        // The same request would be refused or stopped again.
         if made.steps == old.steps && made.tail == old.tail {
             return Err(nothing());
         }

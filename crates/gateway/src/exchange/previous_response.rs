@@ -58,6 +58,7 @@ impl Exchange {
         }
         responses::check_no_conversation(&envelope)?;
         let asked = envelope.bytes.slice(envelope.items_at.clone());
+        // `store` is true by default in the Responses API.
         let is_kept = envelope.other("store") != Some("false");
         let Some(previous) = envelope.other(PREVIOUS).filter(|raw| *raw != "null") else {
             self.response_retention = is_kept.then_some(ResponseRetention { before: None, asked });
@@ -80,6 +81,7 @@ impl Exchange {
         })?;
         let all = [before.items(), items(&asked)].into_iter().filter(|items| !items.is_empty());
         let all = format!("[{}]", all.collect::<Vec<_>>().join(","));
+        // A short request may stand for a conversation of any length, so the limit applies to the whole.
         let bytes = envelope.bytes.len() + all.len();
         let most = self.inner.config.max_body_bytes;
         if bytes > most {
@@ -96,6 +98,7 @@ impl Exchange {
         };
         let whole: Result<_, GatewayError> = self.inner.work_limiter.read(bytes, whole).await;
         self.envelope = whole?;
+        // The completed request differs from the client's bytes, so it is never sent unread.
         self.is_new = false;
         self.response_retention = is_kept.then_some(ResponseRetention { before: Some(before), asked });
         Ok(self)

@@ -29,6 +29,7 @@ pub(crate) struct LoadGuard(Arc<AtomicUsize>);
 
 impl LoadGuard {
     pub(crate) fn new(in_flight: &Arc<AtomicUsize>) -> Self {
+        // The order of memory accesses does not matter: the load is a hint.
         in_flight.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(in_flight))
     }
@@ -85,9 +86,11 @@ impl Exchange {
         }
         let mut names = ItemNames::new(self.wire, &self.envelope);
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway replica");
+        // Conversations of different callers are different ones, even with equal beginnings.
         hasher.update(&self.caller);
         for index in 0..names.len().min(MAX_LEADING_ITEMS) {
             hasher.update(&names.get(index)?);
+            // Clients write JSON with or without blanks.
             let item: String = self.envelope.item(index).split_whitespace().collect();
             if item.contains("\"role\":\"user\"") {
                 break;
@@ -110,6 +113,7 @@ fn order(candidates: &[ReplicaCandidate]) -> Vec<usize> {
     let mut ordered = Vec::with_capacity(all.len());
     for group in all.chunk_by(|(_, a), (_, b)| (a.is_away, a.group) == (b.is_away, b.group)) {
         let in_flight: usize = group.iter().map(|(_, one)| one.in_flight).sum();
+        // The request itself counts, so that an idle group has room.
         let share = ((in_flight + 1) * MAX_LOAD_PERCENT).div_ceil(100 * group.len());
         let most = share.max(MIN_LOAD);
         let has_room = |(_, one): &(usize, ReplicaCandidate)| one.in_flight < most;

@@ -219,6 +219,7 @@ impl RequestBudget {
         prepared: &OutboundRequest,
         is_said: bool,
     ) -> bool {
+        // A second refusal shows that the output limit is not the reason.
         if self.max_output_tokens.is_some() {
             return false;
         }

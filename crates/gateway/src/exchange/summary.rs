@@ -102,6 +102,7 @@ pub(super) async fn write(
         Ok(answered) => answered,
         Err(_) => {
             let late = format!("the model's summary did not come within {} s", limit.as_secs_f64());
+            // A slow writer may be faster later, so this is no rejection.
             Err((MissingSummaryCause::Away, late))
         }
     };
@@ -142,6 +143,7 @@ async fn answer(
     let window = error.limit_tokens.map_or(most, |limit| most.min(limit));
     let usage = draft.usage().cloned();
     *draft = fresh;
+    // The answered requests were billed, although their draft is thrown away.
     usage.into_iter().for_each(|usage| draft.spend(usage));
     let smaller = Budget::new(window, Some(budget.reserve));
     answer_within(editor, log, draft, &smaller).await.map_err(|trouble| trouble.said())
@@ -175,6 +177,7 @@ async fn answer_within(
 ) -> Result<(), SummaryAttemptFailure> {
     let history = &log.history;
     let shown = history.view();
+    // The begun answer stays in the view and is not summarised.
     let end = shown.len() - usize::from(history.is_paused());
     while let Some(asked) = editor.request.work(|| draft.request(&shown[..end], budget)).await {
         let last = draft.last_position().unwrap_or_default();
@@ -352,6 +355,8 @@ impl<C: Fn() -> u64> SummaryUsageGuard<'_, C> {
     fn refused(&mut self, error: &ProviderError) {
         match &error.usage {
             Some(usage) => self.paid(Some(usage), || 0),
+            // After a time-out the upstream may have read the whole input. The open bill counts it when
+            // dropped.
             None if error.code == ErrorCode::Timeout => {}
             None => {
                 self.is_open = false;

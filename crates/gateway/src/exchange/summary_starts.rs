@@ -35,6 +35,7 @@ impl SummaryStarts {
             begun.retain(|_, newest| is_recent(newest));
         }
         if begun.len() >= MOST_BEGINNINGS {
+            // A forgotten start costs one more summary.
             begun.clear();
         }
         begun.insert(head, SummaryStartRecord { edits, at: now });

@@ -116,6 +116,7 @@ impl TargetedRequest {
     pub(super) fn able(&self, policy: CompactionPolicy) -> CompactionPolicy {
         let inner = &self.exchange.inner;
         let is_unable = || inner.json_support.has(&self.writer(), (inner.parts.now)());
+        // A strategy that the client names is not replaced behind its back.
         let is_ours = self.exchange.overrides.strategy.is_none();
         match policy.strategy.name() == PRUNING_AGENT && is_ours && is_unable() {
             true => CompactionPolicy { strategy: std::sync::Arc::new(AdaptiveStrategy::default()), ..policy },
@@ -187,6 +188,7 @@ impl TargetedRequest {
             MidstreamMode::Exact => self.goes_on_exactly(),
             MidstreamMode::BestEffort => self.goes_on_exactly() || self.is_prose(),
         };
+        // Without a known window nothing says when to stop.
         can && self.has_one_choice() && self.limits.window.is_some()
     }
 
@@ -215,6 +217,7 @@ impl TargetedRequest {
     /// Returns whether the answer is plain prose. A model that is asked to continue JSON would begin it anew.
     pub(super) fn is_prose(&self) -> bool {
         let forms = ["response_format", "output_config", "output_format", "text"];
+        // `{"type": "text"}` is prose, every form of JSON names itself.
         let plain = |raw: &str| raw == "null" || !raw.contains("json");
         forms.iter().all(|form| self.exchange.envelope.other(form).is_none_or(plain))
     }

@@ -101,6 +101,7 @@ impl UsageTotals {
             Some((input, output)) => PartialUsage { input, output, is_estimated: true },
             None => counted(),
         };
+        // Some servers report zeros instead of nothing.
         let reported = usage.filter(|usage| usage.total_tokens() > 0);
         self.partial(reported.map_or_else(counted, told));
     }
@@ -183,6 +184,7 @@ impl UsageTotals {
     pub(super) fn try_elsewhere(&self) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let SpentTokens { calls, input, output, is_estimated, .. } = std::mem::take(&mut *spent);
+        // An upstream that was never reached costs nothing and should not appear in the report.
         if input + output > 0 {
             *spent = SpentTokens { calls, input, output, is_estimated, ..SpentTokens::default() };
         }
@@ -284,6 +286,7 @@ impl UsageTotals {
             Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
         };
         let found = raw.iter().enumerate().rev().find_map(|(at, raw)| Some((at, added(raw)?)));
+        // Without such an event the stream stays as the upstream wrote it.
         let Some((at, event)) = found else { return end };
         raw[at] = event;
         let mut whole: Vec<u8> = raw.concat();

@@ -232,6 +232,7 @@ impl ViewEditor {
             let plan = || self.budget.plan_by(&policy, &log.history, fixed, occasion);
             let plan = self.request.work(plan).await;
             if !is_asked && !matches!(plan, Plan::Fits | Plan::DoesNotFit(_)) {
+                // The hook is asked once for a request, although several plans may follow.
                 is_asked = true;
                 hook_answer = self.ask_pre_compact(log, &plan, fixed, occasion).await;
                 if let Some(answer) = hook_answer.as_ref().filter(|answer| answer.cancel) {
@@ -239,6 +240,7 @@ impl ViewEditor {
                         let why = answer.cancellation();
                         return Err(GatewayError::new(GatewayErrorKind::Forbidden, why));
                     }
+                    // After a refusal for length the gateway's own count has been proven wrong.
                     if *occasion != PlanTrigger::Overflow && self.budget.fits_the_window(log, fixed) {
                         return Ok(EditDecision { made: None, hook_answer });
                     }

@@ -86,6 +86,7 @@ async fn completions(State(app): State<AppState>, request: Request) -> Response 
 /// Lists the models, in a form that the clients of both providers can read. Callers with the token see agents, too.
 async fn models(State(app): State<AppState>, request: Request) -> Response {
     match entries(&app, shows_token(&request)).await {
+        // `object` is read by OpenAI's clients, `has_more` by Anthropic's.
         Some(data) => Json(json!({ "object": "list", "data": data, "has_more": false })).into_response(),
         None => missing(Dialect::Chat),
     }
@@ -125,6 +126,7 @@ async fn entries(app: &AppState, with_agents: bool) -> Option<Vec<Value>> {
         None => {}
     }
     if with_agents {
+        // An agent that cannot be used would fail at the first request.
         let agents = app.runtime().agents().into_iter().filter(|agent| agent.why.is_none());
         entries.extend(agents.map(|agent| of_agent(&agent, models.contains(&agent.name))));
     }
@@ -204,6 +206,7 @@ async fn read(
         return Err(Box::new(refused(dialect, &problem)));
     }
     if let Some(coding) = coding(request.headers()) {
+        // The body is read to its end in the background: a connection that closes early may lose the answer.
         extract::leave(request, app);
         let message =
             format!("the body comes with Content-Encoding: {coding}; send it as it is, without a coding");
@@ -215,6 +218,7 @@ async fn read(
 async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: GatewayRequestKind) -> Response {
     // Counted before the body is read, so that a shutdown waits for this request too.
     let answering = app.answering();
+    // The request is consumed below, so its authentication is read first.
     let is_known = shows_token(&request);
     let (headers, body) = match read(app, dialect, request).await {
         Ok(read) => read,
@@ -241,6 +245,7 @@ async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: Gat
     };
     if let Some((agent, model)) = meant {
         return match (is_known, asked) {
+            // An agent can do more than a model, so the token is needed on this machine too (decision 0026).
             (false, _) => refused(dialect, &ApiProblem::unauthorized()),
             (true, GatewayRequestKind::Answer) => {
                 agents_as_models::answer(app, AgentModelRequest { dialect, agent, model, headers, body })
@@ -298,6 +303,7 @@ fn response(reply: GatewayReply, answering: Option<TaskTrackerToken>) -> Respons
     let body = match reply.body {
         ReplyBody::Whole(bytes) => Body::from(bytes),
         ReplyBody::Stream(pieces) => Body::from_stream(pieces.inspect(move |_| {
+            // The closure owns the guard, so the shutdown waits until the stream is dropped.
             let _ = &answering;
         })),
     };
@@ -356,6 +362,7 @@ pub(crate) fn tidy_uri(uri: &Uri) -> Option<Uri> {
     }
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let tidy = format!("/{}", segments.join("/"));
+    // Only clients of the gateway build addresses from a base URL. Other paths stay as they are.
     if !tidy.starts_with(ROOT) {
         return None;
     }

@@ -145,6 +145,7 @@ async fn begin(
 ) -> Result<Session, ApiProblem> {
     let title = Some(content.title());
     Ok(match key.session_id("message") {
+        // The id follows from the key, so a repeated request finds the session that the first one created.
         Some(id) => app.runtime().create_as_in(id, title, agent).await?,
         None => app.runtime().create_in(title, agent).await?,
     })

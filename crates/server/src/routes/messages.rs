@@ -179,6 +179,7 @@ async fn render(app: &AppState, messages: &mut [Value]) -> Result<(), ApiProblem
         let Some(text) = part.get("text").and_then(Value::as_str).filter(|_| part["type"] == "text") else {
             continue;
         };
+        // A text that is too long is skipped, and shorter ones behind it may still be rendered.
         if text.len() <= left {
             left -= text.len();
             texts.push(text.to_owned());

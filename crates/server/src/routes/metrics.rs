@@ -18,6 +18,7 @@ use crate::problem::ApiProblem;
 pub(crate) async fn show(State(app): State<AppState>) -> Result<Response, ApiProblem> {
     let open: Vec<RunStatus> =
         app.runtime().opened().iter().map(|session| *session.status().borrow()).collect();
+    // The database counts, because listing all sessions for each scrape would grow with the store.
     let counts = app.runtime().store().session_counts().await?;
     let (sessions, queued) = (by_status(&open, &counts), counts.queued);
     let text = app.config().counters.text(&sessions, queued);

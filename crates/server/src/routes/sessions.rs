@@ -117,6 +117,7 @@ pub(crate) async fn list(
     }
     let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
     let open = app.runtime().opened();
+    // Another node asks only for what runs here. Asking further nodes would never end.
     if cluster_proxy::is_sent_on(&headers) {
         return Ok(Json(json!({ "sessions": working(&open) })));
     }
@@ -160,6 +161,7 @@ async fn opened(
 ) -> Result<(SessionRecord, RunStatus), ApiProblem> {
     for _ in 0..LOOKS {
         let status = *session.status().borrow();
+        // At rest with a run in the record means that the run ended between the two reads.
         if !(is_at_rest(status) && record.running) {
             return Ok((record, status));
         }
@@ -170,6 +172,7 @@ async fn opened(
             Err(error) => return Err(error.into()),
         };
     }
+    // The reads never agreed, so the session is busy.
     Ok((record, RunStatus::Streaming))
 }
 
@@ -207,6 +210,7 @@ pub(crate) async fn show(
 /// newest run.
 async fn damaged(app: &AppState, id: &SessionId, problem: &ApiProblem) -> Result<Value, ApiProblem> {
     let found = app.runtime().store().read_undamaged(id, 0, usize::MAX).await?;
+    // Behind the damage the state is unknown: later events build on the lost one.
     let first = found.damaged.first().copied().unwrap_or(Seq::MAX);
     tracing::info!(
         session = %id,
@@ -252,6 +256,7 @@ pub(crate) async fn delete(
             let id = SessionId::from(id);
             app.runtime().delete(&id).await?;
             tracing::info!(session = %id, "the session was deleted by request");
+            // The session's blobs are unnamed now, and the maintenance removes them soon.
             app.deletions().note();
             Ok(json!({ "ok": true, "id": id }))
         }
@@ -314,6 +319,7 @@ async fn position(app: &AppState, id: &SessionId, at_seq: Option<Seq>) -> Result
 
 /// Returns the origin of a fork, from the log.
 async fn origin(app: &AppState, fork_id: &SessionId) -> Result<Value, ApiProblem> {
+    // The first event of a log names its origin.
     let first = app.runtime().store().read(fork_id, 0, 1).await?;
     Ok(match first.first().map(|event| &event.body) {
         Some(EventBody::SessionStarted { forked_from: Some(from), .. }) => {

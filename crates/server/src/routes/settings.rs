@@ -185,6 +185,7 @@ fn name(value: &str, label: &str) -> SettingOption {
 
 /// Adds the present value if missing from the list.
 fn with(holding: &str, mut names: Vec<SettingOption>) -> Vec<SettingOption> {
+    // A server may be down just now. The page must still show the value that is set.
     if names.iter().all(|name| name.value != holding) {
         names.push(name(holding, holding));
     }

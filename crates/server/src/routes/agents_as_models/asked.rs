@@ -48,6 +48,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, 
     let body: Map<String, Value> = serde_json::from_slice(body).map_err(|error| {
         GatewayError::new(GatewayErrorKind::Invalid, format!("the request is not a JSON object: {error}"))
     })?;
+    // A field that would change the answer is refused first, whatever the messages are.
     refuse(&body)?;
     let stream = match body.get("stream") {
         None | Some(Value::Null) => false,
@@ -167,6 +168,7 @@ fn ignored(body: &Map<String, Value>, list: &str) -> Vec<String> {
     let left_out = body.iter().filter(|(name, value)| {
         !read.contains(&name.as_str()) && !value.is_null() && is_header_word(name) && !is_default(name, value)
     });
+    // The names go into a header, whose length proxies limit.
     left_out.take(32).map(|(name, _)| name.clone()).collect()
 }
 
@@ -195,6 +197,7 @@ fn item_of(item: &Value, place: &str) -> Result<Vec<HistoryMessage>, GatewayErro
         Some("function_call_output") => {
             return Ok(vec![HistoryMessage::of_tool(result(&item["call_id"], &item["output"]))]);
         }
+        // Reasoning of an earlier answer is no part of the conversation that names the turn.
         Some("reasoning") => return Ok(Vec::new()),
         None | Some("message") => {}
         Some(kind) => return Err(bad(place, &format!("{place}: an agent cannot take `{kind}`"))),
@@ -220,6 +223,7 @@ fn content(by: HistorySpeaker, item: &Value, place: &str) -> Result<Vec<HistoryM
             for block in blocks {
                 match block["type"].as_str() {
                     Some("tool_use") => {
+                        // The import reads Chat Completions, where arguments are a JSON text.
                         let arguments = Value::String(block["input"].to_string());
                         spoken.push(HistoryMessage::of_tool(call(block, "id", &arguments)));
                     }

@@ -51,6 +51,7 @@ impl ConversationPrefix {
 
 /// Returns the common prefix of the names of a conversation's sessions.
 pub(super) fn root(agent: &str, beginning: &[Value]) -> String {
+    // The first message finds the sessions of a conversation without reading all logs.
     let hash = blake3::hash(format!("{agent}\0{}", user_text(beginning).trim()).as_bytes());
     format!("v{}", &hash.to_hex()[..20])
 }
@@ -74,6 +75,7 @@ pub(super) fn of_history(agent: &str, history: &[HistoryMessage]) -> Option<Conv
     let (mut prefix, mut user, mut answer) = (ConversationPrefix::of(agent), String::new(), None::<String>);
     for spoken in history {
         match (spoken.by, &mut answer) {
+            // Tools of an agent are never shown to the client, so the history comes from elsewhere.
             (HistorySpeaker::Tool, _) => return None,
             (HistorySpeaker::User, None) => user.push_str(&user_text(&spoken.parts)),
             (HistorySpeaker::User, Some(said)) => {
@@ -206,6 +208,7 @@ impl ConversationIndexState {
         if self.places.insert(prefix, place).is_none() {
             self.oldest.push_back(prefix);
         }
+        // Sessions in use keep their entry: `None` marks a request in progress.
         if self.heads.len() > MOST_TURNS {
             self.heads.retain(|_, head| head.is_some());
         }
@@ -214,6 +217,7 @@ impl ConversationIndexState {
             if let Some(place) = self.places.remove(&oldest)
                 && self.heads.get(&place.session) == Some(&Some(oldest))
             {
+                // A session without a known head is read from its log again.
                 self.heads.remove(&place.session);
             }
         }

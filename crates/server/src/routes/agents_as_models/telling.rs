@@ -173,6 +173,7 @@ impl AnswerAccumulator {
             self.reasoning.push_str(&text);
             return ModelEvent::Reasoning(text);
         }
+        // Without a gap the texts of two steps would run into each other.
         let is_after = std::mem::take(&mut self.is_new_step) && !self.text.is_empty();
         let text = if is_after { format!("{GAP}{text}") } else { text };
         self.text.push_str(&text);
@@ -196,6 +197,7 @@ fn usage(run: &Value, events: &[Event]) -> Usage {
     let [input_tokens, output_tokens, reasoning_tokens] = ["inputTokens", "outputTokens", "reasoningTokens"]
         .map(|key| run["usage"][key].as_u64().unwrap_or_default());
     Usage {
+        // Clients take the input for the size of the context. The sum over all steps would exceed the window.
         input_tokens: newest.map_or(input_tokens, |usage| usage.input_tokens),
         cache_read_tokens: newest.map_or(0, |usage| usage.cache_read_tokens),
         cache_write_tokens: newest.map_or(0, |usage| usage.cache_write_tokens),
@@ -234,6 +236,7 @@ pub(super) async fn newest_taken(app: &AppState, id: &SessionId) -> Result<Optio
     let tail = app.runtime().store().tail(id, TAIL).await?;
     match newest_taken_of(&tail) {
         Some(seq) => Ok(Some(seq)),
+        // A short tail is the whole log.
         None if tail.len() < TAIL => Ok(None),
         None => Ok(newest_taken_of(&app.runtime().log(id).await?)),
     }

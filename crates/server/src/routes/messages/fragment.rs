@@ -90,6 +90,7 @@ impl<'e> LogFragment<'e> {
                 self.push(seq, Cow::Borrowed(message), Some(LogEntryKind::Note));
             }
             EventBody::AssistantAdded { message, cut, .. } => {
+                // A lost answer does not count, so its calls are never run.
                 if *cut != Some(PartialAnswerReason::Lost) {
                     self.open_calls(seq, message);
                 }
@@ -135,6 +136,7 @@ impl<'e> LogFragment<'e> {
 
     fn push(&mut self, seq: Seq, message: Cow<'e, Message>, kind: Option<LogEntryKind>) {
         let is_answer = matches!(kind, Some(LogEntryKind::Assistant(_)));
+        // A lost attempt may lie between two pieces of one answer.
         let before = self.entries.iter().rfind(|entry| entry.kind.as_ref() != Some(&LOST));
         let (begins, may_begin_before) = match before {
             Some(before) if is_answer && self.goes_on(before) => (before.begins, before.may_begin_before),
@@ -234,6 +236,7 @@ impl<'e> LogFragment<'e> {
 fn has_content(part: &Part) -> bool {
     match part {
         Part::Text(text) => !text.text.is_empty(),
+        // Reasoning goes back to the provider only in its native form.
         Part::Reasoning(reasoning) => reasoning.native.is_some(),
         _ => true,
     }

@@ -74,6 +74,7 @@ pub(super) async fn read_page(
         let fragment = LogFragment::fold(window.events(), !window.can_grow(WindowDirection::Older));
         let oldest_edit = fragment.edits().first().map(|edit| edit.seq);
         if let Some(oldest) = oldest_edit.filter(|oldest| !undone.covers(*oldest)) {
+            // Undos come later in the log than their edits, so they are looked up apart from the window.
             undone.look_up(store, id, oldest).await?;
         }
         let choice = choose(&fragment, &undone, range, walk);
@@ -83,6 +84,7 @@ pub(super) async fn read_page(
         }
         let PageSelection { items, has_more, .. } = choice;
         let first = items.first().map_or(end, |(seq, _)| *seq);
+        // Later edits may have taken messages of the page, and may have been undone since.
         if !undone.covers(first) {
             undone.look_up(store, id, first).await?;
         }
@@ -131,6 +133,7 @@ fn choose<'f, 'e>(
             _ => None,
         })
     }));
+    // Summaries stand where their edit was made, among the messages.
     items.sort_by_key(|(seq, _)| *seq);
     items.retain(|(seq, _)| {
         range.after.is_none_or(|after| *seq > after) && range.before.is_none_or(|before| *seq < before)
@@ -159,6 +162,7 @@ impl PageSelection<'_, '_> {
         window: &LogWindow<'_>,
         walk: WindowDirection,
     ) -> Option<WindowDirection> {
+        // The page is not full yet, or the item behind it is not known yet.
         if !self.has_more && window.can_grow(walk) {
             return Some(walk);
         }

@@ -47,6 +47,7 @@ impl UiProtocol for UiPartWriter {
             }
             UiStreamEvent::CallReady { call, tool, arguments } => {
                 let mut part = of_tool("tool-input-available", &call, Some(&tool));
+                // Models write invalid JSON at times. The front end shows the text then.
                 part["input"] = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
                 part
             }
