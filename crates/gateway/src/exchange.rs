@@ -310,6 +310,7 @@ impl Exchange {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
                 headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
                 headers::say(&mut headers, "x-longhaul-action", "waiting");
+                // The status line goes out now. A later error arrives in the stream.
                 let stream = flow::delayed_stream(wire, patience, opening);
                 GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Stream(stream) }
             }
@@ -350,6 +351,7 @@ impl Exchange {
     async fn open_answer(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         self.log_arrival();
         let opened = Arc::clone(&self).go().await;
+        // A stream that begins with an error is a failed request, whatever its status.
         if let Err(fault) | Ok(UpstreamDisposition::Failed(fault, ..)) = &opened {
             self.log_failure(fault);
         }
@@ -394,6 +396,7 @@ impl Exchange {
         if route.request.needs_translation() {
             return route.go().await;
         }
+        // The support is read before the request, which may change it.
         let is_sure = target.speaks(self.wire.dialect()) == DialectSupport::Yes;
         let opened = route.go().await;
         if is_sure || !opened.as_ref().is_ok_and(has_no_path) {

@@ -123,6 +123,7 @@ async fn reply(
     let mut pieces = Box::pin(until_idle(pieces, idle));
     while let Some(Ok(piece)) = pieces.next().await {
         said.extend_from_slice(&piece);
+        // A longer body is no error of an API.
         if said.len() > MAX_ERROR_BYTES {
             break;
         }

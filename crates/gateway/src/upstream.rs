@@ -241,6 +241,7 @@ impl UpstreamDirectory {
             let known = server.upstream.models.iter().find(|known| known.name == model)?;
             Some(server.target(&known.upstream_name, known.declared))
         });
+        // A listed name belongs to its upstreams: another one might serve something else under it.
         let is_listed =
             self.servers.iter().any(|server| server.upstream.models.iter().any(|known| known.name == model));
         let open = self.servers.iter().filter(|server| !is_listed && server.upstream.models.is_empty());
@@ -494,6 +495,7 @@ impl UpstreamServer {
         let hidden = shown
             .flat_map(Secret::forms)
             .fold(text.clone().into_owned(), |text, secret| secret.hide_in(text));
+        // Text that is not UTF-8 keeps its bytes unless a secret was found in it.
         if hidden == text { said } else { hidden.into() }
     }
 
@@ -579,6 +581,7 @@ impl UpstreamTarget {
     pub(crate) fn provider_of_caller(&self, key: Option<&str>) -> Result<SharedProvider, ProviderError> {
         let mut endpoint = self.server.upstream.endpoint.clone();
         endpoint.model.clone_from(&self.model);
+        // The gateway's own key must not pay for a caller that forwards credentials.
         endpoint.api_key = key.map(Secret::new);
         connect::connect(self.server.upstream.kind, endpoint)
     }

@@ -212,6 +212,7 @@ fn stated_or_found(stated: Option<String>, bytes: &[u8], is_picture: bool) -> Re
     if let Some(stated) = stated.filter(|stated| !stated.trim().is_empty()) {
         return Ok(stated);
     }
+    // A type that a client states is believed: formats are more than the signatures known here.
     let kind = found_type(bytes);
     if is_picture && !kind.starts_with("image/") {
         return Err(ApiProblem::invalid(format!("The image is none by its first bytes, but {kind}.")));

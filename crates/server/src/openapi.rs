@@ -52,6 +52,7 @@ struct OpenApiDocument;
 /// The description as JSON, generated once.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let mut text = whole().to_pretty_json().unwrap_or_default();
+    // The text is also a file in the repository, which ends with a line break.
     text.push('\n');
     text
 });
@@ -112,6 +113,7 @@ const NAMES_IN_BODY: [&str; 4] = ["/api/message", "/api/approvals", "/api/ui/cha
 fn complete(path: &str, method: &str, operation: &mut Operation) {
     let is_open = ["/healthz", "/readyz"].contains(&path);
     let is_door = crate::guard::is_at_the_door(path);
+    // An upload and a rendering change nothing that a repetition would change twice.
     let takes_key =
         method == "post" && !is_door && !["/api/render", "/api/sessions/{id}/blobs"].contains(&path);
     if takes_key {
@@ -135,6 +137,7 @@ fn complete(path: &str, method: &str, operation: &mut Operation) {
     if !is_open {
         problems.extend([400, 403, 429, 500]);
     }
+    // The health check says only that the process lives, so it cannot be unavailable.
     if path != "/healthz" {
         problems.push(503);
     }
@@ -253,6 +256,7 @@ fn close_objects(document: &mut OpenApi) {
     for (name, schema) in &mut components.schemas {
         if let RefOr::T(Schema::Object(object)) = schema
             && !OPEN.contains(&name.as_str())
+            // An object without described fields may have any.
             && !object.properties.is_empty()
             && object.additional_properties.is_none()
         {

@@ -196,6 +196,7 @@ impl From<StoreError> for ApiProblem {
         match error {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(_) => Self::conflict("Another change came first."),
+            // The mark makes the cluster proxy look for the session at another node.
             StoreError::Busy(session) => {
                 let busy = Self::conflict("The session is in use elsewhere.");
                 Self { elsewhere: Some(RemoteSessionMarker(session)), ..busy }
@@ -304,6 +305,7 @@ impl From<BlobError> for ApiProblem {
 /// colon) stays unchanged.
 pub(crate) fn sentence(text: &str) -> String {
     let word = text.split(' ').next().unwrap_or_default().trim_end_matches([',', ';', '.']);
+    // A code, a handle or a field has other characters than lower-case letters.
     let is_name = !word.chars().all(char::is_lowercase);
     let mut chars = text.chars();
     let first: String = match chars.next() {

@@ -85,6 +85,7 @@ impl SseWatcher {
     /// Creates a watcher at a position, possibly inside an event.
     pub(crate) fn behind(app: AppState, session: Session, position: Option<SsePosition>) -> Self {
         let EventSubscription { announcements, told, in_flight } = session.subscribe();
+        // Without a position a watcher wants only what is new.
         let SsePosition { after, begun } = position.unwrap_or_else(|| told.into());
         let mut watcher = Self {
             _stream: app.config().counters.stream(),
@@ -193,6 +194,7 @@ impl SseWatcher {
                 self.after = until;
             }
         }
+        // The reader is kept by its watchers. Dropping it between two pages would lose the replays.
         self.stage = SseWatcherStage::Behind { until, reading: Some(reading) };
         Some(())
     }

@@ -82,6 +82,7 @@ const MOST_EXTRACTS: u32 = 3;
 impl CompactionPace {
     /// Returns whether an extract made now, at this number of items, should be followed by a summary.
     pub(super) fn is_worth_a_summary(&mut self, items: usize) -> bool {
+        // A view that fills up again within a few steps would replace the summary before it has paid off.
         let is_short_lived = self.items > 0 && items < self.items + SHORT_LIVED_ITEMS;
         let is_worth = !is_short_lived || self.extracts >= MOST_EXTRACTS;
         *self = Self { items, extracts: if is_worth { 0 } else { self.extracts + 1 } };
@@ -272,6 +273,7 @@ impl<'a> ItemNames<'a> {
     /// Adopts the known name of every item with equal bytes.
     pub(super) fn recall_all(&mut self, known: &ConversationItems) {
         let mut next = self.recall(known, 0);
+        // Clients change single items in the middle. Those behind them are often the same.
         while next < known.request.items.len().min(self.len()) {
             next = self.recall(known, next + 1);
         }

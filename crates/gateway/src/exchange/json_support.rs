@@ -22,6 +22,7 @@ pub(crate) struct JsonSupport {
 impl JsonSupport {
     pub(super) fn add(&self, writer: String, now: u64) {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Names of writers come from clients' models, so the map is bounded.
         writers.retain(|_, at| is_recent(*at, now));
         let oldest = writers.iter().min_by_key(|(_, at)| **at).map(|(writer, _)| writer.clone());
         if let Some(oldest) = oldest.filter(|_| writers.len() >= MOST_WRITERS) {

@@ -185,6 +185,7 @@ impl ConversationLog {
     fn result(&mut self, call: &str, failed: bool, content: Vec<Part>, place: SegmentPosition) {
         let open = self.history.open_calls().iter().map(|open| &open.call);
         let named: Vec<_> = open.filter(|open| open.provider_id.as_deref() == Some(call)).collect();
+        // `settle` has put the step's position into the id.
         let step = |id: &CallId| id.as_str().rsplit_once('.').map(|(step, _)| step.to_owned());
         let newest = named.last().and_then(|call| step(&call.call_id));
         let first = named.iter().find(|call| step(&call.call_id) == newest);
@@ -271,6 +272,7 @@ impl ConversationLog {
     pub(super) fn count(&mut self, tokens: u64, start: &RequestSnapshot) {
         let now = meter::read(&self.history, start.fixed_tokens);
         let is_known = now.estimated == 0 && now.total == tokens;
+        // A count of another view would mislead the meter.
         if is_known || start.view_hash != self.history.view_hash() {
             return;
         }
@@ -408,6 +410,7 @@ impl ConversationLog {
     /// and the user's last message. An edit made for a longer conversation may leave them out.
     pub(super) fn shows_newest(&self) -> bool {
         let entries = self.history.entries();
+        // A result belongs to the step before it, so it is not the newest message by itself.
         let begins = |kind: &LogEntryKind| matches!(kind, LogEntryKind::Typed | LogEntryKind::Assistant(_));
         let newest = entries.iter().rev().find(|entry| begins(&entry.kind)).or(entries.last());
         let typed = entries.iter().rev().find(|entry| entry.kind == LogEntryKind::Typed);

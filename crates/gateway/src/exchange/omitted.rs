@@ -287,6 +287,7 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
         Some(RefusedPartKind::Content) => {
             let mut new: Vec<&SuspectedPart> =
                 of_kind(RequestPartKind::ToolResult).filter(|part| part.is_new).collect();
+            // First the newest result alone, then all new ones: the less is lost, the better.
             if attempt == 0 { new.pop().into_iter().collect() } else { new }
         }
         _ => choose_refused_media(refusal, attempt, media().collect(), |part| {

@@ -139,6 +139,7 @@ async fn answer(
         // The limit is a fact about the conversation's own model, so the next request uses it.
         editor.request.target.learn_window(limit);
     }
+    // A quarter less: the estimate was too low, and nobody knows by how much.
     let most = budget.window * 3 / 4;
     let window = error.limit_tokens.map_or(most, |limit| most.min(limit));
     let usage = draft.usage().cloned();
@@ -234,6 +235,7 @@ async fn ask(
     let most = asked.max_output_tokens.saturating_mul(MOST_TIMES_ASKED).max(LEAST_STOPPED_TOKENS);
     let mut length = AnswerTokenCounter { counter: log.history.counter(), counted: 0, rest: String::new() };
     let mut bill = SummaryUsageGuard { totals: &editor.totals, is_open: true, count };
+    // Another model has none of the conversation in its prompt cache, so the client's bytes win nothing there.
     if rides && editor.request.compaction_setup.summariser.is_none() {
         let mut written = 0;
         let is_enough = |seen: &PartialResponse| {

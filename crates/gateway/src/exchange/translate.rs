@@ -368,6 +368,7 @@ impl UpstreamClient<'_> {
         while let Some(event) = stream.next().await.transpose().map_err(TranslatedCallFailure::of_stream)? {
             match event {
                 ModelEvent::Finished(answer) => return Ok(TranslatedStart::Answered(Box::new(answer))),
+                // A complete answer has everything, so its pieces are not kept.
                 _ if awaits_all => {}
                 event if says(&event) => {
                     let begun = silent.into_iter().chain([event]).map(Ok);

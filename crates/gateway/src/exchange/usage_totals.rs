@@ -96,6 +96,7 @@ impl UsageTotals {
             output: usage.output_tokens,
             is_estimated: false,
         };
+        // A translated call without a report was counted when its answer ended.
         let reckoned = self.0.lock().unwrap_or_else(PoisonError::into_inner).estimated_usage.take();
         let counted = || match reckoned {
             Some((input, output)) => PartialUsage { input, output, is_estimated: true },
@@ -171,6 +172,7 @@ impl UsageTotals {
     /// Adds the usage of another set of calls, such as a background summary.
     pub(super) fn absorb(&self, other: &Self) {
         let SpentTokens { calls, input, output, is_estimated, .. } =
+            // Copied first: two locks at once could wait for each other.
             other.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls += calls;
@@ -285,6 +287,7 @@ impl UsageTotals {
             let text = std::str::from_utf8(raw).ok()?;
             Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
         };
+        // From the end: usage may occur in several events, and clients read the last one.
         let found = raw.iter().enumerate().rev().find_map(|(at, raw)| Some((at, added(raw)?)));
         // Without such an event the stream stays as the upstream wrote it.
         let Some((at, event)) = found else { return end };

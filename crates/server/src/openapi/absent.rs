@@ -13,6 +13,7 @@ pub(super) fn never_null(document: &mut OpenApi) {
     let given = given(document);
     let components = document.components.get_or_insert_default();
     for (name, schema) in &mut components.schemas {
+        // A schema that requests share with answers keeps `null`, because a client may send it.
         if !given.contains(name) {
             whole(schema);
         }
@@ -36,6 +37,7 @@ fn given(document: &mut OpenApi) -> BTreeSet<String> {
     let components = document.components.get_or_insert_default();
     let mut found = BTreeSet::new();
     while let Some(name) = left.pop() {
+        // Schemas may refer to each other in a circle, so each is visited once.
         if let Some(schema) = components.schemas.get(&name).filter(|_| found.insert(name)) {
             names(schema, &mut left);
         }
@@ -94,6 +96,7 @@ fn whole(schema: &mut RefOr<Schema>) {
 pub(super) fn plain(schema: &mut RefOr<Schema>) {
     without_null(schema);
     if let RefOr::T(Schema::Object(object)) = schema {
+        // The format `int64` would make generated clients refuse positions above its range.
         object.format = None;
     }
 }

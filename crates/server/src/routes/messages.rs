@@ -283,6 +283,7 @@ fn of_assistant(
 fn show_call(call: &ToolCall, state: LogFragmentCallState, is_running: bool) -> Value {
     let status = match state {
         LogFragmentCallState::Ended(status) => json!(status),
+        // Without an active run nothing executes the tool, although its result is missing.
         LogFragmentCallState::Open { started: true } if is_running => json!("running"),
         LogFragmentCallState::Open { .. } => json!("pending"),
         LogFragmentCallState::Void => Value::Null,
@@ -344,6 +345,7 @@ impl MessagePageDetails {
         if let Some(usage) = self.usage.get(&shown.said_in) {
             message.insert("tokenUsage".to_owned(), longhaul::api_events::token_usage(usage));
         }
+        // Only a lost answer has the failure as its reason. A stopped or cancelled one was cut off by a person.
         if let Some(failure) = self.failures.get(&shown.said_in).filter(|_| message["interrupted"] == "lost")
         {
             message.insert("error".to_owned(), failure.clone());

@@ -81,6 +81,7 @@ pub(crate) async fn create(
         let app = app.clone();
         async move {
             let session = match key.session_id("session") {
+                // The id follows from the key, so a repeated request finds its session.
                 Some(id) => create_once(&app, id, title, new.agent).await?,
                 None => app.runtime().create_in(title, new.agent.as_deref()).await?,
             };

@@ -196,6 +196,7 @@ fn pruners(agents: &[AgentEntry], models: &[String]) -> Vec<SettingOption> {
     let mut names = vec![name(SAME_AGENT, "Same as current agent (default)")];
     let usable = agents.iter().filter(|agent| agent.why.is_none());
     names.extend(usable.map(|agent| name(&agent.name, &format!("{} ({})", agent.name, agent.model))));
+    // An agent precedes a model of the same name.
     let others = models.iter().filter(|model| agents.iter().all(|agent| agent.name != **model));
     names.extend(others.map(|model| name(model, model)));
     names

@@ -110,12 +110,14 @@ impl LogReaderCache {
     fn replay(&mut self, after: Seq) -> Option<EventReplay> {
         let before = self.replays.iter().enumerate().filter(|(_, replay)| replay.seq() <= after);
         let (at, _) = before.max_by_key(|(_, replay)| replay.seq())?;
+        // The replay is taken out, because it moves on with the next page.
         self.replays.remove(at)
     }
 
     fn store_page(&mut self, replay: EventReplay, page: Arc<SseFramePage>) {
         self.replays.push_back(replay);
         self.pages.push_back(page);
+        // A replay is as large as the session, so only a few are kept.
         self.replays.drain(..self.replays.len().saturating_sub(REPLAYS));
         self.pages.drain(..self.pages.len().saturating_sub(PAGES));
     }

@@ -297,6 +297,7 @@ impl UiStreamTranslator {
     }
 
     fn progress(&mut self, event: &Value) {
+        // A call of an earlier answer is none of this stream's.
         let Some(call) = self.calls.get(text(event, "callId")) else { return };
         let offset = event["offset"].as_u64().unwrap_or_default();
         let text = text(event, "text").to_owned();
@@ -360,6 +361,8 @@ impl UiStreamTranslator {
     }
 
     fn edit(&mut self, kind: &'static str, state: &str, event: &Value) {
+        // The end of a compaction has the number of its beginning, so that front ends replace the one by the
+        // other.
         let goes_on = kind == "compaction" && std::mem::replace(&mut self.is_compacting, state == "running");
         if !goes_on {
             self.edits += 1;

@@ -90,6 +90,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, 
         let message = "the last message must be a user's: the agent's tools run on the server";
         return Err(bad(list, message));
     }
+    // A history beside the name could contradict the session's own.
     if asked.previous.is_some() && !asked.history.is_empty() {
         let message = "with `previous_response_id` only what a user says is taken";
         return Err(bad(list, message));

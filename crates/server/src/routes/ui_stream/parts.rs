@@ -92,6 +92,7 @@ fn kind(voice: UiTextKind, what: &str) -> String {
 
 /// Returns a tool part. The tools run on the server, unknown to clients in advance.
 fn of_tool(kind: &str, call: &str, tool: Option<&str>) -> Value {
+    // `dynamic` is for tools without a type in the client. `providerExecuted` keeps the SDK from running them.
     let mut part = json!({ "type": kind, "toolCallId": call, "dynamic": true, "providerExecuted": true });
     if let Some(tool) = tool {
         part["toolName"] = tool.into();
