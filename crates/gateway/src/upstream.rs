@@ -600,6 +600,7 @@ impl UpstreamTarget {
         };
         let read = self.limits.get_or_init(first).await;
         let known = *read.lock().unwrap_or_else(PoisonError::into_inner);
+        // A server may have been restarted with another window. A declared one stays.
         if known.at.elapsed() > REREAD_AFTER && known.limits.source != LimitSource::Declared {
             self.read_again();
         }

@@ -44,7 +44,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The interval of checks of a silent node's reachability.
 const KNOCK: Duration = Duration::from_secs(3);
 
-/// The maximum number of forwards of one request after a session.
+/// The maximum number of forwards of one request to other nodes.
 const MOVES: usize = 4;
 
 /// The headers forwarded by a node.

@@ -319,6 +319,7 @@ pub(crate) fn sentence(text: &str) -> String {
 impl IntoResponse for ApiProblem {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
+        // The form of problem details (RFC 9457).
         let mut body = json!({
             "type": format!("urn:longhaul:problem:{}", self.code), "title": title,
             "status": self.status.as_u16(), "detail": self.detail, "code": self.code,

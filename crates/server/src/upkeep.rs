@@ -151,7 +151,7 @@ async fn expire(upkeep: &SharedUpkeep, before: Millis) -> Result<u64, StoreError
     }
 }
 
-/// Returns a factor between 0.75 and 1.25, against nodes in step after a common start.
+/// Returns a factor between 0.75 and 1.25, so that nodes with a common start do not stay in step.
 fn jitter() -> f64 {
     let mut byte = [128_u8];
     // Without random bytes the nodes stay in step, and one of them gets the turn.

@@ -6,7 +6,7 @@ use longhaul_core::estimate::MessageTokenCounter;
 /// The maximum length of the quote from the answer's first line in the note, in characters.
 const MAX_QUOTED_CHARS: usize = 80;
 
-/// The end of an answer, in a request's place of the whole.
+/// The end of an answer, sent in place of the whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerTail {
     /// The offset of the end in the text of the answer's step, in bytes.

@@ -32,7 +32,7 @@ const AHEAD_PERCENT: u64 = 65;
 /// The minimum share of the trigger, in percent, for a summary ahead of need with little savings.
 const URGENT_PERCENT: u64 = 85;
 
-/// The minimum savings of a summary ahead of need: one in so many parts of the usable window.
+/// The minimum savings of a summary ahead of need, as a fraction of the usable window (one in so many).
 const LEAST_SAVED_SHARE: u64 = 2;
 
 /// The gateway's background tasks. All end with the gateway.
@@ -101,7 +101,7 @@ struct SummaryAssignment {
     ahead_of: Option<u64>,
 }
 
-/// The right to write a conversation's summary. The right ends with its task in any case.
+/// The right to write a conversation's summary. The right ends with the task in any case.
 struct SummaryPermit(Arc<GatewayConversation>);
 
 impl Drop for SummaryPermit {

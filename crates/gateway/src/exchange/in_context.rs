@@ -48,7 +48,7 @@ const UNFIT_FIELDS: &[&str] = &[
     "function_call",
 ];
 
-/// The headers of one request's identity. A summary is another request.
+/// The headers that identify one request. A summary is another request.
 const REQUEST_NAMES: &[&str] = &["idempotency-key", "x-request-id", "x-client-request-id"];
 
 /// Requests a summary of everything up to `last` in the client's bytes, and reads until `is_enough` says so. `None`

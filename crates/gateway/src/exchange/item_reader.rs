@@ -98,7 +98,7 @@ impl ItemReader<'_> {
         Ok(())
     }
 
-    /// Returns the request's log with the edits of the time of last item `last`; `None` if the edits do not
+    /// Returns the request's log with edits made when `last` was the last item; `None` if the edits do not
     /// apply.
     pub(super) fn log_with(
         &self,

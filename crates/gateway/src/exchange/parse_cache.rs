@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use longhaul_wire::edit::{ParseError, RequestEnvelope, WireCodec};
 
-/// The length of the identifying beginning of similar requests, in bytes.
+/// The length of the beginning that identifies similar requests, in bytes.
 const START_BYTES: usize = 512;
 
 /// The maximum number of remembered requests with the same beginning, the newest ones.

@@ -80,6 +80,7 @@ impl TargetedRequest {
 
     /// Returns the edits for every form of the request at the upstream.
     pub(super) fn request_edit(&self) -> RequestEdit {
+        // An equal name is not written, so that the client's bytes stay.
         let is_other = self.target.model != self.exchange.envelope.model;
         RequestEdit {
             model: is_other.then(|| self.target.model.clone()),
@@ -254,6 +255,7 @@ impl TargetedRequest {
             },
             created: (parts.now)(),
             input_tokens: prepared.input,
+            // A complete answer always has usage, a stream of Chat Completions only on request.
             include_usage: asks_for_usage || !envelope.stream,
             custom_tools: match self.exchange.wire.dialect() {
                 Dialect::Responses => responses::custom_tools(envelope),

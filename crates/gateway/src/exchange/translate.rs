@@ -44,6 +44,7 @@ impl UpstreamAttempt {
         prepared: &OutboundRequest,
     ) -> Result<AttemptOutcome, FailedAttempt> {
         let (mut request, told) = self.request.work(|| self.outbound().neutral(prepared, None)).await?;
+        // Known refusals are applied before the request is sent, so a refused part costs one failed request.
         self.omissions.leave_out_refused(&self.request, &mut request);
         // A refusal on another wire names the upstream's form of a part, so the sent parts are kept to find it.
         let sent = omitted::sent(&mut request);
@@ -80,6 +81,7 @@ impl UpstreamAttempt {
         let (request, told) =
             self.request.work(|| self.outbound().neutral(prepared, Some((text, tokens)))).await?;
         self.totals().set_reported_usage(None);
+        // Streamed in any case, because the text is joined with the beginning of the answer.
         let begun = self.client().call(request, false).await.map_err(|failure| fault_of(failure.error()))?;
         Ok(self.written(begun.restored(&told.names).into_stream(), prepared))
     }

@@ -1,4 +1,4 @@
-//! A limit for the CPU work on large requests, for short waits of small requests.
+//! A limit for the CPU work on large requests, so that small requests need not wait.
 
 use std::thread::available_parallelism;
 

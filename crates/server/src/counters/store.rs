@@ -29,6 +29,7 @@ impl InstrumentedStore {
 
 #[async_trait]
 impl Store for InstrumentedStore {
+    // The events of a fork or an import are not counted: they happened in another session.
     async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
         self.store.create(session).await
     }

@@ -172,6 +172,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
         }
         AgentModelError::from(problem)
     })?;
+    // A slow client delays only the task that follows the answer. The run itself goes on.
     let (told, mut hears) = mpsc::channel(WAITING);
     let session = turn.session.clone();
     let turned = aim.before.map(|before| TurnFingerprint { before, user });

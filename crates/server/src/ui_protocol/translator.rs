@@ -21,7 +21,7 @@ pub(crate) struct UiStreamTranslator {
     paused: Option<String>,
     calls: BTreeMap<String, UiToolCall>,
     running: BTreeSet<String>,
-    /// The approvals with a decision, present or coming, for which the front end is not asked.
+    /// The approvals decided already or about to be. The front end is not asked again.
     settled: Vec<String>,
     /// The call of each approval, and the open approvals.
     questions: BTreeMap<String, String>,

@@ -6,7 +6,7 @@ use longhaul_core::usage::Usage;
 use super::{AnswerFlow, EventProcessor, OutputPauseDetector};
 use longhaul_wire::edit::{StreamMerger, ephemeral};
 
-/// The minimum share of a full window, in percent.
+/// The used share from which on a window counts as full, in percent.
 const FULL_PERCENT: u64 = 97;
 
 impl AnswerFlow {
