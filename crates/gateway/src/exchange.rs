@@ -82,7 +82,7 @@ use targeted_request::TargetedRequest;
 use usage_totals::UsageTotals;
 use work_limiter::WorkLimiter;
 
-/// The state that all exchanges share.
+/// The state shared by all exchanges.
 pub(crate) struct GatewayState {
     pub(crate) config: GatewayOptions,
     pub(crate) parts: GatewayDependencies,
@@ -95,15 +95,15 @@ pub(crate) struct GatewayState {
     pub(crate) writers: WriterRecords,
     pub(crate) begun: SummaryStarts,
     pub(crate) tasks: GatewayTasks,
-    /// The pictures and files that upstreams have refused.
+    /// The pictures and files refused by upstreams.
     pub(crate) part_refusals: omitted::PartRefusalCache,
-    /// The tool calls that clients were not shown.
+    /// The tool calls hidden from clients.
     pub(crate) hidden_tool_calls: HiddenToolCalls,
     /// The decisions about clients' tool lists.
     deferrals: DeferralCache,
-    /// The answers that clients continue by name.
+    /// The answers for clients to continue by name.
     pub(crate) answers: ResponseStore,
-    /// The function that applies the current settings to the configuration.
+    /// The function for applying the current settings to the configuration.
     pub(crate) setup_override: OnceLock<SetupOverride>,
     /// The newest answers of the PreCompact hook.
     hook_answers: HookOutputCache,
@@ -153,17 +153,17 @@ pub(crate) struct Exchange {
     inner: Arc<GatewayState>,
     wire: &'static dyn WireCodec,
     envelope: Arc<RequestEnvelope>,
-    /// The targets that have the model, the preferred first.
+    /// The targets with the model, the preferred first.
     targets: Vec<Arc<UpstreamTarget>>,
     /// The caller's headers as the upstream gets them.
     headers: HeaderMap,
     caller: [u8; 32],
-    /// The caller's key, if it is forwarded.
+    /// The forwarded key of the caller, if any.
     key: Option<String>,
     overrides: RequestOverrides,
-    /// Set if the request, as the client sent it, continues no request that the gateway remembers.
+    /// Set if the client's request continues none of the remembered requests.
     is_new: bool,
-    /// The context management that the client asks its provider for.
+    /// The context management requested by the client.
     context_management: Option<ContextManagement>,
     /// The retention of the answer, if the client may continue it by name.
     response_retention: Option<previous_response::ResponseRetention>,
@@ -184,9 +184,9 @@ pub(crate) struct Exchange {
 struct UpstreamAttempt {
     request: Arc<TargetedRequest>,
     fitter: RequestFitter,
-    /// The reading of a request that was sent unread.
+    /// The reading of a request sent unread.
     late_reading: Option<LateReading>,
-    /// The parts that were left out because the upstream refuses them.
+    /// The parts left out because of the upstream's refusals.
     omissions: omitted::RequestOmissions,
     /// Counts the attempt as a request in flight at the upstream.
     _load: LoadGuard,
@@ -204,7 +204,7 @@ struct PreparationReport {
 }
 
 impl PreparationReport {
-    /// Returns whether something was shortened for this request.
+    /// Returns whether something was shortened for the request.
     fn has_acted(&self) -> bool {
         matches!(self.action, PreparationAction::Pruned | PreparationAction::Compacted)
     }
@@ -237,7 +237,7 @@ enum UpstreamDisposition {
     Whole(StatusCode, HeaderMap, Bytes),
     /// A stream.
     Stream(StatusCode, HeaderMap, ReplyStream),
-    /// A stream that carries this error instead of an answer.
+    /// A stream with an error instead of an answer.
     Failed(GatewayError, StatusCode, HeaderMap, ReplyStream),
 }
 
@@ -256,11 +256,13 @@ impl Exchange {
             let message = format!("the request has {has} bytes; {most} are the most that is read");
             return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
         }
+        // The headers are cheap to read, so a wrong one is refused before the body is parsed.
         let overrides = RequestOverrides::read(&call.headers)
             .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
         let caller = headers::hash_caller(&call.headers);
         let (mut envelope, mut is_new) = inner.parse_cache.read_noting_new(wire, &caller, call.body)?;
         if let Some(opened) = compaction_item::with_sealed_opened(wire.dialect(), &envelope)? {
+            // A request with an opened compaction differs from the client's bytes, so it is never sent unread.
             (envelope, is_new) = (inner.parse_cache.read(wire, &caller, opened)?, false);
         }
         let targets = inner.targets.find(&envelope.model)?;
@@ -297,6 +299,7 @@ impl Exchange {
         let (wire, patience) = (exchange.wire, exchange.inner.config.keep_alive);
         let is_stream = exchange.envelope.stream;
         let mut opening = Box::pin(Arc::clone(&exchange).open_answer().instrument(exchange.span()));
+        // A client without a stream cannot be given comments, so it waits for the whole answer.
         if !is_stream {
             return opening.await.map_or_else(|fault| refusal(wire, &fault), reply);
         }
@@ -307,13 +310,14 @@ impl Exchange {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
                 headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
                 headers::say(&mut headers, "x-longhaul-action", "waiting");
+                // The status line goes out now. A later error arrives in the stream.
                 let stream = flow::delayed_stream(wire, patience, opening);
                 GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Stream(stream) }
             }
         }
     }
 
-    /// Returns the input tokens that the preferred upstream would receive.
+    /// Returns the number of input tokens at the preferred upstream.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read.
@@ -331,7 +335,7 @@ impl Exchange {
         Ok(GatewayReply { status: StatusCode::OK, headers, body: ReplyBody::Whole(body) })
     }
 
-    /// Returns the items that replace the conversation, compacted for the preferred upstream.
+    /// Returns the items of the conversation, compacted for the preferred upstream.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read, or there is no answer.
@@ -347,14 +351,16 @@ impl Exchange {
     async fn open_answer(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         self.log_arrival();
         let opened = Arc::clone(&self).go().await;
+        // A stream that begins with an error is a failed request, whatever its status.
         if let Err(fault) | Ok(UpstreamDisposition::Failed(fault, ..)) = &opened {
             self.log_failure(fault);
         }
         opened
     }
 
-    /// Tries the upstreams that have the model in turn, as long as the next one may do better.
+    /// Tries the upstreams with the model in turn, as long as the next one may do better.
     async fn go(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
+        // Codex asks for a compaction with an ordinary request, so it must not reach an upstream as one.
         if let Some(compaction) = self.triggered_compaction().await? {
             return Ok(compaction);
         }
@@ -363,6 +369,7 @@ impl Exchange {
         let mut targets = self.ordered_targets().into_iter().peekable();
         while let Some(target) = targets.next() {
             let opened = self.readable(&target, self.at(&target, &totals).await);
+            // Only a failed connection counts. A server that answers with an error is there.
             target.server.set_reachable(!is_unreachable(&opened));
             if !is_for_the_next(&opened) {
                 return opened;
@@ -389,6 +396,7 @@ impl Exchange {
         if route.request.needs_translation() {
             return route.go().await;
         }
+        // The support is read before the request, which may change it.
         let is_sure = target.speaks(self.wire.dialect()) == DialectSupport::Yes;
         let opened = route.go().await;
         if is_sure || !opened.as_ref().is_ok_and(has_no_path) {

@@ -36,8 +36,8 @@ use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
 /// | `context.compression`, `pruningAgent` | [`policy`](Self::policy) |
 #[derive(Clone, Debug)]
 pub struct GatewayOptions {
-    /// The upstreams, the preferred first. A model is looked up in their lists. A model that no upstream lists is sent
-    /// to the upstreams that take any name.
+    /// The upstreams, the preferred first. A model is looked up in their lists. A request for an unlisted model
+    /// goes to the upstreams that take any name.
     pub upstreams: Vec<UpstreamOptions>,
     /// The policy that shortens conversations; by default `adaptive`. The strategy `pruning-agent` has the gateway's
     /// own trigger (80 % of the window) unless the policy has one.
@@ -45,15 +45,15 @@ pub struct GatewayOptions {
     /// Makes a request that needs a summary wait for it. By default the request gets an extract instead. The summary is
     /// then written between the requests, from 65 % of the window on.
     pub waits_for_summaries: bool,
-    /// The credentials that an upstream receives.
+    /// The credentials for an upstream.
     pub credentials: CredentialSource,
-    /// The treatment of an answer that outgrows its window.
+    /// The treatment of an answer too long for its window.
     pub midstream: MidstreamMode,
     /// Repeats notices in the answer's text, beside comments and headers.
     pub notices_in_text: bool,
-    /// The model's access to content that is no longer in its view.
+    /// The model's access to content outside its view.
     pub recall: RecallMode,
-    /// The treatment of client tools that take a large part of the window.
+    /// The treatment of client tools with a large share of the window.
     pub defer_tools: ToolDeferralMode,
     /// The largest request that is read, in bytes.
     pub max_body_bytes: usize,
@@ -75,6 +75,7 @@ impl GatewayOptions {
         Self {
             upstreams,
             policy: CompactionPolicy::new(Arc::new(AdaptiveStrategy::default())),
+            // A request that waits may be silent for minutes (decision 0048).
             waits_for_summaries: false,
             credentials: CredentialSource::Own,
             midstream: MidstreamMode::Exact,
@@ -91,7 +92,7 @@ impl GatewayOptions {
     }
 }
 
-/// The credentials that an upstream receives.
+/// The credentials for an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CredentialSource {
@@ -102,7 +103,7 @@ pub enum CredentialSource {
     Forward,
 }
 
-/// The treatment of an answer that outgrows its window.
+/// The treatment of an answer too long for its window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MidstreamMode {
@@ -116,34 +117,34 @@ pub enum MidstreamMode {
     Off,
 }
 
-/// The model's access to content that is no longer in its view.
+/// The model's access to content outside its view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RecallMode {
     /// None: all tools are the client's.
     #[default]
     Off,
-    /// The tool `recall` is added to the client's tools once content is left out. The gateway answers the calls of this
-    /// tool and hides them from the client.
+    /// The tool `recall` is added to the client's tools once content is left out. The gateway answers calls of
+    /// `recall` and hides the calls from the client.
     Inject,
 }
 
-/// The treatment of client tools that take a large part of the window.
+/// The treatment of client tools with a large share of the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolDeferralMode {
-    /// Tools that take more than a quarter of the window are deferred. The model gets as many of them as fit and
-    /// searches for the others. The client does not see the search; it sees calls of its own tools.
+    /// Tools that take more than a quarter of the window are deferred. The model gets as many tools as fit and
+    /// searches for the others. The client sees only calls of its own tools, not the search.
     #[default]
     Auto,
-    /// All tools are sent as they are.
+    /// All tools are sent unchanged.
     Off,
 }
 
-/// The services that a gateway needs from its host.
+/// The services for a gateway from its host.
 #[derive(Clone)]
 pub struct GatewayDependencies {
-    /// The memo of decisions for prefixes, and of answers that clients continue by name.
+    /// The memo of decisions for prefixes, and of answers for clients to continue by name.
     pub memo: Arc<dyn PrefixCache>,
     /// Returns the token counter of a model.
     pub counter: Arc<dyn Fn(&ModelOrigin) -> MessageTokenCounter + Send + Sync>,
@@ -151,17 +152,16 @@ pub struct GatewayDependencies {
     pub now: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// Returns a unique name for an answer.
     pub new_id: Arc<dyn Fn() -> String + Send + Sync>,
-    /// The store of learned windows that the process shares.
+    /// The process's shared store of learned windows.
     pub windows: Arc<dyn SharedWindowStore>,
     /// The writer of summaries, if the policy's writer is another model than the conversation's own.
     pub summariser: Option<SharedProvider>,
-    /// The hook that is asked before a compaction.
+    /// The hook for decisions before a compaction.
     pub pre_compact: Option<Arc<dyn PreCompactHook>>,
 }
 
 impl Default for GatewayDependencies {
-    /// Returns a memo that lives as long as the process, the structured estimate, the system's clock, and names derived
-    /// from that clock.
+    /// Returns a memo in memory, the structured estimate, the system's clock, and names derived from the clock.
     fn default() -> Self {
         let counter = |origin: &ModelOrigin| MessageTokenCounter::default().for_model(&origin.model);
         let made = AtomicU64::new(0);
@@ -240,7 +240,7 @@ impl fmt::Debug for ReplyBody {
     }
 }
 
-/// A model that clients can ask for.
+/// A model for clients to ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListedModel {
@@ -293,6 +293,7 @@ impl Gateway {
     /// Sets a function that adapts the configured compaction to the current settings for each request. Settings may
     /// change while the gateway runs. Only the first call of this method has an effect.
     pub fn follow(&self, now: impl Fn(&CompactionSetup) -> CompactionSetup + Send + Sync + 'static) {
+        // A second call has no effect, as documented, so its error is ignored.
         let _ = self.inner.setup_override.set(Box::new(now));
     }
 
@@ -312,6 +313,7 @@ impl Gateway {
     pub async fn read(&self, call: ClientRequest) -> Result<GatewayRequest, GatewayError> {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
         let open = || Exchange::open(Arc::clone(&self.inner), wire, call);
+        // A large body takes milliseconds to parse, and other requests share the thread.
         let exchange = self.inner.work_limiter.read(bytes, open).await?.completed().await?;
         Ok(GatewayRequest { wire, exchange })
     }
@@ -342,7 +344,7 @@ impl Gateway {
         passed.unwrap_or_else(|fault| refusal_in(Dialect::Chat, &fault))
     }
 
-    /// Returns the models that clients can ask for by name. Upstreams that take any model are not queried.
+    /// Returns the models known by name. Upstreams that take any model are not queried.
     pub fn models(&self) -> Vec<ListedModel> {
         self.inner.targets.models()
     }
@@ -353,7 +355,7 @@ impl Gateway {
         self.inner.targets.has_usual()
     }
 
-    /// Waits until the background work is done: summaries that are tried again after an answer.
+    /// Waits for the end of the background work: summaries tried again after an answer.
     pub async fn settle(&self) {
         self.inner.tasks.settle().await;
     }
@@ -363,9 +365,9 @@ impl Gateway {
         self.inner.tasks.stop().await;
     }
 
-    /// Returns the window that measures a request for this model at the first upstream; `None` if no upstream has the
-    /// model. With `asks` a server that was not queried yet is queried, which may take a few seconds. Without `asks`
-    /// only known limits count.
+    /// Returns the window that measures a request for this model at the first upstream; `None` if no upstream
+    /// has the model. With `asks` a server is queried if necessary, within a few seconds. Without `asks` only
+    /// known limits count.
     pub async fn window(&self, model: &str, asks: bool) -> Option<KnownWindow> {
         self.inner.targets.window(model, asks).await
     }
@@ -384,7 +386,7 @@ impl fmt::Debug for GatewayRequest {
 }
 
 impl GatewayRequest {
-    /// Returns the model that the request names; empty if it names none.
+    /// Returns the model named in the request; empty if there is none.
     pub fn model(&self) -> &str {
         self.exchange.model()
     }
@@ -405,7 +407,7 @@ impl GatewayRequest {
     }
 }
 
-/// An upstream option that cannot be used.
+/// An unusable upstream option.
 #[derive(Debug, thiserror::Error)]
 #[error("upstream `{upstream}`: {message}")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! The headers that pass between client and upstream, and the gateway's own headers.
+//! The headers relayed between client and upstream, and the gateway's own headers.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use longhaul_core::budget::StrategyTrigger;
@@ -20,7 +20,7 @@ fn is_ours(name: &HeaderName) -> bool {
     HOP.contains(name) || name == "keep-alive" || name == "proxy-connection"
 }
 
-/// The headers that hold the caller's credentials.
+/// The headers with the caller's credentials.
 const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
 /// Returns the caller's headers for the upstream. The cookie belongs to the gateway's own page and stays here. The
@@ -28,6 +28,8 @@ const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog
 pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMap {
     let named = connection_names(from);
     let passes = |name: &HeaderName| {
+        // `Origin` and `Referer` name the gateway's own page or the client's, which do not concern the
+        // upstream.
         let kept = [header::COOKIE, header::ACCEPT_ENCODING, header::ORIGIN, header::REFERER];
         let is_private = kept.contains(name) || name.as_str().starts_with("x-longhaul-");
         let is_key = CREDENTIALS.contains(&name.as_str());
@@ -66,7 +68,7 @@ pub(crate) fn for_caller(from: &HeaderMap) -> HeaderMap {
     from.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Returns the header names that `Connection` lists: they are hop-by-hop, too.
+/// Returns the header names listed in `Connection`, which are hop-by-hop, too.
 fn connection_names(from: &HeaderMap) -> Vec<&str> {
     let lists = from.get_all(header::CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).map(str::trim).collect()
@@ -84,7 +86,7 @@ pub(crate) fn hash_caller(from: &HeaderMap) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// The settings that a caller overrides for one request.
+/// A caller's settings for one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RequestOverrides {
     /// `x-longhaul-compress: off`.
@@ -104,6 +106,7 @@ impl RequestOverrides {
         let unknown = |name: &&HeaderName| {
             name.as_str().strip_prefix("x-longhaul-").is_some_and(|name| !ASKED.contains(&name))
         };
+        // A misspelt header would silently change nothing.
         if let Some(name) = from.keys().find(unknown) {
             let known = ASKED[..ASKED.len() - 1].join(", x-longhaul-");
             return Err(format!("`{name}` is no header of a request; there are: x-longhaul-{known}"));
@@ -139,6 +142,7 @@ fn trigger(text: &str) -> Result<StrategyTrigger, String> {
         )
     };
     let number: f64 = text.parse().map_err(|_| wrong())?;
+    // `80` is more likely a mistaken percentage than a trigger of 80 tokens.
     if number > 1.0 && number < LEAST_TRIGGER_TOKENS {
         return Err(format!(
             "x-longhaul-trigger is `{text}`; a number of tokens must be {LEAST_TRIGGER_TOKENS} or more (a share of the \
@@ -152,7 +156,7 @@ fn trigger(text: &str) -> Result<StrategyTrigger, String> {
     }
 }
 
-/// Sets one of the gateway's headers. Characters that no header can carry become `?`.
+/// Sets one of the gateway's headers. Characters outside a header's alphabet become `?`.
 pub(crate) fn say(headers: &mut HeaderMap, name: &'static str, value: &str) {
     let plain: String =
         value.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect();

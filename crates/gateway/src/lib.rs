@@ -1,4 +1,4 @@
-//! A proxy between any client and any model server that keeps conversations inside the model's context window.
+//! A proxy between clients and model servers. Conversations stay inside the model's context window.
 //!
 //! A client that speaks Chat Completions, Responses or Messages sends its whole history with every request. A request
 //! that fits passes byte for byte. A longer one is shortened with the session's history, meter and planner. The

@@ -19,13 +19,13 @@ use longhaul_wire::raw_json::{field, fields, place, quote, string};
 /// The longest upstream error that is read, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// A path of OpenAI's API, below the base URL, that the gateway only relays.
+/// A path of OpenAI's API, below the base URL, for requests that are only relayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RelayEndpoint {
     /// `/embeddings`
     Embeddings,
-    /// `/completions`: a text that a model continues.
+    /// `/completions`: a text for a model to continue.
     Completions,
 }
 
@@ -55,6 +55,7 @@ pub(crate) async fn relay_to_upstream(
     }
     let text = std::str::from_utf8(&body).map_err(|_| ParseError::new("the request is not UTF-8"))?;
     let all = fields(text).ok_or_else(|| ParseError::new("the request is not a JSON object"))?;
+    // The overrides have no effect here. They are read so that a misspelt header is refused on every path.
     headers::RequestOverrides::read(call_headers)
         .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
     let named = field(&all, "model");
@@ -122,6 +123,7 @@ async fn reply(
     let mut pieces = Box::pin(until_idle(pieces, idle));
     while let Some(Ok(piece)) = pieces.next().await {
         said.extend_from_slice(&piece);
+        // A longer body is no error of an API.
         if said.len() > MAX_ERROR_BYTES {
             break;
         }

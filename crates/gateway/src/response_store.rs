@@ -17,14 +17,13 @@ use longhaul_wire::sse::{SseEvent, SseReader};
 /// The memory of all entries together, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The maximum number of answers in memory, and in one conversation that is read from the memo.
+/// The maximum number of answers in memory, and in one conversation from the memo.
 const MAX_ANSWERS: usize = 20_000;
 
-/// The largest entry that is stored in the memo, in bytes. A larger one would displace decisions for other
-/// conversations.
+/// The largest entry for the memo, in bytes. A larger one would displace decisions for other conversations.
 const MAX_STORED_BYTES: usize = 8 << 20;
 
-/// The memory of one entry beside its texts and the copies of its name, in bytes.
+/// The memory of one entry beside texts and names, in bytes.
 const EACH_BYTES: usize = 512;
 
 /// The age up to which a client can continue an answer, in seconds: 30 days, as at OpenAI's own server.
@@ -33,10 +32,10 @@ const MAX_AGE_S: u64 = 30 * 24 * 3_600;
 /// The maximum number of concurrent writes to the memo.
 const MOST_WRITES: usize = 256;
 
-/// The scope that separates these entries of the memo from all others.
+/// The memo scope for entries of this kind only.
 const SCOPE: &str = "responses-1";
 
-/// The name of an answer, together with the caller that received it.
+/// The name of an answer, together with its caller.
 type ResponseKey = ([u8; 32], String);
 
 /// The store of the newest answers.
@@ -80,7 +79,7 @@ impl ResponseEntry {
     }
 }
 
-/// An answer as it was read from the memo.
+/// An answer read from the memo.
 struct StoredResponse {
     id: String,
     before: Option<String>,
@@ -90,6 +89,7 @@ struct StoredResponse {
 
 impl Drop for StoredTurn {
     fn drop(&mut self) {
+        // A turn that a later one refers to outlives its index entry, so the bytes are counted here.
         self.all_bytes.fetch_sub(self.bytes(), Ordering::Relaxed);
         // A loop instead of recursion: dropping a long chain of turns recursively would overflow the stack.
         let mut before = self.before.take();
@@ -100,7 +100,7 @@ impl Drop for StoredTurn {
 }
 
 impl StoredTurn {
-    /// Returns the memory that this turn occupies.
+    /// Returns the memory of the turn, in bytes.
     fn bytes(&self) -> usize {
         // The name is in the turn, in the index and in the list of the oldest.
         EACH_BYTES + 3 * self.id.len() + self.asked.len() + self.answered.capacity()
@@ -139,6 +139,7 @@ impl StoredResponse {
 }
 
 fn key(caller: &[u8; 32], id: &str) -> PrefixCacheKey {
+    // A client may continue an answer at another upstream, so the key names none.
     let scope = PrefixCacheScope { credential: caller, upstream: "", policy: SCOPE };
     PrefixCacheKey::new(&scope, blake3::hash(id.as_bytes()).as_bytes())
 }
@@ -162,7 +163,7 @@ impl ResponseStore {
         self.known().turns.get(&(caller, id.to_owned())).cloned()
     }
 
-    /// Reads a conversation from the memo, from its end back to the first turn that is in memory.
+    /// Reads a conversation from the memo, from its end back to the first turn in memory.
     async fn read(&self, caller: [u8; 32], id: &str) -> Option<Arc<StoredTurn>> {
         let (mut found, mut before) = (Vec::new(), None);
         // Some servers give all answers the same name. The set keeps such a chain from looping forever.
@@ -191,9 +192,9 @@ impl ResponseStore {
         before
     }
 
-    /// Keeps the answer that a response describes: its name and its items. An answer without a name is not kept.
-    /// Neither is one that failed or broke off, because no client continues half an answer. The caller must
-    /// [write](Self::write) the returned entry.
+    /// Keeps the name and the items of a response. An answer without a name is not kept. Neither is one that
+    /// failed or broke off, because no client continues half an answer. The caller must [write](Self::write)
+    /// the returned entry.
     pub(crate) fn keep(
         &self,
         caller: [u8; 32],
@@ -227,6 +228,7 @@ impl ResponseStore {
             Arc::new(StoredTurn { before, id, at, asked, answered, all_bytes: Arc::clone(&self.bytes) });
         self.bytes.fetch_add(turn.bytes(), Ordering::Relaxed);
         let mut known = self.known();
+        // A server that repeats its names would otherwise fill the list of the oldest.
         if known.turns.insert(name.clone(), Arc::clone(&turn)).is_none() {
             known.oldest.push_back(name);
         }
@@ -237,7 +239,7 @@ impl ResponseStore {
         turn
     }
 
-    /// Stores an answer in the memo, so that it outlives the process.
+    /// Stores an answer in the memo beyond the end of the process.
     pub(crate) async fn write(&self, entry: ResponseEntry) {
         write(self.memo.as_ref(), entry).await;
     }
@@ -246,6 +248,7 @@ impl ResponseStore {
     pub(crate) fn write_beside(&self, entry: ResponseEntry) {
         let memo = Arc::clone(&self.memo);
         let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Finished writes count towards the limit until they are joined.
         while writing.try_join_next().is_some() {}
         if writing.len() < MOST_WRITES {
             writing.spawn(async move { write(memo.as_ref(), entry).await });
@@ -260,6 +263,7 @@ impl ResponseStore {
 }
 
 async fn write(memo: &dyn PrefixCache, ResponseEntry { key, text }: ResponseEntry) {
+    // The answer stays in memory, so only a restart loses it.
     if text.len() > MAX_STORED_BYTES {
         return;
     }
@@ -287,7 +291,7 @@ pub(crate) fn items(input: &[u8]) -> String {
     }
 }
 
-/// Returns the response that the last events of a stream describe as a whole.
+/// Returns the whole response from the last events of a stream.
 pub(crate) fn closing(events: &Bytes) -> Option<String> {
     let mut cut = SseReader::default();
     cut.feed(events.clone());
@@ -296,6 +300,7 @@ pub(crate) fn closing(events: &Bytes) -> Option<String> {
         let event = SseEvent::parse(raw);
         let said = fields(&event.data)?;
         let kind = field(&said, "type").and_then(string)?;
+        // A failed response has an event of its own, and no client continues one.
         let ends = matches!(kind.as_str(), "response.completed" | "response.incomplete");
         field(&said, "response").filter(|_| ends).map(str::to_owned)
     })

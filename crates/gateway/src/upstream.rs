@@ -26,32 +26,32 @@ use crate::headers;
 use crate::window::{KnownWindow, SharedWindowStore};
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, ParseError};
 
-/// The smallest window that is believed, in tokens.
+/// The smallest credible window, in tokens.
 const LEAST_WINDOW_TOKENS: u64 = 512;
 
 /// The age at which a server's statement of its limits is read again, in the background.
 const REREAD_AFTER: Duration = Duration::from_secs(5);
 
-/// The time for which an unreachable upstream comes after others that have the same model.
+/// The time for which an unreachable upstream comes after others with the same model.
 const LAST_FOR: Duration = Duration::from_secs(30);
 
 /// The maximum number of unlisted models that are remembered for one upstream. Their names come from clients, so their
 /// number must be bounded.
 const MAX_MODELS: usize = 256;
 
-/// The media type of the documents that servers accept.
+/// The media type of documents for all servers.
 const PDF: &str = "application/pdf";
 
-/// The maximum number of models that an error names to a client that asked for an unknown one.
+/// The maximum number of models in an error about an unknown model.
 const MOST_NAMED: usize = 20;
 
 /// The longest model name, in bytes.
 const MAX_NAME_BYTES: usize = 512;
 
-/// The version segment at the start of every API path to which requests are relayed.
+/// The version segment at the start of every relayed API path.
 const API_VERSION: &str = "v1";
 
-/// The path, below the base URL, where a server that keeps conversations compacts one.
+/// The path, below the base URL, of a server's own compaction.
 pub(crate) const COMPACT_PATH: &str = "/responses/compact";
 
 /// A model server behind the gateway.
@@ -59,7 +59,7 @@ pub(crate) const COMPACT_PATH: &str = "/responses/compact";
 pub struct UpstreamOptions {
     /// The upstream's name, for people and for the header `x-longhaul-upstream`.
     pub name: String,
-    /// The kind of server, which decides its wire.
+    /// The kind of server, and thereby the wire.
     pub kind: Kind,
     /// The address, the key, further headers, time-outs, and the limits declared for all models of the upstream.
     /// `model` and `body` are ignored.
@@ -67,8 +67,8 @@ pub struct UpstreamOptions {
     /// The dialects in which the upstream takes requests unchanged. Requests in other dialects are translated. The
     /// default is the dialects that every server of the kind speaks; llama.cpp and vLLM speak all three.
     pub dialects: Vec<Dialect>,
-    /// Lets the gateway try further dialects if the server identifies itself as one that speaks them (llama.cpp, vLLM).
-    /// A server that turns out not to speak a dialect gets translated requests again.
+    /// Lets the gateway try further dialects if the server identifies itself as llama.cpp or vLLM. A server
+    /// that turns out not to speak a dialect gets translated requests again.
     pub finds_dialects: bool,
     /// The models for clients. If the list is empty, the upstream takes any name.
     pub models: Vec<UpstreamModelEntry>,
@@ -77,25 +77,25 @@ pub struct UpstreamOptions {
     pub declared_of: BTreeMap<String, DeclaredLimits>,
     /// The model for requests that name none, where any name is taken.
     pub usual_model: Option<String>,
-    /// Marks `usual_model` as named by a person: it precedes the models that other upstreams list.
+    /// Marks `usual_model` as named by a person. Such a model precedes the lists of other upstreams.
     pub is_usual: bool,
     /// The key of `longhaul.yml` that declares a window for this upstream.
     pub window_key: &'static str,
 }
 
-/// A model under the name that clients use.
+/// A model under the clients' name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamModelEntry {
     /// The name in clients' requests.
     pub name: String,
     /// The upstream's name of the model.
     pub upstream_name: String,
-    /// The limits declared for the model, which override those of the upstream.
+    /// The limits declared for the model, with precedence over the upstream's limits.
     pub declared: DeclaredLimits,
 }
 
 impl UpstreamOptions {
-    /// Creates an upstream that takes any model.
+    /// Creates an upstream for any model.
     pub fn new(name: impl Into<String>, kind: Kind, base_url: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -134,7 +134,7 @@ pub(crate) struct UpstreamServer {
     headers: HeaderMap,
     /// The start of the upstream's API.
     base: BaseUrl,
-    /// The windows that other callers of its models have learned.
+    /// The windows learned by other callers of the models.
     windows: Arc<dyn SharedWindowStore>,
     models: Mutex<HashMap<String, Arc<UpstreamTarget>>>,
     /// The time of the last failed connection; `None` while the upstream is reachable.
@@ -153,13 +153,13 @@ pub(crate) struct UpstreamTarget {
     chat: Option<Arc<OpenAiChatProvider>>,
     limits: tokio::sync::OnceCell<Mutex<LimitsSnapshot>>,
     refresh_task: Mutex<Option<ModelRefreshTask>>,
-    /// The window that a refusal named, in tokens; 0 for none.
+    /// The window named in a refusal, in tokens; 0 for none.
     learned: AtomicU64,
     /// A window inferred from an answer that looks truncated, in tokens; 0 for none.
     suspected: AtomicU64,
     /// The largest token count of one successful call.
     largest: AtomicU64,
-    /// Set if the server reports much lower counts than the gateway for requests that it reads whole.
+    /// Set if the server's counts are much lower than the gateway's for requests read whole.
     counts_less: AtomicBool,
     /// The dialects that the server turned out not to speak.
     unspoken: Mutex<Vec<Dialect>>,
@@ -241,6 +241,7 @@ impl UpstreamDirectory {
             let known = server.upstream.models.iter().find(|known| known.name == model)?;
             Some(server.target(&known.upstream_name, known.declared))
         });
+        // A listed name belongs to its upstreams: another one might serve something else under it.
         let is_listed =
             self.servers.iter().any(|server| server.upstream.models.iter().any(|known| known.name == model));
         let open = self.servers.iter().filter(|server| !is_listed && server.upstream.models.is_empty());
@@ -265,7 +266,7 @@ impl UpstreamDirectory {
         Ok(found)
     }
 
-    /// Returns the first model that an upstream has for clients.
+    /// Returns the first model of an upstream for clients.
     fn first_model(&self) -> Option<&str> {
         self.servers.iter().find_map(|server| {
             let listed = server.upstream.models.first().map(|model| model.name.as_str());
@@ -304,6 +305,7 @@ impl UpstreamServer {
             return Err(wrong("the base URL must begin with http:// or https:// and name a host".to_owned()));
         }
         let builder = longhaul_providers::http::builder(&url, upstream.endpoint.timeouts.connect)
+            // A request is written in a few large pieces, and Nagle's algorithm would delay the last one.
             .tcp_nodelay(true)
             .pool_max_idle_per_host(64);
         let client = builder.build().map_err(|error| wrong(format!("no HTTP client: {error}")))?;
@@ -321,7 +323,7 @@ impl UpstreamServer {
         })
     }
 
-    /// Returns whether the upstream was unreachable a moment ago, so that others are tried first.
+    /// Returns whether the upstream was unreachable a moment ago. Others are then tried first.
     pub(crate) fn is_away(&self) -> bool {
         let since = *self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
         since.is_some_and(|since| since.elapsed() < LAST_FOR)
@@ -333,7 +335,7 @@ impl UpstreamServer {
         *since = (!is_so).then(Instant::now);
     }
 
-    /// Returns the model that a person has configured for requests that name none.
+    /// Returns the configured model for requests without a model.
     fn usual(self: &Arc<Self>) -> Option<(&Arc<Self>, &str)> {
         let usual = self.upstream.usual_model.as_deref().filter(|name| !name.is_empty());
         usual.filter(|_| self.upstream.is_usual).map(|usual| (self, usual))
@@ -345,6 +347,7 @@ impl UpstreamServer {
         declared: DeclaredLimits,
     ) -> Result<Arc<UpstreamTarget>, SetupError> {
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        // A target carries learned facts, so requests for one model share it.
         if let Some(known) = models.get(model).filter(|known| known.declared == declared) {
             return Ok(Arc::clone(known));
         }
@@ -455,7 +458,7 @@ impl UpstreamServer {
         Err(GatewayError::new(GatewayErrorKind::Upstream, message))
     }
 
-    /// Returns the base URL without user and query, which may hold a key, so that it can be shown.
+    /// Returns the base URL for display: without user and query, which may hold a key.
     pub(crate) fn address(&self) -> String {
         let url = reqwest::Url::parse(self.base.current()).ok();
         let shown = |url: reqwest::Url| format!("{}{}", url.origin().ascii_serialization(), url.path());
@@ -467,7 +470,7 @@ impl UpstreamServer {
         &self.base
     }
 
-    /// Returns the upstream's headers for the caller, without those that repeat one of the gateway's secrets.
+    /// Returns the upstream's headers for the caller, except copies of the gateway's secrets.
     pub(crate) fn headers_for_caller(&self, from: &HeaderMap) -> HeaderMap {
         let mut headers = headers::for_caller(from);
         let repeats = |value: &HeaderValue| {
@@ -492,6 +495,7 @@ impl UpstreamServer {
         let hidden = shown
             .flat_map(Secret::forms)
             .fold(text.clone().into_owned(), |text, secret| secret.hide_in(text));
+        // Text that is not UTF-8 keeps its bytes unless a secret was found in it.
         if hidden == text { said } else { hidden.into() }
     }
 
@@ -500,7 +504,7 @@ impl UpstreamServer {
     }
 }
 
-/// Returns the headers that every request to the upstream carries.
+/// Returns the headers of every request to the upstream.
 fn own_headers(upstream: &UpstreamOptions) -> Result<HeaderMap, String> {
     let endpoint = &upstream.endpoint;
     let key = endpoint.api_key.as_ref().map(|key| upstream.kind.key_headers(key.expose()));
@@ -511,6 +515,7 @@ fn own_headers(upstream: &UpstreamOptions) -> Result<HeaderMap, String> {
         let unsendable = |_| format!("the header `{name}` cannot be sent");
         let field = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable(()))?;
         let mut value = HeaderValue::from_str(&value).map_err(|_| unsendable(()))?;
+        // Sensitive values are left out of debug output.
         value.set_sensitive(true);
         headers.insert(field, value);
     }
@@ -576,6 +581,7 @@ impl UpstreamTarget {
     pub(crate) fn provider_of_caller(&self, key: Option<&str>) -> Result<SharedProvider, ProviderError> {
         let mut endpoint = self.server.upstream.endpoint.clone();
         endpoint.model.clone_from(&self.model);
+        // The gateway's own key must not pay for a caller that forwards credentials.
         endpoint.api_key = key.map(Secret::new);
         connect::connect(self.server.upstream.kind, endpoint)
     }
@@ -594,6 +600,7 @@ impl UpstreamTarget {
         };
         let read = self.limits.get_or_init(first).await;
         let known = *read.lock().unwrap_or_else(PoisonError::into_inner);
+        // A server may have been restarted with another window. A declared one stays.
         if known.at.elapsed() > REREAD_AFTER && known.limits.source != LimitSource::Declared {
             self.read_again();
         }
@@ -603,6 +610,7 @@ impl UpstreamTarget {
     /// Queries the server again in the background.
     fn read_again(self: &Arc<Self>) {
         let mut reread = self.refresh_task.lock().unwrap_or_else(PoisonError::into_inner);
+        // A slow server gets one query at a time.
         if reread.as_ref().is_some_and(|task| !task.0.is_finished()) {
             return;
         }
@@ -618,7 +626,7 @@ impl UpstreamTarget {
         })));
     }
 
-    /// Returns the window as far as it is known without a query.
+    /// Returns the window if known without a query.
     fn window_seen(&self) -> KnownWindow {
         let declared = over(self.declared, self.server.upstream.endpoint.declared);
         let known = || declared.over(catalogued::limits(&self.origin(), self.base_url()));
@@ -642,13 +650,13 @@ impl UpstreamTarget {
         }
     }
 
-    /// Returns the window that others have learned, if neither a person nor the server declares one.
+    /// Returns the window learned by others, if neither a person nor the server declares one.
     fn learned_elsewhere(&self, limits: &Limits) -> Option<u64> {
         let is_said = matches!(limits.source, LimitSource::Declared | LimitSource::Server);
         if is_said { None } else { self.server.windows.window(self.base_url(), &self.origin()) }
     }
 
-    /// Returns the longest answer that the configuration allows, in tokens.
+    /// Returns the configured maximum length of an answer, in tokens.
     pub(crate) fn most_output(&self) -> Option<u64> {
         over(self.declared, self.server.upstream.endpoint.declared).max_output
     }
@@ -699,7 +707,7 @@ impl UpstreamTarget {
         }
     }
 
-    /// Shares the tokenizer calibration of a conversation, so that the next ones start with it.
+    /// Shares the tokenizer calibration of a conversation as a start for the next ones.
     pub(crate) fn learn_tokenizer(&self, history: &History) {
         self.server.windows.learn_tokenizer(&self.origin(), history.counter().name(), history.calibration());
     }
@@ -709,7 +717,7 @@ impl UpstreamTarget {
         self.counts_less.load(Ordering::Relaxed)
     }
 
-    /// Marks the server's low usage reports as harmless, and withdraws a suspicion that rests on them.
+    /// Marks the server's low usage reports as harmless, and withdraws a suspicion based on such reports.
     pub(crate) fn set_counts_less(&self) {
         self.counts_less.store(true, Ordering::Relaxed);
         self.suspect_no_more();
@@ -720,6 +728,8 @@ impl UpstreamTarget {
         // A sum of 2^32 or more is no real count, and would raise the assumed window for good.
         if tokens < 1 << 32 {
             self.largest.fetch_max(tokens, Ordering::Relaxed);
+            // A call above the learned window has succeeded, so the window was wrong, here and for all who
+            // share it.
             if self.learned.load(Ordering::Relaxed) < tokens {
                 self.learned.store(0, Ordering::Relaxed);
             }
@@ -737,6 +747,7 @@ impl UpstreamTarget {
         if upstream.dialects.contains(&dialect) {
             return DialectSupport::Yes;
         }
+        // Only these two speak all three dialects, and only in newer versions.
         let known = |chat: &Arc<OpenAiChatProvider>| matches!(chat.family().name, "vllm" | "llama.cpp");
         let unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
         let may = upstream.finds_dialects && !unspoken.contains(&dialect);
@@ -750,11 +761,12 @@ impl UpstreamTarget {
     /// Records whether the server has no path for a dialect.
     pub(crate) fn does_not_speak(&self, dialect: Dialect, is_so: bool) {
         let mut unspoken = self.unspoken.lock().unwrap_or_else(PoisonError::into_inner);
+        // The list must not grow with each verdict.
         unspoken.retain(|known| *known != dialect);
         unspoken.extend(is_so.then_some(dialect));
     }
 
-    /// Returns whether the server is of a kind that people run themselves.
+    /// Returns whether the server is of a self-hosted kind.
     pub(crate) fn is_local(&self) -> bool {
         let family =
             |chat: &Arc<OpenAiChatProvider>| matches!(chat.family().name, "vllm" | "llama.cpp" | "LM Studio");

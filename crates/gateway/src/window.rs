@@ -4,12 +4,12 @@ use longhaul_core::message::ModelOrigin;
 use longhaul_core::meter::TokenCalibration;
 use longhaul_providers::LimitSource;
 
-/// A store of windows that refusals have named, shared by everything in the process that calls the same models.
+/// A store of windows named in refusals, shared by all callers of the same models in the process.
 pub trait SharedWindowStore: Send + Sync {
     /// Returns the window of a model in tokens if a refusal named it. The model's server has its API at `base_url`.
     fn window(&self, base_url: &str, model: &ModelOrigin) -> Option<u64>;
 
-    /// Records the window that a refusal named; `None` withdraws a window that proved wrong.
+    /// Records the window named in a refusal; `None` withdraws a wrong window.
     fn learn(&self, base_url: &str, model: &ModelOrigin, window: Option<u64>);
 
     /// Records how the model's tokenizer differs from the counter named `counter`, as a conversation's usage reports
@@ -19,7 +19,7 @@ pub trait SharedWindowStore: Send + Sync {
     }
 }
 
-/// A store without windows, for a gateway that shares its models with no other caller.
+/// A store without windows, for a gateway without other callers of its models.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSharedWindowStore;
 

@@ -1,4 +1,4 @@
-//! The state that all routes share.
+//! The state shared by all routes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,16 +31,18 @@ use crate::upkeep::{MaintenanceConfig, MaintenanceTrigger};
 use crate::uploads::UploadRegistry;
 
 /// The maximum number of requests whose texts are rendered at the same time.
+// Rendering keeps a core busy. Two at a time leave the other cores to answers.
 const RENDERING: usize = 2;
 
 /// The configuration of the HTTP server.
 #[derive(Clone, Debug)]
 pub struct HttpServerConfig {
-    /// The token that every request but the health checks must bring.
+    /// The token for every request but the health checks.
     pub token: AccessToken,
     /// The accepted host names besides those of the loopback interface, with or without a port.
     pub allowed_hosts: Vec<String>,
-    /// The origins of web pages that may send requests, besides the server's own, for example `https://example.org`.
+    /// The origins of web pages with permission to send requests, besides the server's own, for example
+    /// `https://example.org`.
     pub allowed_origins: Vec<String>,
     /// The largest request body, in bytes.
     pub max_body_bytes: usize,
@@ -48,22 +50,21 @@ pub struct HttpServerConfig {
     pub body_patience: Duration,
     /// The interval of heartbeats on a silent event stream.
     pub heartbeat: Duration,
-    /// The time in which a new connection must bring a request with the token.
+    /// The deadline of a new connection for a request with the token.
     pub first_request: Duration,
-    /// The maximum number of connections that have not shown the token yet. It is never more than half of the process's
-    /// file limit.
+    /// The maximum number of connections without the token yet, at most half of the process's file limit.
     pub max_strangers: usize,
-    /// The request rate that a client may have; `None`: no limit.
+    /// The maximum request rate of a client; `None`: no limit.
     pub rate_limit: Option<RateLimit>,
-    /// The gateway that answers under `/v1`; `None`: there is none.
+    /// The gateway under `/v1`, if any.
     pub gateway: Option<Gateway>,
     /// Lets programs on this machine use the gateway without the token.
     pub gateway_is_open: bool,
-    /// The server's metrics. They include sessions if their store is watched ([`ServerMetrics::watching`]).
+    /// The server's metrics, with sessions if their store is watched ([`ServerMetrics::watching`]).
     pub counters: ServerMetrics,
     /// The maintenance of blobs and old sessions; `None`: there is none.
     pub keeping: Option<MaintenanceConfig>,
-    /// The environment that only the host program knows.
+    /// The environment known only to the host program.
     pub surroundings: Arc<dyn ServerEnvironment>,
 }
 
@@ -118,7 +119,7 @@ struct AppInner {
 pub(crate) enum ReadableSession {
     /// The session is open.
     Open(Session),
-    /// A session that cannot be opened because the store is read-only: its run as the log has it.
+    /// A session not to be opened because the store is read-only: its run according to the log.
     Stored(Box<Run>),
 }
 
@@ -139,7 +140,7 @@ impl ReadableSession {
 }
 
 impl AppState {
-    /// Creates the state for `runtime`, which [`AppState::close`] closes.
+    /// Creates the state for `runtime`, to be closed by [`AppState::close`].
     pub fn new(runtime: Runtime, config: HttpServerConfig) -> Self {
         Self(Arc::new(AppInner {
             runtime,
@@ -166,12 +167,13 @@ impl AppState {
         &self.0.runtime
     }
 
-    /// Returns the name of the agent that sessions without a choice have.
+    /// Returns the name of the agent for sessions without a choice.
     pub(crate) fn default_agent(&self) -> Option<String> {
         self.runtime().agents().into_iter().find(|agent| agent.is_default).map(|agent| agent.name)
     }
 
-    /// Returns the path of a link that opens the page once, within ten minutes, for anybody who has it.
+    /// Returns the path of a link to the page. Anybody with the link can open the page once, within ten
+    /// minutes.
     ///
     /// # Errors
     /// The system gives no random bytes.
@@ -179,10 +181,11 @@ impl AppState {
         Ok(format!("/open/{}", self.openings().create_key(Instant::now())?))
     }
 
-    /// Starts the shutdown. The server reports that it is not ready and starts no more runs, while active runs may
-    /// finish. Returns when nothing runs any more, or after `patience`. Waiting messages that no active run takes stay
-    /// in their queues. Other nodes may take each session as soon as it is at rest.
+    /// Starts the shutdown. The server reports "not ready" and starts no more runs, while active runs may
+    /// finish. Returns when nothing runs any more, or after `patience`. Waiting messages without an active run
+    /// stay in their queues. Other nodes may take each session at rest.
     pub async fn drain(&self, patience: Duration) {
+        // The mark is set first, so that no run begins while the others are waited for.
         self.0.draining.cancel();
         let (sessions, answers) = (self.runtime().opened().len(), self.0.answers.len());
         tracing::info!(sessions, answers, ?patience, "the shutdown begins: no more runs are started");
@@ -215,6 +218,7 @@ impl AppState {
     pub async fn close(&self) {
         self.0.closing.cancel();
         if let Some(gateway) = &self.config().gateway {
+            // Background summaries use the store, which is closed below.
             gateway.stop().await;
         }
         // Background work may wait for a run, so the runs end before the work is waited for.
@@ -244,11 +248,13 @@ impl AppState {
         let mut recovered = 0_u64;
         // Half of the range fits the signed limit of a database.
         for record in self.runtime().sessions(usize::MAX >> 1).await? {
+            // A parked session waits for a person, and its queue waits with it.
             let waits = takes_up && record.queued > 0 && !record.parked;
             if self.is_draining() {
                 tracing::info!(recovered, "recovery stops, because the server is ending");
                 break;
             }
+            // A session at rest is opened when a client asks for it. Opening all would take memory for nothing.
             if !record.running && !waits {
                 continue;
             }
@@ -347,12 +353,12 @@ impl AppState {
         Err(StoreError::Closed.into())
     }
 
-    /// Returns the token that is cancelled when the server ends.
+    /// Returns the cancellation token of the server's end.
     pub(crate) fn closing(&self) -> &CancellationToken {
         &self.0.closing
     }
 
-    /// Opens the session with that id.
+    /// Opens the session with the id.
     ///
     /// # Errors
     /// `not-found`, and the store's.
@@ -360,7 +366,7 @@ impl AppState {
         Ok(self.runtime().open(&SessionId::from(id)).await?)
     }
 
-    /// Opens the session with that id. If the store is read-only, returns the run at rest as the log has it.
+    /// Opens the session with the id. If the store is read-only, returns the run at rest according to the log.
     ///
     /// # Errors
     /// See [`AppState::open`].
@@ -370,6 +376,7 @@ impl AppState {
             Ok(session) => return Ok(ReadableSession::Open(session)),
             Err(error) => error,
         };
+        // Opening writes a lease. A store that cannot be written can often still be read.
         if let SessionError::Store(StoreError::Storage(_) | StoreError::ReadOnly) = &error
             && let Ok(run) = self.runtime().read_run(&id).await
         {
@@ -406,12 +413,12 @@ impl AppState {
         self.0.answers.token()
     }
 
-    /// Runs `work` to its end in the background.
+    /// Runs `work` to the end in the background.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.0.tasks.spawn(work));
     }
 
-    /// Runs `work` to its end, even if the client leaves before.
+    /// Runs `work` to the end, even if the client leaves before.
     ///
     /// # Errors
     /// The work's own.

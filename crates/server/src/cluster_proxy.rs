@@ -1,8 +1,8 @@
 //! The proxy to other nodes on the same store. A request for a session of another node is sent there, and the answer is
 //! passed on.
 //!
-//! The routes know nothing of nodes. A route's answer marks a request as another node's only if the session is held
-//! there. The sessions of a node that dies are taken over by the node that is asked next.
+//! The routes know nothing of nodes. A route's answer marks a request as another node's only if the session is
+//! held there. After a node's death, the node with the next request takes over the session.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -28,9 +28,9 @@ use crate::extract::{self, IdempotencyKey};
 use crate::problem::ApiProblem;
 use crate::routes::{control, gateway, message};
 
-/// The header of a request that a node has sent on. Such a request is not sent on again.
+/// The header of a forwarded request. Such a request is not sent on again.
 const SENT_ON: HeaderName = HeaderName::from_static("x-longhaul-node");
-/// The header's value in the answer of a node that does not have the session.
+/// The header's value in the answer of a node without the session.
 const ANOTHER: &str = "another";
 const MESSAGE: &str = "/api/message";
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -38,16 +38,16 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The time-out of a connection to a node.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// The interval of checks that the asked node still has the session.
+/// The interval of checks for the session's presence at the asked node.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The interval of checks that a silent node can still be reached.
+/// The interval of checks of a silent node's reachability.
 const KNOCK: Duration = Duration::from_secs(3);
 
-/// The maximum number of times that one request follows a session to another node.
+/// The maximum number of forwards of one request to other nodes.
 const MOVES: usize = 4;
 
-/// The headers that a node sends on.
+/// The headers forwarded by a node.
 // The client's credentials are not among them: nodes authenticate themselves by a secret of their own.
 const PASSED: [&str; 5] =
     ["accept", "content-type", "idempotency-key", "last-event-id", "x-longhaul-session"];
@@ -60,7 +60,7 @@ pub(crate) struct RemoteSessionMarker(pub(crate) SessionId);
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterProxy {
     client: reqwest::Client,
-    /// A client that opens a new connection for each health probe.
+    /// A client with a new connection for each health probe.
     knocks: reqwest::Client,
     /// The reachability of nodes by address.
     doors: Arc<Mutex<HashMap<String, NodeReachability>>>,
@@ -68,6 +68,7 @@ pub(crate) struct ClusterProxy {
 
 fn client_builder() -> reqwest::ClientBuilder {
     // A proxy of the environment leads to the web and not to the other nodes.
+    // A request may stream for hours, so only the connection has a time-out.
     reqwest::Client::builder().connect_timeout(CONNECT).no_proxy()
 }
 
@@ -76,6 +77,7 @@ impl Default for ClusterProxy {
         // Building a client with these options cannot fail.
         Self {
             client: client_builder().build().unwrap_or_default(),
+            // A pooled connection to a vanished node gives no sign, a new one fails in time.
             knocks: client_builder().pool_max_idle_per_host(0).build().unwrap_or_default(),
             doors: Arc::default(),
         }
@@ -89,13 +91,13 @@ enum ProxyOutcome {
     Moved,
     /// The node is shutting down and starts nothing new.
     Ending(Response),
-    /// The node is alive and has the session, but cannot be reached from this one.
+    /// The node is alive and has the session, but cannot be reached from here.
     Unreached,
     /// The node was reached, but its answer did not arrive.
     BrokenOff,
 }
 
-/// Answers a request at this node, or through the node that has the session.
+/// Answers a request at this node, or through the session's node.
 pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next: Next) -> Response {
     let Some(nodes) = app.runtime().nodes().cloned() else { return next.run(request).await };
     let path = request.uri().path();
@@ -103,6 +105,7 @@ pub(crate) async fn pass_on(State(app): State<AppState>, request: Request, next:
     if !may_pass {
         return next.run(request).await;
     }
+    // Two nodes with different views of the owner would send a request back and forth.
     if is_sent_on(request.headers()) {
         return for_another(&app, request, next).await;
     }
@@ -209,7 +212,7 @@ fn is_of_agents(method: &Method, path: &str) -> bool {
     *method == Method::POST && path.starts_with(gateway::ROOT)
 }
 
-/// Returns a problem in the form that clients of the path expect.
+/// Returns a problem in the form for clients of the path.
 fn told(parts: &Parts, problem: ApiProblem) -> Response {
     match parts.uri.path() {
         path if path.starts_with(gateway::ROOT) => gateway::refused_at(path, &problem),
@@ -229,7 +232,7 @@ pub(crate) async fn here(app: &AppState, session: &SessionId) -> Result<(), ApiP
     }
 }
 
-/// Returns the open approvals at other nodes, unless another node sent this request.
+/// Returns the open approvals at other nodes, unless the request comes from another node.
 pub(crate) async fn approvals(app: &AppState, headers: &HeaderMap) -> Vec<serde_json::Value> {
     if is_sent_on(headers) {
         Vec::new()
@@ -238,7 +241,7 @@ pub(crate) async fn approvals(app: &AppState, headers: &HeaderMap) -> Vec<serde_
     }
 }
 
-/// Returns the sessions that are active at other nodes, with their status in the API's words.
+/// Returns the active sessions at other nodes, with status in the API's words.
 pub(crate) async fn working(app: &AppState) -> HashMap<String, String> {
     let sessions = collect_from_other_nodes(app, "/api/sessions", "sessions").await.into_iter();
     let named = sessions.filter_map(|session| {
@@ -247,11 +250,12 @@ pub(crate) async fn working(app: &AppState) -> HashMap<String, String> {
     named.collect()
 }
 
-/// Returns a list of all other nodes together, as far as they answer in time.
+/// Returns a joint list of all other nodes with an answer in time.
 async fn collect_from_other_nodes(app: &AppState, path: &str, list: &str) -> Vec<serde_json::Value> {
     let Some(nodes) = app.runtime().nodes() else { return Vec::new() };
     let asked = others(nodes).await.into_iter().map(|node| async move {
         let url = format!("http://{}{path}", node.address?);
+        // A list without one node is better than a list that waits for it.
         let request = app.peers().client.get(url).headers(credentials(app)).timeout(CONNECT);
         let bytes = request.send().await.ok()?.bytes().await.ok()?;
         let mut answer: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
@@ -289,6 +293,7 @@ impl ClusterProxy {
             }
             // A node has restarted after a crash, or another server answers at the advertised address.
             Ok(answer) if answer.headers().get(SENT_ON).is_some_and(|said| said == ANOTHER) => {
+                // The owner's entry tells the two cases apart: a restarted node has another boot id.
                 if !has(nodes, session, &owner.boot_id).await {
                     return ProxyOutcome::Moved;
                 }
@@ -343,6 +348,7 @@ impl ClusterProxy {
         let mut doors = self.doors();
         let now = Instant::now();
         let door = doors.entry(address.to_owned()).or_default();
+        // Half of the interval, because the waiting requests do not tick at the same time.
         let is_due = door.knocked.is_none_or(|knocked| now.duration_since(knocked) >= KNOCK / 2);
         if is_due {
             door.knocked = Some(now);
@@ -364,7 +370,7 @@ impl ClusterProxy {
         door.is_some_and(|door| door.silences >= 2 && door.silent.is_some_and(|silent| silent > since))
     }
 
-    /// Returns the lock on the reachability. No code panics while it holds the lock.
+    /// Returns the lock on the reachability. No code panics under the lock.
     fn doors(&self) -> MutexGuard<'_, HashMap<String, NodeReachability>> {
         self.doors.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -379,7 +385,8 @@ struct NodeReachability {
     silent: Option<Instant>,
 }
 
-/// Returns another node's answer. The answer ends when that node loses the session, so that a watcher reconnects.
+/// Returns another node's answer. The answer ends when the other node loses the session, so that a watcher
+/// reconnects.
 fn passed_back(
     answer: reqwest::Response,
     path: &str,
@@ -421,12 +428,12 @@ fn passed_back(
     response
 }
 
-/// A stream of another node for a client that knows of no nodes. It passes complete events, and ends with an error
-/// event if the stream breaks off.
+/// A stream of another node for a client without knowledge of nodes. Complete events pass, and an error event
+/// ends a broken stream.
 struct ProxiedEventStream {
     pieces: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     until: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// The beginning of an event that is still incomplete.
+    /// The beginning of an incomplete event.
     begun: Vec<u8>,
     /// The error event for a break; `None` once the stream is over.
     broken_off: Option<Vec<u8>>,
@@ -465,6 +472,7 @@ async fn left(app: &AppState, session: &SessionId, parts: &Parts, body: Bytes) -
     let left = match (&parts.method, path.strip_prefix("/api/")) {
         (&Method::POST, _) if path == MESSAGE => message::leave(app, session, key_of(parts), &body).await,
         (&Method::POST, Some(rest)) if rest.ends_with("/cancel") => {
+            // A cancel is harmless if it arrives late, so it may wait in the store.
             control::leave(app, session, key_of(parts), &body).await
         }
         _ => Err(unreached()),
@@ -510,7 +518,7 @@ async fn others(nodes: &SharedNodes) -> Vec<ClusterNode> {
     all
 }
 
-/// Returns the other node that has the session.
+/// Returns the session's other node.
 async fn other_owner(nodes: &SharedNodes, session: &SessionId) -> Option<ClusterNode> {
     // A node that has lost the database would wait here for the query.
     let own = own(nodes)?;
@@ -525,7 +533,7 @@ fn own(nodes: &SharedNodes) -> Option<BootId> {
     }
 }
 
-/// Returns the headers that authorise this node at another one.
+/// Returns the headers for authorisation at another node.
 fn credentials(app: &AppState) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));

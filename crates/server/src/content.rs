@@ -19,7 +19,7 @@ use crate::problem::ApiProblem;
 const TYPE_CHARS: usize = 100;
 const NAME_CHARS: usize = 255;
 
-/// A part in the form that clients send.
+/// A part in the clients' form.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 enum ClientPart {
@@ -28,7 +28,7 @@ enum ClientPart {
     File(ClientMedia),
 }
 
-/// Media content: base64, or the hash of content that the session has.
+/// Media content: base64, or the hash of the session's stored content.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ClientMedia {
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for ClientContent {
 }
 
 impl ClientContent {
-    /// Checks that the content is not empty.
+    /// Rejects empty content.
     ///
     /// # Errors
     /// `invalid-request`.
@@ -82,7 +82,7 @@ impl ClientContent {
         if is_empty { Err(ApiProblem::invalid("The message says nothing.")) } else { Ok(()) }
     }
 
-    /// Checks that the content can begin a new session, which has no stored content yet. The check needs no store.
+    /// Checks content for a new session, without stored content or a store.
     ///
     /// # Errors
     /// See [`parts`](Self::parts).
@@ -114,7 +114,7 @@ impl ClientContent {
     /// Stores the content and returns the parts.
     ///
     /// # Errors
-    /// `invalid-request`; `not-found` for content that the session does not have; the blob store's.
+    /// `invalid-request`; `not-found` for content outside the session; the blob store's.
     pub(crate) async fn parts(self, app: &AppState, session: &SessionId) -> Result<Vec<Part>, ApiProblem> {
         self.check()?;
         let given = match self {
@@ -207,11 +207,12 @@ impl ClientMedia {
 /// Returns the stated media type, or the one detected from the content.
 ///
 /// # Errors
-/// `invalid-request` for a picture that states none and is none.
+/// `invalid-request` for a picture without a stated or detected type.
 fn stated_or_found(stated: Option<String>, bytes: &[u8], is_picture: bool) -> Result<String, ApiProblem> {
     if let Some(stated) = stated.filter(|stated| !stated.trim().is_empty()) {
         return Ok(stated);
     }
+    // A type that a client states is believed: formats are more than the signatures known here.
     let kind = found_type(bytes);
     if is_picture && !kind.starts_with("image/") {
         return Err(ApiProblem::invalid(format!("The image is none by its first bytes, but {kind}.")));
@@ -219,7 +220,7 @@ fn stated_or_found(stated: Option<String>, bytes: &[u8], is_picture: bool) -> Re
     Ok(kind.to_owned())
 }
 
-/// Returns the media type of content, detected from its first bytes.
+/// Returns the media type of content, detected from the first bytes.
 pub(crate) fn found_type(bytes: &[u8]) -> &'static str {
     sniff::media_type(bytes)
 }
@@ -245,6 +246,7 @@ pub(crate) async fn store(
     }
     let (media_type, name) = checked(media_type, name)?;
     let runtime = app.runtime();
+    // The quota is checked before the blob is written: a refused upload must not fill the disk.
     let kept: u64 = runtime.store().blobs(session).await?.iter().map(|blob| blob.bytes).sum();
     let quota = runtime.agent().rules.session_quota_bytes;
     if kept.saturating_add(bytes.len() as u64) > quota {
@@ -255,7 +257,7 @@ pub(crate) async fn store(
     Ok(media(blob, &bytes, media_type, name))
 }
 
-/// Returns content that the session has: from its log, or an earlier upload.
+/// Returns content of the session: from the log, or an earlier upload.
 async fn named(
     app: &AppState,
     session: &SessionId,
@@ -263,6 +265,7 @@ async fn named(
     (media_type, name): (Option<String>, Option<String>),
     is_picture: bool,
 ) -> Result<MediaPart, ApiProblem> {
+    // Only content of this session is found. A hash alone must not open another session's files.
     if let Some(upload) = app.uploads().find(session, hash) {
         let (media_type, name) = checked(media_type.unwrap_or(upload.media_type), name.or(upload.name))?;
         return Ok(MediaPart { media_type, name, ..upload });

@@ -1,5 +1,5 @@
-//! The page's cookie, which the opening link or a login sets in place of the token. Its name contains the port, because
-//! browsers share cookies between the ports of a host.
+//! The page's cookie, set by the opening link or a login in place of the token. The name contains the port,
+//! because browsers share cookies between the ports of a host.
 
 use axum::http::header::COOKIE;
 use axum::http::uri::Authority;
@@ -10,17 +10,17 @@ use crate::token::AccessToken;
 /// The lifetime in a browser, in seconds.
 const AGE_S: u32 = 30 * 24 * 60 * 60;
 
-/// Returns the cookie's name for a server that is addressed as `host`.
+/// Returns the cookie's name for a server at the address `host`.
 fn name(host: &Authority) -> String {
     host.port_u16().map_or_else(|| "longhaul".to_owned(), |port| format!("longhaul-{port}"))
 }
 
-/// Returns the header that sets the cookie.
+/// Returns the header for setting the cookie.
 pub(crate) fn setting(host: &Authority, token: &AccessToken) -> Option<HeaderValue> {
     header(host, &token.cookie(), AGE_S)
 }
 
-/// Returns the header that removes the cookie.
+/// Returns the header for removing the cookie.
 pub(crate) fn removing(host: &Authority) -> Option<HeaderValue> {
     header(host, "", 0)
 }
@@ -37,5 +37,6 @@ pub(crate) fn is_brought(headers: &HeaderMap, host: &Authority, token: &AccessTo
     let name = name(host);
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    // A browser may send two cookies of one name, for example with different paths.
     pairs.any(|(key, value)| key == name && token.matches_cookie(value))
 }

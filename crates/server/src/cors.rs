@@ -11,6 +11,7 @@ use crate::app::HttpServerConfig;
 
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 const HEADERS: &str = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID";
+// A page reads only the headers named here, beside a few common ones.
 const EXPOSED: &str = "ETag, Retry-After";
 
 /// The time for which a browser may remember a preflight answer, in seconds.
@@ -29,7 +30,7 @@ pub(crate) fn is_question(method: &Method, headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// Returns the answer to a preflight. It needs no token, because it grants nothing without one.
+/// Returns the answer to a preflight. No token is needed, because a preflight grants nothing without one.
 pub(crate) fn answer() -> Response {
     let headers = [
         (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS)),
@@ -39,7 +40,7 @@ pub(crate) fn answer() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-/// Lets the page of that origin read an answer.
+/// Lets the page of the origin read an answer.
 pub(crate) fn mark(headers: &mut HeaderMap, origin: Option<HeaderValue>, config: &HttpServerConfig) {
     if config.allowed_origins.is_empty() {
         return;

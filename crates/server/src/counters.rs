@@ -1,6 +1,7 @@
 //! The server's metrics, in the text format of Prometheus.
 //!
-//! All activity of sessions passes the store, so the store is where it is counted ([`ServerMetrics::watching`]).
+//! All activity of sessions passes the store, so the store is the place for counts
+//! ([`ServerMetrics::watching`]).
 
 mod store;
 
@@ -15,7 +16,7 @@ use longhaul_store::{BlobSweepReport, SharedStore};
 
 use self::store::InstrumentedStore;
 
-/// A family of figures: its name, its kind, and its help text.
+/// A family of figures: name, kind, and help text.
 type Family = (&'static str, &'static str, &'static str);
 
 const SESSIONS: Family = ("longhaul_sessions", "gauge", "Sessions by what they do.");
@@ -86,7 +87,7 @@ struct MetricCounts {
     streams: u64,
 }
 
-/// A guard that counts an event stream as open.
+/// A guard for the count of open event streams.
 #[derive(Debug)]
 pub(crate) struct OpenStreamGuard(ServerMetrics);
 
@@ -97,7 +98,7 @@ impl Drop for OpenStreamGuard {
 }
 
 impl ServerMetrics {
-    /// Returns the store with counting of everything that is appended to it.
+    /// Returns the store with counting of all appended events.
     pub fn watching(&self, store: SharedStore) -> SharedStore {
         Arc::new(InstrumentedStore::new(store, self.clone()))
     }
@@ -112,7 +113,7 @@ impl ServerMetrics {
         self.count(REQUESTS, &[("method", method), ("route", route), ("status", &status)], 1);
     }
 
-    /// Counts sessions that were deleted because they had expired.
+    /// Counts sessions deleted after their expiry.
     pub(crate) fn expired(&self, sessions: u64) {
         self.count(EXPIRED, &[], sessions);
     }
@@ -185,6 +186,7 @@ impl ServerMetrics {
         self.with(|counts| {
             family(&mut text, STREAMS, [(String::new(), counts.streams)]);
             for of in COUNTED {
+                // The text format wants all lines of one family together.
                 let own = counts.counts.iter().filter(|((name, _), _)| *name == of.0);
                 family(&mut text, of, own.map(|((_, labels), count)| (labels.clone(), *count)));
             }

@@ -1,6 +1,6 @@
 //! Plain versions of serde's error messages, without the names of Rust types.
 
-/// The words that serde puts before the name of a type, with their plain replacement.
+/// Serde's words before the name of a type, with their plain replacement.
 const KINDS: [(&str, &str); 9] = [
     ("internally tagged enum ", KNOWN),
     ("adjacently tagged enum ", KNOWN),
@@ -37,7 +37,7 @@ pub(crate) fn plain(error: &str) -> String {
     }
 }
 
-/// Returns whether a text has nothing visible: it is empty, or only whitespace and characters without width.
+/// Returns whether a text is empty, or only whitespace and characters without width.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || c.is_control() || has_no_width(c))
 }
@@ -51,7 +51,7 @@ fn has_no_width(c: char) -> bool {
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Splits a text behind the name that it begins with.
+/// Splits a text behind the name at its beginning.
 fn name(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':' | '<' | '>')));
     text.split_at(end.unwrap_or(text.len()))

@@ -17,12 +17,12 @@ use crate::app::AppState;
 use crate::error_messages::plain;
 use crate::problem::{ApiProblem, sentence};
 
-/// The time and the multiple of the limit up to which an unwanted body is still read. A connection that closes with
-/// unread bytes may lose the answer, and some clients read the answer only after they have sent everything.
+/// The time and the multiple of the limit up to which an unwanted body is still read. A closed connection with
+/// unread bytes may lose the answer, and some clients read the answer only after sending everything.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 const DRAIN_TIMES: usize = 8;
 
-/// The largest buffer that is allocated in advance for a declared length, in bytes.
+/// The largest buffer allocated in advance for a declared length, in bytes.
 const AT_ONCE_BYTES: usize = 1 << 20;
 
 /// The largest body of a client without the token.
@@ -37,7 +37,7 @@ pub(crate) struct JsonBody<T>(pub(crate) T);
 /// An optional JSON body.
 pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
-/// A small JSON body of a client that has not shown the token yet.
+/// A small JSON body of a client without the token yet.
 pub(crate) struct PreAuthJsonBody<T>(pub(crate) T);
 
 /// A raw body.
@@ -49,7 +49,7 @@ pub(crate) struct QueryParams<T>(pub(crate) T);
 /// The parameters in the path.
 pub(crate) struct PathParams<T>(pub(crate) T);
 
-/// The caller's key for a request that may be repeated.
+/// The caller's key for a repeatable request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
@@ -67,6 +67,7 @@ impl<T: DeserializeOwned + Default> FromRequest<AppState> for OptionalJsonBody<T
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiProblem> {
         let (headers, body) = read(request, app).await?;
+        // Some HTTP libraries send an empty body with `Content-Type: application/json`.
         if body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Self(T::default()));
         }
@@ -80,6 +81,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for PreAuthJsonBody<T> {
     async fn from_request(request: Request, app: &AppState) -> Result<Self, ApiProblem> {
         let (parts, body) = request.into_parts();
         let body =
+            // One time-out for the whole body: anybody can send one, and byte by byte it would never end.
             tokio::time::timeout(app.config().body_patience, axum::body::to_bytes(body, BRIEF_BYTES)).await;
         let body = body.map_err(|_| ApiProblem::too_slow())?;
         let body = body.map_err(|_| ApiProblem::too_large(BRIEF_BYTES as u64))?;
@@ -99,6 +101,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for QueryParams<T> {
     type Rejection = ApiProblem;
 
     async fn from_request_parts(parts: &mut Parts, _app: &AppState) -> Result<Self, ApiProblem> {
+        // The query parser would replace invalid bytes, and the search would look for other words.
         if !parts.uri.query().is_none_or(is_text) {
             return Err(ApiProblem::invalid("What is behind the `?` is not UTF-8."));
         }
@@ -135,7 +138,8 @@ impl FromRequestParts<AppState> for IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Returns the id of the session that this request creates. The same key gives the same id, also after a restart.
+    /// Returns the id of the session created by the request. The same key gives the same id, also after a
+    /// restart.
     pub(crate) fn session_id(&self, purpose: &str) -> Option<SessionId> {
         let key = self.0.as_deref()?;
         // The purpose keeps equal keys of different routes apart.
@@ -165,12 +169,12 @@ pub(crate) fn leave(request: Request, app: &AppState) {
     }
 }
 
-/// Returns whether the client waits for `100 Continue` before it sends its body.
+/// Returns whether the client waits for `100 Continue` before sending the body.
 fn asks_first(headers: &HeaderMap) -> bool {
     headers.get(EXPECT).is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// Returns the whole body; `None` if it exceeds `limit` bytes. The time-out applies to each chunk.
+/// Returns the whole body; `None` above `limit` bytes. The time-out applies to each chunk.
 async fn collect(
     body: Body,
     length: Option<u64>,

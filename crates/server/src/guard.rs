@@ -1,5 +1,4 @@
-//! The guard of all routes: it checks the token, and rejects host names that a foreign web page could borrow (DNS
-//! rebinding).
+//! The guard of all routes: a check of the token, and of host names against foreign web pages (DNS rebinding).
 
 use std::net::Ipv4Addr;
 use std::time::Instant;
@@ -18,10 +17,10 @@ use crate::pre_auth_listener::PreAuthPermit;
 use crate::problem::ApiProblem;
 use crate::routes::gateway;
 
-/// The paths that anybody may read, under any host name.
+/// The paths for everybody, under any host name.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// The paths that need no token, under the server's own host names.
+/// The paths without a token, under the server's own host names.
 const DOOR: [&str; 3] = ["/", "/api/login", "/api/logout"];
 const BEHIND_THE_DOOR: [&str; 2] = ["/web/", "/open/"];
 
@@ -41,6 +40,7 @@ pub(crate) struct RequestAuthInfo {
 pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
     let pass = request.extensions().get::<ConnectInfo<PreAuthPermit>>().map(|info| info.0.clone());
     let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
+    // The request is moved below, so its origin is read first.
     let origin = cors::allowed(request.headers(), app.config());
     let (path, begun) = (request.uri().path().to_owned(), Instant::now());
     let admitted = if HEALTH.contains(&request.uri().path()) {
@@ -48,6 +48,7 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
     } else {
         let (uri, headers) = (request.uri(), request.headers());
         let address = pass.as_ref().map(|pass| pass.address());
+        // A reverse proxy on this machine connects from the loopback address for clients anywhere.
         let is_near = address.is_some_and(|address| address.is_loopback()) && !is_passed_on(headers);
         admit(&method, uri, headers, app.config(), is_near)
             .and_then(|visit| {
@@ -77,8 +78,10 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
     app.config().counters.request(known_method(&method), route, response.status().as_u16());
     log_request(&method, route, &response, begun);
     let headers = response.headers_mut();
+    // Uploaded files come from here, too, and a browser must not take one for a page.
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
+    // Answers hold conversations, which do not belong in a browser's cache.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     cors::mark(headers, origin, app.config());
     if pass.is_some_and(|pass| !pass.is_in()) {
@@ -101,7 +104,7 @@ fn log_request(method: &Method, route: &str, response: &Response, begun: Instant
     }
 }
 
-/// Returns the method's label for the metrics. Clients can invent methods, which would create endless labels.
+/// Returns the method's label for the metrics. Clients can invent methods and would create endless labels.
 fn known_method(method: &Method) -> &str {
     let known = [
         Method::GET,
@@ -128,6 +131,7 @@ fn admit(
     check_origin(headers, &host, config).inspect_err(|_| {
         tracing::info!(%host, "refused: the page's origin is not one of server.allowedOrigins");
     })?;
+    // Browsers send preflights without credentials.
     if cors::is_question(method, headers) && cors::allowed(headers, config).is_some() {
         return Ok(RequestAuthInfo { host, is_known: false });
     }
@@ -137,6 +141,7 @@ fn admit(
             Ok(RequestAuthInfo { host, is_known: false })
         }
         CredentialStrength::Nothing | CredentialStrength::CookieAlone
+            // The host name must be a loopback one as well: a page may point a name of its own to this machine.
             if is_near && is_loopback(&host) && config.gateway_is_open && is_of_gateway(uri.path()) =>
         {
             check_fetch_site(headers, config).inspect_err(|_| {
@@ -174,7 +179,7 @@ pub(crate) fn is_of_page(path: &str) -> bool {
 /// The strength of a request's credentials.
 enum CredentialStrength {
     Enough,
-    /// The cookie alone, which a browser sends for any page.
+    /// The cookie alone, sent by a browser for any page.
     CookieAlone,
     Nothing,
 }
@@ -221,8 +226,10 @@ fn is_of_own_page(method: &Method, headers: &HeaderMap, host: &Authority) -> boo
     }
     match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
         Some(b"same-origin") => true,
+        // A typed address or a bookmark only reads.
         Some(b"none") => reads,
         Some(_) => false,
+        // Older browsers send no `Sec-Fetch-Site`, but `Origin` with every request that changes something.
         None => reads || has_origin,
     }
 }
@@ -232,7 +239,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// Returns the request's host name if it is one of the server's own.
+/// Returns the request's host name if accepted as one of the server's own.
 fn host(uri: &Uri, headers: &HeaderMap, config: &HttpServerConfig) -> Result<Authority, ApiProblem> {
     let mut named = headers.get_all(HOST).iter();
     let header = named.next().map(|host| read_authority(host).ok_or_else(foreign_host)).transpose()?;
@@ -275,7 +282,7 @@ fn is_loopback(host: &Authority) -> bool {
         || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Returns whether a proxy on this machine forwards the request, whose client may be anywhere.
+/// Returns whether a proxy on this machine forwards the request. The client may be anywhere.
 fn is_passed_on(headers: &HeaderMap) -> bool {
     const KNOWN: [&str; 6] =
         ["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip", "x-client-ip"];

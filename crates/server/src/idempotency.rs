@@ -22,15 +22,15 @@ const PAGE: usize = 500;
 /// The key of the request that created a session. A client's own keys are never empty.
 const MADE: &str = "";
 
-/// The locks of keyed requests, so that one request per key runs at a time.
+/// The locks of keyed requests: one request per key runs at a time.
 #[derive(Debug, Default)]
 pub(crate) struct IdempotencyLocks(Mutex<BTreeMap<(SessionId, String), Turn>>);
 
-/// The lock that a running request holds.
+/// The lock of a running request.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 impl IdempotencyLocks {
-    /// Waits until no other request of the session with that key is running.
+    /// Waits for the end of other requests of the session with the same key.
     pub(crate) async fn turn(&self, session: &SessionId, key: &str) -> OwnedMutexGuard<()> {
         let lock = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,14 +43,15 @@ impl IdempotencyLocks {
     }
 }
 
-/// Does `work`, or returns its earlier answer for the same key. `what` identifies the request with all its parameters.
+/// Does `work`, or returns the earlier answer for the same key. `what` identifies the request with all its
+/// parameters.
 ///
-/// If the process ended during the first attempt, the answer is lost. Then `work` gets the events since that attempt,
-/// so that it can find out whether it was done. Otherwise `work` gets no events.
+/// If the process ended during the first attempt, the answer is lost. Then `work` gets the events since the
+/// first attempt, to find out whether the attempt succeeded. Otherwise `work` gets no events.
 ///
 /// # Errors
-/// The work's own, which is not kept, so a refused request may be repeated. `invalid-request` for a key that was used
-/// for another request.
+/// The work's own, which is not kept, so a refused request may be repeated. `invalid-request` for another
+/// request's key.
 pub(crate) async fn once<W: Future<Output = Result<Value, ApiProblem>> + Send>(
     app: &AppState,
     session: &Session,
@@ -61,7 +62,7 @@ pub(crate) async fn once<W: Future<Output = Result<Value, ApiProblem>> + Send>(
     run_once_in_session(app, session.id(), key, what, work).await
 }
 
-/// Does `work` once, see [`once`], in a session that another node may have.
+/// Does `work` once, see [`once`], in a session possibly at another node.
 ///
 /// # Errors
 /// See [`once`].
@@ -80,6 +81,7 @@ pub(crate) async fn run_once_in_session<W: Future<Output = Result<Value, ApiProb
         tracing::debug!(session = %id, "a repeated request gets its stored answer");
         return serde_json::from_str(&answer).map_err(|_| ApiProblem::internal());
     }
+    // A first request needs no events, and a long log would be read for nothing.
     let since = if request.repeated { events(app, id, request.since).await? } else { Vec::new() };
     if request.repeated {
         tracing::info!(
@@ -92,16 +94,17 @@ pub(crate) async fn run_once_in_session<W: Future<Output = Result<Value, ApiProb
     if let Err(problem) = &done {
         tracing::debug!(session = %id, status = problem.status().as_u16(), "a refused request may be repeated under its key");
     }
+    // `None` frees the key of a refused request.
     store.answer_request(id, &key, done.as_ref().ok().map(Value::to_string)).await?;
     done
 }
 
-/// Does `work`, which keeps its own record of keys and does nothing when repeated. Another request under the same key
-/// is refused.
+/// Does `work` with a record of keys of its own, without effect when repeated. Another request under the same
+/// key is refused.
 ///
 /// # Errors
-/// The work's own, and `invalid-request` for a key that was used for another request. A request that was refused the
-/// first time may be repeated with changes.
+/// The work's own, and `invalid-request` for another request's key. A request refused the first time may be
+/// repeated with changes.
 pub(crate) async fn same<T>(
     app: &AppState,
     session: &SessionId,
@@ -121,11 +124,11 @@ pub(crate) async fn same<T>(
     done
 }
 
-/// Creates the session `id` with `work`, or opens it if it exists. The key belongs to the request that created the
-/// session.
+/// Creates the session `id` with `work`, or opens the existing session. The key belongs to the request that
+/// created the session.
 ///
 /// # Errors
-/// The work's own, and `invalid-request` for a key that was used for another request.
+/// The work's own, and `invalid-request` for another request's key.
 pub(crate) async fn made(
     app: &AppState,
     id: &SessionId,
@@ -139,7 +142,7 @@ pub(crate) async fn made(
     Ok(session)
 }
 
-/// Records a request, and returns the earlier record of its key.
+/// Records a request, and returns the earlier record of the key.
 async fn recognised(
     app: &AppState,
     session: &SessionId,
@@ -149,6 +152,7 @@ async fn recognised(
     let what = fingerprint(what);
     let request = NewIdempotentRequest { key: key.to_owned(), what: what.clone(), at: now_ms() };
     let known = app.runtime().store().begin_request(session, request).await?;
+    // One key with two requests is a mistake of the client. The stored answer would be a wrong one.
     if known.what == what {
         return Ok(known);
     }
@@ -156,7 +160,7 @@ async fn recognised(
     Err(ApiProblem::reused_key())
 }
 
-/// Returns a hash of the request, which may be long.
+/// Returns a hash of a request of any length.
 fn fingerprint(what: &str) -> String {
     blake3::hash(what.as_bytes()).to_hex().to_string()
 }

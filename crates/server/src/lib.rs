@@ -4,8 +4,9 @@
 //! They read a request, ask a [`Session`](longhaul::session::Session), and write the answer. Every error is a problem
 //! document (RFC 9457) with a stable code.
 //!
-//! The token grants everything. Without it only the health checks and the page's files answer. The page uses a cookie,
-//! which counts only for the page itself. A client that leaves cancels nothing, and a slow reader delays nobody.
+//! The token grants everything. Without it only the health checks and the page's files answer. The page uses a
+//! cookie, valid only for the page itself. A client that leaves cancels nothing, and a slow reader delays
+//! nobody.
 
 mod app;
 mod cluster_proxy;

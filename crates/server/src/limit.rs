@@ -1,4 +1,4 @@
-//! The rate limit of each client: a burst of requests, which refills over a span of time.
+//! The rate limit of each client: a burst of requests, refilled over a span of time.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use longhaul::config::RateLimit;
 /// The maximum number of remembered clients. Clients without a recent request are forgotten.
 const CLIENTS: usize = 4_096;
 
-/// A client: its address, and whether it showed the token or the cookie.
+/// A client: address, and possession of the token or the cookie.
 pub(crate) type Client = (Option<IpAddr>, bool);
 
 /// The remaining requests of each client.
@@ -42,6 +42,7 @@ impl ClientRateLimiter {
         }
         let left = all.entry(client).or_insert(RateLimitBucket { requests: most, at: now });
         let since = now.saturating_duration_since(left.at).as_secs_f64();
+        // A token bucket: a pause gives back at most one full burst.
         left.requests = (left.requests + since / each).min(most);
         left.at = now;
         if left.requests < 1.0 {

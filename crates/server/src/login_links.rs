@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::token::{AccessTokenError, random};
 
-/// The time for which a key is valid.
+/// The validity of a key.
 const LIFE: Duration = Duration::from_secs(10 * 60);
 
 /// The maximum number of valid keys; a new one replaces the oldest.
@@ -31,7 +31,7 @@ impl LoginLinks {
         Ok(key)
     }
 
-    /// Consumes a key. Returns whether it was valid.
+    /// Consumes a key. Returns whether the key was valid.
     pub(crate) fn take(&self, key: &str, now: Instant) -> bool {
         // Hashes are compared in constant time, so the time of an answer reveals nothing of a valid key.
         let wanted = blake3::hash(key.as_bytes());

@@ -52,6 +52,7 @@ struct OpenApiDocument;
 /// The description as JSON, generated once.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let mut text = whole().to_pretty_json().unwrap_or_default();
+    // The text is also a file in the repository, which ends with a line break.
     text.push('\n');
     text
 });
@@ -79,7 +80,7 @@ fn whole() -> OpenApi {
     document
 }
 
-/// The parts that all routes have in common.
+/// The common parts of all routes.
 struct CommonRouteParts;
 
 impl Modify for CommonRouteParts {
@@ -105,13 +106,14 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut O
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// The path prefixes of routes that name a session in their body.
+/// The path prefixes of routes with a session in the body.
 const NAMES_IN_BODY: [&str; 4] = ["/api/message", "/api/approvals", "/api/ui/chat", "/api/ag-ui"];
 
-/// Adds the parameters and problems that follow from a route's path and method.
+/// Adds the parameters and problems implied by a route's path and method.
 fn complete(path: &str, method: &str, operation: &mut Operation) {
     let is_open = ["/healthz", "/readyz"].contains(&path);
     let is_door = crate::guard::is_at_the_door(path);
+    // An upload and a rendering change nothing that a repetition would change twice.
     let takes_key =
         method == "post" && !is_door && !["/api/render", "/api/sessions/{id}/blobs"].contains(&path);
     if takes_key {
@@ -135,6 +137,7 @@ fn complete(path: &str, method: &str, operation: &mut Operation) {
     if !is_open {
         problems.extend([400, 403, 429, 500]);
     }
+    // The health check says only that the process lives, so it cannot be unavailable.
     if path != "/healthz" {
         problems.push(503);
     }
@@ -231,7 +234,7 @@ fn put_property(object: &mut Object, key: &str, schema: Object, is_required: boo
     }
 }
 
-/// The schemas that are completed where they are used, or by clients of other projects.
+/// The schemas completed at their places of use, or by clients of other projects.
 const OPEN: [&str; 9] = [
     "GivenMedia",
     "Media",
@@ -244,7 +247,7 @@ const OPEN: [&str; 9] = [
     "AgUiEvent",
 ];
 
-/// The bodies that may be left out.
+/// The optional bodies.
 const OPTIONAL: [&str; 5] = ["NewSession", "ForkSession", "CancelRun", "ResumeRun", "CompactRequest"];
 
 /// Forbids undescribed fields in all closed schemas.
@@ -253,6 +256,7 @@ fn close_objects(document: &mut OpenApi) {
     for (name, schema) in &mut components.schemas {
         if let RefOr::T(Schema::Object(object)) = schema
             && !OPEN.contains(&name.as_str())
+            // An object without described fields may have any.
             && !object.properties.is_empty()
             && object.additional_properties.is_none()
         {

@@ -1,5 +1,5 @@
-//! Connections that have not shown the token yet: their number and their time are limited. Anybody who reaches the port
-//! can open them, and each takes a file descriptor that the server needs for its work.
+//! Connections without the token yet: limits for number and time. Anybody within reach of the port can open
+//! connections, and each takes a file descriptor from the server's work.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -58,6 +58,7 @@ impl Listener for PreAuthListener {
                 "all places for unauthenticated connections are taken: new ones wait"
             );
         }
+        // The place comes before the connection, so that an accepted one always has a permit.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, address) = Listener::accept(&mut self.listener).await;
         // Events are small and must not wait for Nagle's algorithm. Both options only tune the connection, so their
@@ -74,16 +75,16 @@ impl Listener for PreAuthListener {
     }
 }
 
-/// The address of a connection, and its authentication state.
+/// The address and the authentication state of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct PreAuthPermit {
-    /// The permit that the connection holds until it is authenticated.
+    /// The connection's permit until authentication.
     place: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
     address: IpAddr,
 }
 
 impl PreAuthPermit {
-    /// Records that a request on the connection had the token.
+    /// Records a request with the token on the connection.
     pub(crate) fn let_in(&self) {
         drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -103,7 +104,7 @@ impl Connected<IncomingStream<'_, PreAuthListener>> for PreAuthPermit {
     }
 }
 
-/// A connection that breaks if it is not authenticated in time.
+/// A connection with a deadline for authentication.
 pub(crate) struct PreAuthConnection {
     stream: TcpStream,
     pass: PreAuthPermit,

@@ -1,6 +1,6 @@
 //! The errors of the API: problem documents (RFC 9457) with a stable code.
 //!
-//! Problem documents are public. They contain no path, no secret and nothing of the database; details go to the log.
+//! Problem documents are public: no path, no secret and nothing of the database. Details go to the log.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ const ALREADY_UNDONE: &str = "already-undone";
 const ALREADY_RELEASED: &str = "already-released";
 const NOT_UNDONE: &str = "not-undone";
 
-/// The detail of a server that is shutting down.
+/// The detail of a server in shutdown.
 pub(crate) const ENDING: &str = "The server is ending: what runs may finish, and nothing new begins. Start it again with \
                                  `longhaul` (as it was started before) and send this once more.";
 
-/// The detail of a node that is shutting down beside others.
+/// The detail of a node in shutdown beside others.
 pub(crate) const ENDING_HERE: &str =
     "This node is ending: what runs may finish, and nothing new begins. Send this to another one.";
 
@@ -43,7 +43,7 @@ pub(crate) struct ApiProblem {
     detail: String,
     more: Map<String, Value>,
     retry_after_s: Option<u32>,
-    /// The session, if it is another node's.
+    /// The session of another node, if any.
     elsewhere: Option<RemoteSessionMarker>,
     is_damage: bool,
 }
@@ -84,7 +84,7 @@ impl ApiProblem {
         Self::new(StatusCode::CONFLICT, ErrorCode::Conflict, detail)
     }
 
-    /// Returns the problem of a key that another request has used.
+    /// Returns the problem of a key used by another request.
     pub(crate) fn reused_key() -> Self {
         let detail = "This Idempotency-Key was used for another request.";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, ErrorCode::InvalidRequest, detail)
@@ -104,7 +104,7 @@ impl ApiProblem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, detail)
     }
 
-    /// Returns the problem of a body that stopped.
+    /// Returns the problem of an interrupted body.
     pub(crate) fn too_slow() -> Self {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
@@ -113,7 +113,7 @@ impl ApiProblem {
         )
     }
 
-    /// Returns the problem of a client that exceeds its rate limit.
+    /// Returns the problem of a client above the rate limit.
     pub(crate) fn too_many(wait: Duration) -> Self {
         let detail = "These are more requests than a client may make (server.rateLimit).";
         let many = Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::RateLimitExceeded, detail);
@@ -127,21 +127,21 @@ impl ApiProblem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Storage, detail)
     }
 
-    /// Returns the problem of a living node that has the session and cannot be reached.
+    /// Returns the problem of a session at a living but unreachable node.
     pub(crate) fn unreached() -> Self {
         let detail = "The node that has the session is not reached from this one: if it has died, another has the session \
                       within 13 s.";
         Self { retry_after_s: Some(TAKEN_OVER_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
     }
 
-    /// Returns the problem of a node that was lost in the middle of an answer.
+    /// Returns the problem of a node lost in the middle of an answer.
     pub(crate) fn broke_off() -> Self {
         let detail = "The node that has the session broke off; what was said is kept. If it has died, another has the \
                       session within 13 s.";
         Self { retry_after_s: Some(TAKEN_OVER_S), ..Self::unavailable(ErrorCode::Interrupted, detail) }
     }
 
-    /// Returns the problem of another node that has the session and is shutting down.
+    /// Returns the problem of a session at another node in shutdown.
     pub(crate) fn ending_there() -> Self {
         let detail = "The node that has this session is ending: what runs there may finish, then another has the session. \
                       Send this again in a moment.";
@@ -161,7 +161,7 @@ impl ApiProblem {
         self.status == StatusCode::NOT_FOUND
     }
 
-    /// Returns the session, if it is another node's.
+    /// Returns the session of another node, if any.
     pub(crate) fn elsewhere(&self) -> Option<&RemoteSessionMarker> {
         self.elsewhere.as_ref()
     }
@@ -196,6 +196,7 @@ impl From<StoreError> for ApiProblem {
         match error {
             StoreError::NotFound(what) => Self::not_found(what),
             StoreError::Conflict(_) => Self::conflict("Another change came first."),
+            // The mark makes the cluster proxy look for the session at another node.
             StoreError::Busy(session) => {
                 let busy = Self::conflict("The session is in use elsewhere.");
                 Self { elsewhere: Some(RemoteSessionMarker(session)), ..busy }
@@ -300,10 +301,11 @@ impl From<BlobError> for ApiProblem {
     }
 }
 
-/// Returns the text with a capital and a full stop. A name at its beginning (`e26`, `atSeq`, a field before its colon)
-/// stays unchanged.
+/// Returns the text with a capital and a full stop. A name at the beginning (`e26`, `atSeq`, a field before a
+/// colon) stays unchanged.
 pub(crate) fn sentence(text: &str) -> String {
     let word = text.split(' ').next().unwrap_or_default().trim_end_matches([',', ';', '.']);
+    // A code, a handle or a field has other characters than lower-case letters.
     let is_name = !word.chars().all(char::is_lowercase);
     let mut chars = text.chars();
     let first: String = match chars.next() {
@@ -317,6 +319,7 @@ pub(crate) fn sentence(text: &str) -> String {
 impl IntoResponse for ApiProblem {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");
+        // The form of problem details (RFC 9457).
         let mut body = json!({
             "type": format!("urn:longhaul:problem:{}", self.code), "title": title,
             "status": self.status.as_u16(), "detail": self.detail, "code": self.code,
@@ -335,6 +338,7 @@ impl IntoResponse for ApiProblem {
             headers.insert(RETRY_AFTER, seconds.into());
         }
         if self.status == StatusCode::UNAUTHORIZED {
+            // HTTP demands a challenge with status 401 (RFC 9110, 15.5.2).
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response

@@ -1,8 +1,8 @@
-//! The rendering of Markdown as safe HTML. A model's text may contain anything, because anybody may have written it.
+//! The rendering of Markdown as safe HTML. A model's text may contain anything from anybody.
 //!
-//! HTML in the text stays text. Links lead to the web or to mail, and reveal nothing of this page. Pictures are never
-//! loaded: a remote one becomes a mark that a person may open. The output passes the [`sanitizer`], which knows only
-//! the elements and attributes made here.
+//! HTML in the text stays text. Links lead to the web or to mail, and reveal nothing of the page. Pictures are
+//! never loaded: a remote one becomes a mark for a person to open. The output passes the [`sanitizer`] with its
+//! list of the elements and attributes made here.
 
 mod code;
 #[cfg(test)]
@@ -19,13 +19,13 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Options, Parser,
 /// The maximum depth of elements; deeper ones are left out, and their text is kept.
 const DEEPEST: usize = 48;
 
-/// The largest text that is parsed, in bytes; a larger one is shown as it is.
+/// The largest text to parse, in bytes. A larger one is shown unchanged.
 const LARGEST_BYTES: usize = 512 << 10;
 
-/// The amount of code that is highlighted in one request, in bytes. Further code is shown plain.
+/// The amount of highlighted code in one request, in bytes. Further code is shown plain.
 const HIGHLIGHTED_BYTES: usize = 256 << 10;
 
-/// A renderer for the texts of one request, which share one highlighting budget.
+/// A renderer for the texts of one request, with one highlighting budget.
 #[derive(Debug)]
 pub(crate) struct MarkdownRenderer {
     highlighted_bytes: usize,
@@ -40,6 +40,7 @@ impl Default for MarkdownRenderer {
 impl MarkdownRenderer {
     /// Returns the HTML of a Markdown text.
     pub(crate) fn render(&mut self, text: &str) -> String {
+        // The size bounds the time that one text can take from the others.
         if text.len() > LARGEST_BYTES {
             return sanitizer::clean(&format!("<pre>{}</pre>", escaped(text)));
         }
@@ -192,10 +193,11 @@ impl<'a> HtmlWriter<'a> {
     }
 }
 
-/// Returns the language that a code block names.
+/// Returns the named language of a code block.
 fn language(kind: &CodeBlockKind<'_>) -> Option<String> {
     let CodeBlockKind::Fenced(info) = kind else { return None };
     let name = info.split([' ', ',', '\t', '{']).next().unwrap_or_default().to_ascii_lowercase();
+    // The name becomes a class attribute, so it must not bring other signs.
     let is_name = (1..=24).contains(&name.len()) && name.bytes().all(sanitizer::is_of_language);
     is_name.then_some(name)
 }
@@ -209,6 +211,7 @@ fn link(address: &str, title: &str) -> Option<String> {
 fn picture(address: &str, title: &str) -> Option<String> {
     let address = goes_out(address, &["http", "https"])?;
     let title = attribute("title", title);
+    // Loading a remote picture would tell its server who reads the text, and when.
     Some(format!("<a class=\"blocked-image\" data-src=\"{address}\"{title}>"))
 }
 
@@ -220,7 +223,7 @@ fn attribute(name: &str, text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(" {name}=\"{}\"", escaped(text)) }
 }
 
-/// Returns an address as browsers parse it, if it is absolute and has one of these schemes.
+/// Returns an absolute address as parsed by browsers, if the scheme is in the list.
 fn goes_out(address: &str, schemes: &[&str]) -> Option<String> {
     let address = Url::parse(address).ok().filter(|address| schemes.contains(&address.scheme()))?;
     Some(escaped(address.as_str()))

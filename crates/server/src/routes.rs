@@ -85,6 +85,7 @@ fn guarded(app: AppState) -> Router {
         .route("/api/ui/chat/{id}/stream", get(ui_stream::reconnect))
         .route("/api/ag-ui", post(agui::run))
         .nest("/v1", gateway::routes())
+        // Clients of the gateway expect errors in their own form, also for paths that do not exist.
         .fallback(unknown)
         .method_not_allowed_fallback(not_allowed)
         .layer(from_fn_with_state(app.clone(), pass_on))
@@ -126,7 +127,7 @@ async fn not_allowed(uri: Uri) -> Response {
     refused(&uri, ApiProblem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorCode::InvalidRequest, detail))
 }
 
-/// Returns a problem in the dialect that clients of the path expect.
+/// Returns a problem in the dialect for clients of the path.
 fn refused(uri: &Uri, problem: ApiProblem) -> Response {
     if uri.path().starts_with(gateway::ROOT) || gateway::is_missed(uri.path()) {
         gateway::refused_at(uri.path(), &problem)

@@ -28,7 +28,7 @@ pub(crate) struct RunEndRecord {
 pub(crate) struct RunEndCache(Mutex<HashMap<SessionId, (Seq, Option<RunEndRecord>)>>);
 
 impl RunEndCache {
-    /// Returns the end of the newest run if it is among the newest events. A deleted session has none.
+    /// Returns the end of the newest run if among the newest events. A deleted session has none.
     ///
     /// # Errors
     /// The store's.
@@ -47,6 +47,7 @@ impl RunEndCache {
         }
         let after = record.last_seq.saturating_sub(NEWEST);
         let limit = usize::try_from(NEWEST).unwrap_or(usize::MAX);
+        // A list of sessions must not fail because of one damaged log.
         let events = match store.read_undamaged(&record.id, after, limit).await {
             Ok(found) => found.events,
             Err(StoreError::NotFound(_)) => return Ok(None),

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::app::AppState;
 
-/// The maximum number of sessions, and of events in all of them, that one query reads.
+/// The maximum number of sessions, and of events in all sessions, read by one query.
 const SESSIONS: usize = 1_000;
 const EVENTS: usize = 40_000;
 
@@ -17,6 +17,7 @@ const EVENTS: usize = 40_000;
 const PAGE: usize = 500;
 
 /// The maximum number of hits in one session; the newest ones.
+// One long session would otherwise fill the page.
 const OF_A_SESSION: usize = 3;
 
 /// The length of a passage before the hit and in all, in characters.
@@ -64,6 +65,7 @@ pub(crate) async fn search(app: &AppState, query: &str, limit: usize) -> Result<
     // One session more than is searched tells whether any is left out.
     let records = store.sessions(SESSIONS + 1).await?;
     let mut found = SearchResponse { complete: records.len() <= SESSIONS, ..SearchResponse::default() };
+    // The budget is one for all sessions, so that a query takes bounded time however many there are.
     let mut left = EVENTS;
     for record in records.iter().take(SESSIONS) {
         if found.hits.len() >= limit || left == 0 {

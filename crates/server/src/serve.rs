@@ -10,7 +10,7 @@ use crate::pre_auth_listener::{PreAuthListener, PreAuthPermit};
 use crate::routes::router;
 use crate::upkeep::keep_up;
 
-/// The time that requests in progress get when the server ends.
+/// The time for requests in progress at the server's end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Serves on `listener` until `shutdown` is done, then ends in order: event streams, requests, runs, store.
@@ -42,6 +42,7 @@ pub async fn serve(
     };
     let service = router(app.clone()).into_make_service_with_connect_info::<PreAuthPermit>();
     let server = axum::serve(door, service).with_graceful_shutdown(asked);
+    // Recovery runs beside the server: a large store must not delay the first answer.
     let recovery = async {
         if let Err(error) = app.recover().await {
             tracing::error!(%error, "interrupted sessions were not recovered");

@@ -1,13 +1,13 @@
 //! The event stream of one watcher of one session: first the stored events after its position, then the answer in
 //! flight, then all new events.
 //!
-//! A watcher pulls events. The server keeps only its place in the recent events, which are bounded and shared. A
-//! watcher that reconnects finds the missed events there; after a longer absence it reads the log, page by page. Events
-//! that are lost for good are reported by `stream:gap`. If they are unavailable only for now, the stream ends, and a
-//! watcher that reconnects misses nothing.
+//! A watcher pulls events. The server keeps only the watcher's place in the bounded, shared list of recent
+//! events. A watcher finds missed events there after a reconnect; after a longer absence the watcher reads the
+//! log, page by page. Events lost for good are reported by `stream:gap`. If events are unavailable only for
+//! now, the stream ends, and a watcher misses nothing after a reconnect.
 //!
-//! Each frame is serialised once for all watchers. A client that does not read holds a bounded number of bytes and is
-//! not woken. It delays no run, and gets the rest when it reads again.
+//! Each frame is serialised once for all watchers. A client that does not read holds a bounded number of bytes
+//! and is not woken. Such a client delays no run, and gets the rest later.
 
 mod backpressure;
 mod frame;
@@ -51,22 +51,22 @@ pub(crate) struct SseWatcher {
     announcements: EventReceiver,
     /// The newest position up to which everything was sent.
     after: Seq,
-    /// The number of announcements sent of the one event behind it.
+    /// The number of announcements sent of the next event.
     begun: (Seq, usize),
     stage: SseWatcherStage,
     ready: VecDeque<Bytes>,
-    /// The guard that counts the watcher while it exists.
+    /// The guard for the watcher in the count of watchers.
     _stream: counters::OpenStreamGuard,
 }
 
 /// The next task of a watcher.
 enum SseWatcherStage {
-    /// The watcher needs the stored events up to a position. Meanwhile it keeps nothing of the answer in flight.
+    /// The watcher needs the stored events up to a position. Meanwhile nothing of the answer in flight is kept.
     Behind {
         until: Seq,
         reading: Option<Arc<SharedLogReader>>,
     },
-    /// The watcher's position is ahead of this process.
+    /// The watcher's position is ahead of the process.
     Ahead {
         told: Seq,
         in_flight: Option<Arc<SharedEvent>>,
@@ -77,14 +77,15 @@ enum SseWatcherStage {
 }
 
 impl SseWatcher {
-    /// Creates a watcher that has everything up to `after`; `None`: from now on.
+    /// Creates a watcher for everything behind `after`; `None`: from now on.
     pub(crate) fn new(app: AppState, session: Session, after: Option<Seq>) -> Self {
         Self::behind(app, session, after.map(SsePosition::from))
     }
 
-    /// Creates a watcher at a position, which may lie inside an event.
+    /// Creates a watcher at a position, possibly inside an event.
     pub(crate) fn behind(app: AppState, session: Session, position: Option<SsePosition>) -> Self {
         let EventSubscription { announcements, told, in_flight } = session.subscribe();
+        // Without a position a watcher wants only what is new.
         let SsePosition { after, begun } = position.unwrap_or_else(|| told.into());
         let mut watcher = Self {
             _stream: app.config().counters.stream(),
@@ -100,13 +101,13 @@ impl SseWatcher {
         watcher
     }
 
-    /// Returns its frames with heartbeats. They end when the session or the server does.
+    /// Returns the frames with heartbeats, up to the end of the session or the server.
     pub(crate) fn frames(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         let heartbeat = self.app.config().heartbeat;
         held(self.told(), heartbeat)
     }
 
-    /// Returns its frames.
+    /// Returns the watcher's frames.
     pub(crate) fn told(self) -> impl Stream<Item = Bytes> {
         futures_util::stream::unfold(self, async |mut watcher| {
             let frame = watcher.next().await?;
@@ -144,15 +145,17 @@ impl SseWatcher {
         };
     }
 
-    /// Returns the newest event of which anything was sent.
+    /// Returns the newest event sent in whole or in part.
     fn newest(&self) -> Seq {
         self.after.max(self.begun.0)
     }
 
-    /// Handles a position ahead of this process. The position belongs to another log, or to a later state than a
-    /// restored one. `None` if this process is the one behind: it was stopped, and others have continued the session.
+    /// Handles a position ahead of this process. The position belongs to another log, or to a later state than
+    /// a restored one. `None` if the process is behind: others have continued the session during a stop of the
+    /// process.
     async fn go_back(&mut self, told: Seq, in_flight: Option<Arc<SharedEvent>>) -> Option<()> {
         let record = self.app.runtime().store().session(self.session.id()).await.ok()?;
+        // Ending the stream makes the client reconnect, perhaps to the node that has the session now.
         if record.last_seq >= self.newest() {
             return None;
         }
@@ -175,6 +178,7 @@ impl SseWatcher {
 
     /// Sends the next events, from memory or from the log. `None` if the log cannot be read now.
     async fn catch_up(&mut self, until: Seq, reading: Option<Arc<SharedLogReader>>) -> Option<()> {
+        // Memory comes first: a read of the log must fold all earlier events.
         if let Some(recent) = self.session.missed_events(self.after, until, RECENT_EVENTS) {
             self.tell_recent(&recent);
             self.stage = SseWatcherStage::Behind { until, reading };
@@ -190,6 +194,7 @@ impl SseWatcher {
                 self.after = until;
             }
         }
+        // The reader is kept by its watchers. Dropping it between two pages would lose the replays.
         self.stage = SseWatcherStage::Behind { until, reading: Some(reading) };
         Some(())
     }
@@ -275,6 +280,7 @@ pub(crate) fn held(
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let begun = (Box::pin(frames), Arc::new(ConnectionBackpressure::default()));
     futures_util::stream::unfold(begun, move |(mut frames, held)| async move {
+        // The room comes before the next frame: a client that does not read is then not woken by events.
         held.room().await;
         let frame = tokio::select! {
             biased;

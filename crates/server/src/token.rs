@@ -1,4 +1,4 @@
-//! The access token: created at the first start, stored in a file that only its owner can read, and compared in
+//! The access token: created at the first start, stored in a file readable only by the owner, and compared in
 //! constant time.
 
 use std::fs::{self, OpenOptions};
@@ -11,20 +11,20 @@ use rustix::fs::OFlags;
 /// The number of random bytes in a generated token.
 const RANDOM_BYTES: usize = 32;
 
-/// The minimum length of a token that the user chose.
+/// The minimum length of a user's own token.
 const LEAST_CHARS: usize = 16;
 
 /// The derivation context of the page's cookie.
 const COOKIE: &str = "longhaul server: the cookie of the page, version 1";
 
-/// The derivation context of the secret that nodes show each other.
+/// The derivation context of the secret shown between nodes.
 const NODES: &str = "longhaul server: what its nodes show each other, version 1";
 
-/// The derivation context of the digest by which a database tells tokens apart.
+/// The derivation context of the digest for telling tokens apart in a database.
 const DIGEST: &str = "longhaul server: what a database keeps to tell tokens apart, version 1";
 
-/// The secret that authorises a client. Only its hash is kept in memory, and neither the token nor the hash is ever
-/// shown.
+/// The secret for a client's authorisation. Only a hash is kept in memory, and neither the token nor the hash
+/// is ever shown.
 #[derive(Clone)]
 pub struct AccessToken(blake3::Hash);
 
@@ -83,7 +83,7 @@ impl AccessToken {
         }
     }
 
-    /// Returns the token in a file that must exist.
+    /// Returns the token in an existing file.
     ///
     /// # Errors
     /// [`AccessTokenError::File`]; [`AccessTokenError::Weak`].
@@ -102,7 +102,8 @@ impl AccessToken {
         blake3::hash(text.as_bytes()) == self.0
     }
 
-    /// Returns a digest that identifies the token, for nodes that share a database. The digest authorises nothing.
+    /// Returns a digest of the token's identity, for nodes with a common database. The digest authorises
+    /// nothing.
     pub fn digest(&self) -> String {
         blake3::Hash::from_bytes(blake3::derive_key(DIGEST, self.0.as_bytes())).to_hex().to_string()
     }
@@ -118,7 +119,7 @@ impl AccessToken {
         blake3::Hash::from_hex(text).is_ok_and(|hash| hash == self.cookie_hash())
     }
 
-    /// Returns the secret that nodes with the same token show each other.
+    /// Returns the secret shown between nodes with the same token.
     pub(crate) fn of_nodes(&self) -> String {
         self.node_hash().to_hex().to_string()
     }
@@ -137,6 +138,7 @@ impl AccessToken {
     }
 
     fn checked(text: &str, path: &Path) -> Result<Self, AccessTokenError> {
+        // The token goes into a header, which takes no other characters.
         let is_line = text.chars().all(|c| c.is_ascii_graphic());
         if text.len() < LEAST_CHARS || !is_line {
             return Err(AccessTokenError::Weak(path.to_owned()));
@@ -166,8 +168,8 @@ fn read(path: &Path) -> Result<Option<String>, AccessTokenError> {
     }
 }
 
-/// Returns the mode of a file that others can read or write. A secret mounted by an orchestrator belongs to another
-/// user and is often readable by its group, which is how the server reads it.
+/// Returns the mode of a file readable or writable by others. A secret mounted by an orchestrator belongs to
+/// another user. The server often reads such a file by its group.
 #[cfg(unix)]
 fn open_to_others(known: &fs::Metadata) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
@@ -203,7 +205,7 @@ fn check_regular(known: &fs::Metadata) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
-/// Returns a random text that nobody can guess.
+/// Returns an unpredictable random text.
 ///
 /// # Errors
 /// [`AccessTokenError::Random`].
@@ -213,11 +215,12 @@ pub(crate) fn random() -> Result<String, AccessTokenError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Writes a file atomically, so that an interrupted start leaves no half a token.
+/// Writes a file atomically: an interrupted start leaves no half a token.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".new");
     let draft = PathBuf::from(draft);
+    // A draft of an interrupted start would make `create_new` fail for ever.
     match fs::remove_file(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -229,6 +232,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&draft)?;
     writeln!(file, "{text}")?;
+    // A rename may survive a power failure without the content.
     file.sync_all()?;
     fs::rename(&draft, path)?;
     // The rename is durable only after its folder is synced.

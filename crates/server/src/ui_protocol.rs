@@ -1,8 +1,8 @@
-//! The common event stream for front ends of other projects: one answer at a time, as an ordered list of events. Each
-//! protocol writes these events in its own form.
+//! The common event stream for front ends of other projects: one answer at a time, as an ordered list of
+//! events. Each protocol writes the events in a form of its own.
 //!
-//! [`UiStreamTranslator`] derives the events from those of the server's own watchers. Every event that begins something
-//! has a counterpart that ends it, however the run ends. A client that reconnects gets the same answer under the same
+//! [`UiStreamTranslator`] derives the events from the events of the server's own watchers. Every beginning has
+//! an event for its end, however the run ends. After a reconnect a client gets the same answer under the same
 //! names.
 
 mod answer_start;
@@ -33,7 +33,7 @@ pub(crate) enum UiStreamEvent {
     Begins {
         name: Option<String>,
     },
-    /// A call of the model begins, with its tool calls. `again`: it began in an earlier stream.
+    /// A call of the model begins, with its tool calls. `again`: the call began in an earlier stream.
     StepBegins {
         step: String,
         again: bool,
@@ -54,7 +54,7 @@ pub(crate) enum UiStreamEvent {
         voice: UiTextKind,
         part: String,
     },
-    /// The model begins to write a tool call; `beside` names the text that it belongs to.
+    /// The model begins to write a tool call; `beside` names the text of the call.
     CallBegins {
         call: String,
         tool: String,
@@ -95,18 +95,18 @@ pub(crate) enum UiStreamEvent {
     },
     /// The use of the window.
     Meter(Value),
-    /// A compaction or a prune: its number in this answer, and its state.
+    /// A compaction or a prune: number in the answer, and state.
     Edit {
         kind: &'static str,
         number: usize,
         state: Value,
     },
-    /// The waiting messages, and the place of this answer's message among them, from 1.
+    /// The waiting messages, and the place of the answer's message in the queue, from 1.
     Queue {
         ids: Vec<String>,
         own: Option<usize>,
     },
-    /// A notice that changes nothing.
+    /// A notice without effect.
     Notice(Value),
     /// The stream ends: always last, and once.
     Ends(UiStreamEnd),
@@ -127,13 +127,13 @@ pub(crate) enum UiStreamEnd {
     Complete { run: Value },
     /// Something failed.
     Failed { code: String, message: String },
-    /// Nothing continues until a person has decided these requests.
+    /// Nothing continues until a person has decided the requests.
     Asks(Vec<UiApprovalRequest>),
-    /// The message waits, and no run will take it soon.
+    /// The message waits, without a run to take it soon.
     Waits { message: String },
 }
 
-/// A tool call that waits for a person's approval.
+/// A tool call waiting for a person's approval.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UiApprovalRequest {
     pub(crate) approval: String,
@@ -141,13 +141,13 @@ pub(crate) struct UiApprovalRequest {
     pub(crate) tool: String,
 }
 
-/// A protocol that writes the events of an answer.
+/// A protocol for writing the events of an answer.
 pub(crate) trait UiProtocol: Send + 'static {
     /// Writes an event as frames of an event stream.
     fn write(&mut self, act: UiStreamEvent, out: &mut String);
 }
 
-/// Returns the text of parts. A part without text is represented by its type.
+/// Returns the text of parts. The type stands for a part without text.
 pub(crate) fn text_of(parts: &[Value]) -> String {
     let texts = parts.iter().map(|part| match part["text"].as_str() {
         Some(text) => text.to_owned(),

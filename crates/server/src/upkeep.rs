@@ -1,5 +1,5 @@
-//! The maintenance of the store, once an hour and after a session was deleted. It deletes expired sessions, and blobs
-//! that no session refers to.
+//! The maintenance of the store, once an hour and after a session was deleted. The work deletes expired
+//! sessions, and blobs without a reference from a session.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::app::AppState;
 
-/// The delay after the start and after a deletion, so that deletions at the same time are handled together.
+/// The delay after the start and after a deletion, for the common handling of simultaneous deletions.
 const SOON: Duration = Duration::from_secs(2);
 
 /// The average interval of maintenance.
@@ -27,7 +27,7 @@ const AT_ONCE: usize = 100;
 pub struct MaintenanceConfig {
     /// The store to maintain.
     pub upkeep: SharedUpkeep,
-    /// The time for which sessions are kept after their last event; `None`: for ever.
+    /// The retention of sessions after their last event; `None`: for ever.
     pub sessions: Option<Duration>,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Debug for MaintenanceConfig {
     }
 }
 
-/// A signal that there may be something to maintain.
+/// A signal of possible work for maintenance.
 #[derive(Debug, Default)]
 pub(crate) struct MaintenanceTrigger(Notify);
 
@@ -112,6 +112,7 @@ async fn once(
     keeping: &MaintenanceConfig,
     now: SystemTime,
 ) -> Result<Option<MaintenanceReport>, MaintenanceError> {
+    // The lock only saves work: two nodes at once do no harm.
     let Some(_turn) = keeping.upkeep.turn().await? else { return Ok(None) };
     let counters = &app.config().counters;
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -143,13 +144,14 @@ async fn expire(upkeep: &SharedUpkeep, before: Millis) -> Result<u64, StoreError
                 tracing::debug!(session = %id, "deleted: its last event is older than sessions are kept");
             }
         }
+        // Without the second condition, sessions that cannot be deleted would be queried for ever.
         if resting.len() < AT_ONCE || deleted == known {
             return Ok(deleted);
         }
     }
 }
 
-/// Returns a factor between 0.75 and 1.25, so that nodes that start together do not stay in step.
+/// Returns a factor between 0.75 and 1.25, so that nodes with a common start do not stay in step.
 fn jitter() -> f64 {
     let mut byte = [128_u8];
     // Without random bytes the nodes stay in step, and one of them gets the turn.

@@ -1,4 +1,4 @@
-//! Uploaded content of a session that no message contains yet.
+//! Uploaded content of a session, not yet in a message.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -9,13 +9,14 @@ use longhaul_core::message::MediaPart;
 /// The maximum number of remembered uploads of all sessions. The oldest is forgotten first and must be uploaded again.
 const REMEMBERED: usize = 1_000;
 
-/// The uploads of each session, which a message may name although the session's log does not yet.
+/// The uploads of each session. A message may name an upload before the session's log does.
 #[derive(Debug, Default)]
 pub(crate) struct UploadRegistry(Mutex<VecDeque<(SessionId, MediaPart)>>);
 
 impl UploadRegistry {
     pub(crate) fn add(&self, session: SessionId, media: MediaPart) {
         let mut uploads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // An upload made again may have another name or type, and the newest counts.
         uploads.retain(|(owner, old)| !(*owner == session && old.blob == media.blob));
         if uploads.len() == REMEMBERED {
             uploads.pop_front();

@@ -14,9 +14,10 @@ use crate::upstream::UpstreamTarget;
 /// The type of the item.
 const KIND: &str = "additional_tools";
 
-/// Returns the request with the tools of such items in its list, and without the items; `None` if there are none. A
-/// tool that the list or an earlier item names already is not added again.
+/// Returns the request with the tools of such items in its list, and without the items; `None` if there are
+/// none. A tool is added only once.
 fn lifted(envelope: &RequestEnvelope) -> Option<String> {
+    // A search for the word is much cheaper than the parse of all items, and few requests have it.
     memmem::find(&envelope.bytes[envelope.items_at.clone()], KIND.as_bytes())?;
     let listed = envelope.tools_at.as_ref().and_then(|at| elements(envelope.text(at))).unwrap_or_default();
     let (mut tools, mut items, mut is_found) = (listed, Vec::new(), false);
@@ -38,12 +39,13 @@ fn lifted(envelope: &RequestEnvelope) -> Option<String> {
     let request = envelope.text(&(0..envelope.bytes.len()));
     let request = with_field(request, "input", &format!("[{}]", items.join(",")))?;
     match tools.is_empty() {
+        // APIs refuse an empty list of tools.
         true => Some(request),
         false => with_field(&request, "tools", &format!("[{}]", tools.join(","))),
     }
 }
 
-/// Returns what identifies a tool: its type and its name.
+/// Returns the identity of a tool: its type and its name.
 fn names(tool: &str) -> Option<(String, Option<String>)> {
     let said = fields(tool)?;
     let text = |name| field(&said, name).and_then(string);

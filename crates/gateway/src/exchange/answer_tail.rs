@@ -1,12 +1,12 @@
-//! The end of an answer that is longer than its window. The model continues from this end, and a note replaces the
-//! beginning.
+//! The end of an answer that is longer than its window. The model continues from the end, and a note replaces
+//! the beginning.
 
 use longhaul_core::estimate::MessageTokenCounter;
 
 /// The maximum length of the quote from the answer's first line in the note, in characters.
 const MAX_QUOTED_CHARS: usize = 80;
 
-/// The end of an answer that a request carries in place of all of it.
+/// The end of an answer, sent in place of the whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerTail {
     /// The offset of the end in the text of the answer's step, in bytes.
@@ -16,13 +16,15 @@ pub(super) struct AnswerTail {
 }
 
 impl AnswerTail {
-    /// Cuts a text so that its end has about `max_tokens` tokens. The end begins with a line if possible, otherwise
-    /// with a word. Returns `None` if the whole text is no longer than that.
+    /// Cuts a text so that its end has about `max_tokens` tokens. The end begins with a line if possible,
+    /// otherwise with a word. Returns `None` if the whole text fits.
     pub(super) fn cut(text: &str, max_tokens: u64, counter: &MessageTokenCounter) -> Option<Self> {
         let tokens = counter.text(text);
         if tokens <= max_tokens {
             return None;
         }
+        // An even spread of tokens is assumed: the length need not be exact, and another count costs as much
+        // again.
         let share = max_tokens as f64 / tokens as f64;
         let kept_bytes = (text.len() as f64 * share) as usize;
         let earliest = text.ceil_char_boundary(text.len() - kept_bytes.min(text.len()));

@@ -39,14 +39,14 @@ pub(super) enum AttemptOutcome {
     Native(UpstreamResponse, Bytes),
     /// The beginning of an answer on another wire, and the report of the request's translation.
     Translated(TranslatedStart, ParamMappingReport),
-    /// A refusal on another wire, and the parts of the request that may be the reason.
+    /// A refusal on another wire, with the suspected parts of the request.
     Refused(ProviderError, Vec<RefusablePart>),
 }
 
 /// An attempt without a response.
 pub(super) struct FailedAttempt {
     pub(super) fault: GatewayError,
-    /// Set if an answer had begun and broke off before the client received any of it.
+    /// Set if an answer broke off after its start, before the client received any part.
     pub(super) broke_off: bool,
 }
 
@@ -64,7 +64,7 @@ impl FailedAttempt {
     }
 }
 
-/// The outcome of a request that was too long, in case it cannot be made shorter.
+/// The outcome of an overlong request that cannot be made shorter.
 struct LengthAlternative {
     /// Set if the outcome can be passed on to the client.
     is_for_client: bool,
@@ -74,9 +74,9 @@ struct LengthAlternative {
     said: Option<String>,
 }
 
-/// The state that earlier attempts leave for the next one.
+/// The state from earlier attempts for the next one.
 struct AttemptState {
-    /// The number of times that the request was made smaller because the upstream refused it for its length.
+    /// The number of reductions of the request after refusals for its length.
     length_retries: u32,
     /// Set while an answer may still be taken as a sign of a silent truncation.
     may_suspect: bool,
@@ -88,6 +88,7 @@ struct AttemptState {
 
 impl AttemptState {
     fn new(can_shorten: bool) -> Self {
+        // With compaction off the client owns the conversation, so a refusal for length goes to the client.
         let length_retries = if can_shorten { 0 } else { MAX_LENGTH_RETRIES };
         Self { length_retries, may_suspect: can_shorten, is_after_cut: false, broken_answers: 0 }
     }
@@ -98,6 +99,7 @@ impl AttemptState {
 
     /// Returns whether a shorter request may follow such a refusal. A suspicion is acted on once.
     fn may_act_on(&self, refused: &OverflowResponse) -> bool {
+        // A suspicion rests on counts that may be wrong, so it costs the client one repetition at most.
         if refused.is_said { self.may_shorten() } else { self.may_suspect }
     }
 }
@@ -112,7 +114,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// Returns the answer if it is completely known.
+    /// Returns the answer if completely known.
     fn answer(&self) -> Option<PartialResponse> {
         match self {
             Self::Native(response, _) => response.seen().cloned(),
@@ -148,7 +150,7 @@ impl UpstreamAttempt {
         self.editor().journal()
     }
 
-    /// Returns the steps of the answer that the client is not shown.
+    /// Returns the answer's steps hidden from the client.
     pub(super) fn hidden_steps(&self) -> HiddenSteps<'_> {
         self.editor().hidden_steps()
     }
@@ -234,6 +236,7 @@ impl UpstreamAttempt {
                 AttemptOutcome::Native(UpstreamResponse::Whole(whole), _) => {
                     let usage = whole.seen.as_ref().and_then(|seen| seen.usage.clone());
                     match self.hand_over(whole, &prepared).await? {
+                        // The model called `recall` only. The next request brings the results.
                         RelayDecision::Again(next) => prepared = *next,
                         RelayDecision::On(disposition) => {
                             if self.late_reading.is_some() {
@@ -264,8 +267,9 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Waits before the request is repeated, after an answer that broke off before the client received any of it. If
-    /// another upstream has the model, the failure is returned instead, and that upstream is asked.
+    /// Waits before the request is repeated, after an answer that broke off before the client received any
+    /// part. If another upstream has the model, the failure is returned instead, and the other upstream is
+    /// asked.
     ///
     /// # Errors
     /// The failure, if the request is not sent again.
@@ -279,6 +283,7 @@ impl UpstreamAttempt {
             broke_before: state.broken_answers,
             ends_in_text: false,
             can_continue: false,
+            // Another upstream answers sooner than a repetition at this one.
             can_take_back: self.request.exchange.targets.len() == 1,
         };
         if !failed.broke_off || broken.next(retry.stream_attempts) == BrokenAnswerAction::GiveUp {
@@ -347,7 +352,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Returns the outcome that the client gets if nothing can be left out.
+    /// Returns the client's outcome if nothing can be left out.
     fn alternative_to(&self, received: &AttemptOutcome) -> LengthAlternative {
         LengthAlternative {
             is_for_client: received.is_for_client(),
@@ -365,7 +370,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Adds the cost of an answer that is not passed on.
+    /// Adds the cost of a discarded answer.
     fn bill_unused(&self, received: &AttemptOutcome, prepared: &OutboundRequest) {
         match received {
             AttemptOutcome::Native(response, _) => self.bill(response, prepared),
@@ -389,6 +394,7 @@ impl UpstreamAttempt {
         target: Arc<UpstreamTarget>,
         totals: Arc<UsageTotals>,
     ) -> Self {
+        // The guard is taken before the first wait, so that requests at the same time see each other's load.
         let load = LoadGuard::new(&target.server.in_flight);
         let limits = target.limits().await;
         let window = target.window(&limits);
@@ -409,6 +415,8 @@ impl UpstreamAttempt {
             configured.filter(|limit| budget.trigger(*limit) < budget.trigger(wanted)).unwrap_or(wanted)
         });
         let set = overrides.trigger.or(asked).or(configured);
+        // The order is that of nearness: the request's header, the request's body, the configuration, the
+        // strategy.
         policy.trigger = set.or_else(|| prepare::trigger(strategy, window.tokens));
         policy.enabled &= !overrides.off;
         let no_recall_reason = OnceLock::new();
@@ -440,13 +448,13 @@ impl UpstreamAttempt {
         Self { request, fitter, late_reading: None, omissions: RequestOmissions::default(), _load: load }
     }
 
-    /// Starts the reading of a request that is sent meanwhile.
+    /// Starts the reading of a request during its sending.
     fn read_later(&mut self) {
         self.late_reading =
             Some(LateReading::start(Arc::clone(&self.request.exchange), Arc::clone(&self.request.target)));
     }
 
-    /// Waits for the reading, and returns the request as it was sent. Without a result nothing is known of the
+    /// Waits for the reading, and returns the request as sent. Without a result nothing is known of the
     /// conversation, as with compaction off. `None` if the request was read before it was sent.
     pub(super) async fn adopt_reading(&mut self) -> Option<OutboundRequest> {
         let reading = self.late_reading.take()?;
@@ -460,6 +468,7 @@ impl UpstreamAttempt {
         let inner = Arc::clone(&self.request.exchange.inner);
         inner.tasks.begin(async move {
             let Some(read) = self.adopt_reading().await else { return };
+            // A doubtful report may cover a truncated input and would spoil the calibration.
             if let Some(usage) = usage.filter(|_| !read.is_doubted) {
                 self.journal().remember_usage(usage, &read).await;
             }
@@ -483,7 +492,7 @@ impl UpstreamAttempt {
         );
     }
 
-    /// Adds the cost of an answer that is not passed on.
+    /// Adds the cost of a discarded answer.
     fn bill(&self, came: &UpstreamResponse, prepared: &OutboundRequest) {
         if let Some(seen) = came.seen() {
             self.totals().add(seen.usage.as_ref(), || self.request.counted(prepared, seen, 0));

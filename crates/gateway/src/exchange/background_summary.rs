@@ -1,5 +1,5 @@
-//! Summaries that are written between the requests of a conversation, so that no request waits. Such a summary replaces
-//! an extract or is written ahead of need. The writing begins after the request that found it due.
+//! Summaries written between the requests of a conversation, so that no request waits. Such a summary replaces
+//! an extract or is written ahead of need. The writing begins after the request with the decision.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,16 +26,16 @@ use longhaul_wire::edit::GatewayError;
 /// The maximum number of concurrent tasks.
 const MOST_TASKS: usize = 64;
 
-/// The share of the window from which on a summary is written ahead of need, in percent.
+/// The minimum share of the window for a summary ahead of need, in percent.
 const AHEAD_PERCENT: u64 = 65;
 
-/// The share of the trigger, in percent, from which on a summary ahead of need is begun even if it saves little.
+/// The minimum share of the trigger, in percent, for a summary ahead of need with little savings.
 const URGENT_PERCENT: u64 = 85;
 
-/// The least share of the usable window (one in so many) that a summary ahead of need saves.
+/// The minimum savings of a summary ahead of need, as a fraction of the usable window (one in so many).
 const LEAST_SAVED_SHARE: u64 = 2;
 
-/// The gateway's background tasks, which end with the gateway.
+/// The gateway's background tasks. All end with the gateway.
 #[derive(Default)]
 pub(crate) struct GatewayTasks(Mutex<JoinSet<()>>);
 
@@ -43,6 +43,7 @@ impl GatewayTasks {
     /// Starts a task unless too many are running. Returns whether the task was started.
     pub(super) fn begin(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Finished tasks stay in the set until they are joined.
         while tasks.try_join_next().is_some() {}
         let has_room = tasks.len() < MOST_TASKS;
         if has_room {
@@ -61,6 +62,7 @@ impl GatewayTasks {
 
     /// Stops all tasks.
     pub(crate) async fn stop(&self) {
+        // Nothing is lost: a summary that was cut off is due again with the next request (decision 0035).
         self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         self.settle().await;
     }
@@ -77,7 +79,7 @@ pub(super) enum BackgroundSummary {
 
 /// The outcome of a background summary.
 pub(super) struct FinishedSummary {
-    /// The cost, which no request has reported yet.
+    /// The cost, not reported by any request yet.
     totals: Arc<UsageTotals>,
     /// The reason of the finished edit, or the cause of the failure.
     pub(super) outcome: Result<String, MissingSummaryCause>,
@@ -91,7 +93,7 @@ pub(super) struct FinishedSummary {
 struct SummaryAssignment {
     /// The log at the time when the summary was found due.
     standing: ConversationLog,
-    /// The log without the extracts that the summary replaces.
+    /// The log without the replaced extracts.
     whole: ConversationLog,
     draft: SummaryDraft,
     /// The fixed tokens of the request after which the summary is written ahead of need; `None` if the summary replaces
@@ -99,7 +101,7 @@ struct SummaryAssignment {
     ahead_of: Option<u64>,
 }
 
-/// The right to write a conversation's summary, which ends with its task in any case.
+/// The right to write a conversation's summary. The right ends with the task in any case.
 struct SummaryPermit(Arc<GatewayConversation>);
 
 impl Drop for SummaryPermit {
@@ -112,7 +114,7 @@ impl Drop for SummaryPermit {
 }
 
 impl SummaryPermit {
-    /// Claims the right; `None` if a task has it.
+    /// Claims the right; `None` if a task has the right.
     fn of(conversation: &Arc<GatewayConversation>) -> Option<Self> {
         let mut trial = conversation.trial();
         let is_free = matches!(*trial, BackgroundSummary::None);
@@ -124,10 +126,11 @@ impl SummaryPermit {
 }
 
 impl RequestFitter {
-    /// Takes the outcome of a background summary, and adds its cost to this request.
+    /// Takes the outcome of a background summary, and adds the cost to the request.
     pub(super) fn take_tried(&self, state: &mut ConversationState) -> Option<FinishedSummary> {
         let mut trial = self.editor.memo.conversation.as_ref()?.trial();
         let BackgroundSummary::Over(tried) = &mut *trial else { return None };
+        // No request waited for the summary, so its cost goes to the next one that asks.
         self.editor.totals.absorb(&tried.totals);
         if let Err(cause) = tried.outcome {
             state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, tried.at));
@@ -144,9 +147,9 @@ impl RequestFitter {
         Some(tried)
     }
 
-    /// Adopts the summary for an extract if another request has one. Otherwise the summary is written after this
-    /// request, because the view fits as it is and nobody needs to wait. `tried` is the outcome of the last background
-    /// summary.
+    /// Adopts the summary for an extract if another request has one. Otherwise the summary is written after
+    /// this request, because the view fits and nobody needs to wait. `tried` is the outcome of the last
+    /// background summary.
     ///
     /// # Errors
     /// [`GatewayError`] if the items cannot be read.
@@ -158,6 +161,7 @@ impl RequestFitter {
     ) -> Result<(), GatewayError> {
         let Some(conversation) = &self.editor.memo.conversation else { return Ok(()) };
         let Some(permit) = SummaryPermit::of(conversation) else { return Ok(()) };
+        // Another request, or another process, may have written the summary meanwhile.
         self.editor.remember(state, fixed).await?;
         if !self.editor.is_due(&state.log, &PlanTrigger::Routine) {
             return Ok(());
@@ -197,6 +201,8 @@ impl RequestFitter {
         let draft = self.request.work(|| self.editor.budget.draft_ahead(&state.log, fixed, now)).await;
         let Some(draft) = draft else { return };
         let now = (self.request.exchange.inner.parts.now)();
+        // Some clients change the end of their history each time, and each request would begin a summary of its
+        // own.
         if !self.request.exchange.inner.begun.begin(self.editor.memo.beginning(), edits, now) {
             return;
         }
@@ -220,6 +226,7 @@ impl RequestFitter {
         }
         let editor = ViewEditor { totals: Arc::default(), ..self.editor.clone() };
         let writer = BackgroundWriter {
+            // A replica that writes a summary is busy, and other conversations should pass it over.
             _load: LoadGuard::new(&self.request.target.server.in_flight),
             request: Arc::clone(&self.request),
             editor,
@@ -238,8 +245,8 @@ impl RequestFitter {
 }
 
 impl RequestBudget {
-    /// Returns the draft of a summary ahead of need; `None` if the summary is not worth a call yet. One that is begun too
-    /// early saves little, and the view is full again after a few steps.
+    /// Returns the draft of a summary ahead of need; `None` if the summary is not worth a call yet. An early
+    /// summary saves little, and the view is full again after a few steps.
     fn draft_ahead(&self, log: &ConversationLog, fixed: u64, now: &MeterReading) -> Option<SummaryDraft> {
         let from = self.window.tokens / 100 * AHEAD_PERCENT;
         let budget = self.summary_budget();
@@ -264,10 +271,10 @@ impl RequestBudget {
     }
 }
 
-/// A writer of one conversation's summary after the request that found it due.
+/// A writer of one conversation's summary after a request.
 struct BackgroundWriter {
     request: Arc<TargetedRequest>,
-    /// The editor of that request, with usage totals of its own.
+    /// The editor of the request, with separate usage totals.
     editor: ViewEditor,
     is_answered: Arc<AtomicBool>,
     /// Counts the summary as a request in flight at the upstream.
@@ -275,10 +282,11 @@ struct BackgroundWriter {
 }
 
 impl BackgroundWriter {
-    /// Writes the summary and stores it in the memo, where a later request finds it.
+    /// Writes the summary and stores the result in the memo for a later request.
     async fn write_in_background(&self, permit: SummaryPermit, assignment: SummaryAssignment) {
         let SummaryAssignment { mut standing, mut whole, mut draft, ahead_of } = assignment;
         let is_ahead = ahead_of.is_some();
+        // One summary at a time is written for conversations with one beginning (decision 0035).
         let turn = self.editor.memo.turn().await;
         if !self.is_answered.load(Ordering::Relaxed) {
             // The upstream has not answered this client, so a request for a summary would probably fail, too.
@@ -289,6 +297,7 @@ impl BackgroundWriter {
         }
         if let Some(fixed) = ahead_of {
             let plan = Plan::Summarise(Box::new(draft.clone()));
+            // The hook is asked only for a summary that is written now.
             let answer = self.editor.ask_pre_compact(&whole, &plan, fixed, &PlanTrigger::Routine).await;
             if answer.as_ref().is_some_and(|answer| answer.cancel) {
                 self.editor.memo.keep_hook_answer(answer, false);

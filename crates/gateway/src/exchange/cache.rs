@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::conversation::{ConversationItems, ConversationState, GatewayConversation, ItemDigest, ItemNames};
 use longhaul_wire::edit::{ParseError, RequestEnvelope};
 
-/// The properties that requests of one conversation share beside their items: caller, upstream, model, policy.
+/// The shared properties of one conversation's requests beside their items: caller, upstream, model, policy.
 pub(super) type ConversationScope = [u8; 32];
 
 /// The name of a conversation's beginning.
@@ -16,7 +16,7 @@ pub(super) type ConversationKey = [u8; 32];
 /// A cheap fingerprint of a request's beginning. Requests with equal fingerprints are compared.
 type RequestFingerprint = [u8; 32];
 
-/// The number of bytes at each end of an item that the fingerprint covers.
+/// The number of bytes at each end of an item for the fingerprint.
 const EDGE_BYTES: usize = 64;
 
 /// The number of remembered fingerprints for each conversation in the cache.
@@ -33,7 +33,7 @@ struct ConversationEntries {
     by_head: HashMap<ConversationKey, Vec<ConversationEntry>>,
     /// The entries by their last use, the oldest first, with their keys.
     by_use: BTreeMap<u64, ConversationKey>,
-    /// The newest conversation with this beginning, as it was written.
+    /// The newest conversation with the same beginning, as written.
     by_start: HashMap<RequestFingerprint, Weak<GatewayConversation>>,
     uses: u64,
     count: usize,
@@ -51,7 +51,7 @@ impl ConversationCache {
         Self { max_entries: max_entries.max(1), max_bytes, entries: Mutex::default() }
     }
 
-    /// Returns the conversation that the request extends, updated to this request; otherwise a new one.
+    /// Returns the request's cached conversation, updated to the request; otherwise a new one.
     ///
     /// # Errors
     /// [`ParseError`] if an item is no JSON of the dialect.
@@ -68,6 +68,7 @@ impl ConversationCache {
         }
         let first = names.get(0)?;
         let second = if names.len() == 1 { None } else { Some(names.get(1)?) };
+        // The first item is often a system prompt that all conversations share. The second tells them apart.
         let short = head(scope, &first, None);
         let long = second.map(|second| head(scope, &first, Some(&second)));
         let heads = [long, Some(short)];
@@ -114,8 +115,8 @@ impl ConversationCache {
         }
     }
 
-    /// Updates the size of a conversation. One that exceeds the whole cache is evicted, and its next request is read
-    /// anew.
+    /// Updates the size of a conversation. A conversation above the size of the whole cache is evicted, and the
+    /// next request is read anew.
     pub(super) fn update_size(&self, conversation: &Arc<GatewayConversation>) {
         let bytes = conversation.bytes();
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +132,7 @@ impl ConversationCache {
 }
 
 impl ConversationEntries {
-    /// Takes out the longest conversation that the request extends.
+    /// Takes out the longest conversation at the start of the request.
     fn take(
         &mut self,
         head: &ConversationKey,
@@ -160,12 +161,13 @@ impl ConversationEntries {
         self.by_head.entry(head).or_default().push(entry);
     }
 
-    /// Updates an entry's size if it is still in the cache. An entry that exceeds the whole cache is removed.
+    /// Updates the size of an entry in the cache. An entry above the size of the whole cache is removed.
     fn update_entry_size(&mut self, conversation: &GatewayConversation, bytes: usize, max_bytes: usize) {
         let used = conversation.used.load(Ordering::Relaxed);
         let Some(head) = self.by_use.get(&used).copied() else { return };
         let mut list = self.by_head.get_mut(&head).into_iter().flatten();
         let Some(entry) = list.find(|entry| entry.used == used) else { return };
+        // The sum comes first: unsigned numbers must not pass below zero.
         self.bytes = self.bytes + bytes - std::mem::replace(&mut entry.bytes, bytes);
         if bytes > max_bytes {
             tracing::info!(bytes, most = max_bytes, "a conversation is too large to be kept ready");
@@ -183,6 +185,7 @@ impl ConversationEntries {
             self.by_start.retain(|_, begun| begun.strong_count() > 0);
         }
         if self.by_start.len() >= STARTS_OF_ONE * max_entries {
+            // Losing the fingerprints costs one full parse for each conversation.
             self.by_start.clear();
         }
         self.by_start.extend(starts.iter().map(|start| (*start, Arc::downgrade(conversation))));
@@ -217,6 +220,7 @@ fn starts(scope: &ConversationScope, envelope: &RequestEnvelope) -> Vec<RequestF
     let mut starts = Vec::with_capacity(2);
     for at in envelope.items.iter().take(2) {
         let item = envelope.bytes.get(at.clone()).unwrap_or_default();
+        // The length tells apart items that differ only in the middle.
         hasher.update(&(item.len() as u64).to_le_bytes());
         hasher.update(&item[..item.len().min(EDGE_BYTES)]);
         hasher.update(&item[item.len().saturating_sub(EDGE_BYTES)..]);

@@ -12,15 +12,15 @@ use longhaul_providers::{ModelEvent, ModelStream};
 /// The tools of one request.
 #[derive(Debug, Default)]
 pub(super) struct ClientTools {
-    /// The tools that the model gets.
+    /// The tools for the model.
     pub(super) specs: Vec<ToolSpec>,
-    /// The property names that were changed, by tool.
+    /// The changed property names, by tool.
     pub(super) names: ToolPropertyNames,
-    /// The tools that no provider takes, with the reason.
+    /// The tools unknown to all providers, with the reason.
     pub(super) left_out: Vec<(String, ToolSchemaError)>,
 }
 
-/// Property names that were changed for the model, by tool.
+/// Property names changed for the model, by tool.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolPropertyNames(Arc<BTreeMap<String, PropertyNames>>);
 
@@ -66,9 +66,12 @@ impl ToolPropertyNames {
         match event {
             ModelEvent::ToolInput { index, name, delta } => {
                 if let Some(name) = &name {
+                    // Only the first piece has the tool's name.
                     held.insert(index, self.0.contains_key(name));
                 }
                 let is_held = held.get(&index).copied().unwrap_or_default();
+                // A property name may be split between two pieces, so the arguments wait until they are
+                // complete.
                 ModelEvent::ToolInput { index, name, delta: if is_held { String::new() } else { delta } }
             }
             ModelEvent::PartDone(mut part) => {

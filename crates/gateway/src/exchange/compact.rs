@@ -10,13 +10,14 @@ use crate::upstream::COMPACT_PATH;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use longhaul_wire::responses::edit as responses;
 
-/// Returns the items that replace the request's: OpenAI's own if its server keeps the conversation, otherwise the
-/// gateway's, which any model can read.
+/// Returns the items that replace the request's: OpenAI's own if its server keeps the conversation, otherwise
+/// the gateway's, readable by any model.
 ///
 /// # Errors
 /// [`GatewayError`] if the request cannot be read, or its server is needed and gives no answer.
 pub(super) async fn compact(mut attempt: UpstreamAttempt) -> Result<UpstreamDisposition, GatewayError> {
     if attempt.request.target.server.upstream.kind == Kind::OpenAi {
+        // OpenAI's server can compact items that only it can read.
         return pass_on(&attempt).await;
     }
     let prepared = compacted_request(&mut attempt).await?;
@@ -61,6 +62,7 @@ async fn pass_on(attempt: &UpstreamAttempt) -> Result<UpstreamDisposition, Gatew
             format!("the upstream `{name}` broke off in its answer"),
         )
     })?;
+    // Some servers quote a refused key in their error.
     let body = if status.is_success() { body } else { server.hide_secrets(body) };
     Ok(UpstreamDisposition::Whole(status, headers, body))
 }

@@ -1,5 +1,5 @@
-//! Codex's compaction. An input that ends with a `compaction_trigger` asks for one `compaction` item. The gateway seals
-//! its items in there, and opens the seal when the client sends the item back.
+//! Codex's compaction. An input with a final `compaction_trigger` asks for one `compaction` item. The gateway
+//! seals its items inside, and opens the seal when the client sends the item back.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,10 +19,10 @@ use super::{Exchange, UpstreamAttempt, UpstreamDisposition};
 /// The last item of a request for a compaction.
 const TRIGGER: &str = "compaction_trigger";
 
-/// The item types under which clients send a compaction back.
+/// The item types of compactions in clients' requests.
 const KINDS: [&str; 2] = ["compaction", "compaction_summary"];
 
-/// The prefix of an `encrypted_content` that the gateway has sealed.
+/// The prefix of an `encrypted_content` sealed by the gateway.
 const SEAL: &str = "longhaul-compaction-1.";
 
 /// The length of the checksum before the items, in bytes.
@@ -64,6 +64,7 @@ pub(super) fn with_sealed_opened(
     dialect: Dialect,
     envelope: &RequestEnvelope,
 ) -> Result<Option<Bytes>, GatewayError> {
+    // Most requests have no sealed item, and the search is cheap.
     if dialect != Dialect::Responses || memmem::find(&envelope.bytes, SEAL.as_bytes()).is_none() {
         return Ok(None);
     }
@@ -155,6 +156,7 @@ async fn compaction_item(mut attempt: UpstreamAttempt) -> Result<UpstreamDisposi
     response["output"] = json!([]);
     response["usage"] = Value::Null;
     let events = [
+        // Codex reads a stream, so the item comes in the events of an ordinary answer.
         json!({ "type": "response.created", "response": response }),
         json!({ "type": "response.output_item.added", "output_index": 0, "item": item }),
         json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),

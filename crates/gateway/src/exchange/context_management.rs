@@ -1,5 +1,5 @@
-//! Context management that a client asks its provider for: `context_management` of the Messages and Responses APIs.
-//! Only the provider's own server knows the field, so for every other upstream the gateway does the same work on its
+//! Context management at a client's request: `context_management` of the Messages and Responses APIs. Only the
+//! provider's own server knows the field, so for every other upstream the gateway does the same work on its
 //! view of the conversation.
 
 use longhaul_core::budget::StrategyTrigger;
@@ -19,14 +19,14 @@ use super::targeted_request::TargetedRequest;
 use super::view_editor::ViewEditor;
 use crate::upstream::UpstreamTarget;
 
-/// The request field, which is also the field of the answer.
+/// The field of the request and of the answer.
 pub(super) const FIELD: &str = "context_management";
 
-/// The edit that clears old tool results.
+/// The edit for clearing old tool results.
 const CLEAR_TOOL_USES: &str = "clear_tool_uses_20250919";
 
-/// Anthropic's defaults: the input tokens from which on results are cleared, the number of tool uses that stay, and the
-/// input tokens from which on the conversation is compacted.
+/// Anthropic's defaults: the trigger for clearing results, in input tokens, the number of remaining tool uses,
+/// and the trigger for a compaction, in input tokens.
 const CLEARING_TOKENS: u64 = 100_000;
 const KEPT_TOOL_USES: u64 = 3;
 const COMPACTION_TOKENS: u64 = 150_000;
@@ -41,9 +41,9 @@ const COMPACT_SHAPE: &str = "`trigger` is an object with a `type` and a `value` 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ContextManagement {
     clearing: Option<ToolUseClearing>,
-    /// The input tokens from which on the client wants a compaction.
+    /// The client's trigger for a compaction, in input tokens.
     compaction_tokens: Option<u64>,
-    /// The parts of the field that the gateway does not carry out, as paths.
+    /// The parts of the field without effect in the gateway, as paths.
     pub(super) ignored: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl ContextManagement {
     /// Reads the field of a request; `None` if the request has none or the dialect has no such field.
     ///
     /// # Errors
-    /// [`ParseError`] if the field has not the shape that its provider documents.
+    /// [`ParseError`] if the field does not have its documented shape.
     pub(super) fn read(dialect: Dialect, envelope: &RequestEnvelope) -> Result<Option<Self>, ParseError> {
         let Some(raw) = envelope.other(FIELD).filter(|raw| *raw != "null") else { return Ok(None) };
         let bad = |what: &str| ParseError::field(FIELD, what);
@@ -147,7 +147,7 @@ impl ContextManagement {
         Ok(())
     }
 
-    /// Returns the trigger of a compaction that the client asks for.
+    /// Returns the trigger of the client's compaction.
     pub(super) fn trigger(&self) -> Option<StrategyTrigger> {
         self.compaction_tokens.map(StrategyTrigger::Tokens)
     }
@@ -210,8 +210,8 @@ fn tokens_in(threshold: Option<Threshold>, name: &str) -> Result<Option<u64>, St
 }
 
 impl Exchange {
-    /// Returns the client's wishes if the gateway must carry them out, because the upstream is not the server that
-    /// knows them.
+    /// Returns the client's wishes if the gateway must carry them out, because the upstream does not know the
+    /// field.
     pub(super) fn context_management_at(&self, target: &UpstreamTarget) -> Option<&ContextManagement> {
         self.context_management.as_ref().filter(|_| !self.is_providers_own(target))
     }
@@ -250,9 +250,10 @@ impl ViewEditor {
 }
 
 impl TargetedRequest {
-    /// Returns the field for the answer: the tool results that this request goes out without. `None` if the client's
-    /// API or the upstream's own answer has no such field.
+    /// Returns the field for the answer: the tool results missing from the request. `None` if the client's API
+    /// or the upstream's own answer has no such field.
     pub(super) fn applied_edits(&self, history: &History) -> Option<String> {
+        // Responses has no field for the edits that were made.
         let is_asked =
             self.exchange.wire.dialect() == Dialect::Messages && self.context_management().is_some();
         is_asked.then(|| {

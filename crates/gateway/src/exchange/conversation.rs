@@ -1,4 +1,4 @@
-//! A conversation that a client sends again with each request: its known items, and the gateway's log of them.
+//! A conversation repeated by a client in each request: known items, and the gateway's log of the items.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use longhaul_wire::edit::{ItemSegment, ParseError, RequestEnvelope, WireCodec};
 /// The name of an item: a hash of its canonical form.
 pub(super) type ItemDigest = [u8; 32];
 
-/// The memory of an unparsed item beside its bytes, in bytes: its range and its name.
+/// The memory of an unparsed item beside its bytes, in bytes: range and name.
 const ITEM_BYTES: usize = 48;
 
 /// The memory of a message beside its texts, in bytes: entry, view item, names. Measured.
@@ -26,15 +26,15 @@ const PART_BYTES: usize = 150;
 
 /// One conversation.
 pub(super) struct GatewayConversation {
-    /// The memory of its messages beside the newest request, in bytes.
+    /// The memory of the messages beside the newest request, in bytes.
     messages_bytes: AtomicUsize,
-    /// The number of its newest use, which finds the conversation in the cache.
+    /// The number of the newest use, as the conversation's key in the cache.
     pub(super) used: AtomicU64,
     known: Mutex<ConversationItems>,
     /// The gateway's log of the conversation. The lock is held while a request is prepared, so that requests with a
     /// shared prefix write one summary.
     pub(super) state: Arc<tokio::sync::Mutex<ConversationState>>,
-    /// The summary that is written between requests.
+    /// The summary written between requests.
     background_summary: Mutex<BackgroundSummary>,
 }
 
@@ -50,15 +50,15 @@ pub(super) struct ConversationState {
     pub(super) log: ConversationLog,
     /// The system prompt and tools of the last count, as written, and their tokens.
     pub(super) fixed: Option<([String; 2], u64)>,
-    /// The items that contain notices of the gateway.
+    /// The items with notices of the gateway.
     pub(super) items_with_notices: Vec<usize>,
     /// The number of parts in all items.
     parts: usize,
     /// Set until the first request of the conversation is prepared.
     pub(super) is_new: bool,
-    /// The edits made in the middle of the newest answer, for requests that contain that answer.
+    /// The edits made in the middle of the newest answer, for requests with the complete answer.
     pub(super) mid_answer_log: Option<MidAnswerLog>,
-    /// The reason of a summary that was written ahead of need.
+    /// The reason of a summary written ahead of need.
     pub(super) pending_summary_reason: Option<String>,
     /// The recent frequency of compactions.
     pub(super) pace: CompactionPace,
@@ -82,6 +82,7 @@ const MOST_EXTRACTS: u32 = 3;
 impl CompactionPace {
     /// Returns whether an extract made now, at this number of items, should be followed by a summary.
     pub(super) fn is_worth_a_summary(&mut self, items: usize) -> bool {
+        // A view that fills up again within a few steps would replace the summary before it has paid off.
         let is_short_lived = self.items > 0 && items < self.items + SHORT_LIVED_ITEMS;
         let is_worth = !is_short_lived || self.extracts >= MOST_EXTRACTS;
         *self = Self { items, extracts: if is_worth { 0 } else { self.extracts + 1 } };
@@ -89,7 +90,7 @@ impl CompactionPace {
     }
 }
 
-/// A log that was edited in the middle of an answer.
+/// A log edited in the middle of an answer.
 #[derive(Clone)]
 pub(super) struct MidAnswerLog {
     pub(super) log: Arc<ConversationLog>,
@@ -104,7 +105,9 @@ impl MidAnswerLog {
             ItemSegment::Assistant(parts) => Some(parts),
             _ => None,
         });
+        // Clients may store an answer in several parts, so the texts are compared as one.
         let texts: String = answer.flatten().filter_map(Part::as_text).collect();
+        // Some clients trim an answer before they send it back.
         self.log.items == items && texts.contains(self.said.trim())
     }
 }
@@ -129,7 +132,8 @@ impl ConversationState {
         Self { log: log.unwrap_or(&self.log).clone(), mid_answer_log: None, ..self.clone() }
     }
 
-    /// Adopts the edits from the middle of an answer if `next` is that answer. Returns whether it did.
+    /// Adopts the edits from the middle of an answer if `next` is the same answer. Returns whether edits were
+    /// adopted.
     pub(super) fn take_midway(&mut self, next: &[Vec<ItemSegment>]) -> bool {
         let items = self.log.items;
         let midway = self.mid_answer_log.take().filter(|midway| midway.goes_on_with(items, next));
@@ -138,7 +142,7 @@ impl ConversationState {
         true
     }
 
-    /// Counts the parts of items that are about to be added.
+    /// Counts the parts of items before their addition.
     pub(super) fn count(&mut self, pieces: &[Vec<ItemSegment>]) {
         let parts = |piece: &ItemSegment| match piece {
             ItemSegment::System(parts)
@@ -186,6 +190,7 @@ impl GatewayConversation {
     pub(super) fn bytes(&self) -> usize {
         let request = Arc::clone(&self.known().request);
         let items = request.items.len() * ITEM_BYTES;
+        // An exact count would take as long as the reading itself.
         2 * request.bytes.len() + items + self.messages_bytes.load(Ordering::Relaxed)
     }
 
@@ -216,7 +221,7 @@ impl<'a> ItemNames<'a> {
         self.envelope
     }
 
-    /// Returns the name of an item if it was computed already.
+    /// Returns the name of an item if already computed.
     pub(super) fn made(&self, index: usize) -> Option<ItemDigest> {
         self.names.get(index).copied().flatten()
     }
@@ -227,7 +232,8 @@ impl<'a> ItemNames<'a> {
         all.filter(|(name, _)| name.is_none()).map(|(_, at)| at.len()).sum()
     }
 
-    /// Adopts the known names of equal items, starting at `from`. Returns the index of the first item that differs.
+    /// Adopts the known names of equal items, starting at `from`. Returns the index of the first different
+    /// item.
     pub(super) fn recall(&mut self, known: &ConversationItems, from: usize) -> usize {
         let ours = self.envelope;
         let request = &known.request;
@@ -267,6 +273,7 @@ impl<'a> ItemNames<'a> {
     /// Adopts the known name of every item with equal bytes.
     pub(super) fn recall_all(&mut self, known: &ConversationItems) {
         let mut next = self.recall(known, 0);
+        // Clients change single items in the middle. Those behind them are often the same.
         while next < known.request.items.len().min(self.len()) {
             next = self.recall(known, next + 1);
         }

@@ -17,7 +17,7 @@ use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::deferral::ToolDeferral;
 use longhaul_wire::edit::{AnsweredToolCall, Dialect, PartialToolCall};
 
-/// The text that the client gets if the model only searched for tools.
+/// The client's text if the model only searched for tools.
 const NO_CALL: &str = "(No answer: the model only searched for tools.)";
 
 /// The maximum number of remembered tool lists.
@@ -44,9 +44,12 @@ impl DeferralCache {
         if let Some(decided) = known(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
             return decided;
         }
+        // The lock is not held here: counting a long list takes milliseconds. A decision made twice is the
+        // same.
         let decided = ToolDeferral::decide(dialect, tools, forced, window, has_search).map(Arc::new);
         let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lists.len() >= MAX_LISTS {
+            // A lost decision is made again with the next request.
             lists.clear();
         }
         lists.insert(key, decided.clone());
@@ -60,6 +63,7 @@ fn key(dialect: Dialect, tools: &str, forced: Option<&str>, window: u64, has_sea
     hasher.update(dialect.as_str().as_bytes());
     hasher.update(&window.to_le_bytes());
     hasher.update(forced.unwrap_or_default().as_bytes());
+    // The zero byte keeps the name of the tool apart from the list behind it.
     hasher.update(&[0]);
     hasher.update(tools.as_bytes());
     *hasher.finalize().as_bytes()
@@ -109,11 +113,14 @@ impl Exchange {
     /// Returns the request's tool choice; `None` if the gateway could not answer a search for this request.
     fn deferring_choice(&self, target: &UpstreamTarget, limits: &Limits) -> Option<ToolChoice> {
         let says = |name: &str| self.envelope.other(name).filter(|raw| *raw != "null");
+        // A server that keeps the conversation would keep the search, too, and the client could not continue
+        // from there.
         let is_at_maker = self.wire.dialect() == Dialect::Responses
             && target.server.upstream.kind == Kind::OpenAi
             && says("store") != Some("false");
         let cannot = is_at_maker
             || limits.tools == FeatureSupport::No
+            // Of several answers only one could go on after a search.
             || says("n").is_some_and(|n| n != "1")
             || says("background") == Some("true");
         // A tool choice that cannot be parsed may name a deferred tool.
@@ -122,7 +129,7 @@ impl Exchange {
 }
 
 impl GatewayTools<'_> {
-    /// Returns the tools whose calls are hidden from the client in the answer to this request.
+    /// Returns the tools whose calls are hidden from the client.
     pub(super) fn hidden_tools(&self, report: &PreparationReport) -> Vec<&'static str> {
         let mut hidden = Vec::new();
         if self.recalls(report) {
@@ -134,7 +141,7 @@ impl GatewayTools<'_> {
         hidden
     }
 
-    /// Returns the text that the client gets in place of an answer that only looked something up.
+    /// Returns the client's text in place of an answer with lookups only.
     pub(super) fn no_answer(&self) -> &'static str {
         match self.request.exchange.deferral.is_some() && !self.may_recall() {
             true => NO_CALL,

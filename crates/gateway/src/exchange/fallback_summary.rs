@@ -35,13 +35,13 @@ impl MissingSummaryCause {
 pub(super) struct FallbackSummary {
     /// The number of failed attempts.
     tries: u32,
-    /// The number of answers that were no valid summary.
+    /// The number of answers without a valid summary.
     rejected: u32,
     /// The time of the next attempt, in seconds since 1970.
     again_at: u64,
 }
 
-/// The wait before the first new attempt, in seconds. It doubles with each attempt.
+/// The wait before the first new attempt, in seconds. The wait doubles with each attempt.
 const FIRST_WAIT_SECS: u64 = 15;
 
 /// The longest wait between attempts, in seconds.
@@ -54,6 +54,7 @@ const MOST_REJECTED: u32 = 3;
 impl FallbackSummary {
     pub(super) fn new(cause: MissingSummaryCause, now: u64) -> Self {
         let rejected = u32::from(cause == MissingSummaryCause::Rejected);
+        // A writer that was not asked has not failed, so its first attempt is due at once.
         let wait = if cause == MissingSummaryCause::NotYetAsked { 0 } else { FIRST_WAIT_SECS };
         Self { tries: 0, rejected, again_at: now.saturating_add(wait) }
     }
@@ -61,6 +62,7 @@ impl FallbackSummary {
     /// Returns the history after another failed attempt.
     pub(super) fn failed(self, cause: MissingSummaryCause, now: u64) -> Self {
         let tries = self.tries.saturating_add(1);
+        // The exponent is bounded, because a shift by 64 or more overflows.
         let wait = FIRST_WAIT_SECS.saturating_mul(1 << tries.min(16)).min(LONGEST_WAIT_SECS);
         let rejected = self.rejected.saturating_add(u32::from(cause == MissingSummaryCause::Rejected));
         Self { tries, rejected, again_at: now.saturating_add(wait) }
@@ -71,7 +73,7 @@ impl FallbackSummary {
         self.rejected < MOST_REJECTED
     }
 
-    /// Returns whether the summary is to be tried now. A clock that was set back cannot prolong the wait.
+    /// Returns whether the summary is to be tried now. A clock set back cannot prolong the wait.
     pub(super) fn is_due(&self, now: u64) -> bool {
         let is_later = now < self.again_at && self.again_at <= now.saturating_add(LONGEST_WAIT_SECS);
         self.is_pending() && !is_later
@@ -79,6 +81,7 @@ impl FallbackSummary {
 
     /// Merges the history of the same extract elsewhere.
     pub(super) fn merge_state(&mut self, other: &Self) {
+        // The larger figure is the later one: attempts are never taken back.
         self.tries = self.tries.max(other.tries);
         self.rejected = self.rejected.max(other.rejected);
         self.again_at = self.again_at.max(other.again_at);
@@ -88,8 +91,8 @@ impl FallbackSummary {
 /// An edit, with the history of its summary if the edit holds an extract.
 pub(super) type DecidedEdit = (ViewEdit, Option<FallbackSummary>);
 
-/// The strategy name of an extra entry that marks the fallback summaries among the edits before it. The memo stores
-/// only edits.
+/// The strategy name of an extra entry, as a mark for fallback summaries among the edits before the entry. The
+/// memo stores only edits.
 const NAME: &str = "stopgap";
 
 /// Returns the edits in the form of the memo.

@@ -70,13 +70,13 @@ pub(super) struct AnswerFlow {
     reader: EventProcessor,
     phase: FlowPhase,
     out: VecDeque<Bytes>,
-    /// The notice that the text begins with.
+    /// The notice at the start of the text.
     note: Option<String>,
     pause: Option<OutputPauseDetector>,
     restarts: u32,
-    /// The number of restarts that left out only the answer's own beginning.
+    /// The number of restarts with only the answer's own beginning left out.
     continuations: u32,
-    /// The number of streams of the answer that broke off.
+    /// The number of the answer's streams that broke off.
     broken_streams: u32,
     /// The failure of the newest broken stream.
     broke_by: Option<GatewayError>,
@@ -84,15 +84,15 @@ pub(super) struct AnswerFlow {
     is_window_exhausted: bool,
     /// The output of finished streams, in tokens.
     left_tokens: u64,
-    /// The gateway's count of the output when the newest of those streams ended.
+    /// The gateway's count of the output at the end of the newest broken stream.
     counted_tokens: u64,
     /// The present step, if calls of the answer may be answered by the gateway.
     step: Option<AnswerStepBuffer>,
     /// Set between the end of one step and the beginning of the next.
     is_between: bool,
-    /// The kind of content that the newest event with content belonged to: text, reasoning or a call.
+    /// The kind of content of the newest event with content: text, reasoning or a call.
     within: StreamPosition,
-    /// The division of the last step's output, if the client has only a part of it.
+    /// The division of the last step's output, if the client has only a part.
     division: OutputDivision,
     /// The number of bytes received from the upstream in all streams.
     taken_bytes: usize,
@@ -101,11 +101,11 @@ pub(super) struct AnswerFlow {
     patience: Duration,
     /// The time until which a complete answer's stream may stay open.
     open_until: Option<Instant>,
-    /// Set if the stream carried an error in a form that clients do not read.
+    /// Set if the stream carried an error in a form unknown to clients.
     has_unread_error: bool,
-    /// Set if the last bytes sent are an event without its empty line, so that clients have not read it yet.
+    /// Set if the last bytes sent are an event without its empty line, still unread by clients.
     is_open: bool,
-    /// The error that ended the stream.
+    /// The error at the end of the stream.
     fault: Option<GatewayError>,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct AnswerFlow {
 enum EventProcessor {
     /// Events pass unchanged and are only observed.
     Watches(Box<dyn StreamParser>),
-    /// Events may have to be merged with those of another stream.
+    /// Events may have to be merged with events of another stream.
     Joins(Box<dyn StreamMerger>),
 }
 
@@ -133,7 +133,7 @@ impl EventProcessor {
     }
 }
 
-/// Returns the error of an event or a stream that is too large.
+/// Returns the error of an overlong event or stream.
 fn too_long(what: &str, max_bytes: usize) -> GatewayError {
     let message = format!("{what} of the upstream's has more than {max_bytes} bytes");
     GatewayError::new(GatewayErrorKind::Upstream, message)
@@ -185,6 +185,8 @@ impl AnswerFlow {
             characters: CharacterFilter::default(),
             reader,
             phase: FlowPhase::Reading(Box::new(body)),
+            // Comments precede the first event, so a person who watches the stream learns of the compaction
+            // before the answer.
             out: told.into_iter().filter(|_| is_compacted).collect(),
             note: notes.then(|| format!("{COMPACTING}\n{CONTINUING}\n\n")),
             pause,
@@ -210,6 +212,8 @@ impl AnswerFlow {
     }
 
     pub(super) fn into_stream(self) -> ReplyStream {
+        // The stream is polled after the handler has returned, outside its span. Without the span its log lines
+        // would not name the request.
         let span = Span::current();
         Box::pin(unfold(self, move |mut flow| {
             let next = async move {
@@ -255,6 +259,7 @@ impl AnswerFlow {
                 FlowPhase::Ended => return None,
                 FlowPhase::Reading(body) => {
                     let tick = Instant::now() + self.keep_alive;
+                    // A complete answer ends at its own time limit, even if the next keep-alive is due later.
                     let until = self.open_until.map_or(tick, |until| until.min(tick));
                     match timeout_at(until, body.next()).await {
                         Ok(Ok(Some(chunk))) => {
@@ -279,6 +284,7 @@ impl AnswerFlow {
                         Err(_) => return Some(Bytes::from_static(COMMENT)),
                     }
                 }
+                // A summary or a reconnect may take minutes, and proxies close a silent connection.
                 FlowPhase::Waiting(making) => match timeout(self.keep_alive, making).await {
                     Ok(resumed) => self.resume(resumed),
                     Err(_) => return Some(Bytes::from_static(COMMENT)),
@@ -307,6 +313,7 @@ impl AnswerFlow {
         self.taken_bytes += chunk.len();
         let says = match &mut self.reader {
             EventProcessor::Watches(watcher) => {
+                // The answer is stored once, with the chunk that completes it.
                 let was_over = watcher.seen().over;
                 let ParsedChunk { out, says, has_unread_error } =
                     parse_chunk(watcher.as_mut(), &mut self.events, chunk);
@@ -319,6 +326,7 @@ impl AnswerFlow {
             }
             EventProcessor::Joins(_) => self.join(chunk),
         };
+        // A large event may arrive in many chunks. A begun event counts as a sign of life, pings do not.
         if says || self.events.has_begun() {
             self.said_at = Instant::now();
         }
@@ -326,6 +334,7 @@ impl AnswerFlow {
             self.open_until = self.may_stay_open();
         }
         if self.events.begun_bytes() > MAX_EVENT_BYTES {
+            // An event without an end would fill the memory.
             self.break_off(too_long("an event", MAX_EVENT_BYTES));
         } else if self.taken_bytes > MAX_STREAM_BYTES {
             self.break_off(too_long("a stream", MAX_STREAM_BYTES));
@@ -348,7 +357,8 @@ impl AnswerFlow {
         .map(|time| Instant::now() + time)
     }
 
-    /// Processes a chunk of a stream that may be merged. Returns whether it had anything but comments and pings.
+    /// Processes a chunk of a stream that may be merged. Returns whether the chunk had anything but comments
+    /// and pings.
     fn join(&mut self, chunk: Bytes) -> bool {
         let mut out = Vec::with_capacity(chunk.len());
         let mut says = false;
@@ -443,6 +453,7 @@ impl AnswerFlow {
         self.attempt.iter().for_each(|route| route.log_end(true));
         if let EventProcessor::Joins(splice) = &mut self.reader {
             let mut out = Vec::new();
+            // The totals go into the closing events, so the closing events are held back until here.
             splice.end(self.left_tokens, &mut out);
             if let Some(route) = &self.attempt {
                 route.request.exchange.keep_end(&Bytes::copy_from_slice(&out));
@@ -504,6 +515,7 @@ impl AnswerFlow {
                     .remember_usage_beside(self.division.shown_of(usage), &self.outbound_request)
                     .await;
             }
+            // A learned window must rest on a report of one whole request.
             if is_only && self.usage().is_some() {
                 route.review().learn_from_stream(seen, &self.outbound_request);
             }
@@ -516,7 +528,7 @@ impl AnswerFlow {
         self.end();
     }
 
-    /// Handles an error of the upstream that ends the stream.
+    /// Handles a final error of the upstream's stream.
     fn fail(&mut self, error: &str) {
         let fault = match &self.attempt {
             Some(route) => route.request.said_error(error),
@@ -532,7 +544,7 @@ impl AnswerFlow {
         }
     }
 
-    /// Ends the newest event with an empty line if it has none.
+    /// Ends the newest event with an empty line if necessary.
     fn close_event(&mut self) {
         if std::mem::take(&mut self.is_open) {
             self.out.push_back(Bytes::from_static(b"\n\n"));
@@ -542,6 +554,7 @@ impl AnswerFlow {
     /// Ends the stream with an error event.
     fn break_off(&mut self, fault: GatewayError) {
         self.close_event();
+        // An event without its empty line would swallow the error event, so it is closed first.
         self.out.push_back(self.wire.error_event_after(&fault, self.reader.seen()));
         self.abandon(fault);
     }
@@ -552,6 +565,7 @@ impl AnswerFlow {
         if let Some(route) = self.attempt.as_ref().filter(|_| !self.is_between) {
             let seen = self.reader.seen();
             let written = route.request.counted(&self.outbound_request, seen, self.left_tokens).output;
+            // A report before the finish reason may cover only a part of the output.
             let last = seen.usage.clone().filter(|_| seen.finish.is_some());
             route.totals().partial(self.partial(route, written, last));
         }

@@ -1,4 +1,4 @@
-//! The tools that the gateway adds to a request: which requests get `recall`, and the tokens that it takes.
+//! The tools added to a request by the gateway: the conditions for `recall`, and the tokens of its definition.
 
 use longhaul_core::recall::tool::{NAME, spec};
 use longhaul_providers::connect::Kind;
@@ -11,7 +11,7 @@ use super::targeted_request::TargetedRequest;
 use super::{PreparationAction, PreparationReport};
 use crate::gateway::RecallMode;
 
-/// The tools that the gateway adds to a request and whose calls the client is not shown.
+/// The tools added to a request by the gateway. Their calls are hidden from the client.
 pub(super) struct GatewayTools<'a> {
     pub(super) request: &'a TargetedRequest,
 }
@@ -22,8 +22,8 @@ impl GatewayTools<'_> {
         self.without_tool().is_none()
     }
 
-    /// Keeps the tool out of this attempt. The result goes to the client as items, and handles in them would point into
-    /// the client's next request.
+    /// Keeps the tool out of the attempt. The result goes to the client as items, where handles would point
+    /// into the client's next request.
     pub(super) fn never_recalls(&self) {
         // The cell is still empty, because no other method has asked yet.
         let _ = self.request.no_recall_reason.set(Some("the items are the client's"));
@@ -31,6 +31,7 @@ impl GatewayTools<'_> {
 
     /// Returns whether this request has the tool.
     pub(super) fn recalls(&self, report: &PreparationReport) -> bool {
+        // The tool comes with the first edit. Until then requests pass byte for byte (decision 0029).
         report.action != PreparationAction::None && self.may_recall() && self.not_now().is_none()
     }
 
@@ -55,10 +56,12 @@ impl GatewayTools<'_> {
         *self.request.no_recall_reason.get_or_init(|| {
             let envelope = &self.request.exchange.envelope;
             let tools = envelope.tools_at.as_ref().map(|at| envelope.text(at)).unwrap_or_default();
+            // The list is parsed only if the name occurs at all.
             let may_have_one = tools.contains(NAME);
             let named = may_have_one
                 .then(|| self.request.exchange.wire.fixed_content(envelope).unwrap_or_default().tools);
             let says = |name: &str| envelope.other(name).is_some_and(|raw| raw != "null");
+            // A handle points into the client's history, which such a client does not send.
             let keeps = self.request.exchange.wire.dialect() == Dialect::Responses
                 && self.request.target.server.upstream.kind == Kind::OpenAi
                 && envelope.other("store") != Some("false");
@@ -74,7 +77,7 @@ impl GatewayTools<'_> {
         })
     }
 
-    /// Returns the reason why this request does not get the tool.
+    /// Returns the reason for a request without the tool.
     fn not_now(&self) -> Option<&'static str> {
         let envelope = &self.request.exchange.envelope;
         let says = |name: &str| envelope.other(name).filter(|raw| *raw != "null");
@@ -93,7 +96,7 @@ impl GatewayTools<'_> {
         }
     }
 
-    /// Returns the tokens of system prompt and tools. They include `recall` if the conversation has edits and gets the
+    /// Returns the tokens of system prompt and tools, with `recall` if the conversation has edits and gets the
     /// tool.
     pub(super) fn fixed_tokens(&self, state: &ConversationState) -> u64 {
         let fixed = state.fixed.as_ref().map_or(0, |(_, tokens)| *tokens);

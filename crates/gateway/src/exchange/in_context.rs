@@ -24,7 +24,7 @@ use longhaul_wire::edit::{
 };
 use longhaul_wire::raw_json::{field, fields};
 
-/// The fields that keep an answer from being a summary, or that have side effects.
+/// The fields with side effects, and the fields that keep an answer from being a summary.
 const UNFIT_FIELDS: &[&str] = &[
     "stop",
     "stop_sequences",
@@ -71,6 +71,7 @@ pub(super) async fn ask_in_context(
         Ok(response) => response,
         Err(fault) => return Some(Err(ProviderError::new(ErrorCode::Network, fault.message))),
     };
+    // These statuses meet every form of the request, so no second form is tried.
     if let Some(error) = refusal(response.status()) {
         return Some(Err(error));
     }
@@ -97,6 +98,7 @@ async fn riding_body(
     last: Seq,
 ) -> Option<Bytes> {
     let (wire, envelope) = (request.exchange.wire, &request.exchange.envelope);
+    // The cache holds the newest request. A log of another state would not begin with the same bytes.
     let is_its_request = log.items == envelope.items.len() && !log.history.is_paused();
     let is_plain = request.is_prose() && envelope.other("n").is_none_or(|n| matches!(n, "1" | "null"));
     let order = asked.messages.last()?.parts.last()?.as_text()?.to_owned();
@@ -143,6 +145,7 @@ async fn read_events(
         while let Some(raw) = events.next_event() {
             watcher.read(&SseEvent::parse(&raw));
         }
+        // Dropping the body stops the upstream: some servers ignore the output limit.
         if watcher.seen().over || is_enough(watcher.seen()) {
             break;
         }
@@ -159,7 +162,7 @@ fn riding_headers(request: &TargetedRequest) -> HeaderMap {
     headers
 }
 
-/// Returns the error of a status that any other form of the request would get, too.
+/// Returns the error of a status independent of the request's form.
 fn refusal(status: StatusCode) -> Option<ProviderError> {
     let code = match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ErrorCode::InvalidRequest,
@@ -185,6 +188,7 @@ fn ended(watcher: &dyn StreamParser) -> Result<PartialResponse, ProviderError> {
 /// Returns the received answer in a provider's form; `None` if it is incomplete.
 pub(super) fn answer_of(seen: PartialResponse) -> Option<ModelAnswer> {
     let is_whole = seen.over || seen.finish.is_some();
+    // Some streams close properly without a finish reason.
     let finish = seen.finish.unwrap_or(ModelStopReason::Stop);
     is_whole.then(|| ModelAnswer { parts: seen.parts(), finish, usage: seen.usage, envelope: None })
 }

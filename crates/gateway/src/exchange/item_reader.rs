@@ -20,7 +20,7 @@ pub(super) struct ItemReader<'a> {
 }
 
 impl ItemReader<'_> {
-    /// Returns the number of bytes of the request that the state does not know yet.
+    /// Returns the number of bytes of the request beyond the known state.
     pub(super) fn new_bytes(&self, state: &ConversationState) -> usize {
         let envelope = &self.request.exchange.envelope;
         let fixed = self.request.fixed_texts();
@@ -62,6 +62,7 @@ impl ItemReader<'_> {
         let (wire, envelope) = (self.request.exchange.wire, &self.request.exchange.envelope);
         let (from, to) = (state.log.items, envelope.items.len());
         let mut took = false;
+        // The same request again: a report may now count as the size of the view.
         if from == to && state.log.feed(Vec::new()).is_err() {
             return Ok(false);
         }
@@ -71,6 +72,7 @@ impl ItemReader<'_> {
             state.count(&pieces);
             took = state.take_midway(&pieces);
             if state.log.feed(pieces).is_err() {
+                // The client's answer goes on where the log took it for complete, so the log is read anew.
                 *state = self.new_state();
                 return self.append_new_items(state);
             }
@@ -81,7 +83,7 @@ impl ItemReader<'_> {
         Ok(took)
     }
 
-    /// Counts system prompt and tools if they have changed.
+    /// Counts system prompt and tools after a change.
     fn count_fixed(&self, state: &mut ConversationState) -> Result<(), GatewayError> {
         let raw = self.request.fixed_texts();
         if state.fixed.as_ref().is_some_and(|(known, _)| raw.iter().eq(known.iter())) {
@@ -96,7 +98,8 @@ impl ItemReader<'_> {
         Ok(())
     }
 
-    /// Returns the request's log with edits that were made when `last` was its last item; `None` if they do not apply.
+    /// Returns the request's log with edits made when `last` was the last item; `None` if the edits do not
+    /// apply.
     pub(super) fn log_with(
         &self,
         edits: Vec<ViewEdit>,
@@ -105,6 +108,7 @@ impl ItemReader<'_> {
         let envelope = &self.request.exchange.envelope;
         let items: Vec<&str> = (0..envelope.items.len()).map(|index| envelope.item(index)).collect();
         let mut pieces = self.request.exchange.wire.segments(&items, 0)?;
+        // The edits are committed where they were made, so that later positions come out as before.
         let rest = pieces.split_off(last + 1);
         let mut log = self.new_state().log;
         let follows = log.feed(pieces).is_ok();

@@ -1,5 +1,5 @@
-//! The journal of a conversation's log: all that shaped the log beside its items. The memo stores the journal, so that
-//! the meter reads the same after a restart.
+//! The journal of a conversation's log: all that shaped the log beside its items. The memo stores the journal.
+//! The meter reads the same after a restart.
 
 use longhaul_core::usage::Usage;
 use longhaul_store::memo::{PrefixCacheKey, PrefixCacheScope};
@@ -27,7 +27,7 @@ const STORED_FROM_SHARE: u64 = 4;
 /// wrong count.
 const READ_FROM_SHARE: u64 = 8;
 
-/// The scope that separates these entries of the memo from all others.
+/// The memo scope for entries of this kind only.
 const SCOPE: &str = "reports-1";
 
 /// The journal of one log.
@@ -172,6 +172,7 @@ impl LogJournal {
     fn is_of(&self, chain: &[ItemDigest]) -> bool {
         let newest = self.notes.last().and_then(|note| note.items().checked_sub(1));
         let prefix = newest.and_then(|at| chain.get(at)).map(hex);
+        // The client may have gone back and changed its history. Counts of other items would mislead the meter.
         self.version == VERSION && prefix.as_ref() == Some(&self.prefix)
     }
 }
@@ -198,6 +199,7 @@ impl JournalStore<'_> {
         let prefix = chain.last()?;
         let journal = LogJournal { version: VERSION, prefix: hex(prefix), notes: log.notes.clone() };
         let touched = log.portable().map(|(_, item)| item);
+        // The key must be found before the log exists: the last item of an edit, or the beginning.
         let name = chain.get(touched.unwrap_or(1)).or(chain.first())?;
         let text = serde_json::to_string(&journal).ok()?;
         Some(ResponseEntry::new(self.journal_key(name), text))
@@ -207,6 +209,7 @@ impl JournalStore<'_> {
     /// reports then still apply.
     pub(super) async fn recover(&self, state: &mut ConversationState, tokens: u64) {
         let names = self.memo.names(usize::MAX);
+        // Most conversations are short, and a look-up costs each new one a read of the store.
         if names.len() < 2 || tokens.saturating_mul(READ_FROM_SHARE) < self.budget.line() {
             return;
         }
@@ -262,6 +265,7 @@ impl JournalStore<'_> {
             note.apply(&mut log, &mut edits)?;
         }
         log.feed(pieces).ok()?;
+        // An edit without a note belongs to another state of the log.
         edits.next().is_none().then_some(log)
     }
 
@@ -297,6 +301,7 @@ impl JournalStore<'_> {
         if usage.input_tokens == 0 {
             return None;
         }
+        // The window's lower bound holds for a request with hidden steps as well.
         self.request.target.saw_call(usage.total_tokens());
         // The input contained hidden steps, so its count does not match the client's request.
         if prepared.rounds.answered > 0 {

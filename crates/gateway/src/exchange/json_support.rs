@@ -1,5 +1,5 @@
-//! The memory of writers that answer in prose when the pruning agent needs JSON. They are not used as a pruning agent
-//! for a while.
+//! The memory of writers with answers in prose where the pruning agent needs JSON. Such a writer is no pruning
+//! agent for a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -22,6 +22,7 @@ pub(crate) struct JsonSupport {
 impl JsonSupport {
     pub(super) fn add(&self, writer: String, now: u64) {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Names of writers come from clients' models, so the map is bounded.
         writers.retain(|_, at| is_recent(*at, now));
         let oldest = writers.iter().min_by_key(|(_, at)| **at).map(|(writer, _)| writer.clone());
         if let Some(oldest) = oldest.filter(|_| writers.len() >= MOST_WRITERS) {
@@ -36,7 +37,7 @@ impl JsonSupport {
     }
 }
 
-/// Returns whether `at` is recent. A clock that was set back does not prolong the wait.
+/// Returns whether `at` is recent. A clock set back does not prolong the wait.
 fn is_recent(at: u64, now: u64) -> bool {
     at <= now && now - at < WHILE_SECS
 }

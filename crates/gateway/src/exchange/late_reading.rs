@@ -1,5 +1,5 @@
-//! Forwarding before reading. The first request of a conversation is sent on as it came if it fits in any case. The
-//! gateway reads it while the upstream works, so that the client does not wait for the count.
+//! Forwarding before reading. The first request of a conversation is sent on unchanged if certain to fit. The
+//! gateway reads the request while the upstream works, and the client does not wait for the count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,13 @@ use super::upstream_response::UpstreamResponse;
 use super::{Exchange, PreparationReport, UpstreamAttempt};
 use crate::upstream::UpstreamTarget;
 
-/// The smallest request that is worth it, in bytes. Reading a smaller one takes a small fraction of a millisecond.
+/// The smallest request to forward unread, in bytes. Reading a smaller one takes a small fraction of a
+/// millisecond.
 const MIN_BYTES: usize = 4 << 10;
 
-/// The least number of bytes per token in a request of text and JSON, on average over a whole request. It only decides
-/// whether the request is far below the trigger; that the request fits is shown by its bytes alone.
+/// The least number of bytes per token in a request of text and JSON, on average over a whole request. The
+/// number only decides whether the request is far below the trigger. The bytes alone show whether the request
+/// fits.
 const BYTES_PER_TOKEN: u64 = 3;
 
 /// The reading starts so long after the request was sent, or earlier if its result is needed. On a small machine the
@@ -43,7 +45,7 @@ const MEDIA: [&[u8]; 7] = [
     b"\"input_audio\"",
 ];
 
-/// A request that is being read after it was sent. Dropping it stops the reading.
+/// A reading of a request after its sending. Dropping the value stops the reading.
 pub(super) struct LateReading {
     needed: Arc<Notify>,
     task: JoinHandle<Option<ReadRequest>>,
@@ -56,7 +58,7 @@ pub(super) struct ReadRequest {
 }
 
 impl OutboundRequest {
-    /// Returns the client's request as it is, of which nothing is known.
+    /// Returns the client's request unchanged, with nothing known.
     pub(super) fn unread() -> Self {
         let why = "far below the trigger by its length, and counted after it was sent".to_owned();
         Self { report: PreparationReport { why, ..PreparationReport::default() }, ..Self::default() }
@@ -72,6 +74,7 @@ impl LateReading {
                 () = sleep(HEAD_START) => {}
                 () = is_needed.notified() => {}
             }
+            // The totals are separate: the reading makes no call, and its attempt must not change the bill.
             let mut attempt = UpstreamAttempt::find(exchange, target, Arc::default()).await;
             let prepared = attempt.fitter.prepare().await;
             let outbound = prepared
@@ -96,6 +99,7 @@ impl LateReading {
 
 impl Drop for LateReading {
     fn drop(&mut self) {
+        // A client that has left needs no reading, and the work would take a core.
         self.task.abort();
     }
 }
@@ -155,6 +159,7 @@ impl TargetedRequest {
 
     /// Returns whether a complete answer shows that the upstream has read the whole request.
     fn is_credible(&self, seen: &PartialResponse) -> bool {
+        // A report below a sixth of the bytes may be a truncation and is judged by the count (decision 0053).
         let least = self.exchange.envelope.bytes.len() as u64 / (2 * BYTES_PER_TOKEN);
         let has_read = seen.usage.as_ref().is_some_and(|usage| usage.input_tokens >= least);
         has_read && seen.error.is_none() && !seen.is_empty()

@@ -1,5 +1,5 @@
-//! The event log of a conversation that no database stores. It is built from the client's items in one fixed way, so
-//! that equal items always get equal positions.
+//! The event log of a conversation outside any database. The log is built from the client's items in one fixed
+//! way, so that equal items always get equal positions.
 
 use std::collections::BTreeMap;
 
@@ -49,23 +49,23 @@ pub(super) struct RequestSnapshot {
 #[derive(Clone, Debug)]
 pub(super) struct ConversationLog {
     pub(super) history: History,
-    /// The messages that come from items, in order.
+    /// The messages from items, in order.
     pub(super) placed: Vec<ItemPlacement>,
-    /// The positions of events that come from no item: edits, and reports about them.
+    /// The positions of events without an item: edits, and reports about edits.
     non_item_positions: Vec<Seq>,
-    /// The system prompts that precede all other items.
+    /// The system prompts before all other items.
     pub(super) system: Vec<Part>,
     origin: ModelOrigin,
     /// The number of items read.
     pub(super) items: usize,
-    /// The parts of an answer that may continue with the next item.
+    /// The parts of a possibly unfinished answer, to be continued by the next item.
     answering: Option<(Vec<Part>, Vec<SegmentPosition>)>,
     /// The report about the call whose answer comes next.
     pub(super) reported: Option<ReportedUsage>,
     ends_with_answer: bool,
     /// The active edits with extracts that a summary is to replace, by position.
     fallback_summaries: BTreeMap<Seq, FallbackSummary>,
-    /// The events that shaped the log beside its items.
+    /// The events behind the log's state beside its items.
     pub(super) notes: Vec<JournalNote>,
     /// The items that change their role in neutral form.
     pub(super) role_rewrites: RoleRewrites,
@@ -103,6 +103,7 @@ impl ConversationLog {
             role_rewrites: RoleRewrites::default(),
         };
         log.add(EventBody::SessionStarted { title: None, forked_from: None, imported_from: None });
+        // The history accepts messages only within a run, so the whole conversation is one.
         log.add(EventBody::RunStarted { run_id: "r".into() });
         log
     }
@@ -110,6 +111,7 @@ impl ConversationLog {
     /// Appends an event. Events built here always fit the history.
     fn add(&mut self, body: EventBody) -> Seq {
         let seq = self.history.last_seq() + 1;
+        // Time must not enter the log: equal items give equal logs in every process.
         let folded = self.history.apply(&Event { seq, at: 0, format: FORMAT, body });
         debug_assert!(folded.is_ok(), "{folded:?}");
         seq
@@ -118,6 +120,7 @@ impl ConversationLog {
     /// Adds items to the log.
     pub(super) fn feed(&mut self, items: Vec<Vec<ItemSegment>>) -> Result<(), HistoryMismatchError> {
         let first = items.first().and_then(|pieces| pieces.first());
+        // Clients send an answer in several items, and may add one after the log has closed the answer.
         if self.ends_with_answer && matches!(first, Some(ItemSegment::Assistant(_))) {
             return Err(HistoryMismatchError);
         }
@@ -144,6 +147,7 @@ impl ConversationLog {
         self.settle();
         self.ends_with_answer = false;
         match piece {
+            // A system prompt in the middle keeps its place. In front it would change what came before.
             ItemSegment::System(parts) if self.placed.is_empty() => self.system.extend(parts),
             ItemSegment::System(parts) => {
                 self.role_rewrites.system = true;
@@ -181,6 +185,7 @@ impl ConversationLog {
     fn result(&mut self, call: &str, failed: bool, content: Vec<Part>, place: SegmentPosition) {
         let open = self.history.open_calls().iter().map(|open| &open.call);
         let named: Vec<_> = open.filter(|open| open.provider_id.as_deref() == Some(call)).collect();
+        // `settle` has put the step's position into the id.
         let step = |id: &CallId| id.as_str().rsplit_once('.').map(|(step, _)| step.to_owned());
         let newest = named.last().and_then(|call| step(&call.call_id));
         let first = named.iter().find(|call| step(&call.call_id) == newest);
@@ -242,7 +247,7 @@ impl ConversationLog {
         paused
     }
 
-    /// Returns whether the items end with an answer that the model is to continue.
+    /// Returns whether the items end with an answer for the model to continue.
     pub(super) fn ends_with_answer(&self) -> bool {
         self.ends_with_answer
     }
@@ -263,10 +268,11 @@ impl ConversationLog {
         }
     }
 
-    /// Records the upstream's count of the view that was sent, if the view is still the same.
+    /// Records the upstream's count of the sent view, if the view is still the same.
     pub(super) fn count(&mut self, tokens: u64, start: &RequestSnapshot) {
         let now = meter::read(&self.history, start.fixed_tokens);
         let is_known = now.estimated == 0 && now.total == tokens;
+        // A count of another view would mislead the meter.
         if is_known || start.view_hash != self.history.view_hash() {
             return;
         }
@@ -296,7 +302,7 @@ impl ConversationLog {
         self.fallback_summaries.values().any(|stopgap| stopgap.is_due(now))
     }
 
-    /// Returns the summary histories of all extracts that still wait.
+    /// Returns the summary histories of all waiting extracts.
     pub(super) fn pending(&mut self) -> impl Iterator<Item = &mut FallbackSummary> {
         self.fallback_summaries.values_mut().filter(|stopgap| stopgap.is_pending())
     }
@@ -322,7 +328,7 @@ impl ConversationLog {
         Some(log)
     }
 
-    /// Records that the upstream refused the request for its length, with the figures of the refusal.
+    /// Records the upstream's refusal of the request for its length, with the figures of the refusal.
     pub(super) fn refused(&mut self, start: &RequestSnapshot, used: Option<u64>, limit: Option<u64>) {
         self.notes.push(JournalNote::Refusal(self.items, JournalRefusal::of(start, used, limit)));
         let step_id: longhaul_core::ids::StepId = format!("s{}", self.history.last_seq()).into();
@@ -404,6 +410,7 @@ impl ConversationLog {
     /// and the user's last message. An edit made for a longer conversation may leave them out.
     pub(super) fn shows_newest(&self) -> bool {
         let entries = self.history.entries();
+        // A result belongs to the step before it, so it is not the newest message by itself.
         let begins = |kind: &LogEntryKind| matches!(kind, LogEntryKind::Typed | LogEntryKind::Assistant(_));
         let newest = entries.iter().rev().find(|entry| begins(&entry.kind)).or(entries.last());
         let typed = entries.iter().rev().find(|entry| entry.kind == LogEntryKind::Typed);

@@ -24,10 +24,10 @@ pub(super) const MAX_KEYS: usize = 4_096;
 #[derive(Clone)]
 pub(super) struct ConversationMemo {
     pub(super) request: Arc<TargetedRequest>,
-    /// The conversation, once it is found.
+    /// The conversation, once found.
     pub(super) conversation: Option<Arc<GatewayConversation>>,
-    /// The scope, computed when first needed: a request asks for it several times, and each time it would be formatted
-    /// and hashed anew.
+    /// The scope, computed when first needed: a request uses the scope several times, and formatting and
+    /// hashing have a cost.
     scope: OnceLock<[u8; 32]>,
 }
 
@@ -57,6 +57,7 @@ impl ConversationMemo {
         let (exchange, scope) = (&self.request.exchange, self.scope());
         let mut names = ItemNames::new(exchange.wire, &exchange.envelope);
         let conversations = &exchange.inner.conversations;
+        // Known names come first: items with equal bytes need neither a parse nor a hash.
         conversations.recall(&scope, &mut names);
         let new_bytes = names.new_bytes();
         let find = || conversations.find(&scope, &mut names, || self.request.reader().new_state());
@@ -80,6 +81,7 @@ impl ConversationMemo {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
+        // Conversations of different callers stay apart, even with equal bytes.
         hasher.update(&self.request.exchange.caller);
         *hasher.finalize().as_bytes()
     }
@@ -99,8 +101,8 @@ impl ConversationMemo {
         self.conversation.as_ref().map(|conversation| conversation.names(items)).unwrap_or_default()
     }
 
-    /// Returns the request's log with the edits stored for its longest prefix. Edits that hide the messages to be
-    /// answered are skipped. They were made further on, and the client has gone back since.
+    /// Returns the request's log with the edits stored for its longest prefix. Edits that hide the messages to
+    /// be answered are skipped: the client has gone back to a point before such edits.
     pub(super) async fn found(
         &self,
         keys: &[PrefixCacheKey],
@@ -123,6 +125,7 @@ impl ConversationMemo {
             if log.shows_newest() {
                 return Ok(Some(log));
             }
+            // A shorter prefix may have edits that fit the earlier point of the conversation.
             from += index + 1;
         }
         Ok(None)
@@ -140,8 +143,8 @@ impl ConversationMemo {
         PrefixCacheKey::new(&scope, prefix)
     }
 
-    /// Stores the edits in the memo under the last item that they touch. `before` is the last item of the earlier
-    /// edits. If that item is later, the edits are stored there, too, because the longest prefix is found first.
+    /// Stores the edits in the memo under the last touched item. `before` is the last item of the earlier
+    /// edits. If `before` is later, the edits are stored there, too, because the longest prefix is found first.
     pub(super) async fn keep(&self, log: &ConversationLog, before: Option<usize>) {
         let Some((edits, item)) = log.portable() else { return };
         let edits = fallback_summary::to_memo(edits);
@@ -174,18 +177,19 @@ impl ConversationMemo {
         }
     }
 
-    /// Returns the state of the conversation if it still belongs to this request.
+    /// Returns the conversation's state if still owned by the request.
     pub(super) async fn state<'c>(
         &self,
         conversation: &'c GatewayConversation,
         items: usize,
     ) -> Option<MutexGuard<'c, ConversationState>> {
         let state = conversation.state.lock().await;
+        // Another request may have extended the conversation while this one was at the upstream.
         (state.log.items == items).then_some(state)
     }
 
-    /// Waits until no other conversation with the same beginning is writing a summary, because that summary may serve
-    /// this one, too.
+    /// Waits until no other conversation with the same beginning is writing a summary. Such a summary may serve
+    /// both.
     pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
         self.request.exchange.inner.single_flight.wait(self.beginning()).await
     }

@@ -1,5 +1,5 @@
-//! Parts of a request that an upstream refuses: pictures, files, reasoning, tool results, tools. Notes replace them in
-//! the refused request and in all later requests with the same parts.
+//! Parts of a request refused by an upstream: pictures, files, reasoning, tool results, tools. Notes replace
+//! them in the refused request and in all later requests with the same parts.
 //!
 //! A client sends its whole conversation with each request. Without the notes a single refused part would end the
 //! conversation.
@@ -29,7 +29,7 @@ type PartKey = [u8; 32];
 /// The parts that upstreams have refused.
 #[derive(Debug, Default)]
 pub(crate) struct PartRefusalCache {
-    /// The note that replaces each part.
+    /// The note in place of each part.
     known: Mutex<HashMap<PartKey, String>>,
 }
 
@@ -43,20 +43,20 @@ impl PartRefusalCache {
 #[derive(Debug, Default)]
 pub(super) struct RequestOmissions {
     tries: u32,
-    /// The number of parts that the last sent request replaced by notes.
+    /// The number of parts with notes in the last sent request.
     sent_without: usize,
-    /// The parts left out on a guess that no success has confirmed yet.
+    /// The parts left out on a guess, not yet confirmed by a success.
     guess: Vec<PartKey>,
 }
 
 impl RequestOmissions {
-    /// Returns the number of parts that the last sent request replaced by notes.
+    /// Returns the number of parts with notes in the last sent request.
     pub(super) fn count(&self) -> usize {
         self.sent_without
     }
 }
 
-/// A part that may be the reason for a refusal.
+/// A possible reason for a refusal.
 #[derive(Debug)]
 struct SuspectedPart {
     key: PartKey,
@@ -182,6 +182,7 @@ impl RequestOmissions {
         for key in in_vain {
             known.remove(&key);
         }
+        // Each attempt sends the whole request, so a refusal that persists goes to the client.
         let Some(refusal) = refusal.filter(|_| self.tries < MAX_OMISSIONS) else { return false };
         let suspects: Vec<&SuspectedPart> =
             suspects.iter().filter(|suspect| !known.contains_key(&suspect.key)).collect();
@@ -191,11 +192,13 @@ impl RequestOmissions {
         }
         self.tries += 1;
         if known.len() + blamed.len() > MAX_REMEMBERED {
+            // A forgotten part costs one refused request.
             known.clear();
         }
         for suspect in &blamed {
             known.insert(suspect.key, note_of_omission(suspect.description(), &message_of(said)));
         }
+        // A refusal that names the part is believed at once.
         if !refusal.is_specific() {
             self.guess = blamed.iter().map(|suspect| suspect.key).collect();
         }
@@ -249,6 +252,7 @@ fn replace_refused(targeted: &TargetedRequest, request: &mut ModelRequest, left_
 /// Returns the key under which a part of a request is remembered.
 fn part_key(targeted: &TargetedRequest, content: &[u8]) -> PartKey {
     let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway refused part");
+    // Another model may take the part, so a refusal counts for one model only.
     for name in [&targeted.target.server.upstream.name, &targeted.target.model] {
         hasher.update(&(name.len() as u64).to_le_bytes());
         hasher.update(name.as_bytes());
@@ -283,6 +287,7 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
         Some(RefusedPartKind::Content) => {
             let mut new: Vec<&SuspectedPart> =
                 of_kind(RequestPartKind::ToolResult).filter(|part| part.is_new).collect();
+            // First the newest result alone, then all new ones: the less is lost, the better.
             if attempt == 0 { new.pop().into_iter().collect() } else { new }
         }
         _ => choose_refused_media(refusal, attempt, media().collect(), |part| {
@@ -297,7 +302,7 @@ fn answered_until(request: &str) -> usize {
     marks.iter().filter_map(|mark| request.rfind(mark)).max().unwrap_or_default()
 }
 
-/// A part of a translated request that may be refused.
+/// A part of a translated request with a possible refusal.
 #[derive(Debug)]
 pub(super) struct RefusablePart {
     id: String,
@@ -335,6 +340,7 @@ pub(super) fn sent(request: &mut ModelRequest) -> Vec<RefusablePart> {
 
 fn id_of_result(result: &ToolResult) -> String {
     let texts: String = result.content.iter().filter_map(Part::as_text).collect();
+    // Two calls may return the same text, so the id is part of the name.
     format!("result {} {texts}", result.call_id)
 }
 

@@ -1,4 +1,4 @@
-//! The request that an upstream gets: the client's own bytes with edits, or its neutral form for another dialect.
+//! The request for an upstream: the client's own bytes with edits, or the neutral form for another dialect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use crate::headers;
 /// The maximum number of fields in a header: the caller chooses their names, and so the header's length.
 const MAX_NAMED: usize = 40;
 
-/// Items that replace a conversation and that only their provider's server can read.
+/// Items in place of a conversation, readable only by their provider's server.
 const SEALED: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
 /// A writer of the requests of one attempt.
@@ -33,11 +33,11 @@ pub(super) struct OutboundWriter<'a> {
     pub(super) budget: &'a RequestBudget,
 }
 
-/// The report of a translation: fields of the client's request that were dropped or changed.
+/// The report of a translation: dropped and changed fields of the client's request.
 pub(super) struct ParamMappingReport {
     ignored: Vec<String>,
     changed: Vec<String>,
-    /// The property names of the client's tools that the model does not know.
+    /// The property names of the client's tools unknown to the model.
     pub(super) names: ToolPropertyNames,
 }
 
@@ -70,6 +70,7 @@ impl OutboundWriter<'_> {
         let said = prefill.map_or(0, |(_, tokens)| tokens);
         let left = self.request.left_output(said)?;
         let begun = prefill.filter(|(text, _)| !text.is_empty());
+        // Servers refuse a request whose limit exceeds the room behind its input.
         let max_output = self.budget.room(prepared).filter(|room| left.is_some_and(|left| left > *room));
         let edited = RequestEdit {
             max_output: max_output.or(left.filter(|_| said > 0)),
@@ -90,6 +91,7 @@ impl OutboundWriter<'_> {
             ..self.request.request_edit()
         };
         match edited.is_nothing() {
+            // An unchanged request keeps the client's bytes, and with them the upstream's prompt cache.
             true => Ok(envelope.bytes.clone()),
             false => Ok(self.request.work(|| self.request.exchange.wire.render(envelope, &edited)).await?),
         }
@@ -112,6 +114,7 @@ impl OutboundWriter<'_> {
         let ClientTools { specs, names, left_out } = ClientTools::normalized(fixed.tools);
         fixed.tools = specs;
         for (tool, error) in &left_out {
+            // Without the forced tool the request would mean something else, so it is refused.
             if matches!(&tool_choice, ToolChoice::Named(named) if named == tool) {
                 let message = format!("the tool `{tool}` cannot be offered to the model: {error}");
                 return Err(ParseError::field("tool_choice", message).into());
@@ -243,6 +246,7 @@ impl OutboundWriter<'_> {
             all.contents.extend(contents.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
             all.links.extend(links.into_iter().filter(|(hash, _)| wanted.contains_key(hash.as_str())));
         }
+        // The content itself needs no download by the upstream.
         all.links.retain(|hash, _| !all.contents.contains_key(hash));
         for (hash, part) in wanted {
             let by_address = all.links.contains_key(hash);
@@ -286,6 +290,7 @@ fn begun_message(role: Role, text: &str) -> Message {
 }
 
 fn own_item(own: &OpaquePart, by_model: bool, ignored: &mut BTreeSet<String>) -> Result<(), GatewayError> {
+    // A compaction stands for the whole conversation before it, so leaving it out would lose all of that.
     if by_model && !SEALED.contains(&own.kind.as_str()) {
         ignored.insert(own.kind.clone());
         return Ok(());
@@ -312,7 +317,7 @@ fn media_of(message: &Message) -> impl Iterator<Item = (&str, &Part)> {
     inner.filter_map(|part| Some((media_hash(part)?, part)))
 }
 
-/// Returns whether a tool's result says that the call failed.
+/// Returns whether a tool's result reports a failure.
 fn has_failed(message: &Message) -> bool {
     message
         .parts

@@ -1,4 +1,4 @@
-//! The newest parsed requests. A request that extends an earlier one is parsed only from the end of that one.
+//! The newest parsed requests. A request that extends an earlier one is parsed only from the earlier end on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -67,11 +67,13 @@ impl ParseCache {
             known.retain(|_, alike| alike.iter().any(|one| one.strong_count() > 0));
         }
         if known.len() >= STARTS {
+            // Losing the index costs one full parse for each conversation.
             known.clear();
         }
         let alike = known.entry(start).or_default();
         alike.retain(|one| one.strong_count() > 0);
         if alike.len() >= ALIKE {
+            // Many conversations begin with the same system prompt, and each candidate is compared.
             alike.remove(0);
         }
         alike.push(Arc::downgrade(envelope));
@@ -81,6 +83,7 @@ impl ParseCache {
 fn start(wire: &dyn WireCodec, caller: &[u8; 32], bytes: &[u8]) -> RequestPrefixKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(wire.dialect().as_str().as_bytes());
+    // One caller's request must not be found by another's.
     hasher.update(caller);
     hasher.update(&bytes[..bytes.len().min(START_BYTES)]);
     *hasher.finalize().as_bytes()

@@ -14,10 +14,10 @@ use super::log::ConversationLog;
 use super::memo_lookup::ConversationMemo;
 use super::view_editor::ViewEditor;
 
-/// The deadline that the hook is told, in milliseconds. The hook enforces its own.
+/// The deadline given to the hook, in milliseconds. The hook enforces a deadline of its own.
 const DEADLINE_MS: u64 = 10_000;
 
-/// The number of bytes of a conversation's name that identify the conversation to a hook.
+/// The number of bytes of a conversation's name for a hook.
 const NAME_BYTES: usize = 8;
 
 /// The hook's newest answers, by the beginning of the conversation. Some clients change a reminder at the end of their
@@ -63,7 +63,7 @@ impl ConversationMemo {
         self.request.exchange.inner.hook_answers.set(self.beginning(), answer);
     }
 
-    /// Returns the name by which hooks know the conversation.
+    /// Returns the conversation's name for hooks.
     fn conversation_name(&self) -> String {
         let mut name = String::from("gateway-");
         for byte in &self.beginning()[..NAME_BYTES] {
@@ -113,6 +113,7 @@ impl ViewEditor {
             return false;
         }
         let is_cancelled = self.memo.hook_answer().is_some_and(|answer| answer.cancel);
+        // A cancellation must not make a request fail that a compaction would save.
         *occasion == PlanTrigger::Routine && is_cancelled && self.budget.fits_the_window(&state.log, fixed)
     }
 }

@@ -35,10 +35,10 @@ pub(super) fn trigger(strategy: &str, window: u64) -> Option<StrategyTrigger> {
     (strategy == PRUNING_AGENT).then(|| StrategyTrigger::Tokens(tokens.max(window / 4)))
 }
 
-/// A request that is ready to be sent.
+/// A request ready to be sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutboundRequest {
-    /// The operations that build its items, if they differ from the client's.
+    /// The operations for building items different from the client's.
     pub(super) steps: Option<Vec<RenderOp>>,
     pub(super) report: PreparationReport,
     /// The estimated input in tokens; 0 if nothing was counted.
@@ -47,17 +47,17 @@ pub(super) struct OutboundRequest {
     pub(super) bound: u64,
     /// The figures of the call for the log.
     pub(super) start: RequestSnapshot,
-    /// The number of the client's items in it.
+    /// The number of the client's items in the request.
     pub(super) items: usize,
     /// The conversation in neutral form, for an upstream of another dialect.
     pub(super) said: Option<NeutralConversation>,
-    /// The steps of the answer that the client is not shown.
+    /// The answer's steps hidden from the client.
     pub(super) rounds: RecallRounds,
     /// The steps of earlier answers that are completed again.
     pub(super) replays: Vec<HiddenCallReplay>,
     /// The log with the edits made in the middle of the answer.
     pub(super) mid_answer_log: Option<Arc<ConversationLog>>,
-    /// The end of the answer that the request continues, if the whole answer has no room.
+    /// The end of the continued answer, if the whole answer has no room.
     pub(super) tail: Option<AnswerTail>,
     /// Set if the answer may rest on a part of the request. Its usage report is then no count of the request.
     pub(super) is_doubted: bool,
@@ -69,7 +69,7 @@ impl OutboundRequest {
         Self { input: self.input + tokens, bound: self.bound + tokens, ..self }
     }
 
-    /// Returns the part of an answer's step with which the request ends.
+    /// Returns the part of an answer's step at the end of the request.
     pub(super) fn shown_of<'t>(&self, text: &'t str) -> &'t str {
         let from = self.tail.as_ref().map_or(0, |tail| tail.from);
         text.get(from..).unwrap_or(text)
@@ -105,7 +105,7 @@ pub(super) fn said(log: &ConversationLog) -> NeutralConversation {
     }
 }
 
-/// A fitter that makes one request fit its model's window.
+/// A fitter of one request to its model's window.
 pub(super) struct RequestFitter {
     pub(super) request: Arc<TargetedRequest>,
     pub(super) editor: ViewEditor,
@@ -135,7 +135,7 @@ impl RequestFitter {
         self.fit(&mut state, &PlanTrigger::Routine).await
     }
 
-    /// Compacts the conversation because its client asks for it.
+    /// Compacts the conversation at its client's request.
     ///
     /// # Errors
     /// [`GatewayError`] if the request cannot be read, or nothing can be left out.
@@ -144,7 +144,7 @@ impl RequestFitter {
         self.fit(&mut state, &PlanTrigger::Requested { instructions: None }).await
     }
 
-    /// Returns the input tokens of the request as it would be sent, and whether its view is shortened. The call
+    /// Returns the input tokens of the request before sending, and whether the view is shortened. The call
     /// shortens nothing.
     ///
     /// # Errors
@@ -161,6 +161,7 @@ impl RequestFitter {
     pub(super) async fn join(&mut self) -> Result<OwnedMutexGuard<ConversationState>, GatewayError> {
         let conversation = self.editor.memo.find_conversation().await?;
         let mut state = conversation.locked().await;
+        // Another request has extended the conversation between the look-up and the lock.
         if state.log.items > self.request.exchange.envelope.items.len() {
             drop(state);
             return self.start_own_conversation().await;
@@ -172,6 +173,7 @@ impl RequestFitter {
         self.request.exchange.inner.conversations.update_size(&conversation);
         self.editor.memo.conversation = Some(conversation);
         if took {
+            // The edits were made in the middle of an answer. Only now there is a prefix to store them under.
             self.editor.memo.keep(&state.log, None).await;
         }
         Ok(state)
@@ -267,6 +269,7 @@ impl RequestFitter {
         if std::mem::take(&mut state.is_new) {
             let tokens =
                 state.log.history.view_tokens().saturating_add(self.request.tools().fixed_tokens(state));
+            // The journal comes before the first count: its edits and reports change the count.
             self.editor.journal().recover(state, tokens).await;
         }
         self.request.target.learn_tokenizer(&state.log.history);
@@ -278,6 +281,7 @@ impl RequestFitter {
         let before = meter::unedited(&state.log.history, self.request.tools().fixed_tokens(state));
         let cleared = if is_routine { self.editor.clear_as_asked(state, fixed).await } else { None };
         let now = meter::read(&state.log.history, fixed);
+        // A short request needs no plan, so its work stays on the async thread.
         let plan_bytes = if self.editor.budget.is_roomy(&now, occasion) {
             0
         } else {
@@ -321,6 +325,7 @@ impl RequestFitter {
         let fits =
             || matches!(self.editor.budget.plan(&state.log.history, fixed + replayed, occasion), Plan::Fits);
         if lets_go && !self.request.work(fits).await {
+            // The view was made to fit without the replays, and recalled content can be recalled again.
             replays.clear();
         }
         let fixed = fixed + replay_tokens(&replays);
@@ -365,8 +370,8 @@ impl RequestFitter {
             && state.items_with_notices.is_empty()
     }
 
-    /// Returns the request with its report. `before` and `after` are its tokens without and with edits, `done` is the kind
-    /// and the reason of a new edit.
+    /// Returns the request with its report. `before` and `after` are the tokens without and with edits, `done`
+    /// is the kind and the reason of a new edit.
     fn prepared(
         &self,
         state: &ConversationState,
@@ -437,10 +442,10 @@ impl RequestFitter {
         })
     }
 
-    /// Makes room for the rest of an answer. The conversation before the answer is shortened; if that is not enough,
-    /// the answer's own beginning is left out. The edit applies to this answer and to later requests that contain it.
-    /// The same question, asked again, is sent as before. `refusals`: the number of times that the upstream refused to
-    /// continue for lack of room.
+    /// Makes room for the rest of an answer. The conversation before the answer is shortened; if that is not
+    /// enough, the answer's own beginning is left out. The edit applies to the answer and to later requests
+    /// with the same answer. The same question, asked again, is sent as before. `refusals`: the number of times
+    /// that the upstream refused to continue for lack of room.
     ///
     /// # Errors
     /// [`GatewayError`] if no room can be made.
@@ -468,6 +473,7 @@ impl RequestFitter {
         let target = target * 7_u64.pow(refusals) / 10_u64.pow(refusals);
         let counter = (self.request.exchange.inner.parts.counter)(&self.request.target.origin());
         let room = target / 3;
+        // The conversation before the answer may need more room than a third of the target leaves.
         for share in [1, 2, 4, 8] {
             let Some(tail) = AnswerTail::cut(text, room / share, &counter) else { continue };
             if let Ok(made) = self.shorten_before_rest(old, text, Some(tail)).await
@@ -493,6 +499,7 @@ impl RequestFitter {
         };
         let conversation = self.editor.memo.conversation.clone().ok_or_else(nothing)?;
         let mut state = self.editor.memo.state(&conversation, old.items).await.ok_or_else(nothing)?;
+        // A copy, because the same question asked again must be sent as before.
         let mut own = state.midway_of(old.mid_answer_log.as_deref());
         // A step that the client began, or that follows a recall, must be shown whole.
         if tail.is_some() && (own.log.ends_with_answer() || old.rounds.answered > 0) {
@@ -513,6 +520,7 @@ impl RequestFitter {
             self.editor.decide(&mut own.log, made);
         }
         let mut replays = self.editor.memo.replays_in(&own);
+        // New replays would change the beginning of the request in the middle of an answer.
         replays.retain(|replay| old.replays.contains(replay));
         let fixed = self.request.tools().fixed_tokens(&own) + replay_tokens(&replays);
         let end = || {
@@ -521,6 +529,7 @@ impl RequestFitter {
             OutboundRequest { replays, mid_answer_log: Some(Arc::new(own.log.clone())), ..prepared }
         };
         let made = OutboundRequest { tail, ..self.request.work(end).await };
+        // The same request would be refused or stopped again.
         if made.steps == old.steps && made.tail == old.tail {
             return Err(nothing());
         }

@@ -1,5 +1,5 @@
-//! The expansion of a request that continues an answer by name, for servers that keep no answers: it becomes the whole
-//! conversation.
+//! The expansion of a request that continues an answer by name, for servers without kept answers. The request
+//! becomes the whole conversation.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
 use longhaul_wire::raw_json::{fields, quote, string};
 use longhaul_wire::responses::edit as responses;
 
-/// The field that names the previous answer.
+/// The field with the name of the previous answer.
 const PREVIOUS: &str = "previous_response_id";
 
 /// The retention of an answer, so that a later request can continue it.
 #[derive(Clone)]
 pub(super) struct ResponseRetention {
     before: Option<Arc<StoredTurn>>,
-    /// The request's input as it was written.
+    /// The request's input as written.
     asked: Bytes,
 }
 
-/// Returns whether the gateway keeps the answers of these upstreams. OpenAI's own server keeps its answers itself.
+/// Returns whether the gateway keeps the answers of these upstreams. OpenAI's own server keeps answers itself.
 fn is_kept_here(wire: &dyn WireCodec, targets: &[Arc<UpstreamTarget>]) -> bool {
     wire.dialect() == Dialect::Responses && !targets.iter().any(keeps_itself)
 }
@@ -58,6 +58,7 @@ impl Exchange {
         }
         responses::check_no_conversation(&envelope)?;
         let asked = envelope.bytes.slice(envelope.items_at.clone());
+        // `store` is true by default in the Responses API.
         let is_kept = envelope.other("store") != Some("false");
         let Some(previous) = envelope.other(PREVIOUS).filter(|raw| *raw != "null") else {
             self.response_retention = is_kept.then_some(ResponseRetention { before: None, asked });
@@ -80,6 +81,7 @@ impl Exchange {
         })?;
         let all = [before.items(), items(&asked)].into_iter().filter(|items| !items.is_empty());
         let all = format!("[{}]", all.collect::<Vec<_>>().join(","));
+        // A short request may stand for a conversation of any length, so the limit applies to the whole.
         let bytes = envelope.bytes.len() + all.len();
         let most = self.inner.config.max_body_bytes;
         if bytes > most {
@@ -96,6 +98,7 @@ impl Exchange {
         };
         let whole: Result<_, GatewayError> = self.inner.work_limiter.read(bytes, whole).await;
         self.envelope = whole?;
+        // The completed request differs from the client's bytes, so it is never sent unread.
         self.is_new = false;
         self.response_retention = is_kept.then_some(ResponseRetention { before: Some(before), asked });
         Ok(self)

@@ -1,5 +1,6 @@
-//! The tool `recall`, which `gateway.recall: inject` adds: which requests get it, its results, and the hiding of its
-//! calls from the client. Its results come from the request itself, because the client sends its whole history.
+//! The tool `recall`, which `gateway.recall: inject` adds: which requests get it, its results, and the hiding
+//! of its calls from the client. The results come from the request itself, because the client sends its whole
+//! history.
 
 use std::collections::BTreeSet;
 
@@ -35,6 +36,7 @@ pub(super) use handles::moved;
 pub(crate) use hidden_calls::HiddenToolCalls;
 
 /// The number of steps in which a model may recall before the tool refuses.
+// The limit is that of decision 0029: a model that still asks on is told that there is no more.
 const MOST_ROUNDS: u32 = 5;
 
 /// The number of items in which the calls of one step are searched.
@@ -46,10 +48,10 @@ const MOST_TOKENS: u64 = 10_000;
 /// The minimum room for a recall, in tokens.
 const LEAST_TOKENS: u64 = 64;
 
-/// The result for a model that has called the tool too often. The name of the tool precedes it.
+/// The result after too many calls of the tool. The name of the tool precedes it.
 const NO_MORE: &str = "no more can be recalled for this answer. Go on with what you have.";
 
-/// The text that the client gets if the model ends without words of its own.
+/// The client's text if the model ends without words of its own.
 pub(super) const NO_ANSWER: &str =
     "(No answer: the model only looked up what was said earlier in this conversation.)";
 
@@ -81,6 +83,8 @@ impl RecallRounds {
 
     /// Returns whether the model went on calling after the refusal. Then a last request forbids all calls.
     pub(super) fn must_answer(&self) -> bool {
+        // The tools stay in the last request: without them the upstream's prompt cache would be lost (decision
+        // 0029).
         self.answered > MOST_ROUNDS + 1
     }
 }
@@ -132,7 +136,7 @@ fn refused(call: &PartialToolCall, why: &str) -> AnsweredToolCall {
 /// The client's complete history without edits, to which handles refer.
 struct OriginalHistory {
     history: History,
-    /// The positions that the model sees anyway.
+    /// The positions in the model's view anyway.
     shown: BTreeSet<Seq>,
 }
 
@@ -186,8 +190,7 @@ impl OriginalHistory {
 }
 
 impl ConversationMemo {
-    /// Returns the replays for those steps of the conversation that the client knows only in part, as far as this
-    /// request contains them.
+    /// Returns the replays for the request's steps that the client knows only in part.
     pub(super) fn replays_in(&self, state: &ConversationState) -> Vec<HiddenCallReplay> {
         // A translated request has no client items into which calls could be put back.
         let mut replays = if self.request.needs_translation() { Vec::new() } else { self.replays() };
@@ -200,12 +203,13 @@ impl ConversationMemo {
             let is_there = steps.as_deref().is_none_or(|steps| has(steps, replay.at));
             let end = envelope.items.len().min(replay.at + MOST_ITEMS);
             let says = |id: &str| (replay.at..end).any(|at| envelope.item(at).contains(&quote(id)));
+            // An answer that the client had made anew is another step, and stays as it is.
             is_there && replay.shown.iter().all(|id| says(id))
         });
         replays
     }
 
-    /// Returns the known replays for this request.
+    /// Returns the known replays for the request.
     fn replays(&self) -> Vec<HiddenCallReplay> {
         let withheld = &self.request.exchange.inner.hidden_tool_calls;
         if withheld.is_empty() || self.conversation.is_none() {
@@ -218,15 +222,15 @@ impl ConversationMemo {
     }
 }
 
-/// The steps of one answer that the client is not shown.
+/// One answer's steps hidden from the client.
 pub(super) struct HiddenSteps<'a> {
     pub(super) request: &'a TargetedRequest,
     pub(super) editor: &'a ViewEditor,
 }
 
 impl HiddenSteps<'_> {
-    /// Keeps the hidden part of a step that also calls the client's tools, so that the client's next request can be
-    /// completed. Returns how the step's output divides into shown and hidden.
+    /// Keeps the hidden part of a step that also calls the client's tools, for the completion of the client's
+    /// next request. Returns how the step's output divides into shown and hidden.
     pub(super) async fn store_hidden_calls(
         &self,
         prepared: &OutboundRequest,
@@ -238,6 +242,7 @@ impl HiddenSteps<'_> {
         let (ours, theirs): (Vec<PartialToolCall>, Vec<PartialToolCall>) =
             calls.iter().cloned().partition(is_hidden);
         let taken: Vec<&str> = theirs.iter().map(|call| call.id.as_str()).collect();
+        // The calls come back in the next request, where ids must be unique.
         let ours = self.named_apart(prepared, ours, &taken);
         let mut answered = self.answers(prepared, &ours, output_tokens).await.into_iter();
         let (mut hidden, mut before) = (Vec::new(), 0);
@@ -249,6 +254,7 @@ impl HiddenSteps<'_> {
         }
         let names = chain(&self.editor.memo.names(self.request.exchange.envelope.items.len()));
         let division = self.division(text, &theirs, &ours);
+        // A step is found again by the names of everything before it.
         let Some(last) = names.last() else { return division };
         let shown = theirs.into_iter().map(|call| call.id).collect();
         let tokens = self.added_tokens(&hidden, &prepared.rounds);
@@ -294,7 +300,7 @@ impl HiddenSteps<'_> {
         ModelStep { items, calls }
     }
 
-    /// Returns the request with a step of the model that only recalls, and with its results.
+    /// Returns the request with a step of recalls only, and with the results.
     pub(super) async fn next_round(
         &self,
         old: OutboundRequest,
@@ -357,6 +363,7 @@ impl HiddenSteps<'_> {
         // the answer.
         let used = prepared.bound + output_tokens + self.editor.budget.token_budget().reserve / 2;
         let room = (self.editor.budget.window.tokens.saturating_sub(used) / 2).min(MOST_TOKENS);
+        // The calls of one step share the room, since their results go into one request.
         let room = room / calls.len() as u64;
         if room < LEAST_TOKENS {
             return calls.iter().map(|call| refused(call, &said_of(call, NO_ROOM))).collect();
@@ -364,6 +371,7 @@ impl HiddenSteps<'_> {
         let limit = TextLimit { max_chars: u64::from(u32::MAX), max_tokens: room };
         let about_tools = calls.iter().map(|call| self.request.tools().answer_about_tools(call, &limit));
         let about_tools: Vec<Option<AnsweredToolCall>> = about_tools.collect();
+        // Searches among deferred tools need no history, and reading one may take long.
         if about_tools.iter().all(Option::is_some) {
             return about_tools.into_iter().flatten().collect();
         }
@@ -386,7 +394,7 @@ impl HiddenSteps<'_> {
         self.request.work(look_up).await
     }
 
-    /// Decides about a complete answer that may call hidden tools.
+    /// Decides about a complete answer with possible calls of hidden tools.
     pub(super) async fn after_whole(
         &self,
         prepared: &OutboundRequest,
@@ -430,11 +438,12 @@ impl HiddenSteps<'_> {
         }
         self.editor.totals.add(seen.usage.as_ref(), || self.request.counted(prepared, seen, 0));
         let mut next = self.next_round(prepared.clone(), step, output).await;
+        // The client receives no stream here, so it has no words of the hidden steps.
         next.rounds.unshown = next.rounds.items.len();
         WholeAnswerAction::Again(Box::new(next))
     }
 
-    /// Returns a complete answer that ends with the gateway's notice and calls nothing.
+    /// Returns a complete answer with the gateway's notice at the end and without calls.
     fn concluded(&self, prepared: &OutboundRequest, seen: &PartialResponse) -> Bytes {
         let said = seen.text.trim_end();
         let no_answer = self.request.tools().no_answer();

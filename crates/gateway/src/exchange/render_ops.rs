@@ -63,8 +63,9 @@ pub(super) fn without_notices(envelope: &RequestEnvelope, index: usize) -> Optio
     item.and_then(ephemeral::item_without_notices)
 }
 
-/// Returns the indices of the client's items that contain notices of the gateway.
+/// Returns the indices of the client's items with notices of the gateway.
 pub(super) fn items_with_notices(envelope: &RequestEnvelope) -> Vec<usize> {
+    // One search over all items replaces the parse of each.
     if !ephemeral::may_have_notices(envelope.text(&envelope.items_at)) {
         return Vec::new();
     }
@@ -144,6 +145,7 @@ fn line_up(
             }
         }
     }
+    // A summary of everything stands behind the last item.
     steps.extend(says.remove(&items).unwrap_or_default().into_iter().map(RenderOp::Say));
     steps
 }
@@ -166,6 +168,7 @@ fn keep(steps: &mut Vec<RenderOp>, item: usize) {
 /// Returns the view for a model of another dialect, with stable handles.
 pub(super) fn told(log: &ConversationLog) -> Vec<ViewItem> {
     let mut view = log.history.view().to_vec();
+    // Without `recall` no text of the gateway has a handle.
     if !log.history.has_recall() {
         return view;
     }

@@ -14,13 +14,14 @@ use super::conversation::ItemNames;
 use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::ParseError;
 
-/// The number of items before the first user message that may belong to the name: system prompts and the like.
+/// The maximum number of items in the name before the first user message: system prompts and the like.
 const MAX_LEADING_ITEMS: usize = 4;
 
-/// The load of a replica above which it is passed over, in percent of the average.
+/// The maximum load of a replica before it is passed over, in percent of the average.
 const MAX_LOAD_PERCENT: usize = 125;
 
-/// The number of requests that never make a conversation leave its replica: its cache is worth more than a short wait.
+/// The number of requests below which a conversation stays at its replica: the cache is worth more than a short
+/// wait.
 const MIN_LOAD: usize = 4;
 
 /// A request in flight at an upstream.
@@ -28,6 +29,7 @@ pub(crate) struct LoadGuard(Arc<AtomicUsize>);
 
 impl LoadGuard {
     pub(crate) fn new(in_flight: &Arc<AtomicUsize>) -> Self {
+        // The order of memory accesses does not matter: the load is a hint.
         in_flight.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(in_flight))
     }
@@ -39,10 +41,10 @@ impl Drop for LoadGuard {
     }
 }
 
-/// An upstream with the properties that decide its place.
+/// An upstream with the properties for its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ReplicaCandidate {
-    /// The group number, which replicas of each other share.
+    /// The group number, shared by replicas of each other.
     group: usize,
     /// The rendezvous score of the conversation at this upstream.
     score: u64,
@@ -53,7 +55,7 @@ struct ReplicaCandidate {
 }
 
 impl Exchange {
-    /// Returns the upstreams that have the model, in the order in which they are asked.
+    /// Returns the upstreams with the model, in the order of use.
     pub(super) fn ordered_targets(&self) -> Vec<Arc<UpstreamTarget>> {
         let all = &self.targets;
         if all.len() < 2 {
@@ -77,16 +79,18 @@ impl Exchange {
         order.into_iter().filter_map(|at| all.get(at).cloned()).collect()
     }
 
-    /// Returns the conversation's name: a hash up to the first user message, which all its requests share.
+    /// Returns the conversation's name: a hash up to the first user message, common to all requests.
     pub(super) fn conversation_key(&self) -> Result<[u8; 32], ParseError> {
         if let Some(known) = self.conversation_key.get() {
             return Ok(*known);
         }
         let mut names = ItemNames::new(self.wire, &self.envelope);
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway replica");
+        // Conversations of different callers are different ones, even with equal beginnings.
         hasher.update(&self.caller);
         for index in 0..names.len().min(MAX_LEADING_ITEMS) {
             hasher.update(&names.get(index)?);
+            // Clients write JSON with or without blanks.
             let item: String = self.envelope.item(index).split_whitespace().collect();
             if item.contains("\"role\":\"user\"") {
                 break;
@@ -109,6 +113,7 @@ fn order(candidates: &[ReplicaCandidate]) -> Vec<usize> {
     let mut ordered = Vec::with_capacity(all.len());
     for group in all.chunk_by(|(_, a), (_, b)| (a.is_away, a.group) == (b.is_away, b.group)) {
         let in_flight: usize = group.iter().map(|(_, one)| one.in_flight).sum();
+        // The request itself counts, so that an idle group has room.
         let share = ((in_flight + 1) * MAX_LOAD_PERCENT).div_ceil(100 * group.len());
         let most = share.max(MIN_LOAD);
         let has_room = |(_, one): &(usize, ReplicaCandidate)| one.in_flight < most;

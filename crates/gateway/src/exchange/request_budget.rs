@@ -1,5 +1,5 @@
-//! The room of a request in its model's window: budgets, plans, and the output limit that is left. All decisions here
-//! are made on plain values; only a learned window is written to the upstream.
+//! The room of a request in its model's window: budgets, plans, and the remaining output limit. All decisions
+//! here are made on plain values; only a learned window is written to the upstream.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const ROOM_MARGIN_SHARE: u64 = 100;
 /// The smallest remaining fraction of the window (one in so many) for which a shorter answer is worth a request.
 const LEAST_ANSWER_SHARE: u64 = 8;
 
-/// The window of a request's model and the policy that keeps the request within the window.
+/// The window of a request's model and the policy for the request.
 #[derive(Clone)]
 pub(super) struct RequestBudget {
     pub(super) request: Arc<TargetedRequest>,
@@ -39,7 +39,7 @@ pub(super) struct RequestBudget {
 }
 
 impl RequestBudget {
-    /// Returns the window with its source. An assumed window comes with the key that declares it.
+    /// Returns the window with its source. An assumed window comes with the key for its declaration.
     pub(super) fn window_said(&self) -> String {
         let KnownWindow { tokens, .. } = self.window;
         match self.window.is_known() {
@@ -219,6 +219,7 @@ impl RequestBudget {
         prepared: &OutboundRequest,
         is_said: bool,
     ) -> bool {
+        // A second refusal shows that the output limit is not the reason.
         if self.max_output_tokens.is_some() {
             return false;
         }

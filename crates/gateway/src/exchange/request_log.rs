@@ -8,7 +8,7 @@ use tracing::Span;
 
 use super::Exchange;
 
-/// The counter that numbers the requests of this process.
+/// The counter for numbering the requests of the process.
 static NEWEST: AtomicU64 = AtomicU64::new(0);
 
 impl Exchange {

@@ -28,6 +28,7 @@ pub(super) enum AttemptFailure {
 impl AttemptFailure {
     pub(super) fn of_status(status: StatusCode) -> Self {
         match status {
+            // A status 429 is left to the next upstream, or to the client with its `Retry-After`.
             StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => Self::Busy,
             _ => Self::Finally,
         }
@@ -60,6 +61,7 @@ impl RetryState {
         }
         self.left -= 1;
         sleep(self.wait).await;
+        // The waits are 0.2, 0.6 and 1.8 s: long enough for a restart of a proxy, short enough for a client.
         self.wait *= 3;
         true
     }

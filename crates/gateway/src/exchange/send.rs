@@ -18,13 +18,13 @@ use super::{PreparationAction, UpstreamAttempt, UpstreamDisposition};
 use crate::headers;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 
-/// The largest answer that is no stream, in bytes.
+/// The largest answer without a stream, in bytes.
 const MAX_WHOLE_BYTES: usize = 256 << 20;
 
 /// The smallest window that exists, in tokens. A shorter request cannot have been refused for its length.
 pub(super) const SMALLEST_WINDOW_TOKENS: u64 = 1_024;
 
-/// The time for which an empty beginning of a stream is held back, because a refusal may follow.
+/// The hold time for an empty beginning of a stream, because a refusal may follow.
 const HOLD: Duration = Duration::from_secs(1);
 
 /// The hold for a client that waits for the whole answer. The upstream's silence ends such a wait earlier.
@@ -81,6 +81,7 @@ impl UpstreamAttempt {
         let (status, upstream_headers) = (response.status(), response.headers().clone());
         self.request.target.server.check_place(status, &upstream_headers)?;
         if status.is_success() {
+            // A background summary is written only after this mark: a failed upstream is not asked for one.
             self.fitter.is_answered.store(true, Ordering::Relaxed);
         }
         let mut headers = self.request.target.server.headers_for_caller(&upstream_headers);
@@ -95,12 +96,14 @@ impl UpstreamAttempt {
             UpstreamBody::new(response, self.request.target.server.timeouts().idle).inspect_err(lost)?;
         let mut body = Box::new(body);
         let kind = BodyKind::of(&upstream_headers);
+        // Some servers send event streams without the type, and clients depend on the header.
         let is_unnamed = status.is_success() && kind == BodyKind::Unnamed && body.has_events().await;
         if is_unnamed {
             headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("text/event-stream"));
         }
         if is_unnamed || status.is_success() && kind == BodyKind::EventStream {
             body.unwrap_calls(self.request.call_unwrapper());
+            // The hold delays nothing else: without a possible second attempt the first bytes pass at once.
             let may_be_too_long = may_shorten && prepared.input >= SMALLEST_WINDOW_TOKENS;
             let may_repeat = self.request.exchange.inner.config.retry.stream_attempts > 0;
             let hold = match may_be_too_long || may_repeat || self.request.exchange.targets.len() > 1 {
@@ -159,6 +162,7 @@ impl UpstreamAttempt {
         if let Some(said) = std::str::from_utf8(&bytes).ok().filter(|_| status.is_success()) {
             self.request.exchange.keep(said).await;
         }
+        // The totals go in last: stored answers and usage must be those of the upstream.
         let bytes = if status.is_success() { self.totals().beside(&prepared.report, bytes) } else { bytes };
         Ok(RelayDecision::On(UpstreamDisposition::Whole(status, headers, bytes)))
     }
@@ -172,10 +176,11 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Returns whether an answer that the client wants whole may have to be stopped on its way.
+    /// Returns whether a complete answer for the client may have to be stopped on its way.
     pub(super) fn must_collect(&self, prepared: &OutboundRequest) -> bool {
         let line = self.budget().line();
         let asked = self.request.exchange.envelope.max_output;
+        // The share is that at which a stream is stopped, so only answers that may reach it are collected.
         let nearly_full = self.budget().window.tokens / 10 * 9;
         let is_long = prepared.input > line / 2
             || asked.is_some_and(|asked| prepared.bound.saturating_add(asked) > nearly_full);
@@ -195,7 +200,7 @@ impl UpstreamAttempt {
             && prepared.report.action == PreparationAction::Compacted
     }
 
-    /// Returns the answer as a stream, or as one body if it is collected.
+    /// Returns the answer as a stream, or as one collected body.
     pub(super) async fn streaming(
         self,
         status: StatusCode,

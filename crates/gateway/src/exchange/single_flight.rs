@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::cache::ConversationKey;
 
-/// One queue for each beginning, kept as long as a request waits in it.
+/// One queue for each beginning, kept as long as a request waits.
 #[derive(Default)]
 pub(crate) struct SingleFlight {
     queues: Mutex<HashMap<ConversationKey, Weak<tokio::sync::Mutex<()>>>>,
@@ -19,6 +19,7 @@ impl SingleFlight {
     pub(super) async fn wait(&self, head: ConversationKey) -> OwnedMutexGuard<()> {
         let queue = {
             let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            // Beginnings come from clients, so unused queues are removed.
             queues.retain(|_, queue| queue.strong_count() > 0);
             let known = queues.get(&head).and_then(Weak::upgrade);
             let queue = known.unwrap_or_default();

@@ -27,7 +27,7 @@ const MOST_TIMES_ASKED: u64 = 4;
 /// The length below which no summary is stopped, in tokens: a model may reason before it writes.
 const LEAST_STOPPED_TOKENS: u64 = 2_000;
 
-/// The amount of new text that is counted at a time, in bytes.
+/// The amount of new text for one count, in bytes.
 const COUNTED_AT_ONCE_BYTES: usize = 1_024;
 
 /// The rejection of a summary that was stopped.
@@ -41,7 +41,7 @@ pub(super) struct PlannedEdit {
 }
 
 impl PlannedEdit {
-    /// Returns an edit that needs no replacement.
+    /// Returns an edit without a replacement.
     pub(super) fn as_wanted(edit: ViewEdit) -> Self {
         Self { edit, missing_summary_cause: None }
     }
@@ -102,6 +102,7 @@ pub(super) async fn write(
         Ok(answered) => answered,
         Err(_) => {
             let late = format!("the model's summary did not come within {} s", limit.as_secs_f64());
+            // A slow writer may be faster later, so this is no rejection.
             Err((MissingSummaryCause::Away, late))
         }
     };
@@ -138,10 +139,12 @@ async fn answer(
         // The limit is a fact about the conversation's own model, so the next request uses it.
         editor.request.target.learn_window(limit);
     }
+    // A quarter less: the estimate was too low, and nobody knows by how much.
     let most = budget.window * 3 / 4;
     let window = error.limit_tokens.map_or(most, |limit| most.min(limit));
     let usage = draft.usage().cloned();
     *draft = fresh;
+    // The answered requests were billed, although their draft is thrown away.
     usage.into_iter().for_each(|usage| draft.spend(usage));
     let smaller = Budget::new(window, Some(budget.reserve));
     answer_within(editor, log, draft, &smaller).await.map_err(|trouble| trouble.said())
@@ -175,6 +178,7 @@ async fn answer_within(
 ) -> Result<(), SummaryAttemptFailure> {
     let history = &log.history;
     let shown = history.view();
+    // The begun answer stays in the view and is not summarised.
     let end = shown.len() - usize::from(history.is_paused());
     while let Some(asked) = editor.request.work(|| draft.request(&shown[..end], budget)).await {
         let last = draft.last_position().unwrap_or_default();
@@ -231,6 +235,7 @@ async fn ask(
     let most = asked.max_output_tokens.saturating_mul(MOST_TIMES_ASKED).max(LEAST_STOPPED_TOKENS);
     let mut length = AnswerTokenCounter { counter: log.history.counter(), counted: 0, rest: String::new() };
     let mut bill = SummaryUsageGuard { totals: &editor.totals, is_open: true, count };
+    // Another model has none of the conversation in its prompt cache, so the client's bytes win nothing there.
     if rides && editor.request.compaction_setup.summariser.is_none() {
         let mut written = 0;
         let is_enough = |seen: &PartialResponse| {
@@ -300,7 +305,7 @@ fn end_of_ride<C: Fn() -> u64>(
 struct AnswerTokenCounter<'h> {
     counter: &'h MessageTokenCounter,
     counted: u64,
-    /// The text that is not counted yet.
+    /// The text not counted yet.
     rest: String,
 }
 
@@ -313,7 +318,7 @@ impl AnswerTokenCounter<'_> {
         }
     }
 
-    /// Returns the tokens, without a last piece that is too short to be counted by itself.
+    /// Returns the tokens, without a last piece too short for a count.
     fn tokens(&mut self) -> u64 {
         if self.rest.len() >= COUNTED_AT_ONCE_BYTES { self.all() } else { self.counted }
     }
@@ -324,11 +329,11 @@ impl AnswerTokenCounter<'_> {
     }
 }
 
-/// The bill of a call. A call that is abandoned is billed, too, when the bill is dropped.
+/// The bill of a call. Dropping the bill accounts for an abandoned call, too.
 struct SummaryUsageGuard<'t, C: Fn() -> u64> {
     totals: &'t UsageTotals,
     is_open: bool,
-    /// Returns the tokens that were sent, by the gateway's count.
+    /// Returns the sent tokens, by the gateway's count.
     count: C,
 }
 
@@ -352,6 +357,8 @@ impl<C: Fn() -> u64> SummaryUsageGuard<'_, C> {
     fn refused(&mut self, error: &ProviderError) {
         match &error.usage {
             Some(usage) => self.paid(Some(usage), || 0),
+            // After a time-out the upstream may have read the whole input. The open bill counts it when
+            // dropped.
             None if error.code == ErrorCode::Timeout => {}
             None => {
                 self.is_open = false;

@@ -1,5 +1,5 @@
-//! The summaries that were begun ahead of need. Some clients change the end of their history with each request, so that
-//! each request begins a conversation of its own. All of them together get one summary for each edit of their common
+//! The summaries begun ahead of need. Some clients change the end of their history with each request, so that
+//! each request begins a conversation of its own. All together get one summary for each edit of their common
 //! beginning.
 
 use std::collections::BTreeMap;
@@ -35,6 +35,7 @@ impl SummaryStarts {
             begun.retain(|_, newest| is_recent(newest));
         }
         if begun.len() >= MOST_BEGINNINGS {
+            // A forgotten start costs one more summary.
             begun.clear();
         }
         begun.insert(head, SummaryStartRecord { edits, at: now });

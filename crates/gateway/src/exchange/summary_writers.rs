@@ -1,5 +1,5 @@
-//! The records of all summary writers, over all conversations. A writer that fails repeatedly is left alone for a
-//! while.
+//! The records of all summary writers, over all conversations. After repeated failures a writer is left alone
+//! for a while.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

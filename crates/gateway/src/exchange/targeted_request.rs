@@ -30,7 +30,7 @@ use crate::upstream::{DialectSupport, UpstreamTarget};
 /// The length of a cache key. OpenAI takes up to 64 characters.
 const CACHE_KEY_CHARS: usize = 32;
 
-/// A client's request and the upstream that gets it. Nothing of it changes while the request is tried.
+/// A client's request and the upstream that gets it. Nothing changes while the request is tried.
 pub(super) struct TargetedRequest {
     pub(super) exchange: Arc<Exchange>,
     pub(super) target: Arc<UpstreamTarget>,
@@ -42,7 +42,7 @@ pub(super) struct TargetedRequest {
 }
 
 impl TargetedRequest {
-    /// Returns the tools that the gateway adds to the request.
+    /// Returns the gateway's tools for the request.
     pub(super) fn tools(&self) -> GatewayTools<'_> {
         GatewayTools { request: self }
     }
@@ -52,7 +52,7 @@ impl TargetedRequest {
         ItemReader { request: self }
     }
 
-    /// Returns whether the upstream does not speak the caller's dialect, so that the request is translated.
+    /// Returns whether the request is translated because the upstream does not speak the caller's dialect.
     pub(super) fn needs_translation(&self) -> bool {
         self.target.speaks(self.exchange.wire.dialect()) == DialectSupport::No
     }
@@ -78,8 +78,9 @@ impl TargetedRequest {
         self.exchange.inner.work_limiter.work(bytes, work).await
     }
 
-    /// Returns the edits that every form of the request needs at this upstream.
+    /// Returns the edits for every form of the request at the upstream.
     pub(super) fn request_edit(&self) -> RequestEdit {
+        // An equal name is not written, so that the client's bytes stay.
         let is_other = self.target.model != self.exchange.envelope.model;
         RequestEdit {
             model: is_other.then(|| self.target.model.clone()),
@@ -111,11 +112,12 @@ impl TargetedRequest {
         self.exchange.overrides.strategy.as_deref().unwrap_or_else(|| configured.strategy.name())
     }
 
-    /// Returns the policy with `adaptive`, which takes prose summaries, if the writer cannot be a pruning agent. A
-    /// client that requests the pruning agent by a header gets it.
+    /// Returns the policy with `adaptive`, which takes prose summaries, if the writer cannot be a pruning
+    /// agent. A request for the pruning agent by a header is granted.
     pub(super) fn able(&self, policy: CompactionPolicy) -> CompactionPolicy {
         let inner = &self.exchange.inner;
         let is_unable = || inner.json_support.has(&self.writer(), (inner.parts.now)());
+        // A strategy that the client names is not replaced behind its back.
         let is_ours = self.exchange.overrides.strategy.is_none();
         match policy.strategy.name() == PRUNING_AGENT && is_ours && is_unable() {
             true => CompactionPolicy { strategy: std::sync::Arc::new(AdaptiveStrategy::default()), ..policy },
@@ -134,7 +136,7 @@ impl TargetedRequest {
         }
     }
 
-    /// Returns system prompt and tools as they are written.
+    /// Returns system prompt and tools as written.
     pub(super) fn fixed_texts(&self) -> [&str; 2] {
         let envelope = &self.exchange.envelope;
         let places = [&envelope.system_at, &envelope.tools_at];
@@ -160,7 +162,7 @@ impl TargetedRequest {
         Some(blake3::Hash::from_bytes(conversation).to_hex().chars().take(CACHE_KEY_CHARS).collect())
     }
 
-    /// Returns the output limit that the client sets.
+    /// Returns the client's output limit.
     pub(super) fn asked_output(&self) -> Option<u64> {
         self.exchange.envelope.max_output.filter(|limit| *limit < u64::MAX)
     }
@@ -187,10 +189,11 @@ impl TargetedRequest {
             MidstreamMode::Exact => self.goes_on_exactly(),
             MidstreamMode::BestEffort => self.goes_on_exactly() || self.is_prose(),
         };
+        // Without a known window nothing says when to stop.
         can && self.has_one_choice() && self.limits.window.is_some()
     }
 
-    /// Returns whether an answer that its upstream breaks off can continue in another stream.
+    /// Returns whether a broken answer can continue in another stream.
     pub(super) fn may_reconnect(&self) -> bool {
         let config = &self.exchange.inner.config;
         let is_wanted = config.midstream != MidstreamMode::Off && config.retry.stream_attempts > 0;
@@ -215,6 +218,7 @@ impl TargetedRequest {
     /// Returns whether the answer is plain prose. A model that is asked to continue JSON would begin it anew.
     pub(super) fn is_prose(&self) -> bool {
         let forms = ["response_format", "output_config", "output_format", "text"];
+        // `{"type": "text"}` is prose, every form of JSON names itself.
         let plain = |raw: &str| raw == "null" || !raw.contains("json");
         forms.iter().all(|form| self.exchange.envelope.other(form).is_none_or(plain))
     }
@@ -251,6 +255,7 @@ impl TargetedRequest {
             },
             created: (parts.now)(),
             input_tokens: prepared.input,
+            // A complete answer always has usage, a stream of Chat Completions only on request.
             include_usage: asks_for_usage || !envelope.stream,
             custom_tools: match self.exchange.wire.dialect() {
                 Dialect::Responses => responses::custom_tools(envelope),
@@ -272,7 +277,7 @@ impl TargetedRequest {
         Some(String::from_utf8_lossy(&self.target.server.hide_secrets(said)).into_owned())
     }
 
-    /// Returns the error that the upstream sent in place of an answer, or in the middle of one.
+    /// Returns the upstream's error in place of an answer, or in the middle of one.
     pub(super) fn said_error(&self, said: &str) -> GatewayError {
         let said = self.target.server.hide_secrets(Bytes::copy_from_slice(said.as_bytes()));
         fault_of(&ProviderError::in_answer(&String::from_utf8_lossy(&said)))

@@ -44,7 +44,9 @@ impl UpstreamAttempt {
         prepared: &OutboundRequest,
     ) -> Result<AttemptOutcome, FailedAttempt> {
         let (mut request, told) = self.request.work(|| self.outbound().neutral(prepared, None)).await?;
+        // Known refusals are applied before the request is sent, so a refused part costs one failed request.
         self.omissions.leave_out_refused(&self.request, &mut request);
+        // A refusal on another wire names the upstream's form of a part, so the sent parts are kept to find it.
         let sent = omitted::sent(&mut request);
         let awaits_all = !self.request.exchange.envelope.stream && !self.must_collect(prepared);
         self.totals().set_reported_usage(None);
@@ -58,7 +60,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Adds the cost of an answer that is not passed on.
+    /// Adds the cost of a discarded answer.
     pub(super) fn bill_translated(&self, start: &TranslatedStart, prepared: &OutboundRequest) {
         if let TranslatedStart::Answered(answer) = start {
             self.reckoner(prepared).settle(&mut answer.as_ref().clone());
@@ -79,6 +81,7 @@ impl UpstreamAttempt {
         let (request, told) =
             self.request.work(|| self.outbound().neutral(prepared, Some((text, tokens)))).await?;
         self.totals().set_reported_usage(None);
+        // Streamed in any case, because the text is joined with the beginning of the answer.
         let begun = self.client().call(request, false).await.map_err(|failure| fault_of(failure.error()))?;
         Ok(self.written(begun.restored(&told.names).into_stream(), prepared))
     }
@@ -97,6 +100,7 @@ impl UpstreamAttempt {
         let kind = if is_stream { "text/event-stream" } else { "application/json" };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         if is_stream {
+            // A cache in front of the gateway would hold the stream back until its end.
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         }
         let collects = self.must_collect(&prepared);
@@ -111,7 +115,7 @@ impl UpstreamAttempt {
         }
     }
 
-    /// Returns the complete answer for a caller that wants no stream.
+    /// Returns the complete answer for a caller without a stream.
     async fn whole_answer(
         &self,
         mut answer: ModelAnswer,
@@ -141,6 +145,7 @@ impl UpstreamAttempt {
         UsageCorrector {
             counter: (self.request.exchange.inner.parts.counter)(&self.request.target.origin()),
             input_tokens: prepared.input,
+            // The Messages API demands `usage` in every answer.
             is_demanded: self.request.exchange.wire.dialect() == Dialect::Messages,
             totals: Arc::clone(self.totals()),
         }
@@ -178,7 +183,7 @@ pub(super) enum TranslatedStart {
 }
 
 impl TranslatedStart {
-    /// Returns the answer if it is completely known.
+    /// Returns the answer if completely known.
     pub(super) fn answer(&self) -> Option<PartialResponse> {
         match self {
             Self::Answered(answer) => Some(seen_of(answer)),
@@ -207,7 +212,7 @@ impl TranslatedStart {
     }
 }
 
-/// The failure of a call that has no answer.
+/// The failure of a call without an answer.
 pub(super) enum TranslatedCallFailure {
     /// There is no answer.
     Refused(ProviderError),
@@ -216,7 +221,7 @@ pub(super) enum TranslatedCallFailure {
 }
 
 impl TranslatedCallFailure {
-    /// The failure of a call that has no stream. A request that was read and not answered counts as broken off.
+    /// The failure of a call without a stream. A request that was read and not answered counts as broken off.
     fn of_call(error: ProviderError) -> Self {
         match error.code {
             ErrorCode::TruncatedStream => Self::BrokeOff(error),
@@ -225,7 +230,7 @@ impl TranslatedCallFailure {
         }
     }
 
-    /// The failure of a stream that had begun. Some servers begin one to refuse the request in it.
+    /// The failure of a stream after its start. Some servers begin one to refuse the request in it.
     fn of_stream(error: ProviderError) -> Self {
         match error.code {
             ErrorCode::TruncatedStream | ErrorCode::Network | ErrorCode::Timeout => Self::BrokeOff(error),
@@ -365,6 +370,7 @@ impl UpstreamClient<'_> {
         while let Some(event) = stream.next().await.transpose().map_err(TranslatedCallFailure::of_stream)? {
             match event {
                 ModelEvent::Finished(answer) => return Ok(TranslatedStart::Answered(Box::new(answer))),
+                // A complete answer has everything, so its pieces are not kept.
                 _ if awaits_all => {}
                 event if says(&event) => {
                     let begun = silent.into_iter().chain([event]).map(Ok);
@@ -398,6 +404,7 @@ impl UpstreamClient<'_> {
             };
             let status = error.status.and_then(|status| StatusCode::from_u16(status).ok());
             let failed = match error.code {
+                // The same request would be refused again, whatever the status.
                 ErrorCode::ContextOverflow => AttemptFailure::Finally,
                 ErrorCode::Network if error.unsent => AttemptFailure::Unreached,
                 ErrorCode::Network => AttemptFailure::BrokenOff(begun.elapsed()),

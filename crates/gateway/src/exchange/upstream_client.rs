@@ -39,12 +39,14 @@ impl UpstreamClient<'_> {
             return Ok(response);
         }
         match check_missing_path(self.send_below(&versioned, body).await?).await? {
+            // Both addresses lack the path, so the client gets the answer of the configured one.
             (_, true) => Ok(response),
             (found, false) => {
                 tracing::info!(
                     upstream = self.request.target.server.upstream.name,
                     "the upstream's API is below its base URL with a version segment"
                 );
+                // Later requests go there at once and are not sent twice.
                 base.adopt_alternative();
                 Ok(found)
             }
@@ -100,6 +102,8 @@ impl UpstreamClient<'_> {
             Err(_) => {
                 let message =
                     format!("the upstream `{name}` gave no answer within {} s", limit.as_secs_f64());
+                // After a time-out the model may still be at work on the request, and a repetition would double
+                // the load.
                 Err(SendFailure::Other(GatewayError::new(GatewayErrorKind::Timeout, message)))
             }
         }
@@ -116,7 +120,7 @@ impl UpstreamClient<'_> {
         }
     }
 
-    /// Returns the error of an upstream that refused to continue an answer.
+    /// Returns the error of an upstream's refusal to continue an answer.
     pub(super) async fn refusal(&self, response: reqwest::Response) -> GatewayError {
         let (status, retry_after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
         let read =
@@ -128,6 +132,7 @@ impl UpstreamClient<'_> {
         let said = String::from_utf8_lossy(&bytes);
         let quote: String = said.chars().take(500).collect();
         let message = format!("the upstream would not go on: status {status}: {quote}");
+        // The upstream's wait survives, because the retry of the continuation keeps to it.
         GatewayError { status, retry_after, ..GatewayError::new(kind_of(status, &said), message) }
     }
 }
@@ -176,6 +181,7 @@ async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Res
     if matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
         return Ok((response, true));
     }
+    // Only a short body of known length is read here. A stream must not be collected.
     let is_short = response.content_length().is_some_and(|length| length <= MAX_NO_PATH_BYTES);
     if !response.status().is_success() || is_page || !is_short {
         let is_elsewhere = is_page && response.status().is_success();

@@ -36,6 +36,8 @@ impl Exchange {
                     UpstreamDisposition::Whole(status, headers, bytes)
                 } else {
                     let kind = match kind_of(status, &said) {
+                        // Clients take "not found" for a missing model. A body that no API wrote speaks of the
+                        // path.
                         GatewayErrorKind::NotFound => GatewayErrorKind::NoSuchPath,
                         kind => kind,
                     };
@@ -49,6 +51,7 @@ impl Exchange {
             }
             Err(mut fault) if fault.status == StatusCode::NOT_FOUND => {
                 let name = &target.server.upstream.name;
+                // The upstream's own name may contain "model", which would suppress the hint.
                 if let Some(hint) = hint(&target.server, &fault.message.replace(name, "")) {
                     fault.message = format!("{}. {hint}", fault.message);
                 }
@@ -76,6 +79,7 @@ fn is_error(bytes: &Bytes) -> bool {
 
 /// Returns a hint at a wrong base URL. A server that names the missing model is at the right address and gets no hint.
 fn hint(server: &UpstreamServer, said: &str) -> Option<String> {
+    // Ollama's own API has no version segment.
     if server.upstream.kind == Kind::Ollama {
         return None;
     }

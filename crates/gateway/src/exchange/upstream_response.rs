@@ -17,7 +17,7 @@ use super::targeted_request::TargetedRequest;
 use longhaul_core::error::ErrorCode;
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse};
 
-/// The smallest count difference that says something about a server's way of counting, in tokens.
+/// The smallest significant count difference between gateway and server, in tokens.
 const LEAST_MISSING_TOKENS: u64 = 128;
 
 /// An upstream's response to a request.
@@ -26,16 +26,16 @@ pub(super) enum UpstreamResponse {
     Whole(WholeResponse),
 }
 
-/// A stream that has begun.
+/// A stream after its start.
 pub(super) struct StreamOpening {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Box<UpstreamBody>,
-    /// The content of the first events. The body delivers those events again.
+    /// The content of the first events. The body delivers the events again.
     pub(super) beginning: PartialResponse,
 }
 
-/// A complete response that is no stream.
+/// A complete response without a stream.
 pub(super) struct WholeResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -51,19 +51,19 @@ pub(super) enum RelayDecision {
     On(UpstreamDisposition),
 }
 
-/// A response that says or suggests that the request was too long.
+/// A response with a sign of an overlong request.
 pub(super) struct OverflowResponse {
     pub(super) overflow: ReportedOverflow,
     /// Set if the upstream names the limit. An answer with a success status only suggests one.
     pub(super) is_said: bool,
-    /// Set if the response is an answer that the client can have if nothing can be left out.
+    /// Set if the response is an answer for the client in case nothing can be left out.
     pub(super) is_usable: bool,
     /// The sign of a silent truncation or overflow.
     pub(super) suspicion: Option<SuspectedOverflow>,
 }
 
 impl OverflowResponse {
-    /// Returns the classification of an answer that suggests an overflow.
+    /// Returns the classification of an answer with signs of an overflow.
     pub(super) fn suspected(suspicion: SuspectedOverflow) -> Self {
         Self {
             overflow: suspicion.overflow(),
@@ -83,7 +83,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// Returns the answer if it is completely known. A stream is complete here only if it ended without content.
+    /// Returns the answer if completely known. A stream is complete here only if it ended without content.
     pub(super) fn seen(&self) -> Option<&PartialResponse> {
         match self {
             Self::Stream(opening) => {
@@ -134,7 +134,7 @@ impl ResponseReview<'_> {
         }
     }
 
-    /// Returns the overflow that the upstream states or suggests; `None` if the request was not too long.
+    /// Returns the overflow stated or suggested by the upstream; `None` if the request was not too long.
     pub(super) fn refused(
         &self,
         came: &UpstreamResponse,
@@ -151,6 +151,7 @@ impl ResponseReview<'_> {
         };
         // Some servers refuse overlong requests without an explanation. A short request must have been refused for
         // another reason.
+        // A quarter of the window covers upstreams with windows below 4,096 tokens.
         let least = SMALLEST_WINDOW_TOKENS.min(self.budget.window.tokens / 4);
         if is_wordless(said) && prepared.input < least {
             return None;
@@ -162,6 +163,7 @@ impl ResponseReview<'_> {
 
     /// Returns the sign of an overflow in an answer with a success status.
     fn suspicion(&self, seen: &PartialResponse, prepared: &OutboundRequest) -> Option<SuspectedOverflow> {
+        // Without a count there is nothing to compare the report with.
         if prepared.input == 0 {
             return None;
         }
@@ -185,6 +187,7 @@ impl ResponseReview<'_> {
         };
         let suspicion = overflow::suspect(&sent, &answer_of(seen))?;
         match suspicion {
+            // A second choice may hold the content.
             SuspectedOverflow::Empty if seen.has_other => None,
             SuspectedOverflow::SilentlyTruncated { .. } if self.request.target.counts_less() => None,
             suspicion => Some(suspicion),
@@ -211,8 +214,8 @@ impl ResponseReview<'_> {
         shorter.report.why = if why.is_empty() { cut } else { format!("{cut}; {why}") };
     }
 
-    /// Learns from the answer to a shortened request. A server that counts half of what certainly fits counts something
-    /// else. Its reports are no longer taken for a truncation.
+    /// Learns from the answer to a shortened request. A server that counts half of a fitting request counts
+    /// something else. Such reports are no longer signs of a truncation.
     pub(super) fn learn_to_count(&self, seen: &PartialResponse, prepared: &OutboundRequest) {
         let reported = seen.usage.as_ref().map_or(0, |usage| usage.input_tokens);
         if reported > 0 && reported < prepared.input / 2 && prepared.input - reported >= LEAST_MISSING_TOKENS
@@ -222,6 +225,8 @@ impl ResponseReview<'_> {
                 "it counts {reported} where we count {}: what it reports is not taken for a cut any more",
                 prepared.input
             );
+            // The shortened request fits without doubt, and still counts half. So the first report was no
+            // truncation.
             self.request.target.set_counts_less();
         }
     }
@@ -241,7 +246,7 @@ impl ResponseReview<'_> {
         }
     }
 
-    /// Returns the error for a request that cannot be shortened, with figures that add up.
+    /// Returns the error for a request that cannot be shortened, with consistent figures.
     pub(super) fn too_long(&self, prepared: &OutboundRequest, said: Option<&str>) -> GatewayError {
         let counted = match prepared.input {
             0 => "was not counted".to_owned(),
@@ -301,7 +306,7 @@ impl ResponseReview<'_> {
         GatewayError { message, ..fault }
     }
 
-    /// Checks that a response with a success status contains an answer.
+    /// Checks a response with a success status for an answer.
     pub(super) fn check(
         &self,
         status: StatusCode,
@@ -320,6 +325,7 @@ impl ResponseReview<'_> {
         let name = &self.request.target.server.upstream.name;
         let said = self.request.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
         let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
+        // A base URL without its path often leads to a web page with status 200.
         if is_page(bytes) {
             let address = self.request.target.server.address();
             let message = format!(

@@ -65,7 +65,7 @@ struct SpentTokens {
 /// The cost of all calls for one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AnswerCost {
-    /// The number of calls, including those for summaries.
+    /// The number of calls, including calls for summaries.
     pub(super) calls: u64,
     pub(super) input_tokens: u64,
     pub(super) output_tokens: u64,
@@ -96,21 +96,23 @@ impl UsageTotals {
             output: usage.output_tokens,
             is_estimated: false,
         };
+        // A translated call without a report was counted when its answer ended.
         let reckoned = self.0.lock().unwrap_or_else(PoisonError::into_inner).estimated_usage.take();
         let counted = || match reckoned {
             Some((input, output)) => PartialUsage { input, output, is_estimated: true },
             None => counted(),
         };
+        // Some servers report zeros instead of nothing.
         let reported = usage.filter(|usage| usage.total_tokens() > 0);
         self.partial(reported.map_or_else(counted, told));
     }
 
-    /// Adds a refused call, which is not billed.
+    /// Adds a refused, unbilled call.
     pub(super) fn refused(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).calls += 1;
     }
 
-    /// Adds a call that was abandoned or broke off, with its input by the gateway's count.
+    /// Adds an abandoned or broken call, with the input by the gateway's count.
     pub(super) fn unanswered(&self, input: u64) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls += 1;
@@ -140,7 +142,7 @@ impl UsageTotals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).told.clone()
     }
 
-    /// Counts a stream that was left and continued in another.
+    /// Counts a stream left and continued in another.
     pub(super) fn restarted(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).restarts += 1;
     }
@@ -154,7 +156,7 @@ impl UsageTotals {
         spent.is_estimated |= is_estimated;
     }
 
-    /// Adds a failed call in another dialect. `input` is the gateway's count of its input.
+    /// Adds a failed call in another dialect. `input` is the gateway's count.
     pub(super) fn failed(&self, error: &ProviderError, input: u64) {
         match &error.usage {
             Some(usage) => self.add(Some(usage), || PartialUsage { input, output: 0, is_estimated: true }),
@@ -170,6 +172,7 @@ impl UsageTotals {
     /// Adds the usage of another set of calls, such as a background summary.
     pub(super) fn absorb(&self, other: &Self) {
         let SpentTokens { calls, input, output, is_estimated, .. } =
+            // Copied first: two locks at once could wait for each other.
             other.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls += calls;
@@ -183,6 +186,7 @@ impl UsageTotals {
     pub(super) fn try_elsewhere(&self) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let SpentTokens { calls, input, output, is_estimated, .. } = std::mem::take(&mut *spent);
+        // An upstream that was never reached costs nothing and should not appear in the report.
         if input + output > 0 {
             *spent = SpentTokens { calls, input, output, is_estimated, ..SpentTokens::default() };
         }
@@ -249,7 +253,7 @@ impl UsageTotals {
         })
     }
 
-    /// Returns the fields that the gateway adds to an answer, with their values.
+    /// Returns the gateway's fields for an answer, with values.
     fn added_fields(&self, report: &PreparationReport) -> Vec<(&'static str, String)> {
         let total = self.field(report).map(|total| (FIELD, total));
         let edits = report.applied_edits.clone().map(|edits| (context_management::FIELD, edits));
@@ -283,7 +287,9 @@ impl UsageTotals {
             let text = std::str::from_utf8(raw).ok()?;
             Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
         };
+        // From the end: usage may occur in several events, and clients read the last one.
         let found = raw.iter().enumerate().rev().find_map(|(at, raw)| Some((at, added(raw)?)));
+        // Without such an event the stream stays as the upstream wrote it.
         let Some((at, event)) = found else { return end };
         raw[at] = event;
         let mut whole: Vec<u8> = raw.concat();

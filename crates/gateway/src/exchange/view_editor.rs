@@ -36,11 +36,11 @@ pub(super) struct ViewEditor {
     pub(super) request: Arc<TargetedRequest>,
     pub(super) budget: RequestBudget,
     pub(super) memo: ConversationMemo,
-    /// The usage of all calls for the answer, including those for summaries.
+    /// The usage of all calls for the answer and for summaries.
     pub(super) totals: Arc<UsageTotals>,
 }
 
-/// Returns the policy with a strategy that needs no summary, at the same trigger.
+/// Returns the policy with a strategy without summaries, at the same trigger.
 fn without_summaries(policy: CompactionPolicy) -> CompactionPolicy {
     let trigger = policy.trigger.unwrap_or_else(|| policy.strategy.trigger());
     CompactionPolicy { strategy: Arc::new(TruncationStrategy::default()), trigger: Some(trigger), ..policy }
@@ -52,7 +52,7 @@ impl ViewEditor {
         JournalStore { request: &self.request, memo: &self.memo, budget: &self.budget }
     }
 
-    /// Returns the steps of the answer that the client is not shown.
+    /// Returns the answer's steps hidden from the client.
     pub(super) fn hidden_steps(&self) -> HiddenSteps<'_> {
         HiddenSteps { request: &self.request, editor: self }
     }
@@ -67,7 +67,8 @@ impl ViewEditor {
         self.request.exchange.inner.writers.note(&self.request.writer(), change);
     }
 
-    /// Adopts the memo's edits if they shorten the view more than the own ones. Returns whether they were adopted.
+    /// Adopts the memo's edits if the view gets shorter than with the own edits. Returns whether edits were
+    /// adopted.
     pub(super) async fn remember(
         &self,
         state: &mut ConversationState,
@@ -100,7 +101,7 @@ impl ViewEditor {
         Ok(takes)
     }
 
-    /// Returns whether a request waits for the summary that it needs. A client's own request for a compaction does.
+    /// Returns whether a request waits for a needed summary. A client's own request for a compaction does.
     pub(super) fn waits_for_summary(&self, occasion: &PlanTrigger) -> bool {
         self.request.exchange.inner.config.waits_for_summaries
             || matches!(occasion, PlanTrigger::Requested { .. })
@@ -193,7 +194,7 @@ impl ViewEditor {
         self.memo.keep(&state.log, None).await;
     }
 
-    /// Commits an edit to the log, and stores it for later requests.
+    /// Commits an edit to the log and to the memo for later requests.
     pub(super) async fn commit(&self, state: &mut ConversationState, made: PlannedEdit) {
         self.decide(&mut state.log, made);
         self.memo.keep(&state.log, None).await;
@@ -213,8 +214,8 @@ impl ViewEditor {
         log.commit(edit, stopgap.map(|cause| FallbackSummary::new(cause, now)));
     }
 
-    /// Returns the edit that makes the request fit; `None` if it fits already. `failed`: the reason why no summary is
-    /// written now, in which case no writer is asked.
+    /// Returns the edit for fitting the request; `None` if the request fits already. With `failed`, the reason
+    /// against a summary now, no writer is asked.
     ///
     /// # Errors
     /// [`GatewayError`] if no edit makes the request fit.
@@ -231,6 +232,7 @@ impl ViewEditor {
             let plan = || self.budget.plan_by(&policy, &log.history, fixed, occasion);
             let plan = self.request.work(plan).await;
             if !is_asked && !matches!(plan, Plan::Fits | Plan::DoesNotFit(_)) {
+                // The hook is asked once for a request, although several plans may follow.
                 is_asked = true;
                 hook_answer = self.ask_pre_compact(log, &plan, fixed, occasion).await;
                 if let Some(answer) = hook_answer.as_ref().filter(|answer| answer.cancel) {
@@ -238,6 +240,7 @@ impl ViewEditor {
                         let why = answer.cancellation();
                         return Err(GatewayError::new(GatewayErrorKind::Forbidden, why));
                     }
+                    // After a refusal for length the gateway's own count has been proven wrong.
                     if *occasion != PlanTrigger::Overflow && self.budget.fits_the_window(log, fixed) {
                         return Ok(EditDecision { made: None, hook_answer });
                     }

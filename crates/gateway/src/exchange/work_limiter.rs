@@ -1,4 +1,4 @@
-//! A limit for the CPU work on large requests, so that small requests do not wait for them.
+//! A limit for the CPU work on large requests, so that small requests need not wait.
 
 use std::thread::available_parallelism;
 
@@ -6,13 +6,14 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
-/// The largest request that is parsed on the async thread. Finding the fields takes at most a millisecond.
+/// The largest request for a parse on the async thread, in bytes. Finding the fields takes at most a
+/// millisecond.
 const READ_BYTES: usize = 2 << 20;
 
-/// The largest amount of new content that is processed on the async thread, which takes a few milliseconds at most.
+/// The largest amount of new content for the async thread, in bytes. The work takes a few milliseconds at most.
 const NEW_BYTES: usize = 256 << 10;
 
-/// A limiter that admits as many large requests at a time as there are cores.
+/// A limiter with one large request at a time for each core.
 pub(crate) struct WorkLimiter {
     seats: Semaphore,
 }

@@ -28,12 +28,14 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"\x1f\x8b", "application/gzip"),
 ];
 
-/// The types whose signatures text may begin with, too. They count only if the content is no text.
+/// The types with signatures that text may begin with, too. Such a signature counts only if the content is no
+/// text.
 const OF_TEXT: [&str; 2] = ["image/bmp", "audio/mpeg"];
 
 /// Returns the media type of content by its first bytes. Text is `text/plain`, `application/json`, `text/html` or
 /// `image/svg+xml`; unknown content is `application/octet-stream`.
 pub(crate) fn media_type(content: &[u8]) -> &'static str {
+    // A zero byte is valid UTF-8, but no text file has one.
     let text = std::str::from_utf8(content).ok().filter(|text| !text.contains('\0'));
     let known = MARKS
         .iter()
@@ -48,6 +50,7 @@ pub(crate) fn media_type(content: &[u8]) -> &'static str {
 
 fn of_text(text: &str) -> &'static str {
     let text = text.trim_start_matches('\u{feff}').trim();
+    // An XML declaration and comments may precede the element.
     let start: String = text.chars().take(512).collect::<String>().to_ascii_lowercase();
     if start.starts_with("<!doctype html") || start.starts_with("<html") {
         "text/html"

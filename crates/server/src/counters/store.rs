@@ -1,4 +1,4 @@
-//! A store wrapper that counts everything appended to the store.
+//! A store wrapper with counts of everything appended to the store.
 
 use async_trait::async_trait;
 use longhaul_core::event::Event;
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::ServerMetrics;
 
-/// A store that counts everything appended to it, and otherwise passes all calls to the store inside.
+/// A store with counts of everything appended. All calls pass to the store inside.
 pub(super) struct InstrumentedStore {
     store: SharedStore,
     counters: ServerMetrics,
@@ -29,6 +29,7 @@ impl InstrumentedStore {
 
 #[async_trait]
 impl Store for InstrumentedStore {
+    // The events of a fork or an import are not counted: they happened in another session.
     async fn create(&self, session: NewSession) -> Result<SessionRecord, StoreError> {
         self.store.create(session).await
     }

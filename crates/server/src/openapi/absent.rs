@@ -1,4 +1,4 @@
-//! Missing values: an answer leaves them out and never sends `null`. A request may do either.
+//! Missing values: an answer leaves such values out and never sends `null`. A request may do either.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,19 @@ use utoipa::openapi::{OpenApi, RefOr};
 
 use super::operations;
 
-/// Removes `null` from optional fields in schemas that no request contains.
+/// Removes `null` from optional fields in schemas outside requests.
 pub(super) fn never_null(document: &mut OpenApi) {
     let given = given(document);
     let components = document.components.get_or_insert_default();
     for (name, schema) in &mut components.schemas {
+        // A schema that requests share with answers keeps `null`, because a client may send it.
         if !given.contains(name) {
             whole(schema);
         }
     }
 }
 
-/// Returns the schemas that requests contain, including nested ones.
+/// Returns the schemas in requests, including nested ones.
 fn given(document: &mut OpenApi) -> BTreeSet<String> {
     let mut left = Vec::new();
     for item in document.paths.paths.values_mut() {
@@ -36,6 +37,7 @@ fn given(document: &mut OpenApi) -> BTreeSet<String> {
     let components = document.components.get_or_insert_default();
     let mut found = BTreeSet::new();
     while let Some(name) = left.pop() {
+        // Schemas may refer to each other in a circle, so each is visited once.
         if let Some(schema) = components.schemas.get(&name).filter(|_| found.insert(name)) {
             names(schema, &mut left);
         }
@@ -43,7 +45,7 @@ fn given(document: &mut OpenApi) -> BTreeSet<String> {
     found
 }
 
-/// Collects the schemas that a schema refers to.
+/// Collects the schemas referenced by a schema.
 fn names(schema: &RefOr<Schema>, found: &mut Vec<String>) {
     let schema = match schema {
         RefOr::Ref(reference) => {
@@ -66,7 +68,7 @@ fn names(schema: &RefOr<Schema>, found: &mut Vec<String>) {
     }
 }
 
-/// Removes `null` from a schema and everything inside it.
+/// Removes `null` from a schema and everything inside.
 fn whole(schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
@@ -90,10 +92,11 @@ fn whole(schema: &mut RefOr<Schema>) {
     }
 }
 
-/// Simplifies a parameter: it is present or absent, and its number may be larger than `int64`.
+/// Simplifies a parameter: present or absent, and with numbers above `int64`.
 pub(super) fn plain(schema: &mut RefOr<Schema>) {
     without_null(schema);
     if let RefOr::T(Schema::Object(object)) = schema {
+        // The format `int64` would make generated clients refuse positions above its range.
         object.format = None;
     }
 }

@@ -65,11 +65,12 @@ const NAMES: [(&str, &str); 29] = [
 static SCOPES: LazyLock<Vec<(Scope, &'static str)>> = LazyLock::new(|| {
     let mut scopes: Vec<_> =
         NAMES.iter().filter_map(|(name, class)| Some((Scope::new(name).ok()?, *class))).collect();
+    // The search takes the first match, so longer names come first.
     scopes.sort_by_key(|(scope, _)| std::cmp::Reverse(scope.len()));
     scopes
 });
 
-/// Languages without a grammar of their own, and the grammar that fits.
+/// Languages without a grammar of their own, and the fitting grammar.
 const ALIASES: [(&str, &str); 15] = [
     ("ts", "js"),
     ("tsx", "js"),
@@ -88,7 +89,7 @@ const ALIASES: [(&str, &str); 15] = [
     ("patch", "diff"),
 ];
 
-/// Returns a code block, highlighted if its language is known and the byte budget allows it.
+/// Returns a code block, highlighted if the language is known and within the byte budget.
 pub(super) fn block(code: &str, language: Option<&str>, bytes_left: &mut usize) -> String {
     let class = language.map(|name| format!(" class=\"language-{name}\"")).unwrap_or_default();
     let grammar = language.and_then(grammar).filter(|_| code.len() <= LARGEST_BYTES.min(*bytes_left));
@@ -105,6 +106,7 @@ pub(super) fn block(code: &str, language: Option<&str>, bytes_left: &mut usize) 
 fn grammar(language: &str) -> Option<&'static SyntaxReference> {
     let known = ALIASES.iter().find(|(alias, _)| *alias == language).map_or(language, |(_, known)| known);
     let grammar = GRAMMARS.find_syntax_by_token(known)?;
+    // Plain text has no scopes, and its bytes must not use up the budget.
     (grammar.name != "Plain Text").then_some(grammar)
 }
 
@@ -113,6 +115,7 @@ fn highlighted(code: &str, grammar: &SyntaxReference) -> String {
     let mut line_writer = CodeSpanWriter::default();
     let mut stack = ScopeStack::new();
     for line in code.split_inclusive('\n') {
+        // Grammars are regular expressions, whose time on a long line has no good bound.
         let parsed = (line.len() <= LONGEST_LINE_BYTES).then(|| state.parse_line(line, &GRAMMARS));
         let Some(Ok(operations)) = parsed else {
             line_writer.push(line, None);
@@ -132,14 +135,14 @@ fn highlighted(code: &str, grammar: &SyntaxReference) -> String {
     line_writer.end()
 }
 
-/// Returns the class of the innermost scope that has one.
+/// Returns the class of the innermost scope with a class.
 fn class(stack: &ScopeStack) -> Option<&'static str> {
     let mut innermost_first = stack.as_slice().iter().rev();
     innermost_first
         .find_map(|scope| SCOPES.iter().find(|(name, _)| name.is_prefix_of(*scope)).map(|(_, class)| *class))
 }
 
-/// Writes pieces of code, joined if they have the same class.
+/// Writes pieces of code, with pieces of the same class joined.
 #[derive(Default)]
 struct CodeSpanWriter {
     markup: String,

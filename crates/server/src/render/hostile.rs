@@ -1,4 +1,4 @@
-//! Texts that try to get more than text out of the renderer: known kinds, and random ones.
+//! Texts for getting more than text out of the renderer: known kinds, and random ones.
 
 use proptest::prelude::*;
 

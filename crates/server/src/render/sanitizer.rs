@@ -55,7 +55,9 @@ static WALL: LazyLock<Builder<'static>> = LazyLock::new(|| {
         .tag_attributes(attributes)
         .attribute_filter(allowed)
         .url_schemes(HashSet::from(["http", "https", "mailto"]))
+        // A relative link would lead into this server, with the page's cookie.
         .url_relative(UrlRelative::Deny)
+        // The opened page must neither reach this one nor learn its address.
         .link_rel(Some("noopener noreferrer"))
         .strip_comments(true);
     wall

@@ -43,7 +43,7 @@ fn brief(agent: AgentEntry) -> AgentListEntry {
     AgentListEntry { name, model, is_default, usable: why.is_none(), why }
 }
 
-/// Refuses an agent that is not configured or cannot be used.
+/// Refuses an unconfigured or unusable agent.
 ///
 /// # Errors
 /// `invalid-request`; `conflict`, with the reason.

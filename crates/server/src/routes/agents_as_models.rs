@@ -1,5 +1,5 @@
-//! Agents as models, for clients of other providers' APIs. Each conversation is a session of this server. The client
-//! names the session, or the server finds it by the conversation's content.
+//! Agents as models, for clients of other providers' APIs. Each conversation is a session of the server. The
+//! client names the session, or the server finds the session by the conversation's content.
 
 mod asked;
 mod known;
@@ -38,7 +38,7 @@ use crate::problem::ApiProblem;
 use crate::sse::held;
 use crate::ui_protocol::{UiAnswerSubscription, UiTurnRequest, conversation};
 
-/// The header that names the session, in a request and in its answer.
+/// The header with the session's name, in a request and in the answer.
 const SESSION: HeaderName = HeaderName::from_static("x-longhaul-session");
 
 const IGNORED: HeaderName = HeaderName::from_static("x-longhaul-ignored");
@@ -46,10 +46,10 @@ const IGNORED: HeaderName = HeaderName::from_static("x-longhaul-ignored");
 /// The prefix for an agent whose name is also a model's.
 pub(super) const PREFIX: &str = "agent/";
 
-/// The number of answer events that may wait for the client.
+/// The maximum number of answer events waiting for the client.
 const WAITING: usize = 64;
 
-/// The maximum number of logs that are read to find a conversation.
+/// The maximum number of logs read to find a conversation.
 const MOST_LOGS: usize = 16;
 
 /// The model field of a request; all other fields are ignored.
@@ -65,18 +65,18 @@ const KEYED: &str = "\0keyed";
 pub(super) struct AgentModelRequest {
     pub(super) dialect: Dialect,
     pub(super) agent: String,
-    /// The agent's name as the client wrote it.
+    /// The agent's name in the client's spelling.
     pub(super) model: String,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-/// Returns the model that a request asks for.
+/// Returns the model of a request.
 pub(super) fn model_of(body: &[u8]) -> Option<String> {
     serde_json::from_slice::<RequestedModel>(body).ok()?.model
 }
 
-/// Returns the agent that a model name means, with the name as given; `None` if the name means a model.
+/// Returns the agent behind a model name, with the name as given; `None` if the name means a model.
 ///
 /// # Errors
 /// [`GatewayError`] if the name means an unknown agent.
@@ -93,6 +93,7 @@ pub(super) async fn meant(
         None if !is_agent => return Ok(None),
         Some(_) | None => {}
     }
+    // A name that a server lists is the server's (decision 0026).
     if super::gateway::is_listed(app, &model).await {
         return Ok(None);
     }
@@ -124,7 +125,7 @@ pub(super) async fn answer(app: &AppState, ask: AgentModelRequest) -> Response {
 /// The reason why this node gives no answer.
 struct AgentModelError {
     fault: GatewayError,
-    /// The session, if it is another node's.
+    /// The session of another node, if any.
     elsewhere: Option<RemoteSessionMarker>,
 }
 
@@ -171,10 +172,12 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
         }
         AgentModelError::from(problem)
     })?;
+    // A slow client delays only the task that follows the answer. The run itself goes on.
     let (told, mut hears) = mpsc::channel(WAITING);
     let session = turn.session.clone();
     let turned = aim.before.map(|before| TurnFingerprint { before, user });
     let teller = AgentAnswerTask { app: app.clone(), session: session.clone(), turned, told };
+    // The answer goes on if the client leaves, as in the rest of the server.
     app.spawn(teller.run_to_end(turn));
     let message = match hears.recv().await {
         Some(AgentAnswerEvent::Begins(message)) => message,
@@ -245,6 +248,7 @@ async fn streamed(
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
+        // nginx buffers answers, and would hold events back.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     Ok((headers, Body::from_stream(held(frames, heartbeat))).into_response())
@@ -289,9 +293,9 @@ impl AgentResponseStream {
 /// The destination of a message.
 struct MessageDestination {
     session: String,
-    /// The conversation before the message, if its turn is to be found again.
+    /// The conversation before the message, if the turn is to be found again.
     before: Option<ConversationPrefix>,
-    /// The turn that the message continues, which this request has claimed.
+    /// The turn continued by the message and claimed by the request.
     head: Option<(ConversationPrefix, TurnPosition)>,
 }
 
@@ -307,6 +311,7 @@ async fn resolve_destination(
     asked: &ParsedAgentRequest,
 ) -> Result<MessageDestination, AgentModelError> {
     if let Some(name) = text_of(&ask.headers, SESSION.as_str()) {
+        // The named session may have another agent, with tools and a prompt that the client did not ask for.
         check_agent(app, &name, &ask.agent).await?;
         return Ok(MessageDestination::at(name, None));
     }
@@ -360,7 +365,7 @@ async fn resolve_destination(
     imported(app, ask, asked, session_of(&root)?).await.map(|session| MessageDestination::at(session, before))
 }
 
-/// Refuses a session that belongs to another agent.
+/// Refuses a session of another agent.
 async fn check_agent(app: &AppState, name: &str, agent: &str) -> Result<(), ApiProblem> {
     let session = match conversation(app, name).await {
         Ok(session) => session,
@@ -376,10 +381,11 @@ async fn check_agent(app: &AppState, name: &str, agent: &str) -> Result<(), ApiP
     }
 }
 
-/// Returns the turn with that name from the index, or from the logs.
+/// Returns the turn with the name from the index, or from the logs.
 ///
 /// # Errors
-/// The session's node, if another node has the session: only that node may decide who continues the turn.
+/// The session's node, if another node has the session. Only the session's node decides on the request to
+/// continue the turn.
 async fn found(
     app: &AppState,
     agent: &str,
@@ -418,6 +424,7 @@ async fn taken_here(
 ) -> Result<Option<(TurnPosition, bool)>, ApiProblem> {
     let (conversations, id) = (app.conversations(), SessionId::from(place.session.as_str()));
     if let Err(problem) = cluster_proxy::here(app, &id).await {
+        // What this node knows of the session may be out of date by the time it comes back.
         conversations.forget_head(&place.session);
         return Err(problem);
     }
@@ -449,7 +456,7 @@ fn end_of(events: &[Event], taken: Seq) -> Option<Seq> {
     finished.or(of_turn.last()).map(|event| event.seq)
 }
 
-/// Creates a session from the history that the client sent.
+/// Creates a session from the client's history.
 async fn imported(
     app: &AppState,
     ask: &AgentModelRequest,
@@ -466,6 +473,7 @@ async fn imported(
         let (app, agent) = (app.clone(), ask.agent.clone());
         async move {
             for (_, bytes) in imported.blobs {
+                // The blobs come before the log that names them.
                 app.runtime().blobs().put(bytes).await?;
             }
             let id = SessionId::from(id);
@@ -495,7 +503,7 @@ fn unknown_response(id: &str) -> GatewayError {
     }
 }
 
-/// Returns the destination of a message that continues an answer of this server by name.
+/// Returns the destination of a message in continuation of a named answer of the server.
 async fn goes_on_from(
     app: &AppState,
     ask: &AgentModelRequest,

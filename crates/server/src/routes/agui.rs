@@ -96,6 +96,7 @@ pub(crate) async fn run(
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
+        // nginx buffers answers, and would hold events back.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     Ok((headers, Body::from_stream(ui_protocol::answer(&app, turn, events))).into_response())
@@ -119,6 +120,7 @@ fn wish(mut messages: Vec<AgUiMessage>, resume: Vec<AgUiResume>) -> Result<UiTur
 fn decision(resume: AgUiResume) -> UiApprovalDecision {
     let AgUiResume { interrupt_id, status, payload } = resume;
     let reason = payload["reason"].as_str().map(str::to_owned);
+    // Anything but a clear yes is a no.
     let allowed = status == "resolved" && payload["approved"] == true;
     UiApprovalDecision { approval: interrupt_id, allowed, reason }
 }

@@ -64,6 +64,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Value>, ApiProblem> {
     let waiting = pending(&app, which.session_id.as_deref()).await?;
     let mut shown: Vec<Value> = waiting.into_iter().map(|pending| pending.shown).collect();
+    // A request for one session was sent to that session's node already.
     if which.session_id.is_none() {
         shown.extend(cluster_proxy::approvals(&app, &headers).await);
     }

@@ -1,4 +1,5 @@
-//! The routes of stored content: pictures, files, long outputs. A session can read only content that its own log names.
+//! The routes of stored content: pictures, files, long outputs. A session can read only content named in its
+//! own log.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,7 +18,8 @@ use crate::extract::{PathParams, QueryParams, RawBody};
 use crate::openapi::answer;
 use crate::problem::ApiProblem;
 
-/// The media types that a browser may display. All other content is downloaded, because it could run scripts.
+/// The media types for display in a browser. All other content is downloaded, because other types could run
+/// scripts.
 const SHOWN: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -54,7 +56,7 @@ pub(crate) async fn upload(
     Ok((StatusCode::CREATED, Json(shown(&media))))
 }
 
-/// Returns the content's name, and the part with which a message refers to it.
+/// Returns the content's name, and the part for a message.
 fn shown(media: &MediaPart) -> Value {
     let kind = if media.media_type.starts_with("image/") { "image" } else { "file" };
     json!({
@@ -73,6 +75,7 @@ pub(crate) async fn read(
 ) -> Result<Response, ApiProblem> {
     let session = app.open(&id).await?;
     let named = app.runtime().store().blobs(session.id()).await?;
+    // A hash is no permission: content of other sessions is not found here.
     let Some(blob) = named.into_iter().find(|blob| blob.hash == hash) else {
         return Err(ApiProblem::not_found("such content in this session"));
     };
@@ -83,13 +86,14 @@ pub(crate) async fn read(
     let headers = [
         (CONTENT_TYPE, kind.unwrap_or_else(|| "application/octet-stream".to_owned())),
         (CONTENT_DISPOSITION, place.to_owned()),
+        // The address names the content by its hash, so the content never changes.
         (CACHE_CONTROL, "private, max-age=31536000, immutable".to_owned()),
         (ETAG, format!("\"{}\"", blob.hash)),
     ];
     Ok((headers, bytes).into_response())
 }
 
-/// Returns the media type that the log states for content.
+/// Returns the content's media type according to the log.
 fn media_type(run: &Run, hash: &str) -> Option<String> {
     let parts = run.history().entries().iter().flat_map(|entry| &entry.message.parts);
     parts.flat_map(within).find(|media| media.blob.hash == hash).map(|media| media.media_type.clone())

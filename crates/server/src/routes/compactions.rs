@@ -160,6 +160,7 @@ pub(crate) async fn list(
     State(app): State<AppState>,
     PathParams(id): PathParams<String>,
 ) -> Result<Json<Value>, ApiProblem> {
+    // The list can be read from a store that takes no writes.
     let session = app.open_or_read(&id).await?;
     let compactions: Vec<_> = session
         .inspect_run(|run| run.history().edits().iter().map(|state| shown(run, state)).collect())
@@ -178,7 +179,7 @@ fn shown(run: &Run, state: &ViewEditState) -> Value {
     })
 }
 
-/// Returns the result that an undo would have now.
+/// Returns the result of an undo at present.
 fn undo_now(run: &Run, id: &EditId) -> &'static str {
     match compaction::check_undo(run, id) {
         Ok(()) => "possible",
@@ -246,6 +247,7 @@ async fn free(session: &Session, edit: EditId, since: Vec<Event>) -> Result<Valu
         .iter()
         .any(|event| matches!(&event.body, EventBody::RangeReleased { edit_id } if *edit_id == edit))
     {
+        // A release that was done before its answer was lost would be refused, as an undo would.
         session.release(edit.clone()).await?;
     }
     tracing::info!(session = %session.id(), compaction = %edit, "an undone compaction's range may be compacted again");

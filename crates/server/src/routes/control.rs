@@ -1,4 +1,4 @@
-//! The routes that stop and continue runs.
+//! The routes for stopping and continuing runs.
 
 use axum::Json;
 use axum::extract::State;
@@ -54,11 +54,13 @@ pub(crate) async fn leave(
     key: IdempotencyKey,
     body: &[u8],
 ) -> Result<Value, ApiProblem> {
+    // The body comes from the proxy, which has not parsed it.
     let how = if body.iter().all(u8::is_ascii_whitespace) {
         CancelRunRequestBody::default()
     } else {
         serde_json::from_slice(body).map_err(|error| ApiProblem::invalid(error.to_string()))?
     };
+    // The session is open at another node, so the request's record is the only thing shared with it.
     run_once_in_session(app, session, key, named(&how), |since| async move {
         if let Some(done) = done(&since) {
             return Ok(done);
@@ -75,7 +77,7 @@ fn named(how: &CancelRunRequestBody) -> String {
     format!("cancel {how:?}")
 }
 
-/// Returns the outcome of an earlier cancel request, if its run has ended since.
+/// Returns the outcome of an earlier cancel request, if the run has ended since.
 fn done(since: &[Event]) -> Option<Value> {
     let reason = since.iter().find_map(|event| match event.body {
         EventBody::RunFinished { reason, .. } => Some(reason),
@@ -143,6 +145,7 @@ async fn try_now(session: &Session) -> Result<Value, ApiProblem> {
 }
 
 async fn go_on(session: &Session, since: Vec<Event>) -> Result<Value, ApiProblem> {
+    // The first attempt may have begun the run before its answer was lost. A second resume would find it busy.
     let has_begun = since.iter().any(|event| matches!(event.body, EventBody::RunStarted { .. }));
     let met = if has_begun { ResumeOutcome::Begun } else { session.resume().await? };
     let status = super::sessions::status_name(*session.status().borrow());

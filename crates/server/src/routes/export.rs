@@ -1,4 +1,4 @@
-//! The route that exports a session as a file.
+//! The route for exporting a session as a file.
 
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -12,7 +12,7 @@ use crate::app::AppState;
 use crate::extract::{PathParams, QueryParams};
 use crate::problem::ApiProblem;
 
-/// The header that names the positions of damaged events, which an export leaves out.
+/// The header with the positions of damaged events, left out of an export.
 const DAMAGED_EVENTS: HeaderName = HeaderName::from_static("x-longhaul-damaged-events");
 
 #[derive(Debug, Deserialize, IntoParams)]

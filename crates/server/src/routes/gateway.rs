@@ -34,7 +34,7 @@ const MOST_ASKED: usize = 16;
 /// The time-out of such a query.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Returns the gateway's routes. The providers document them.
+/// Returns the gateway's routes, documented by the providers.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/models", get(models))
@@ -58,7 +58,7 @@ async fn responses(State(app): State<AppState>, request: Request) -> Response {
     answered(&app, Dialect::Responses, request, GatewayRequestKind::Answer).await
 }
 
-/// Answers with the items that replace a conversation of OpenAI's Responses.
+/// Answers with the compacted items of a conversation of OpenAI's Responses.
 async fn compact(State(app): State<AppState>, request: Request) -> Response {
     answered(&app, Dialect::Responses, request, GatewayRequestKind::Compaction).await
 }
@@ -86,6 +86,7 @@ async fn completions(State(app): State<AppState>, request: Request) -> Response 
 /// Lists the models, in a form that the clients of both providers can read. Callers with the token see agents, too.
 async fn models(State(app): State<AppState>, request: Request) -> Response {
     match entries(&app, shows_token(&request)).await {
+        // `object` is read by OpenAI's clients, `has_more` by Anthropic's.
         Some(data) => Json(json!({ "object": "list", "data": data, "has_more": false })).into_response(),
         None => missing(Dialect::Chat),
     }
@@ -125,13 +126,14 @@ async fn entries(app: &AppState, with_agents: bool) -> Option<Vec<Value>> {
         None => {}
     }
     if with_agents {
+        // An agent that cannot be used would fail at the first request.
         let agents = app.runtime().agents().into_iter().filter(|agent| agent.why.is_none());
         entries.extend(agents.map(|agent| of_agent(&agent, models.contains(&agent.name))));
     }
     Some(entries)
 }
 
-/// Returns whether a model has this name.
+/// Returns whether a model has the name.
 pub(super) async fn is_listed(app: &AppState, name: &str) -> bool {
     match &app.config().gateway {
         Some(gateway) => names(app, gateway).await.contains(name),
@@ -148,8 +150,8 @@ fn of_agent(agent: &AgentEntry, is_model: bool) -> Value {
     })
 }
 
-/// Returns the names of the upstreams' models, and those of the configured model's server if it is an upstream. The
-/// demo's model has no server.
+/// Returns the names of the upstreams' models, and of the configured model's server if the server is an
+/// upstream. The demo's model has no server.
 async fn names(app: &AppState, gateway: &Gateway) -> BTreeSet<String> {
     let usual = if gateway.has_usual() { app.runtime().models_of_usual().await } else { Vec::new() };
     let mut names: BTreeSet<String> = usual.into_iter().collect();
@@ -204,6 +206,7 @@ async fn read(
         return Err(Box::new(refused(dialect, &problem)));
     }
     if let Some(coding) = coding(request.headers()) {
+        // The body is read to its end in the background: a connection that closes early may lose the answer.
         extract::leave(request, app);
         let message =
             format!("the body comes with Content-Encoding: {coding}; send it as it is, without a coding");
@@ -215,6 +218,7 @@ async fn read(
 async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: GatewayRequestKind) -> Response {
     // Counted before the body is read, so that a shutdown waits for this request too.
     let answering = app.answering();
+    // The request is consumed below, so its authentication is read first.
     let is_known = shows_token(&request);
     let (headers, body) = match read(app, dialect, request).await {
         Ok(read) => read,
@@ -241,6 +245,7 @@ async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: Gat
     };
     if let Some((agent, model)) = meant {
         return match (is_known, asked) {
+            // An agent can do more than a model, so the token is needed on this machine too (decision 0026).
             (false, _) => refused(dialect, &ApiProblem::unauthorized()),
             (true, GatewayRequestKind::Answer) => {
                 agents_as_models::answer(app, AgentModelRequest { dialect, agent, model, headers, body })
@@ -265,7 +270,7 @@ async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: Gat
     response(reply, Some(answering))
 }
 
-/// Returns the content encoding of a body, if it has one.
+/// Returns the content encoding of a body, if any.
 fn coding(headers: &HeaderMap) -> Option<String> {
     let named = headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().unwrap_or("?"));
     let mut codings = named.flat_map(|list| list.split(',')).map(str::trim);
@@ -278,7 +283,7 @@ fn shows_token(request: &Request) -> bool {
     request.extensions().get::<RequestAuthInfo>().is_some_and(|visit| visit.is_known)
 }
 
-/// Removes this server's token from the headers. It must not reach an upstream.
+/// Removes the server's token from the headers. The token must not reach an upstream.
 fn without_token(app: &AppState, mut headers: HeaderMap) -> HeaderMap {
     let token = &app.config().token;
     // Clients send the token in several headers, with a scheme or without.
@@ -298,6 +303,7 @@ fn response(reply: GatewayReply, answering: Option<TaskTrackerToken>) -> Respons
     let body = match reply.body {
         ReplyBody::Whole(bytes) => Body::from(bytes),
         ReplyBody::Stream(pieces) => Body::from_stream(pieces.inspect(move |_| {
+            // The closure owns the guard, so the shutdown waits until the stream is dropped.
             let _ = &answering;
         })),
     };
@@ -341,13 +347,13 @@ fn dialect_at(path: &str) -> Dialect {
     }
 }
 
-/// Returns the path below [`ROOT`], without any repetition of it.
+/// Returns the path below [`ROOT`], without any repetition of the root.
 fn without_roots(path: &str) -> &str {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.trim_start_matches(&ROOT[1..])
 }
 
-/// Returns the address without superfluous slashes, which a base URL with a slash at its end produces; `None` if
+/// Returns the address without superfluous slashes, a consequence of a base URL with a final slash; `None` if
 /// nothing is wrong with the address.
 pub(crate) fn tidy_uri(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
@@ -356,6 +362,7 @@ pub(crate) fn tidy_uri(uri: &Uri) -> Option<Uri> {
     }
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let tidy = format!("/{}", segments.join("/"));
+    // Only clients of the gateway build addresses from a base URL. Other paths stay as they are.
     if !tidy.starts_with(ROOT) {
         return None;
     }

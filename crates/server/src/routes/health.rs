@@ -32,6 +32,7 @@ pub(crate) async fn ready(State(app): State<AppState>) -> Result<Json<Value>, Ap
             "This node has lost the database: others take its sessions over.",
         ));
     }
+    // One short read shows that the database answers.
     app.runtime().sessions(1).await.map_err(|error| {
         tracing::error!(%error, "not ready");
         not_ready(ErrorCode::Storage, "The store does not answer.")

@@ -1,4 +1,4 @@
-//! The route that switches a session to another agent or model.
+//! The route for switching a session to another agent or model.
 
 use axum::Json;
 use axum::extract::State;
@@ -64,6 +64,7 @@ pub(crate) async fn switch(
     agents::check(&app, wanted.agent.as_deref())?;
     let session = app.open(&id).await?;
     if let Some(model) = &wanted.model
+        // Without the check a misspelt model would fail at the next step, far from the request.
         && !app.runtime().models().await.contains(model)
     {
         return Err(ApiProblem::invalid(
@@ -88,6 +89,7 @@ async fn done(
 ) -> Result<Value, ApiProblem> {
     let present = session.inspect_run(|run| run.history().choice().clone()).await?;
     let choice = ModelChoice { agent: wanted.agent.or(present.agent), model: wanted.model };
+    // The first attempt may have switched before its answer was lost.
     let is_made = since.iter().any(
         |event| matches!(&event.body, EventBody::ModelSwitched { choice: Some(made), .. } if *made == choice),
     );

@@ -1,4 +1,4 @@
-//! The page's cookie: a browser gets it from the opening link, or in exchange for the token.
+//! The page's cookie, given to a browser by the opening link, or in exchange for the token.
 
 use std::time::Instant;
 
@@ -40,8 +40,10 @@ pub(crate) async fn open(
     Extension(visit): Extension<RequestAuthInfo>,
     PathParams(key): PathParams<String>,
 ) -> Response {
+    // The key is consumed in any case, so that a link in a browser's history opens nothing.
     let opens = app.openings().take(&key, Instant::now());
     tracing::info!(opens, is_known = visit.is_known, "an opening link was used");
+    // A browser with the cookie needs no key: people open old links from their history.
     let to = if opens || visit.is_known { PAGE } else { SPENT };
     let mut response = StatusCode::SEE_OTHER.into_response();
     response.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
@@ -59,6 +61,7 @@ pub(crate) async fn login(
     Extension(visit): Extension<RequestAuthInfo>,
     PreAuthJsonBody(login): PreAuthJsonBody<LoginRequestBody>,
 ) -> Result<Response, ApiProblem> {
+    // People paste the token with the line break of its file.
     if !app.config().token.matches(login.token.trim()) {
         tracing::info!(host = %visit.host, "refused: a login with another token");
         return Err(ApiProblem::unauthorized());

@@ -1,4 +1,4 @@
-//! The route that sends a message to the agent, which takes it at once or when it is free.
+//! The route for sending a message to the agent, at once or in the queue of a busy one.
 
 use axum::Json;
 use axum::extract::State;
@@ -88,7 +88,7 @@ async fn accept(
     Ok(answer(session.id(), &sent))
 }
 
-/// Leaves a message in the queue of a session that another node has.
+/// Leaves a message in the queue of a session at another node.
 pub(crate) async fn leave(
     app: &AppState,
     session: &SessionId,
@@ -145,6 +145,7 @@ async fn begin(
 ) -> Result<Session, ApiProblem> {
     let title = Some(content.title());
     Ok(match key.session_id("message") {
+        // The id follows from the key, so a repeated request finds the session that the first one created.
         Some(id) => app.runtime().create_as_in(id, title, agent).await?,
         None => app.runtime().create_in(title, agent).await?,
     })

@@ -1,5 +1,5 @@
-//! The complete message history, page by page, as the log has it. Nothing is left out; messages that the model no
-//! longer sees in full are marked.
+//! The complete message history, page by page, according to the log. Nothing is left out; messages outside the
+//! model's full view are marked.
 //!
 //! A page is read from the store instead of the open session. The cost does not grow with the log, nothing is opened,
 //! and a session that is compacting or damaged elsewhere can still be read.
@@ -83,16 +83,16 @@ struct MessagePage {
     known: MessagePageDetails,
 }
 
-/// A message, with the facts that later events add.
+/// A message, with the facts from later events.
 struct MessagePageEntry {
     seq: Seq,
     message_id: String,
-    /// The message id of the step that wrote its last part.
+    /// The message id of the last part's step.
     said_in: String,
     fields: Map<String, Value>,
     /// The field for the time when an edit took the message from the view; `None` for a summary.
     taken_field: Option<&'static str>,
-    /// The time of the oldest active edit that took the message.
+    /// The time of the oldest active edit of the message.
     taken_at: Option<Millis>,
     /// The call whose result the message is.
     answers: Option<CallId>,
@@ -179,6 +179,7 @@ async fn render(app: &AppState, messages: &mut [Value]) -> Result<(), ApiProblem
         let Some(text) = part.get("text").and_then(Value::as_str).filter(|_| part["type"] == "text") else {
             continue;
         };
+        // A text that is too long is skipped, and shorter ones behind it may still be rendered.
         if text.len() <= left {
             left -= text.len();
             texts.push(text.to_owned());
@@ -282,6 +283,7 @@ fn of_assistant(
 fn show_call(call: &ToolCall, state: LogFragmentCallState, is_running: bool) -> Value {
     let status = match state {
         LogFragmentCallState::Ended(status) => json!(status),
+        // Without an active run nothing executes the tool, although its result is missing.
         LogFragmentCallState::Open { started: true } if is_running => json!("running"),
         LogFragmentCallState::Open { .. } => json!("pending"),
         LogFragmentCallState::Void => Value::Null,
@@ -306,7 +308,7 @@ struct MessagePageDetails {
     at: BTreeMap<Seq, Millis>,
     /// The usage of each step, by message.
     usage: BTreeMap<String, Usage>,
-    /// The reason why a call gave no answer, by the message that the call began.
+    /// The reason for a call's missing answer, by the call's message.
     failures: BTreeMap<String, Value>,
     /// The time at which each tool began to run, by call.
     started: BTreeMap<CallId, Millis>,
@@ -343,6 +345,7 @@ impl MessagePageDetails {
         if let Some(usage) = self.usage.get(&shown.said_in) {
             message.insert("tokenUsage".to_owned(), longhaul::api_events::token_usage(usage));
         }
+        // Only a lost answer has the failure as its reason. A stopped or cancelled one was cut off by a person.
         if let Some(failure) = self.failures.get(&shown.said_in).filter(|_| message["interrupted"] == "lost")
         {
             message.insert("error".to_owned(), failure.clone());

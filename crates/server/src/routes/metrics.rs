@@ -18,14 +18,14 @@ use crate::problem::ApiProblem;
 pub(crate) async fn show(State(app): State<AppState>) -> Result<Response, ApiProblem> {
     let open: Vec<RunStatus> =
         app.runtime().opened().iter().map(|session| *session.status().borrow()).collect();
+    // The database counts, because listing all sessions for each scrape would grow with the store.
     let counts = app.runtime().store().session_counts().await?;
     let (sessions, queued) = (by_status(&open, &counts), counts.queued);
     let text = app.config().counters.text(&sessions, queued);
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }
 
-/// Returns the number of sessions by status. Sessions that are not open are parked or idle, and the database counts
-/// them.
+/// Returns the number of sessions by status. Closed sessions are parked or idle, counted by the database.
 fn by_status(open: &[RunStatus], counts: &SessionCounts) -> BTreeMap<&'static str, u64> {
     let mut sessions: BTreeMap<&str, u64> = BTreeMap::new();
     open.iter().for_each(|status| *sessions.entry(status_name(*status)).or_default() += 1);

@@ -1,4 +1,4 @@
-//! The page and its files, which are compiled into the program. Development builds read them from disk.
+//! The page and its files, compiled into the program. Development builds read the files from disk.
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -56,7 +56,9 @@ fn file(path: &str, asked: &HeaderMap) -> Result<Response, ApiProblem> {
         // The browser asks each time. Cached files of two versions must not run together after an update.
         (CACHE_CONTROL, "no-cache"),
         (CONTENT_SECURITY_POLICY, POLICY),
+        // Links in texts lead to foreign sites, which must not learn the page's address.
         (REFERRER_POLICY, "no-referrer"),
+        // A page opened from here must get no handle on this window.
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
@@ -65,9 +67,10 @@ fn file(path: &str, asked: &HeaderMap) -> Result<Response, ApiProblem> {
     Ok(response)
 }
 
-/// Returns whether a list of ETags contains this one.
+/// Returns whether a list of ETags contains the ETag.
 fn names(tags: &HeaderValue, tag: &str) -> bool {
     let tags = tags.to_str().unwrap_or_default();
+    // Proxies that compress answers weaken the tag to `W/`.
     tags.split(',').map(|one| one.trim().trim_start_matches("W/")).any(|one| one == tag || one == "*")
 }
 

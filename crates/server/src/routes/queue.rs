@@ -70,6 +70,7 @@ pub(crate) async fn edit(
     QueryParams(which): QueryParams<QueueEntryParams>,
     JsonBody(edit): JsonBody<EditQueuedRequestBody>,
 ) -> Result<Json<Value>, ApiProblem> {
+    // The content is checked before the session is looked for, which may take many reads.
     edit.content.check()?;
     let metadata = message_metadata(edit.metadata)?;
     let session = holder(&app, &id, which.session_id.as_deref()).await?;
@@ -92,11 +93,12 @@ pub(crate) async fn remove(
     Ok(Json(json!({ "ok": true, "id": id, "sessionId": session.id() })))
 }
 
-/// Returns the session in which that message waits.
+/// Returns the session of the waiting message.
 async fn holder(app: &AppState, id: &str, session_id: Option<&str>) -> Result<Session, ApiProblem> {
     if let Some(session_id) = session_id {
         return app.open(session_id).await;
     }
+    // Only sessions with waiting messages are read, and these are few.
     for record in app.runtime().sessions(usize::MAX >> 1).await? {
         if record.queued > 0
             && app.runtime().store().queue(&record.id).await?.iter().any(|entry| entry.id.as_str() == id)

@@ -1,4 +1,4 @@
-//! The route that returns the exact original of any content of a session.
+//! The route for the exact original of any content of a session.
 
 use axum::Json;
 use axum::extract::State;
@@ -43,6 +43,7 @@ pub(crate) async fn recall(
     QueryParams(wanted): QueryParams<RecallParams>,
 ) -> Result<Json<Value>, ApiProblem> {
     check(&wanted)?;
+    // Originals can be read from a store that takes no writes.
     let session = app.open_or_read(&id).await?;
     let source = session.inspect_run(|run| RecallSource::of(run.history())).await?;
     if let (None, Some(query)) = (&wanted.handle, &wanted.query) {

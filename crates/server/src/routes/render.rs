@@ -1,4 +1,4 @@
-//! The route that renders Markdown as safe HTML.
+//! The route for rendering Markdown as safe HTML.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! The route that searches all sessions.
+//! The route for searching all sessions.
 
 use axum::Json;
 use axum::extract::State;

@@ -81,6 +81,7 @@ pub(crate) async fn create(
         let app = app.clone();
         async move {
             let session = match key.session_id("session") {
+                // The id follows from the key, so a repeated request finds its session.
                 Some(id) => create_once(&app, id, title, new.agent).await?,
                 None => app.runtime().create_in(title, new.agent.as_deref()).await?,
             };
@@ -117,6 +118,7 @@ pub(crate) async fn list(
     }
     let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
     let open = app.runtime().opened();
+    // Another node asks only for what runs here. Asking further nodes would never end.
     if cluster_proxy::is_sent_on(&headers) {
         return Ok(Json(json!({ "sessions": working(&open) })));
     }
@@ -152,7 +154,7 @@ fn working(open: &[Session]) -> Vec<Value> {
 /// The number of reads for a session whose run ended or began in the meantime.
 const LOOKS: usize = 3;
 
-/// Returns a consistent pair of record and status: a run that ends between two reads would appear as neither.
+/// Returns a consistent pair of record and status: a run's end between two reads would appear as neither.
 async fn opened(
     app: &AppState,
     session: &Session,
@@ -160,6 +162,7 @@ async fn opened(
 ) -> Result<(SessionRecord, RunStatus), ApiProblem> {
     for _ in 0..LOOKS {
         let status = *session.status().borrow();
+        // At rest with a run in the record means that the run ended between the two reads.
         if !(is_at_rest(status) && record.running) {
             return Ok((record, status));
         }
@@ -170,6 +173,7 @@ async fn opened(
             Err(error) => return Err(error.into()),
         };
     }
+    // The reads never agreed, so the session is busy.
     Ok((record, RunStatus::Streaming))
 }
 
@@ -177,7 +181,7 @@ fn is_at_rest(status: RunStatus) -> bool {
     matches!(status, RunStatus::Idle | RunStatus::Parked)
 }
 
-/// Returns the status of a session that no node reports. A node that did not answer may be running it.
+/// Returns the status of a session without a node's report. A silent node may be running the session.
 fn unopened(app: &AppState, record: &SessionRecord) -> RunStatus {
     if record.parked {
         RunStatus::Parked
@@ -203,10 +207,11 @@ pub(crate) async fn show(
     }
 }
 
-/// Returns the readable part of a damaged session: its record, the events before the damage, and the end of its newest
-/// run.
+/// Returns the readable part of a damaged session: the record, the events before the damage, and the end of the
+/// newest run.
 async fn damaged(app: &AppState, id: &SessionId, problem: &ApiProblem) -> Result<Value, ApiProblem> {
     let found = app.runtime().store().read_undamaged(id, 0, usize::MAX).await?;
+    // Behind the damage the state is unknown: later events build on the lost one.
     let first = found.damaged.first().copied().unwrap_or(Seq::MAX);
     tracing::info!(
         session = %id,
@@ -252,6 +257,7 @@ pub(crate) async fn delete(
             let id = SessionId::from(id);
             app.runtime().delete(&id).await?;
             tracing::info!(session = %id, "the session was deleted by request");
+            // The session's blobs are unnamed now, and the maintenance removes them soon.
             app.deletions().note();
             Ok(json!({ "ok": true, "id": id }))
         }
@@ -312,8 +318,9 @@ async fn position(app: &AppState, id: &SessionId, at_seq: Option<Seq>) -> Result
     Ok(at_seq.unwrap_or(newest))
 }
 
-/// Returns the origin of a fork, from its log.
+/// Returns the origin of a fork, from the log.
 async fn origin(app: &AppState, fork_id: &SessionId) -> Result<Value, ApiProblem> {
+    // The first event of a log names its origin.
     let first = app.runtime().store().read(fork_id, 0, 1).await?;
     Ok(match first.first().map(|event| &event.body) {
         Some(EventBody::SessionStarted { forked_from: Some(from), .. }) => {
@@ -331,7 +338,7 @@ fn checked(title: &str) -> Result<String, ApiProblem> {
     Ok(title.to_owned())
 }
 
-/// Returns the facts of a session that need no opening.
+/// Returns the facts of a session known without opening.
 fn brief(record: &SessionRecord, status: RunStatus) -> Value {
     json!({
         "id": record.id, "title": record.title, "createdAt": record.created_at, "updatedAt": record.updated_at,
@@ -339,7 +346,7 @@ fn brief(record: &SessionRecord, status: RunStatus) -> Value {
     })
 }
 
-/// Adds the end of the newest run, with its error if it failed.
+/// Adds the end of the newest run, with the error of a failure.
 fn ended(shown: &mut Value, end: Option<&RunEndRecord>) {
     let Some(end) = end else { return };
     shown["lastFinishReason"] = json!(end.reason);
@@ -405,8 +412,8 @@ fn of_run(run: &Run) -> Vec<(&'static str, Value)> {
     known
 }
 
-/// Returns the status for the API's word; `None` for rest, which another node also reports for sessions that it does
-/// not have.
+/// Returns the status for the API's word; `None` for rest, also reported by another node for sessions
+/// elsewhere.
 fn status_of(name: &str) -> Option<RunStatus> {
     let working = [
         RunStatus::Streaming,

@@ -1,4 +1,4 @@
-//! The settings that may be changed while the server runs: a few scalars that override the agent file. Commands,
+//! The settings for changes at run time: a few scalars with precedence over the agent file. Commands,
 //! addresses, names of keys and approval rules can never be changed.
 
 use axum::Json;
@@ -183,8 +183,9 @@ fn name(value: &str, label: &str) -> SettingOption {
     SettingOption { value: value.to_owned(), label: label.to_owned() }
 }
 
-/// Adds the present value if the list does not contain it any more.
+/// Adds the present value if missing from the list.
 fn with(holding: &str, mut names: Vec<SettingOption>) -> Vec<SettingOption> {
+    // A server may be down just now. The page must still show the value that is set.
     if names.iter().all(|name| name.value != holding) {
         names.push(name(holding, holding));
     }
@@ -195,6 +196,7 @@ fn pruners(agents: &[AgentEntry], models: &[String]) -> Vec<SettingOption> {
     let mut names = vec![name(SAME_AGENT, "Same as current agent (default)")];
     let usable = agents.iter().filter(|agent| agent.why.is_none());
     names.extend(usable.map(|agent| name(&agent.name, &format!("{} ({})", agent.name, agent.model))));
+    // An agent precedes a model of the same name.
     let others = models.iter().filter(|model| agents.iter().all(|agent| agent.name != **model));
     names.extend(others.map(|model| name(model, model)));
     names

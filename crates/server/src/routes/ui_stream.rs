@@ -104,6 +104,7 @@ fn stream(app: &AppState, turn: UiAnswerSubscription) -> Response {
     let headers = [
         (CONTENT_TYPE, "text/event-stream"),
         (CACHE_CONTROL, "no-cache"),
+        // nginx buffers answers, and would hold events back.
         (HeaderName::from_static("x-accel-buffering"), "no"),
         (VERSION, "v1"),
     ];
@@ -126,6 +127,7 @@ fn said(message: UiMessage, again: bool) -> Result<UiTurnRequest, ApiProblem> {
         match part["type"].as_str() {
             Some("text") => parts.push(json!({ "type": "text", "text": part["text"] })),
             Some("file") => parts.push(file(part)?),
+            // Front ends send steps and reasoning back as well. The session has both already.
             _ => {}
         }
     }
@@ -137,6 +139,7 @@ fn said(message: UiMessage, again: bool) -> Result<UiTurnRequest, ApiProblem> {
 fn file(part: &Value) -> Result<Value, ApiProblem> {
     let url = part["url"].as_str().unwrap_or_default();
     let brought = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    // A server that fetched any address would reach hosts that only this machine can reach.
     let Some((kind, data)) = brought else {
         let detail = "Files are brought along as `data:` addresses in base64; no other address is asked.";
         return Err(ApiProblem::invalid(detail));
@@ -161,6 +164,7 @@ fn decision(part: &Value) -> Option<UiApprovalDecision> {
     let approval = part.get("approval").filter(|_| part["state"] == "approval-responded")?;
     Some(UiApprovalDecision {
         approval: approval["id"].as_str()?.to_owned(),
+        // Anything but a clear yes is a no.
         allowed: approval["approved"] == true,
         reason: approval["reason"].as_str().map(str::to_owned),
     })

@@ -1,7 +1,7 @@
-//! The limit of bytes that a connection was given and has not sent yet.
+//! The limit of a connection's unsent bytes.
 //!
-//! The HTTP library buffers up to 400 KB for each connection before it stops asking for more. With many clients that do
-//! not read, these buffers would add up.
+//! The HTTP library buffers up to 400 KB for each connection. With many clients that do not read, the buffers
+//! would add up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-/// The buffered bytes at which a connection gets no more. The frame that crosses the limit is the last one.
+/// The maximum number of buffered bytes of a connection. The frame across the limit is the last one.
 pub(super) const MOST_HELD_BYTES: usize = 64 << 10;
 
 /// The buffered bytes of one connection.
@@ -19,16 +19,17 @@ pub(super) struct ConnectionBackpressure {
     freed: Notify,
 }
 
-/// A shared frame that counts for one connection until it is sent.
+/// A shared frame, counted for one connection until sent.
 struct CountedFrame {
     frame: Bytes,
     held: Arc<ConnectionBackpressure>,
 }
 
 impl ConnectionBackpressure {
-    /// Returns the frame, counted until it is dropped.
+    /// Returns the frame, counted until dropped.
     pub(super) fn count(self: &Arc<Self>, frame: Bytes) -> Bytes {
         self.bytes.fetch_add(frame.len(), Ordering::Relaxed);
+        // The HTTP library drops the bytes once they are sent. No other sign tells of it.
         Bytes::from_owner(CountedFrame { frame, held: Arc::clone(self) })
     }
 
@@ -49,6 +50,7 @@ impl AsRef<[u8]> for CountedFrame {
 impl Drop for CountedFrame {
     fn drop(&mut self) {
         self.held.bytes.fetch_sub(self.frame.len(), Ordering::Relaxed);
+        // `notify_one` keeps its permit, so a wake between the check and the wait is not lost.
         self.held.freed.notify_one();
     }
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 /// The comment of a silent stream.
 pub(super) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// Returns the frame of an event. Its id is the [`SsePosition`](super::SsePosition) of a client that has received it.
+/// Returns the frame of an event. The id is the [`SsePosition`](super::SsePosition) of a client after the
+/// event.
 pub(super) fn frame(announcement: &ApiEvent) -> Bytes {
     let id = announcement.seq.map(|seq| {
         if announcement.ends_event { seq.to_string() } else { format!("{seq}.{}", announcement.nth) }
@@ -15,7 +16,7 @@ pub(super) fn frame(announcement: &ApiEvent) -> Bytes {
     with_id(announcement, id)
 }
 
-/// Returns the frame of an event with that id.
+/// Returns the frame of an event with the id.
 pub(super) fn with_id(announcement: &ApiEvent, id: Option<String>) -> Bytes {
     // Strings and numbers can always be serialised, and their JSON has no line breaks.
     let data = serde_json::to_string(announcement).unwrap_or_default();

@@ -4,17 +4,17 @@ use std::str::FromStr;
 
 use longhaul_core::ids::Seq;
 
-/// A watcher's position. As text, `3` means that all of event 3 was received, and `3.1` only the first of its
-/// announcements.
+/// A watcher's position. As text, `3` stands for all of event 3, and `3.1` only for the event's first
+/// announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SsePosition {
-    /// The newest event that was received completely.
+    /// The newest completely received event.
     pub(super) after: Seq,
-    /// The next event, with the number of its announcements that were received.
+    /// The next event, with the number of received announcements.
     pub(super) begun: (Seq, usize),
 }
 
-/// A text that is no position.
+/// A text without a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SsePositionError;
 

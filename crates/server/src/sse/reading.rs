@@ -1,8 +1,8 @@
-//! The log for watchers that were away for long.
+//! The log for watchers after a long absence.
 //!
-//! The meaning of an event depends on all events before it. A reader of the log therefore needs an [`EventReplay`],
-//! which is as large as the session. Watchers share these. Those of one session read one after another, find the pages
-//! that others have read, and share a few replays.
+//! The meaning of an event depends on all events before it. A reader of the log therefore needs an
+//! [`EventReplay`], as large as the session. The watchers of one session read one after another, find the pages
+//! read by others, and share a few replays.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,22 +15,22 @@ use super::frame::frame;
 use crate::app::AppState;
 use crate::problem::ApiProblem;
 
-/// The number of events per read: events that are only folded, and events that are sent.
+/// The number of events per read: events only folded, and events sent.
 const PASSED_EVENTS: usize = 64;
 const TOLD_EVENTS: usize = 8;
 
-/// The size of a full page, in bytes of frames. The event that crosses the limit is the last one of its page.
+/// The size of a full page, in bytes of frames. The event across the limit is the last one of its page.
 pub(super) const PAGE_BYTES: usize = 64 << 10;
 
-/// The pages and replays that are kept for a session with readers.
+/// The pages and replays kept for a session with readers.
 const PAGES: usize = 16;
 pub(super) const REPLAYS: usize = 4;
 
-/// The sessions that have readers.
+/// The sessions with readers.
 #[derive(Debug, Default)]
 pub(crate) struct LogReaderRegistry(Mutex<HashMap<SessionId, Weak<SharedLogReader>>>);
 
-/// The log of one session, kept as long as it has a reader.
+/// The log of one session, kept as long as there is a reader.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLogReader(tokio::sync::Mutex<LogReaderCache>);
 
@@ -52,7 +52,7 @@ pub(crate) struct SseFramePage {
 }
 
 impl LogReaderRegistry {
-    /// Returns the session's reader, which all watchers share.
+    /// Returns the session's reader, shared by all watchers.
     pub(crate) fn of(&self, session: &SessionId) -> Arc<SharedLogReader> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reading) = all.get(session).and_then(Weak::upgrade) {
@@ -67,7 +67,7 @@ impl LogReaderRegistry {
 }
 
 impl SharedLogReader {
-    /// Returns a page that contains the event after `after`. The log has events up to `until` at least.
+    /// Returns a page with the event after `after`. The log has events up to `until` at least.
     ///
     /// # Errors
     /// The store's; `internal` if the log is shorter or cannot be folded.
@@ -106,16 +106,18 @@ impl LogReaderCache {
         Some(page)
     }
 
-    /// Returns the replay that is closest before `after`.
+    /// Returns the closest replay before `after`.
     fn replay(&mut self, after: Seq) -> Option<EventReplay> {
         let before = self.replays.iter().enumerate().filter(|(_, replay)| replay.seq() <= after);
         let (at, _) = before.max_by_key(|(_, replay)| replay.seq())?;
+        // The replay is taken out, because it moves on with the next page.
         self.replays.remove(at)
     }
 
     fn store_page(&mut self, replay: EventReplay, page: Arc<SseFramePage>) {
         self.replays.push_back(replay);
         self.pages.push_back(page);
+        // A replay is as large as the session, so only a few are kept.
         self.replays.drain(..self.replays.len().saturating_sub(REPLAYS));
         self.pages.drain(..self.pages.len().saturating_sub(PAGES));
     }
@@ -137,7 +139,7 @@ async fn pass(
     events.iter().try_for_each(|event| replay.skip_event(event)).map_err(|_| ApiProblem::internal())
 }
 
-/// Reads a page, until it is full or the log is at `until`.
+/// Reads up to a full page or the position `until` of the log.
 async fn read(
     app: &AppState,
     session: &SessionId,

@@ -1,4 +1,4 @@
-//! The beginning of an answer in its session's log.
+//! The beginning of an answer in the session's log.
 
 use longhaul::api_events::global_approval;
 use longhaul_core::event::EventBody;
@@ -17,7 +17,7 @@ pub(super) enum AnswerSelector<'a> {
     Newest,
     /// The answer to a message.
     To(&'a QueueId),
-    /// The answer in which one of these approvals was requested.
+    /// The answer with the request for one of the approvals.
     Asking(&'a [String]),
 }
 
@@ -26,12 +26,12 @@ pub(super) struct AnswerStart {
     /// The position before the beginning.
     pub(super) after: Seq,
     pub(super) name: String,
-    /// The approvals since then that are settled.
+    /// The approvals settled since then.
     pub(super) settled: Vec<String>,
 }
 
-/// Returns the beginning of the answer: the position where its messages were taken, or where a run without messages
-/// began.
+/// Returns the beginning of the answer: the position of its messages' intake, or of the start of a run without
+/// messages.
 ///
 /// # Errors
 /// The store's.
@@ -47,6 +47,7 @@ pub(super) async fn beginning(
     while end > 0 {
         let after = end.saturating_sub(PAGE);
         let events = store.read(id, after, usize::try_from(end - after).unwrap_or(usize::MAX)).await?;
+        // From the end backwards: the answer is almost always among the newest events.
         for event in events.iter().rev().filter(|event| event.seq <= end) {
             is_inside |= is_of(&event.body, &sought, id);
             settled.note(&event.body, id);
@@ -89,6 +90,7 @@ impl SettledApprovals {
             EventBody::ApprovalResolved { approval_id, .. } => {
                 self.questions.push(global_approval(id, approval_id));
             }
+            // A call can end without a decision, by a time-out or a cancel. Its approval is settled as well.
             EventBody::ApprovalRequested { approval_id, call_id } if self.calls.contains(call_id) => {
                 self.questions.push(global_approval(id, approval_id));
             }

@@ -7,13 +7,13 @@ use super::{UiStreamEvent, UiTextKind};
 /// An open step.
 #[derive(Debug)]
 pub(super) struct UiStep {
-    /// The step's name in the stream: the first of the model's steps that it joins.
+    /// The step's name in the stream: the first of the joined model steps.
     name: String,
     /// The model's step whose calls arrive now.
     id: String,
-    /// The message that the step is, or continues.
+    /// The message of the step, or the message continued by the step.
     pub(super) message: String,
-    /// The characters sent of each kind of text, and the stored ones among them.
+    /// The sent characters of each kind of text, and the stored ones of the sent.
     told: [u64; 2],
     stored: [u64; 2],
     open: Option<(UiTextKind, String)>,
@@ -22,7 +22,7 @@ pub(super) struct UiStep {
     inputs: Vec<StreamingToolCall>,
 }
 
-/// A tool call that is being written.
+/// A tool call in progress.
 #[derive(Debug)]
 struct StreamingToolCall {
     call: String,
@@ -61,7 +61,7 @@ impl UiStep {
         self.id == id
     }
 
-    /// Sends text from a character offset on, without the part that was sent before.
+    /// Sends text from a character offset on, without the part sent before.
     pub(super) fn say(&mut self, voice: UiTextKind, offset: u64, text: &str, acts: &mut Vec<UiStreamEvent>) {
         // Chunks that a snapshot covers arrive again. Their offset, in characters, shows the overlap.
         let told = &mut self.told[voice as usize];
@@ -75,7 +75,7 @@ impl UiStep {
         acts.push(UiStreamEvent::Says { voice, part, text: rest });
     }
 
-    /// Returns the open part of that kind of text.
+    /// Returns the open part of the kind of text.
     fn part(&mut self, voice: UiTextKind, acts: &mut Vec<UiStreamEvent>) -> String {
         if let Some((open, part)) = &self.open
             && *open == voice
@@ -103,7 +103,7 @@ impl UiStep {
         }
     }
 
-    /// Sends the message as far as it exists, from its beginning.
+    /// Sends the existing part of the message, from the beginning.
     pub(super) fn catch_up(&mut self, parts: &[Value], acts: &mut Vec<UiStreamEvent>) {
         self.write_parts([0; 2], parts, acts);
     }
@@ -118,8 +118,8 @@ impl UiStep {
         at
     }
 
-    /// Sends the rest of a stored message, or of a stored piece that will continue. Returns its calls: the session's
-    /// call id, the id in the stream, and the tool.
+    /// Sends the rest of a stored message, or of a stored piece that will continue. Returns the message's
+    /// calls: the session's call id, the id in the stream, and the tool.
     pub(super) fn store(
         &mut self,
         parts: &[Value],
@@ -139,6 +139,7 @@ impl UiStep {
             }
         }
         self.stored = at;
+        // A paused piece continues in the next step, so its open parts stay open.
         if !goes_on {
             self.close(acts);
             self.drop_inputs(acts);
@@ -146,12 +147,13 @@ impl UiStep {
         calls
     }
 
-    /// Returns the stream's id for the answer's call with this index, from 0. The provider's id is known too late.
+    /// Returns the stream's id for the answer's call with the index, from 0. The provider's id is known too
+    /// late.
     fn call(&self, index: u64) -> String {
         format!("{}.{index}", self.id)
     }
 
-    /// Sends more of a call's arguments. A call whose beginning was missed is sent when it is complete.
+    /// Sends more of a call's arguments. After a missed beginning, a call is sent once complete.
     pub(super) fn write(
         &mut self,
         index: u64,
@@ -203,6 +205,7 @@ impl UiStep {
     }
 
     fn drop_inputs(&mut self, acts: &mut Vec<UiStreamEvent>) {
+        // A begun call needs an end in every protocol, even if the answer broke off in its arguments.
         for StreamingToolCall { call, tool, arguments } in self.inputs.drain(..) {
             acts.push(UiStreamEvent::CallDropped { call, tool, arguments });
         }
@@ -215,7 +218,7 @@ impl UiStep {
     }
 }
 
-/// Returns the kind of text with that name.
+/// Returns the kind of text with the name.
 pub(super) fn voice(name: Option<&str>) -> Option<UiTextKind> {
     match name {
         Some("text") => Some(UiTextKind::Text),

@@ -14,7 +14,7 @@ use super::{UiAnswerSubscription, UiProtocol, UiStreamEnd, UiStreamEvent, UiStre
 use crate::app::AppState;
 use crate::sse::{event, held};
 
-/// The time for which a session may rest before its waiting message counts as not taken.
+/// The maximum rest of a session before the waiting message counts as not taken.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// An answer in progress.
@@ -25,7 +25,7 @@ struct UiAnswerStream {
     opening: Vec<UiStreamEvent>,
 }
 
-/// Returns the events of an answer, in batches as they arrive.
+/// Returns the events of an answer, in batches on arrival.
 pub(crate) fn acts(turn: UiAnswerSubscription) -> impl Stream<Item = Vec<UiStreamEvent>> + Send {
     let UiAnswerSubscription { session, watcher, mut fold } = turn;
     let opening = fold.open();
@@ -36,7 +36,7 @@ pub(crate) fn acts(turn: UiAnswerSubscription) -> impl Stream<Item = Vec<UiStrea
     })
 }
 
-/// Returns the answer in a protocol, with heartbeats. A client that leaves stops nothing.
+/// Returns the answer in a protocol, with heartbeats. A leaving client stops nothing.
 pub(crate) fn answer<D: UiProtocol>(
     app: &AppState,
     turn: UiAnswerSubscription,
@@ -74,6 +74,7 @@ impl UiAnswerStream {
         let frame = match self.fold.awaits().map(str::to_owned) {
             None => self.frames.next().await,
             Some(id) => tokio::select! {
+                // Events that have arrived come first: one of them may say that the message was taken.
                 biased;
                 frame = self.frames.next() => frame,
                 end = left_waiting(&self.session, &id) => return self.fold.break_off(end),
@@ -98,6 +99,7 @@ async fn left_waiting(session: &Session, id: &str) -> UiStreamEnd {
             // Between two runs a session rests for a moment, and the next run may take the message.
             match tokio::time::timeout(GRACE, status.changed()).await {
                 Ok(Ok(())) => continue,
+                // A closed channel means that the session ends. The stream of frames ends the answer then.
                 Ok(Err(_)) => return std::future::pending().await,
                 Err(_) if waits(session, id).await => return not_taken(now),
                 Err(_) => {}

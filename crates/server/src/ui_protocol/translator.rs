@@ -7,28 +7,28 @@ use serde_json::{Map, Value, json};
 use super::step::{UiStep, voice};
 use super::{UiApprovalRequest, UiStreamEnd, UiStreamEvent, UiToolOutcome};
 
-/// The fields of every event that a front end does not need.
+/// The fields of every event without use in a front end.
 const COMMON: [&str; 4] = ["name", "sessionId", "seq", "runId"];
 
-/// The state of an answer that is being translated.
+/// The state of an answer in translation.
 #[derive(Debug)]
 pub(crate) struct UiStreamTranslator {
     stage: UiTranslatorStage,
     name: Option<String>,
     has_begun: bool,
     step: Option<UiStep>,
-    /// The paused message that will continue.
+    /// The paused message, to be continued.
     paused: Option<String>,
     calls: BTreeMap<String, UiToolCall>,
     running: BTreeSet<String>,
-    /// The approvals that are decided or will be, so that the front end is not asked.
+    /// The approvals decided already or about to be. The front end is not asked again.
     settled: Vec<String>,
-    /// The call of each approval, and the approvals that are open.
+    /// The call of each approval, and the open approvals.
     questions: BTreeMap<String, String>,
     asking: Vec<(String, UiApprovalRequest)>,
     edits: usize,
     is_compacting: bool,
-    /// Set if all arguments of a call were received: events that pass while a watcher is away are lost.
+    /// Set if all arguments of a call were received: events during a watcher's absence are lost.
     hears_inputs: bool,
     waiting: Vec<String>,
     own: Option<String>,
@@ -37,9 +37,9 @@ pub(crate) struct UiStreamTranslator {
 
 #[derive(Debug, PartialEq)]
 enum UiTranslatorStage {
-    /// Waits until that message is taken.
+    /// Waits until the message is taken.
     Awaits(String),
-    /// Passes silently over events, up to the first of these approvals.
+    /// Passes silently over events, up to the first of the approvals.
     Passes(Vec<String>),
     Tells,
     Over,
@@ -80,8 +80,8 @@ impl UiStreamTranslator {
         Self { own: Some(id.to_owned()), ..Self::new(UiTranslatorStage::Awaits(id.to_owned()), name) }
     }
 
-    /// Creates a translator for the answer of that name from its first event on; without a name, for the answer of the
-    /// next run. `settled` are the approvals that need no decision.
+    /// Creates a translator for the named answer from the first event on; without a name, for the answer of the
+    /// next run. `settled` are the approvals without need for a decision.
     pub(crate) fn telling(name: Option<String>, settled: Vec<String>) -> Self {
         Self { settled, ..Self::new(UiTranslatorStage::Tells, name) }
     }
@@ -97,7 +97,7 @@ impl UiStreamTranslator {
         self.stage == UiTranslatorStage::Over
     }
 
-    /// Returns the message that still waits for its turn.
+    /// Returns the message still waiting for its turn.
     pub(crate) fn awaits(&self) -> Option<&str> {
         match &self.stage {
             UiTranslatorStage::Awaits(id) => Some(id),
@@ -105,7 +105,7 @@ impl UiStreamTranslator {
         }
     }
 
-    /// Returns the beginning of the answer if its name is known.
+    /// Returns the beginning of the answer if the name is known.
     pub(crate) fn open(&mut self) -> Vec<UiStreamEvent> {
         if self.name.is_some() && !self.is_silent() && !std::mem::replace(&mut self.has_begun, true) {
             self.acts.push(UiStreamEvent::Begins { name: self.name.clone() });
@@ -135,6 +135,7 @@ impl UiStreamTranslator {
         if self.is_silent() {
             self.acts.clear();
         } else if !self.acts.is_empty() && !std::mem::replace(&mut self.has_begun, true) {
+            // The name is known only after the first event, so the beginning is put before it afterwards.
             self.acts.insert(0, UiStreamEvent::Begins { name: self.name.clone() });
         }
         std::mem::take(&mut self.acts)
@@ -242,6 +243,7 @@ impl UiStreamTranslator {
 
     /// Returns the present step.
     fn enter(&mut self, id: &str, message: &str, acts: &mut Vec<UiStreamEvent>) -> &mut UiStep {
+        // A paused answer goes on in the next model step as the same message, and stays one step here.
         if let Some(step) = self.step.take_if(|step| step.message != message) {
             step.end(acts);
         }
@@ -295,6 +297,7 @@ impl UiStreamTranslator {
     }
 
     fn progress(&mut self, event: &Value) {
+        // A call of an earlier answer is none of this stream's.
         let Some(call) = self.calls.get(text(event, "callId")) else { return };
         let offset = event["offset"].as_u64().unwrap_or_default();
         let text = text(event, "text").to_owned();
@@ -350,6 +353,7 @@ impl UiStreamTranslator {
 
     /// Ends the stream if nothing continues until a person decides.
     fn rest(&mut self) {
+        // While another tool runs, its result must still reach this stream.
         if !self.asking.is_empty() && self.running.is_empty() && !self.is_silent() {
             let asking = std::mem::take(&mut self.asking);
             self.end(UiStreamEnd::Asks(asking.into_iter().map(|(_, asked)| asked).collect()));
@@ -357,6 +361,8 @@ impl UiStreamTranslator {
     }
 
     fn edit(&mut self, kind: &'static str, state: &str, event: &Value) {
+        // The end of a compaction has the number of its beginning, so that front ends replace the one by the
+        // other.
         let goes_on = kind == "compaction" && std::mem::replace(&mut self.is_compacting, state == "running");
         if !goes_on {
             self.edits += 1;
@@ -390,6 +396,7 @@ impl UiStreamTranslator {
             (self.step, self.is_compacting) = (None, false);
         }
         if std::mem::take(&mut self.is_compacting) {
+            // A front end would show an unfinished compaction for ever.
             let state = json!({ "state": "cancelled" });
             self.acts.push(UiStreamEvent::Edit { kind: "compaction", number: self.edits, state });
         }

@@ -18,7 +18,7 @@ use crate::problem::ApiProblem;
 use crate::routes::{agents, message};
 use crate::sse::SseWatcher;
 
-/// The maximum length of a conversation's name that serves as a session id, in characters.
+/// The maximum length of a conversation's name for a session id, in characters.
 const NAME_CHARS: usize = 64;
 
 /// The maximum length of a conversation's name, in characters.
@@ -27,7 +27,8 @@ const LONGEST_NAME: usize = 500;
 /// A request of a front end.
 #[derive(Debug)]
 pub(crate) enum UiTurnRequest {
-    /// A new message, with its name in the front end. `again`: the message was sent before and has no answer.
+    /// A new message, with the front end's name for the message. `again`: the message was sent before and has
+    /// no answer.
     Say { content: ClientContent, metadata: Option<MessageMetadata>, name: String, again: bool },
     /// Decisions on approval requests.
     Decide(Vec<UiApprovalDecision>),
@@ -43,14 +44,14 @@ pub(crate) struct UiApprovalDecision {
     pub(crate) reason: Option<String>,
 }
 
-/// An answer that is to be streamed.
+/// An answer to be streamed.
 pub(crate) struct UiAnswerSubscription {
     pub(crate) session: Session,
     pub(super) watcher: SseWatcher,
     pub(super) fold: UiStreamTranslator,
 }
 
-/// Returns the session id of a front end's conversation: its name, or an id derived from the name.
+/// Returns the session id of a front end's conversation: the name, or an id derived from the name.
 ///
 /// # Errors
 /// `invalid-request` for an invalid name.
@@ -59,6 +60,7 @@ fn session_id(conversation: &str) -> Result<SessionId, ApiProblem> {
     if chars == 0 || chars > LONGEST_NAME {
         return Err(ApiProblem::invalid(format!("A conversation's id has 1 to {LONGEST_NAME} characters.")));
     }
+    // A session's id stands in addresses. Other names are hashed.
     let is_plain = conversation.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
     let derived = if is_plain && chars <= NAME_CHARS {
         None
@@ -77,7 +79,7 @@ pub(crate) async fn conversation(app: &AppState, name: &str) -> Result<Session, 
     app.open(id.as_str()).await
 }
 
-/// Returns the running answer of a conversation from its beginning; `None` if there is none.
+/// Returns the running answer of a conversation from the beginning, if any.
 ///
 /// # Errors
 /// The store's.
@@ -101,7 +103,7 @@ pub(crate) async fn running(
     }))
 }
 
-/// Returns a subscription to an answer from its beginning.
+/// Returns a subscription to an answer from the beginning.
 fn from(app: &AppState, session: Session, found: AnswerStart) -> UiAnswerSubscription {
     let watcher = SseWatcher::new(app.clone(), session.clone(), Some(found.after));
     UiAnswerSubscription {
@@ -112,8 +114,8 @@ fn from(app: &AppState, session: Session, found: AnswerStart) -> UiAnswerSubscri
 }
 
 impl UiAnswerSubscription {
-    /// Executes a request in the conversation of that name, which is created for a first message. The work is done to
-    /// its end, even if the client leaves before.
+    /// Executes a request in the named conversation. A first message creates the conversation. The work is done
+    /// to the end, even if the client leaves before.
     ///
     /// # Errors
     /// `invalid-request`, `not-found`, `conflict`; those of sending a message.
@@ -167,7 +169,7 @@ async fn opened(
     }
 }
 
-/// Sends the message unless it was sent before. Front ends send their whole history each time, and repeat it after an
+/// Sends the message unless sent before. Front ends send their whole history each time, and again after an
 /// error. Different metadata does not make a different message, because front ends change metadata as they go.
 async fn say(
     app: &AppState,
@@ -190,6 +192,7 @@ async fn say(
         let fold = UiStreamTranslator::awaiting(sent.id.as_str());
         return Ok(UiAnswerSubscription { session, watcher, fold });
     }
+    // The answer has begun, and another watcher is needed from its beginning on.
     drop(watcher);
     if again {
         return go_on(app, session).await;
@@ -225,6 +228,7 @@ async fn decide(
 ) -> Result<UiAnswerSubscription, ApiProblem> {
     let mut answered = Vec::with_capacity(decisions.len());
     for UiApprovalDecision { approval, .. } in &decisions {
+        // The name may come with its session. The conversation decides the session, not the name.
         let own = approval.rsplit_once(':').map_or(approval.as_str(), |(_, own)| own);
         answered.push(global_approval(session.id(), &ApprovalId::from(own)));
     }

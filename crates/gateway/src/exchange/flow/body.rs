@@ -16,14 +16,14 @@ use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseEv
 /// The maximum read-ahead of a stream, in bytes.
 const MAX_HELD_BYTES: usize = 256 << 10;
 
-/// The largest call that is held back until it is complete, in bytes.
+/// The largest call to hold back until complete, in bytes.
 const MAX_CALL_BYTES: usize = 16 << 20;
 
 /// An upstream's body as a stream of chunks.
 pub(in crate::exchange) struct UpstreamBody {
     stream: Pin<Box<dyn Stream<Item = Result<Bytes, GatewayError>> + Send>>,
     coding: Option<BodyDecompressor>,
-    /// The chunks that were read ahead.
+    /// The chunks read ahead.
     held: VecDeque<Result<Option<Bytes>, GatewayError>>,
     /// The longest allowed silence; `None` if the source of the body enforces one.
     idle: Option<Duration>,
@@ -52,7 +52,7 @@ impl UpstreamBody {
         Ok(Self { coding, idle: Some(idle), ..Self::written(pieces) })
     }
 
-    /// Creates a body that the gateway writes itself. The reader of its source enforces the silence limit.
+    /// Creates a body written by the gateway. The reader of its source enforces the silence limit.
     pub(in crate::exchange) fn written(
         pieces: impl Stream<Item = Result<Bytes, GatewayError>> + Send + 'static,
     ) -> Self {
@@ -67,12 +67,13 @@ impl UpstreamBody {
         }
     }
 
-    /// Filters the stream from here on, including the chunks that were read ahead.
+    /// Filters the stream from here on, including the chunks read ahead.
     pub(in crate::exchange) fn unwrap_calls(&mut self, calls: Option<CallUnwrapper>) {
         let Some(mut calls) = calls else { return };
         for held in std::mem::take(&mut self.held) {
             match held {
                 Ok(Some(chunk)) => self.held.push_back(Ok(Some(calls.take(chunk)))),
+                // The filter may hold half a call, which must come before the end or the error.
                 ended => self.held.extend([Ok(Some(calls.rest())), ended]),
             }
         }
@@ -107,6 +108,7 @@ impl UpstreamBody {
             if !passed.is_empty() {
                 return Ok(Some(passed));
             }
+            // A call without an end would fill the memory.
             if self.calls.as_ref().is_some_and(|calls| calls.held_bytes() > MAX_CALL_BYTES) {
                 let message = format!("a call of the upstream's has more than {MAX_CALL_BYTES} bytes");
                 return Err(GatewayError::new(GatewayErrorKind::Upstream, message));
@@ -182,6 +184,7 @@ impl UpstreamBody {
                 watcher.read(&SseEvent::parse(&raw));
             }
             let seen = watcher.seen();
+            // A role or an id alone says nothing: a refusal may still follow.
             let is_known = seen.error.is_some() || seen.over || !seen.is_empty();
             if is_known || held_bytes > MAX_HELD_BYTES {
                 break;
@@ -189,6 +192,7 @@ impl UpstreamBody {
         }
         // Some servers omit the empty line behind their last event.
         watcher.read(&SseEvent::parse(&events.take_rest()));
+        // Chunks that an earlier check left unread come behind the ones read here.
         held.append(&mut self.held);
         self.held = held;
         let seen = watcher.seen().clone();
@@ -202,6 +206,6 @@ impl UpstreamBody {
 /// The beginning of a stream.
 pub(in crate::exchange) struct StreamBeginning {
     pub(in crate::exchange) seen: PartialResponse,
-    /// The error that ended the stream, if there was no content.
+    /// The error at the end of a stream without content.
     pub(in crate::exchange) broke: Option<GatewayError>,
 }

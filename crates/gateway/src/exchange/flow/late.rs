@@ -20,6 +20,7 @@ pub(in crate::exchange) fn delayed_stream(
     opening: Pin<Box<dyn Future<Output = Result<UpstreamDisposition, GatewayError>> + Send>>,
 ) -> ReplyStream {
     let begun = DelayedAnswer { wire, keep_alive, state: DelayedAnswerState::Opening(opening) };
+    // A first byte at once keeps proxies from closing the connection.
     let first = futures_util::stream::iter([Ok(Bytes::from_static(COMMENT))]);
     Box::pin(first.chain(unfold(begun, |mut late| async move { Some((Ok(late.next().await?), late)) })))
 }
@@ -47,12 +48,14 @@ impl DelayedAnswer {
                     Err(_) => return Some(Bytes::from_static(COMMENT)),
                 },
             };
+            // A finished future must not be polled again.
             self.state = DelayedAnswerState::Over;
             match opened {
                 Ok(
                     UpstreamDisposition::Stream(_, _, stream) | UpstreamDisposition::Failed(_, _, _, stream),
                 ) => self.state = DelayedAnswerState::Open(stream),
                 Ok(UpstreamDisposition::Whole(status, _, body)) => {
+                    // The status line has gone out as success, so a refusal can only arrive as an event.
                     let said: String = String::from_utf8_lossy(&body).chars().take(2_000).collect();
                     let fault =
                         GatewayError { status, ..GatewayError::new(GatewayErrorKind::Upstream, said) };

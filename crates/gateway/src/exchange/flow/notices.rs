@@ -6,7 +6,7 @@ use longhaul_core::usage::Usage;
 use super::{AnswerFlow, EventProcessor, OutputPauseDetector};
 use longhaul_wire::edit::{StreamMerger, ephemeral};
 
-/// The share of the window, in percent, from which on it counts as full.
+/// The used share from which on a window counts as full, in percent.
 const FULL_PERCENT: u64 = 97;
 
 impl AnswerFlow {
@@ -22,13 +22,14 @@ impl AnswerFlow {
         }
     }
 
-    /// Reports a full window, if it is full.
+    /// Reports a full window.
     pub(super) fn report_full_window(&mut self) {
         let Some(window) = self.attempt.as_ref().map(|route| route.budget().window.tokens) else { return };
         let seen = self.reader.seen();
         let new_tokens =
             self.pause.as_ref().map_or(0, OutputPauseDetector::tokens).saturating_sub(self.counted_tokens);
         let counted = self.outbound_request.input + new_tokens;
+        // The upstream's own report is better than the gateway's count.
         let used = self.usage().as_ref().map_or(counted, Usage::total_tokens);
         let is_full = used.saturating_mul(100) >= window.saturating_mul(FULL_PERCENT);
         if !self.is_window_exhausted && !is_full
@@ -44,14 +45,14 @@ impl AnswerFlow {
     }
 }
 
-/// Writes a notice into the answer if a text is open. Returns whether it did.
+/// Writes a notice into an open text of the answer. Returns whether a text was open.
 pub(super) fn has_said(splice: &mut dyn StreamMerger, note: &str, out: &mut Vec<u8>) -> bool {
     let before = out.len();
     splice.notice(note, out);
     out.len() > before
 }
 
-/// A notice as an SSE comment, which parsers of events skip.
+/// A notice as an SSE comment, skipped by parsers of events.
 pub(super) trait StreamComment {
     fn comment(&self) -> String;
 }

@@ -1,4 +1,4 @@
-//! The detector of the point at which a streaming answer is stopped: only in its text, and between two words.
+//! The detector of the stopping point of a streaming answer: only in its text, and between two words.
 
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::usage::Usage;
@@ -8,7 +8,7 @@ use longhaul_wire::edit::{PartialResponse, StreamPosition};
 /// The share of the window, in percent, at which an answer is stopped.
 const FULL_PERCENT: u64 = 90;
 
-/// The wait for the end of a word, in tokens. It is bounded because some scripts have no blanks.
+/// The wait for the end of a word, in tokens, bounded because some scripts have no blanks.
 const GRACE_TOKENS: u64 = 48;
 
 /// The wait for a blank that has not arrived yet, in tokens. The text is sent back without its trailing blank, and a
@@ -18,10 +18,10 @@ const BLANK_GRACE_TOKENS: u64 = 12;
 /// The error of a learned tokenizer's count, in percent: the target accuracy for the next input.
 const LEARNED_ERROR_PERCENT: u64 = 3;
 
-/// The number of bytes that are counted at a time.
+/// The number of bytes for one count.
 const BLOCK_BYTES: usize = 64;
 
-/// Counts the output, and decides where it is stopped.
+/// Counts the output, and decides on the stopping point.
 #[derive(Debug)]
 pub(super) struct OutputPauseDetector {
     counter: Option<MessageTokenCounter>,
@@ -103,6 +103,7 @@ impl OutputPauseDetector {
     /// Counts new output.
     pub(super) fn count(&mut self, seen: &PartialResponse, counter: impl FnOnce() -> MessageTokenCounter) {
         let (text, reasoning) = (seen.text.len(), seen.reasoning.len());
+        // A count per event would cost more than the relay itself: most events carry one token.
         if text + reasoning < self.counted.text + self.counted.reasoning + BLOCK_BYTES {
             return;
         }
@@ -132,6 +133,8 @@ impl OutputPauseDetector {
         let late = self.written() - self.at_tokens;
         let is_behind_blank = seen.text.ends_with(char::is_whitespace);
         let is_before_blank = next.text.starts_with(char::is_whitespace);
+        // A cut before a blank leaves the blank to the rest: some wires refuse a request that ends with one
+        // (decision 0018).
         late >= GRACE_TOKENS
             || is_before_blank && !is_behind_blank
             || is_behind_blank && late >= BLANK_GRACE_TOKENS

@@ -12,6 +12,7 @@ pub(super) fn parse_chunk(
     events: &mut SseReader,
     chunk: Bytes,
 ) -> ParsedChunk {
+    // A chunk at an event boundary is passed on without a copy.
     let begun = events.begun_bytes() > 0;
     events.feed(chunk.clone());
     let (mut whole_bytes, mut joined) = (0, Vec::new());
@@ -39,8 +40,9 @@ pub(super) struct ParsedChunk {
     pub(super) has_unread_error: bool,
 }
 
-/// Returns whether an event is an error that no client reads: llama.cpp sends it under a field name of its own.
+/// Returns whether an event is an error unknown to clients: llama.cpp uses a field name of its own.
 pub(super) fn is_unread_error(raw: &[u8]) -> bool {
+    // Parsers of events ignore unknown field names, so a client would see only the end of the stream.
     raw.starts_with(b"error:")
 }
 

@@ -1,4 +1,4 @@
-//! The continuation of an answer that its upstream broke off, in another stream of the same upstream.
+//! The continuation of a broken answer in another stream of the same upstream.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::restart::{AbandonedStream, ResumedStream, StreamContinuation, request
 use super::{AnswerFlow, EventProcessor, FlowPhase};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind, StreamPosition};
 
-/// The comment that tells a client why its stream pauses.
+/// The comment for a client about the pause of its stream.
 const BROKEN: &str = "the upstream broke off its answer; it is asked to go on";
 
 impl AnswerFlow {
@@ -24,7 +24,7 @@ impl AnswerFlow {
         }
     }
 
-    /// Returns the action for a stream that breaks off at this point.
+    /// Returns the action for a stream broken at this point.
     fn after_break(&self) -> BrokenAnswerAction {
         let (Some(route), EventProcessor::Joins(_)) = (&self.attempt, &self.reader) else {
             return BrokenAnswerAction::GiveUp;
@@ -56,12 +56,14 @@ impl AnswerFlow {
                 | GatewayErrorKind::Timeout
                 | GatewayErrorKind::Unreachable
         );
+        // An error about the request itself would come back with the next stream.
         Some(fault).filter(|_| may_pass && self.after_break() != BrokenAnswerAction::GiveUp)
     }
 
     /// Leaves the broken stream, and asks the upstream to continue after a wait.
     fn reconnect(&mut self, fault: GatewayError) {
         let newest = self.reader.seen().usage.clone();
+        // The next stream continues from the text, so the abandoned one is billed and its text stored first.
         let Some(left) = self.leave_for_next("", newest) else { return self.break_off(fault) };
         self.broken_streams += 1;
         let retry = left.attempt.request.exchange.inner.config.retry;
@@ -78,7 +80,7 @@ impl AnswerFlow {
     }
 }
 
-/// Asks the upstream to continue, repeatedly while it is unreachable, until the patience of `retry` ends.
+/// Asks the upstream to continue, repeatedly during an outage, until the patience of `retry` ends.
 async fn resume(
     left: AbandonedStream,
     retry: RetryPolicy,
@@ -90,6 +92,7 @@ async fn resume(
     let begun = Instant::now();
     loop {
         let asked_ms = asked.and_then(|asked| u64::try_from(asked.as_millis()).ok());
+        // A request at once would meet the same failure.
         sleep(Duration::from_millis(retry.delay_ms(attempt, asked_ms))).await;
         let body = request_continuation(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
         let is_patient = retry.patience_ms.is_none_or(|ms| begun.elapsed() < Duration::from_millis(ms));
@@ -110,7 +113,7 @@ async fn resume(
     }
 }
 
-/// Returns whether the upstream may answer later, because it is unreachable or too busy now.
+/// Returns whether the upstream is unreachable or too busy only for now.
 fn is_outage(fault: &GatewayError) -> bool {
     let is_kind = matches!(
         fault.kind,

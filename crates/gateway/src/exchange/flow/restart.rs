@@ -1,4 +1,4 @@
-//! The restart of an answer that was stopped at the end of the window, once room is made.
+//! The restart of an answer stopped at the end of the window, once room is made.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use longhaul_wire::edit::{GatewayError, GatewayErrorKind, PartialResponse, SseRe
 /// The maximum number of compactions before one answer.
 const MAX_RESTARTS: u32 = 3;
 
-/// The maximum number of continuations from the answer's own end. They cost no summary, but a model that never ends
-/// must be stopped somewhere.
+/// The maximum number of continuations from the answer's own end. Such a continuation costs no summary, but an
+/// endless model must be stopped somewhere.
 const MAX_CONTINUATIONS: u32 = 12;
 
-/// A stream that was left, with everything that the next stream needs to continue the answer.
+/// A stream left early, with everything for the next stream of the answer.
 pub(super) struct AbandonedStream {
     pub(super) attempt: UpstreamAttempt,
     pub(super) prepared: OutboundRequest,
@@ -34,11 +34,11 @@ pub(super) struct AbandonedStream {
     pub(super) new_tokens: u64,
     /// The output of all streams, in tokens.
     pub(super) written_tokens: u64,
-    /// The stream's input by the upstream's count, if it is new information.
+    /// The stream's input by the upstream's count, if new.
     reported_input: Option<u64>,
 }
 
-/// The continuation of an answer: the next stream, or the error that prevents one.
+/// The continuation of an answer: the next stream, or an error.
 pub(super) struct ResumedStream {
     pub(super) attempt: UpstreamAttempt,
     pub(super) prepared: OutboundRequest,
@@ -91,7 +91,7 @@ impl AnswerFlow {
         is_wanted && is_full
     }
 
-    /// Makes room after the stream has ended for lack of it, and continues.
+    /// Makes room after the end of a stream for lack of room, and continues.
     pub(super) fn go_on_after_end(&mut self) {
         let mut out = Vec::new();
         let usage = self.reader.seen().usage.clone();
@@ -111,6 +111,7 @@ impl AnswerFlow {
         {
             splice.notice(&format!("\n\n{COMPACTING}\n"), out);
         }
+        // A person sees in the text why the answer pauses, if notices are configured there.
         self.restarts += 1;
         out.extend_from_slice(COMPACTING.comment().as_bytes());
         left.attempt.totals().restarted();
@@ -141,6 +142,7 @@ impl AnswerFlow {
             }
         }
         self.left_tokens += new_tokens;
+        // Half an event of the abandoned stream must not be joined with the next stream.
         (self.events, self.characters, self.open_until) =
             (SseReader::default(), CharacterFilter::default(), None);
         route.totals().partial(partial);
@@ -218,6 +220,8 @@ impl AnswerFlow {
             StreamContinuation::SameStep { is_last } => {
                 let only_own = prepared.tail.is_some() && prepared.steps == self.outbound_request.steps;
                 self.continuations += u32::from(only_own);
+                // Restarts from the answer's own end cost no summary and have a limit of their own (decision
+                // 0050).
                 let is_spent = self.restarts - self.continuations >= MAX_RESTARTS;
                 is_last || is_spent || self.continuations >= MAX_CONTINUATIONS
             }
@@ -256,6 +260,8 @@ impl AnswerFlow {
     /// server cannot continue; otherwise it has failed.
     fn end_there(&mut self, fault: GatewayError, then: StreamContinuation, prepared: &OutboundRequest) {
         let Some(route) = self.attempt.as_ref() else { return self.break_off(fault) };
+        // The client's limit is reached. The answer is complete for its length, and the failure does not
+        // matter.
         if route.request.left_output(self.left_tokens).is_err() {
             self.is_between |= !matches!(then, StreamContinuation::NextStep);
             return self.end();
@@ -277,6 +283,8 @@ impl AnswerFlow {
             _ => route.totals().refused(),
         }
         match fault.kind {
+            // A refusal of the continuation is final. The client keeps the answer so far, with the finish
+            // reason `length`.
             GatewayErrorKind::Invalid | GatewayErrorKind::ContextOverflow => {
                 self.is_window_exhausted = true;
                 self.report_full_window();
@@ -307,6 +315,7 @@ async fn resume(left: AbandonedStream) -> ResumedStream {
         };
         let body = request_continuation(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
         let is_too_long = body.as_ref().is_err_and(|fault| fault.kind == GatewayErrorKind::ContextOverflow);
+        // Without more room another attempt would be the same request.
         if !is_too_long || is_last || refusals >= MAX_LENGTH_RETRIES {
             return ResumedStream {
                 attempt: route,
@@ -343,6 +352,7 @@ pub(super) async fn request_continuation(
     let mut body = UpstreamBody::new(response, route.request.target.server.timeouts().idle)?;
     body.unwrap_calls(route.request.call_unwrapper());
     let begun = body.beginning(route.request.exchange.wire, Duration::ZERO).await.seen;
+    // Some servers refuse inside a stream with status 200. Only a new step can still be sent with less.
     let error = begun.error.filter(|_| text.is_empty());
     match error.and_then(|error| overflow::recognise(Some(200), &error)) {
         Some(_) => Err(GatewayError::new(

@@ -1,4 +1,4 @@
-//! Calls that the gateway answers instead of the client: the answer continues with another step of the model.
+//! Calls answered by the gateway instead of the client: the answer continues with another step of the model.
 
 use bytes::Bytes;
 use longhaul_core::message::ModelStopReason;
@@ -14,11 +14,11 @@ use longhaul_wire::edit::{GatewayErrorKind, ModelStep, SseReader};
 /// The present step of an answer whose calls may be answered by the gateway.
 #[derive(Default)]
 pub(super) struct AnswerStepBuffer {
-    /// The present stream's events as they arrived.
+    /// The present stream's events on arrival.
     raw: Vec<Bytes>,
     /// The offset of the step's text in the answer's text.
     from: usize,
-    /// The step's text from streams that were left.
+    /// The step's text from streams left early.
     begun: String,
 }
 
@@ -35,10 +35,11 @@ impl AnswerFlow {
         self.reader.seen().text.get(from..).unwrap_or_default().to_owned()
     }
 
-    /// Prepares for another stream that continues the step.
+    /// Prepares for another stream of the same step.
     pub(super) fn leave_stream(&mut self) {
         let begun = self.step_text();
         if let Some(step) = &mut self.step {
+            // The next stream brings its own events; the text of the abandoned one is put before them.
             step.raw.clear();
             step.begun = begun;
         }
@@ -53,6 +54,7 @@ impl AnswerFlow {
     pub(super) async fn goes_round(&mut self) -> bool {
         let finish = self.reader.seen().finish;
         if self.step.is_none()
+            // A step that was cut or filtered may hold half a call.
             || matches!(finish, None | Some(ModelStopReason::Length | ModelStopReason::ContentFilter))
         {
             return false;
@@ -110,6 +112,7 @@ impl AnswerFlow {
     fn begin_round(&mut self, route: UpstreamAttempt, step: ModelStep, output: u64) {
         let counted = || route.request.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
         route.totals().add(self.usage().as_ref(), counted);
+        // The client's output limit covers all steps together.
         self.left_tokens += output;
         self.counted_tokens = self.pause.as_ref().map_or(0, OutputPauseDetector::tokens);
         if let EventProcessor::Joins(splice) = &mut self.reader {
@@ -148,8 +151,8 @@ impl AnswerFlow {
     }
 }
 
-/// Looks up the model's requests, and asks it to continue. If its server finds the result too long, the results are
-/// left empty.
+/// Looks up the model's requests, and asks the model to continue. If the server finds the result too long, the
+/// results are left empty.
 async fn round(
     route: UpstreamAttempt,
     old: OutboundRequest,

@@ -1,4 +1,4 @@
-//! Token counts of hidden steps and calls that are put back into a request.
+//! Token counts of hidden steps and calls restored in a request.
 
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::message::{Message, Part, Role, ToolCall, ToolResult, ToolStatus};
@@ -7,7 +7,7 @@ use longhaul_core::usage::Usage;
 use super::{HiddenSteps, RecallRounds};
 use longhaul_wire::edit::{AnsweredToolCall, Dialect, HiddenCallReplay, PartialToolCall};
 
-/// Returns the tokens that the replays add to a request.
+/// Returns the replays' tokens in a request.
 pub(in crate::exchange) fn replay_tokens(replays: &[HiddenCallReplay]) -> u64 {
     replays.iter().map(|replay| replay.tokens).sum()
 }
@@ -77,10 +77,11 @@ impl HiddenSteps<'_> {
         calls + results + self.round_tokens(&counter, rounds)
     }
 
-    /// Returns the tokens of hidden steps, without the text that the client's own copy contains.
+    /// Returns the tokens of hidden steps, without the text of the client's own copy.
     pub(super) fn round_tokens(&self, counter: &MessageTokenCounter, rounds: &RecallRounds) -> u64 {
         let unread = || rounds.items.iter().map(|item| counter.text(item)).sum();
         let messages = |items: &[String]| self.request.reader().neutral_items(items).ok();
+        // Items that cannot be parsed are counted as text. The count may be too high, never zero.
         let Some(all) = messages(&rounds.items) else { return unread() };
         let shown = messages(rounds.items.get(rounds.unshown..).unwrap_or_default()).unwrap_or_default();
         let tokens: u64 = all.iter().map(|message| counter.message(message)).sum();

@@ -18,10 +18,11 @@ const BEGINNINGS: [&str; 4] = [
     "[ earlier messages were removed here to make room. The tool `recall` with handle ",
 ];
 
-/// The texts that precede a handle behind [`CLEARED`] and the truncation marker.
+/// The texts before a handle behind [`CLEARED`] and the truncation marker.
 const BEHIND_CLEARED: [&str; 2] = [" ", " The tool `recall` with handle "];
 
 fn is_ours(beginning: &str) -> bool {
+    // The texts hold the number of messages, which differs each time.
     let numberless: String = beginning.chars().filter(|char| !char.is_ascii_digit()).collect();
     BEGINNINGS.contains(&numberless.as_str())
         || [CLEARED, MARKER]

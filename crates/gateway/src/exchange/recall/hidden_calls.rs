@@ -53,6 +53,7 @@ impl HiddenToolCalls {
     ) {
         let mut known = self.known();
         let key = key(scope, before);
+        // The new size is added before the old one is taken off, so the sum cannot fall below zero.
         known.bytes += bytes(&step);
         match known.steps.insert(key, Arc::new(step)) {
             Some(older) => known.bytes -= bytes(&older),
@@ -73,6 +74,7 @@ impl HiddenToolCalls {
 
 fn key(scope: &ConversationScope, before: &ItemDigest) -> HiddenCallKey {
     let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 gateway withheld calls");
+    // The scope has the caller in it, so no caller finds another one's steps.
     hasher.update(scope);
     hasher.update(before);
     *hasher.finalize().as_bytes()

@@ -11,13 +11,13 @@ pub(super) struct ParsedAgentRequest {
     pub(super) stream: bool,
     /// Set if the stream is to contain usage (Chat Completions).
     pub(super) include_usage: bool,
-    /// The name of the answer that this request continues (Responses).
+    /// The name of the continued answer (Responses).
     pub(super) previous: Option<String>,
     /// The messages before the newest one.
     pub(super) history: Vec<HistoryMessage>,
     /// The newest message, as parts of the server's own API.
     pub(super) newest: Vec<Value>,
-    /// The fields that mean nothing to an agent.
+    /// The fields without meaning for an agent.
     pub(super) ignored: Vec<String>,
 }
 
@@ -43,11 +43,12 @@ pub(super) struct HistoryMessage {
 /// Parses a request.
 ///
 /// # Errors
-/// [`GatewayError`] naming the field that an agent cannot honour.
+/// [`GatewayError`] naming the field not honoured by an agent.
 pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, GatewayError> {
     let body: Map<String, Value> = serde_json::from_slice(body).map_err(|error| {
         GatewayError::new(GatewayErrorKind::Invalid, format!("the request is not a JSON object: {error}"))
     })?;
+    // A field that would change the answer is refused first, whatever the messages are.
     refuse(&body)?;
     let stream = match body.get("stream") {
         None | Some(Value::Null) => false,
@@ -89,6 +90,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, 
         let message = "the last message must be a user's: the agent's tools run on the server";
         return Err(bad(list, message));
     }
+    // A history beside the name could contradict the session's own.
     if asked.previous.is_some() && !asked.history.is_empty() {
         let message = "with `previous_response_id` only what a user says is taken";
         return Err(bad(list, message));
@@ -97,7 +99,7 @@ pub(super) fn read(dialect: Dialect, body: &[u8]) -> Result<ParsedAgentRequest, 
 }
 
 impl ParsedAgentRequest {
-    /// Returns the history in the form that an import reads.
+    /// Returns the history in the form for an import.
     pub(super) fn history_json(&self) -> Vec<u8> {
         let messages: Vec<&Value> = self.history.iter().map(|spoken| &spoken.message).collect();
         json!({ "messages": messages }).to_string().into_bytes()
@@ -126,7 +128,7 @@ impl HistoryMessage {
 /// A test whether the value of a field would change the answer.
 type FieldTest = fn(&Value) -> bool;
 
-/// Refuses fields that would change the answer and that an agent does not support.
+/// Refuses unsupported fields with an effect on the answer.
 fn refuse(body: &Map<String, Value>) -> Result<(), GatewayError> {
     const REFUSED: [(&str, FieldTest); 12] = [
         ("n", |n| n.as_u64().is_some_and(|n| n > 1)),
@@ -161,16 +163,17 @@ fn must_call(choice: &Value) -> bool {
         || choice["type"].as_str().is_some_and(|kind| !matches!(kind, "auto" | "none"))
 }
 
-/// Returns the fields that are ignored.
+/// Returns the ignored fields.
 fn ignored(body: &Map<String, Value>, list: &str) -> Vec<String> {
     let read = ["model", "stream", "stream_options", "previous_response_id", "n", list];
     let left_out = body.iter().filter(|(name, value)| {
         !read.contains(&name.as_str()) && !value.is_null() && is_header_word(name) && !is_default(name, value)
     });
+    // The names go into a header, whose length proxies limit.
     left_out.take(32).map(|(name, _)| name.clone()).collect()
 }
 
-/// Reports whether a name can stand in a header that separates names by commas.
+/// Reports whether a name can stand in a header with names between commas.
 fn is_header_word(name: &str) -> bool {
     name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
 }
@@ -195,6 +198,7 @@ fn item_of(item: &Value, place: &str) -> Result<Vec<HistoryMessage>, GatewayErro
         Some("function_call_output") => {
             return Ok(vec![HistoryMessage::of_tool(result(&item["call_id"], &item["output"]))]);
         }
+        // Reasoning of an earlier answer is no part of the conversation that names the turn.
         Some("reasoning") => return Ok(Vec::new()),
         None | Some("message") => {}
         Some(kind) => return Err(bad(place, &format!("{place}: an agent cannot take `{kind}`"))),
@@ -220,6 +224,7 @@ fn content(by: HistorySpeaker, item: &Value, place: &str) -> Result<Vec<HistoryM
             for block in blocks {
                 match block["type"].as_str() {
                     Some("tool_use") => {
+                        // The import reads Chat Completions, where arguments are a JSON text.
                         let arguments = Value::String(block["input"].to_string());
                         spoken.push(HistoryMessage::of_tool(call(block, "id", &arguments)));
                     }
@@ -239,7 +244,7 @@ fn content(by: HistorySpeaker, item: &Value, place: &str) -> Result<Vec<HistoryM
     Ok(spoken)
 }
 
-/// Returns a content block as a part of the server's own API; `None` for reasoning, which agents do not read.
+/// Returns a content block as a part of the server's own API; `None` for reasoning, not read by agents.
 fn part(block: &Value, place: &str) -> Result<Option<Value>, GatewayError> {
     let kind = block["type"].as_str().unwrap_or_default();
     Ok(match kind {

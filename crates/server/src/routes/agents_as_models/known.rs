@@ -1,5 +1,5 @@
-//! The index that finds the session of a client's history. Each turn of a conversation is named by a hash of everything
-//! up to it.
+//! The index from a client's history to its session. Each turn of a conversation is named by a hash of
+//! everything up to the turn.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ pub(super) struct ConversationPrefix([u8; 32]);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TurnPosition {
     pub(super) session: String,
-    /// The position at which the turn's message was taken.
+    /// The position of the intake of the turn's message.
     pub(super) taken: Seq,
 }
 
@@ -51,11 +51,12 @@ impl ConversationPrefix {
 
 /// Returns the common prefix of the names of a conversation's sessions.
 pub(super) fn root(agent: &str, beginning: &[Value]) -> String {
+    // The first message finds the sessions of a conversation without reading all logs.
     let hash = blake3::hash(format!("{agent}\0{}", user_text(beginning).trim()).as_bytes());
     format!("v{}", &hash.to_hex()[..20])
 }
 
-/// Returns a user's message in the form in which messages are compared.
+/// Returns a user's message in the form for comparisons.
 pub(super) fn user_text(parts: &[Value]) -> String {
     let texts = parts.iter().map(|part| match part["text"].as_str() {
         Some(text) => text.to_owned(),
@@ -74,6 +75,7 @@ pub(super) fn of_history(agent: &str, history: &[HistoryMessage]) -> Option<Conv
     let (mut prefix, mut user, mut answer) = (ConversationPrefix::of(agent), String::new(), None::<String>);
     for spoken in history {
         match (spoken.by, &mut answer) {
+            // Tools of an agent are never shown to the client, so the history comes from elsewhere.
             (HistorySpeaker::Tool, _) => return None,
             (HistorySpeaker::User, None) => user.push_str(&user_text(&spoken.parts)),
             (HistorySpeaker::User, Some(said)) => {
@@ -87,7 +89,7 @@ pub(super) fn of_history(agent: &str, history: &[HistoryMessage]) -> Option<Conv
     answer.map(|said| prefix.after(&user, &said))
 }
 
-/// Returns the turns of a log, each with the position at which its message was taken.
+/// Returns the turns of a log, each with the position of its message's intake.
 pub(super) fn of_log(agent: &str, events: &[Event]) -> Vec<(ConversationPrefix, Seq)> {
     let mut turns = Vec::new();
     let mut open: Option<(Seq, String, String)> = None;
@@ -185,12 +187,12 @@ impl ConversationIndex {
         }
     }
 
-    /// Returns the session in which a request with that key was answered.
+    /// Returns the session of the answer to a request with the key.
     pub(super) fn repeated(&self, key: &str) -> Option<String> {
         self.known().keys.iter().find(|(known, _)| known == key).map(|(_, session)| session.clone())
     }
 
-    /// Records the session in which a request with that key is answered.
+    /// Records the session of the answer to a request with the key.
     pub(super) fn keyed(&self, key: String, session: String) {
         let mut known = self.known();
         known.keys.retain(|(other, _)| *other != key);
@@ -206,6 +208,7 @@ impl ConversationIndexState {
         if self.places.insert(prefix, place).is_none() {
             self.oldest.push_back(prefix);
         }
+        // Sessions in use keep their entry: `None` marks a request in progress.
         if self.heads.len() > MOST_TURNS {
             self.heads.retain(|_, head| head.is_some());
         }
@@ -214,6 +217,7 @@ impl ConversationIndexState {
             if let Some(place) = self.places.remove(&oldest)
                 && self.heads.get(&place.session) == Some(&Some(oldest))
             {
+                // A session without a known head is read from its log again.
                 self.heads.remove(&place.session);
             }
         }

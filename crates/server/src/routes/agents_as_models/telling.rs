@@ -1,4 +1,4 @@
-//! An agent's answer in the form of a model's answer: its steps become one text, and its tools are hidden.
+//! An agent's answer in the form of a model's answer: the steps become one text, and the tools are hidden.
 
 use std::pin::pin;
 
@@ -24,18 +24,18 @@ use crate::ui_protocol::{
     UiTurnRequest, acts,
 };
 
-/// The number of events at the end of the log that are examined.
+/// The number of examined events at the end of the log.
 const TAIL: usize = 500;
 
 /// The separator between the texts of two steps.
 const GAP: &str = "\n\n";
 
-/// The reason that a tool gets when it needs an approval.
+/// The refusal of a tool call in need of an approval.
 const NOBODY: &str = "Nobody can be asked here.";
 
 /// An event for the client.
 pub(super) enum AgentAnswerEvent {
-    /// The answer begins. The string names the message that it answers.
+    /// The answer begins. The string names the answered message.
     Begins(String),
     Event(ModelEvent),
     Failed(GatewayError),
@@ -47,7 +47,7 @@ pub(super) struct TurnFingerprint {
     pub(super) user: String,
 }
 
-/// A task that follows an answer to its end, even if the client has left.
+/// A task for following an answer to its end, even if the client has left.
 pub(super) struct AgentAnswerTask {
     pub(super) app: AppState,
     pub(super) session: Session,
@@ -116,8 +116,8 @@ impl AgentAnswerTask {
         }
     }
 
-    /// Sends an event to the client. A client that has left gets nothing, and one that does not read cannot delay the
-    /// shutdown.
+    /// Sends an event to the client. A client gets nothing after leaving, and a client that does not read
+    /// cannot delay the shutdown.
     async fn send(&self, told: AgentAnswerEvent) {
         tokio::select! {
             biased;
@@ -144,7 +144,7 @@ impl AgentAnswerTask {
         .await
     }
 
-    /// Returns the complete answer, and records its turn in the index.
+    /// Returns the complete answer, and records the turn in the index.
     async fn answer(&self, run: &Value, said: &AnswerAccumulator) -> Result<ModelAnswer, ApiProblem> {
         let events = self.app.runtime().store().tail(self.session.id(), TAIL).await?;
         if let Some(TurnFingerprint { before, user }) = &self.turned {
@@ -173,6 +173,7 @@ impl AnswerAccumulator {
             self.reasoning.push_str(&text);
             return ModelEvent::Reasoning(text);
         }
+        // Without a gap the texts of two steps would run into each other.
         let is_after = std::mem::take(&mut self.is_new_step) && !self.text.is_empty();
         let text = if is_after { format!("{GAP}{text}") } else { text };
         self.text.push_str(&text);
@@ -187,7 +188,7 @@ fn is_taken(event: &Event, message: &str) -> bool {
     }
 }
 
-/// Returns the usage as clients measure it: the input of the last model call, and the output of all calls.
+/// Returns the usage by the clients' measure: the input of the last model call, and the output of all calls.
 fn usage(run: &Value, events: &[Event]) -> Usage {
     let newest = events.iter().rev().find_map(|event| match &event.body {
         EventBody::StepFinished { usage: Some(usage), .. } => Some(usage),
@@ -196,6 +197,7 @@ fn usage(run: &Value, events: &[Event]) -> Usage {
     let [input_tokens, output_tokens, reasoning_tokens] = ["inputTokens", "outputTokens", "reasoningTokens"]
         .map(|key| run["usage"][key].as_u64().unwrap_or_default());
     Usage {
+        // Clients take the input for the size of the context. The sum over all steps would exceed the window.
         input_tokens: newest.map_or(input_tokens, |usage| usage.input_tokens),
         cache_read_tokens: newest.map_or(0, |usage| usage.cache_read_tokens),
         cache_write_tokens: newest.map_or(0, |usage| usage.cache_write_tokens),
@@ -226,7 +228,7 @@ fn failed(code: &str, message: String) -> GatewayError {
     GatewayError::new(kind, message)
 }
 
-/// Returns the position at which the newest message of a session was taken.
+/// Returns the position of the intake of a session's newest message.
 ///
 /// # Errors
 /// The store's.
@@ -234,6 +236,7 @@ pub(super) async fn newest_taken(app: &AppState, id: &SessionId) -> Result<Optio
     let tail = app.runtime().store().tail(id, TAIL).await?;
     match newest_taken_of(&tail) {
         Some(seq) => Ok(Some(seq)),
+        // A short tail is the whole log.
         None if tail.len() < TAIL => Ok(None),
         None => Ok(newest_taken_of(&app.runtime().log(id).await?)),
     }

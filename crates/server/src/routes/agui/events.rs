@@ -75,6 +75,7 @@ impl UiProtocol for AgUiEventWriter {
                 json!({ "type": "TEXT_MESSAGE_START", "messageId": part, "role": "assistant" })
             }
             UiStreamEvent::VoiceBegins { voice: UiTextKind::Reasoning, part } => {
+                // AG-UI frames reasoning twice: a phase, and a message in it.
                 data(&json!({ "type": "REASONING_START", "messageId": part }), out);
                 json!({ "type": "REASONING_MESSAGE_START", "messageId": part, "role": "reasoning" })
             }

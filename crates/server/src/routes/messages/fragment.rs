@@ -1,8 +1,8 @@
-//! A fragment of a log: its messages, calls and edits in the form of [`History`](longhaul_core::history::History). It
-//! needs no token counts and no other part of the log.
+//! A fragment of a log: its messages, calls and edits in the form of
+//! [`History`](longhaul_core::history::History). No token counts and no other part of the log are needed.
 //!
-//! At its edges a fragment cannot decide facts that depend on neighbouring events. [`LogFragment::missing`] says on
-//! which side more events are needed.
+//! At the edges a fragment cannot decide facts of neighbouring events. [`LogFragment::missing`] says on which
+//! side more events are needed.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub(super) struct LogFragmentEntry<'e> {
     pub(super) message: Cow<'e, Message>,
     /// The kind of the entry; `None` for a result whose call may lie before the fragment.
     pub(super) kind: Option<LogEntryKind>,
-    /// The position where its answer begins.
+    /// The position of the answer's beginning.
     begins: Seq,
     /// Set if the answer may begin before the fragment.
     may_begin_before: bool,
@@ -31,7 +31,7 @@ pub(super) struct LogFragmentEntry<'e> {
 
 /// A tool call of the fragment.
 struct LogFragmentCall<'e> {
-    /// The answer that made the call.
+    /// The answer with the call.
     of: Seq,
     id: &'e CallId,
     tool: &'e str,
@@ -51,9 +51,9 @@ pub(super) struct LogFragmentEdit<'e> {
 pub(super) enum LogFragmentCallState {
     /// The call has a result.
     Ended(ToolStatus),
-    /// The call has no result. Its tool has begun to run if `started`.
+    /// The call has no result. The tool has begun to run if `started`.
     Open { started: bool },
-    /// The call belongs to an answer that does not count.
+    /// The call belongs to a discarded answer.
     Void,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct LogFragment<'e> {
 }
 
 impl<'e> LogFragment<'e> {
-    /// Folds events into a fragment. `begins_log`: they begin at the start of the log.
+    /// Folds events into a fragment. `begins_log`: the events begin at the start of the log.
     pub(super) fn fold(events: impl IntoIterator<Item = &'e Event>, begins_log: bool) -> Self {
         let mut fragment = Self { begins_log, ..Self::default() };
         events.into_iter().for_each(|event| fragment.apply(event));
@@ -90,6 +90,7 @@ impl<'e> LogFragment<'e> {
                 self.push(seq, Cow::Borrowed(message), Some(LogEntryKind::Note));
             }
             EventBody::AssistantAdded { message, cut, .. } => {
+                // A lost answer does not count, so its calls are never run.
                 if *cut != Some(PartialAnswerReason::Lost) {
                     self.open_calls(seq, message);
                 }
@@ -135,6 +136,7 @@ impl<'e> LogFragment<'e> {
 
     fn push(&mut self, seq: Seq, message: Cow<'e, Message>, kind: Option<LogEntryKind>) {
         let is_answer = matches!(kind, Some(LogEntryKind::Assistant(_)));
+        // A lost attempt may lie between two pieces of one answer.
         let before = self.entries.iter().rfind(|entry| entry.kind.as_ref() != Some(&LOST));
         let (begins, may_begin_before) = match before {
             Some(before) if is_answer && self.goes_on(before) => (before.begins, before.may_begin_before),
@@ -144,7 +146,7 @@ impl<'e> LogFragment<'e> {
         self.entries.push(LogFragmentEntry { seq, message, kind, begins, may_begin_before });
     }
 
-    /// Returns whether the next answer continues `piece`: a paused answer with content that is still in the view.
+    /// Returns whether the next answer continues `piece`: a paused answer with content still in the view.
     fn goes_on(&self, piece: &LogFragmentEntry<'_>) -> bool {
         let is_shown = piece.begins < piece.seq || piece.message.parts.iter().any(has_content);
         piece.kind.as_ref() == Some(&PAUSED) && is_shown && !self.is_removed(piece.seq)
@@ -193,7 +195,7 @@ impl<'e> LogFragment<'e> {
             .filter(move |entry| entry.seq == ends || entry.kind.as_ref() != Some(&LOST))
     }
 
-    /// Returns an answer from its beginning up to `last`, as it was stored.
+    /// Returns an answer from the beginning up to `last`, as stored.
     pub(super) fn whole(&self, last: &LogFragmentEntry<'_>) -> Message {
         let pieces = self.pieces(last).map(|piece| piece.message.clone().into_owned());
         pieces
@@ -201,7 +203,7 @@ impl<'e> LogFragment<'e> {
             .unwrap_or_else(|| last.message.clone().into_owned())
     }
 
-    /// Returns the state of a call in the answer that ends with `last`.
+    /// Returns the state of a call in the answer up to `last`.
     pub(super) fn call_state(&self, last: &LogFragmentEntry<'_>, id: &CallId) -> LogFragmentCallState {
         let calls = self.calls_of(last).filter(|call| call.id == id);
         calls.last().map_or(LogFragmentCallState::Void, |call| match call.outcome {
@@ -234,6 +236,7 @@ impl<'e> LogFragment<'e> {
 fn has_content(part: &Part) -> bool {
     match part {
         Part::Text(text) => !text.text.is_empty(),
+        // Reasoning goes back to the provider only in its native form.
         Part::Reasoning(reasoning) => reasoning.native.is_some(),
         _ => true,
     }

@@ -1,4 +1,4 @@
-//! A window of a log that grows on either side as needed.
+//! A window of a log, growing on either side as needed.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use longhaul_store::{SharedStore, StoreError};
 const MIN_READ: usize = 64;
 const MAX_READ: usize = 2_000;
 
-/// The direction in which a window grows.
+/// The direction of a window's growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowDirection {
     /// Towards the beginning of the log.
@@ -36,8 +36,9 @@ pub(super) struct LogWindow<'a> {
 }
 
 impl<'a> LogWindow<'a> {
-    /// Creates an empty window behind the position `at` of a log that ends at `end`.
+    /// Creates an empty window behind the position `at` of a log with the end `end`.
     pub(super) fn new(store: &'a SharedStore, id: &'a SessionId, at: Seq, end: Seq) -> Self {
+        // A client may ask behind the end of the log.
         let at = at.min(end);
         Self {
             store,
@@ -80,7 +81,7 @@ impl<'a> LogWindow<'a> {
         self.last
     }
 
-    /// Returns whether the log has more on that side.
+    /// Returns whether the log has more on the side.
     pub(super) fn can_grow(&self, to: WindowDirection) -> bool {
         match to {
             WindowDirection::Older => self.after > 0,
@@ -95,6 +96,7 @@ impl<'a> LogWindow<'a> {
     pub(super) async fn grow(&mut self, to: WindowDirection) -> Result<(), StoreError> {
         let next = self.count(to);
         let count = *next as u64;
+        // Doubling keeps the number of reads small, whatever the distance.
         *next = (*next * 2).min(MAX_READ);
         let (after, last) = match to {
             WindowDirection::Older => (self.after.saturating_sub(count), self.after),
@@ -103,6 +105,7 @@ impl<'a> LogWindow<'a> {
         let positions = usize::try_from(last - after).unwrap_or(usize::MAX);
         let read = self.store.read_undamaged(self.id, after, positions).await?;
         self.damaged.extend(read.damaged);
+        // A window grows on both sides, so the newest read may come first.
         self.damaged.sort_unstable();
         match to {
             WindowDirection::Older => {

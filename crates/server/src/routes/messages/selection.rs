@@ -1,4 +1,4 @@
-//! The selection of a page's messages, which reads only as much of the log as it needs.
+//! The selection of a page's messages, with no more of the log read than needed.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::{MessagePage, MessagePageEntry, MessagePageRange, show_entry, show_su
 /// The approximate number of events for each message: the step, the start of a tool, the usage.
 const EVENTS_OF_A_MESSAGE: usize = 3;
 
-/// The number of later edits per read, to find those that took the page's messages.
+/// The number of later edits per read, in the search for edits of the page's messages.
 const EDITS: usize = 32;
 
 /// An item of a page.
@@ -23,7 +23,7 @@ enum PageItem<'f, 'e> {
     Summary(&'f LogFragmentEdit<'e>, &'e [Part]),
 }
 
-/// The undone edits that were looked up: those after a position.
+/// The undone edits after a position.
 #[derive(Default)]
 struct UndoneEdits {
     edits: HashMap<EditId, Seq>,
@@ -74,6 +74,7 @@ pub(super) async fn read_page(
         let fragment = LogFragment::fold(window.events(), !window.can_grow(WindowDirection::Older));
         let oldest_edit = fragment.edits().first().map(|edit| edit.seq);
         if let Some(oldest) = oldest_edit.filter(|oldest| !undone.covers(*oldest)) {
+            // Undos come later in the log than their edits, so they are looked up apart from the window.
             undone.look_up(store, id, oldest).await?;
         }
         let choice = choose(&fragment, &undone, range, walk);
@@ -83,6 +84,7 @@ pub(super) async fn read_page(
         }
         let PageSelection { items, has_more, .. } = choice;
         let first = items.first().map_or(end, |(seq, _)| *seq);
+        // Later edits may have taken messages of the page, and may have been undone since.
         if !undone.covers(first) {
             undone.look_up(store, id, first).await?;
         }
@@ -103,7 +105,7 @@ pub(super) async fn read_page(
     }
 }
 
-/// The items of a page, as far as the fragment shows them.
+/// The items of a page, as far as known from the fragment.
 struct PageSelection<'f, 'e> {
     items: Vec<(Seq, PageItem<'f, 'e>)>,
     has_more: bool,
@@ -131,6 +133,7 @@ fn choose<'f, 'e>(
             _ => None,
         })
     }));
+    // Summaries stand where their edit was made, among the messages.
     items.sort_by_key(|(seq, _)| *seq);
     items.retain(|(seq, _)| {
         range.after.is_none_or(|after| *seq > after) && range.before.is_none_or(|before| *seq < before)
@@ -152,13 +155,14 @@ fn choose<'f, 'e>(
 }
 
 impl PageSelection<'_, '_> {
-    /// Returns the side on which more of the log is needed before the page can be shown.
+    /// Returns the side of the log with more events needed for the page.
     fn missing(
         &self,
         fragment: &LogFragment<'_>,
         window: &LogWindow<'_>,
         walk: WindowDirection,
     ) -> Option<WindowDirection> {
+        // The page is not full yet, or the item behind it is not known yet.
         if !self.has_more && window.can_grow(walk) {
             return Some(walk);
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::ui_protocol::{UiProtocol, UiStreamEnd, UiStreamEvent, UiTextKind, UiToolOutcome, data, text_of};
 
-/// The text for a tool that failed without readable output.
+/// The text for a tool's failure without readable output.
 const NO_WORDS: &str = "The tool failed.";
 
 /// A writer of stream parts.
@@ -14,7 +14,7 @@ pub(crate) struct UiPartWriter {
 }
 
 impl UiPartWriter {
-    /// Creates a writer for an answer in that session.
+    /// Creates a writer for an answer in the session.
     pub(crate) fn of(session: &str) -> Self {
         Self { session: session.to_owned() }
     }
@@ -47,6 +47,7 @@ impl UiProtocol for UiPartWriter {
             }
             UiStreamEvent::CallReady { call, tool, arguments } => {
                 let mut part = of_tool("tool-input-available", &call, Some(&tool));
+                // Models write invalid JSON at times. The front end shows the text then.
                 part["input"] = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
                 part
             }
@@ -89,8 +90,9 @@ fn kind(voice: UiTextKind, what: &str) -> String {
     }
 }
 
-/// Returns a tool part. The tools run on the server, and clients do not know them in advance.
+/// Returns a tool part. The tools run on the server, unknown to clients in advance.
 fn of_tool(kind: &str, call: &str, tool: Option<&str>) -> Value {
+    // `dynamic` is for tools without a type in the client. `providerExecuted` keeps the SDK from running them.
     let mut part = json!({ "type": kind, "toolCallId": call, "dynamic": true, "providerExecuted": true });
     if let Some(tool) = tool {
         part["toolName"] = tool.into();
