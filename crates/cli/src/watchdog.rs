@@ -1,4 +1,4 @@
-//! The watchdog, which ends a process that does not end after a request to do so.
+//! The watchdog, which ends a process that ignores a request to end.
 //!
 //! The watchdog has its own thread. So it hears SIGTERM even if computations keep all other threads busy, or if a
 //! thread waits for a disk that does not answer. Its end is a `kill -9`, which every store survives: nothing that was
@@ -16,7 +16,7 @@ use crate::term::out;
 /// The maximum time for the last message. The terminal or pipe of its reader may be stuck too.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Starts the watchdog. The process ends `limit` after a SIGTERM, if it has not ended by itself.
+/// Starts the watchdog. The process ends `limit` after a SIGTERM, unless ended by then.
 ///
 /// # Errors
 /// The system has no thread or no signal to give.
@@ -50,7 +50,7 @@ fn watch(limit: Duration, listens: &mpsc::Sender<io::Result<()>>) {
     }
 }
 
-/// Ends the process and the processes that it has started.
+/// Ends the process and its started processes.
 fn end(limit: Duration) {
     let seconds = limit.as_secs();
     std::thread::spawn(move || {
@@ -93,7 +93,7 @@ mod tests {
 
     const IS_BUSY: &str = "LONGHAUL_TEST_IS_BUSY";
 
-    /// Does endless work on each thread. This is no test, but the process that the next test starts.
+    /// Does endless work on each thread. Not a test, but the process of the next test.
     #[test]
     #[expect(clippy::zombie_processes, reason = "that it ends with this process is what is tested")]
     fn busy() {

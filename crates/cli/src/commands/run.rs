@@ -36,7 +36,7 @@ use super::AgentRequirement;
 /// The maximum time to look up the answer after an interrupt.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
-/// The time that standard input may be silent before a hint is printed.
+/// The time standard input may be silent before a hint is printed.
 const QUIET: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(args: RunArgs, place: &CliEnvironment) -> Outcome {

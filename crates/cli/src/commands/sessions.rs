@@ -233,7 +233,7 @@ async fn export_to(
     Ok(())
 }
 
-/// Writes a session. Returns the number of its stored contents that are missing.
+/// Writes a session. Returns the number of missing stored contents.
 pub(super) async fn export(
     record: &SessionRecord,
     events: &[Event],

@@ -21,10 +21,10 @@ use crate::failure::{CommandError, DONE, Outcome};
 use crate::term::human::count;
 use crate::term::out;
 
-/// The file that marks a folder with an unfinished backup.
+/// The mark of a folder with an unfinished backup.
 const BEGUN: &str = "backup-begun";
 
-/// The file that marks a folder with a complete backup.
+/// The mark of a folder with a complete backup.
 const COMPLETE: &str = "backup-complete";
 
 /// A place with sessions.
@@ -187,7 +187,7 @@ async fn saved(from: &TransferEndpoint, place: &CliEnvironment, into: &Path) -> 
     carried
 }
 
-/// Restores from a folder that `backup` made, to a place without other sessions.
+/// Restores from a folder made by `backup`, to a place without other sessions.
 pub(crate) async fn restore(args: RestoreArgs, place: &CliEnvironment) -> Outcome {
     let name = args.folder.display();
     if args.folder.join(BEGUN).exists() {
@@ -228,7 +228,7 @@ async fn has_others(from: &TransferEndpoint, to: &TransferEndpoint) -> Outcome<b
     Ok(to.sessions.created().await?.iter().any(|id| !ours.contains(id)))
 }
 
-/// Checks that the source of the blobs exists, if it is a folder.
+/// Checks the existence of the blobs' source, if the source is a folder.
 fn check_folder(blobs: Option<&str>) -> Outcome<()> {
     // A blob store would make a missing folder, and every blob would then be missing in it.
     match blobs.map(|named| named.strip_prefix("file://").unwrap_or(named)) {
@@ -308,7 +308,7 @@ fn print_report(carried: &TransferReport) -> Outcome {
 /// The treatment of a session whose name the target already has for another session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TransferConflictPolicy {
-    /// The target's session stays, and that is an error.
+    /// The target's session stays: an error.
     Kept,
     /// The target's session is replaced: the place is this backup's own.
     Renewed,
@@ -338,7 +338,7 @@ async fn carry_all(
     Ok(carried)
 }
 
-/// Carries a session. Its blobs go before the log that names them.
+/// Carries a session. Blobs go before the log with their names.
 async fn carry_one(
     from: &TransferEndpoint,
     to: &TransferEndpoint,
@@ -373,7 +373,7 @@ async fn carry_one(
     Ok(())
 }
 
-/// Returns the error that a blob cannot be read, with the place where a database's blobs may be.
+/// Returns the error for an unreadable blob, with the place where a database's blobs may be.
 fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandError {
     match (error, &from.nodes) {
         (BlobError::NotFound(hash), Some(_)) => CommandError::usage(format!(
@@ -390,7 +390,7 @@ fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandE
     }
 }
 
-/// Returns the error that a session of the same name is there already, with the state of both and the remedy.
+/// Returns the error for an existing session of the same name, with the state of both and the remedy.
 fn another(
     from: &TransferEndpoint,
     to: &TransferEndpoint,

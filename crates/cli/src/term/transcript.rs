@@ -149,7 +149,7 @@ impl TranscriptRenderer {
         }
     }
 
-    /// Takes what happens at `now`.
+    /// Takes the event at `now`.
     pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         match happening {
             UiEvent::Dequeued { .. } => self.dequeued = true,

@@ -174,7 +174,7 @@ impl UiState {
         self.editor.set(text);
     }
 
-    /// Takes what happens.
+    /// Takes an event.
     pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         self.activity.take(happening, now);
         self.transcript.take(happening, now);

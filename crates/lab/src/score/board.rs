@@ -40,7 +40,7 @@ pub struct ScoreReport {
     pub rows: Vec<ScoreRow>,
 }
 
-/// The reason that the public measures cannot be made.
+/// The reason why the public measures cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {

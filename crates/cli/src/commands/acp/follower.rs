@@ -48,7 +48,7 @@ pub(super) struct SessionFollower {
     updates: EditorUpdateTranslator,
     /// The position up to which all events were sent.
     seen: Seq,
-    /// Questions that the editor has not answered.
+    /// Questions without an answer from the editor.
     asked: BTreeMap<String, CancellationToken>,
 }
 
@@ -83,7 +83,7 @@ impl SessionFollower {
         told
     }
 
-    /// Sends the events that happen until `work` is done, and those that had happened by then.
+    /// Sends the events up to the end of `work`.
     pub(super) async fn follow<T>(&mut self, to: &Connection, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         let done = loop {
@@ -178,7 +178,7 @@ impl SessionFollower {
         beside
     }
 
-    /// Returns the text that a compaction shows in place of the removed messages.
+    /// Returns the text shown by a compaction in place of the removed messages.
     async fn summary(&self, edit: &str) -> Option<String> {
         let edit = edit.to_owned();
         self.session.inspect_run(move |run| summary_text(run, &edit)).await.ok().flatten()
@@ -291,7 +291,7 @@ fn dollars(usage: &Usage, prices: &TokenPrices) -> f64 {
     sum / 1e6
 }
 
-/// Returns the summaries that an edit shows, or `None` if it shows none.
+/// Returns the summaries in an edit, or `None` without a summary.
 fn summary_text(run: &Run, edit: &str) -> Option<String> {
     let state = run.history().edits().iter().find(|state| state.edit.id.as_str() == edit)?;
     let texts = state.edit.ops.iter().filter_map(|op| match op {

@@ -149,7 +149,7 @@ async fn check_quota(bytes: u64, runtime: &Runtime, session: &SessionId) -> Outc
     )))
 }
 
-/// The contents of media that are shown, by the hash of their blob.
+/// The contents of shown media, by the hash of their blob.
 pub(super) type Contents = BTreeMap<String, Vec<u8>>;
 
 /// Returns a part as an editor shows it, or nothing if editors do not show it.

@@ -61,7 +61,7 @@ impl LineConsole {
         self.typed.recv().await.unwrap_or(ConsoleInput::End)
     }
 
-    /// Returns the input that arrives within `time`, or `None`.
+    /// Returns the input arriving within `time`, or `None`.
     pub(super) async fn next_within(&mut self, time: std::time::Duration) -> Option<ConsoleInput> {
         tokio::time::timeout(time, self.next()).await.ok()
     }
@@ -79,7 +79,7 @@ impl LineConsole {
         }
     }
 
-    /// Shows another prompt, if it is another.
+    /// Shows a prompt, if different from the current one.
     pub(super) fn prompt(&mut self, prompt: String) {
         if self.prompt != prompt {
             self.prompt.clone_from(&prompt);
@@ -92,7 +92,7 @@ impl LineConsole {
         let _ = self.orders.send(ConsoleCommand::Remember(line.to_owned()));
     }
 
-    /// Prints what is left and gives the terminal back.
+    /// Prints the rest and gives the terminal back.
     pub(super) async fn close(self) {
         let _ = self.orders.send(ConsoleCommand::Close);
         let _ = self.task.await;

@@ -40,7 +40,7 @@ struct ScreenChat<'a, 'b> {
     screen: &'a mut TerminalScreen,
     state: UiState,
     approvals: ApprovalQueue,
-    /// The call of the question that was shown last.
+    /// The call of the last shown question.
     shown: Option<String>,
     work: JoinSet<Outcome<String>>,
     /// The earliest time of the next picture.
@@ -214,7 +214,7 @@ impl ScreenChat<'_, '_> {
         Ok(())
     }
 
-    /// Asks the oldest question that is open, once.
+    /// Asks the oldest open question, once.
     fn ask(&mut self) {
         let call = self.approvals.first();
         if let Some(call) = call.filter(|call| self.shown.as_ref() != Some(&call.id)) {

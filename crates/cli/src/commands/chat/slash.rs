@@ -33,10 +33,10 @@ use crate::commands::recall::{check, recall};
 use crate::commands::sessions::{ExportTarget, conversation, export, fork_at, left_out, listed};
 use crate::commands::undo::undo;
 
-/// The maximum number of sessions that `/sessions` lists.
+/// The maximum number of sessions in `/sessions`.
 const LISTED: usize = 15;
 
-/// The maximum number of passages that `/recall` returns.
+/// The maximum number of passages from `/recall`.
 const RECALLED: usize = 5;
 
 /// The column of the commands' descriptions.

@@ -1,4 +1,4 @@
-//! The status line: the meter, and what is going on.
+//! The status line: the meter and the current activity.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) struct ActivityTracker {
     since: Option<Millis>,
     calls: Vec<ToolCallInfo>,
     running: Vec<(ToolCallInfo, Millis)>,
-    /// Messages that wait.
+    /// Waiting messages.
     pub(crate) queued: usize,
     /// `true` if running tools have rows of their own.
     tools_apart: bool,
@@ -52,7 +52,7 @@ impl ActivityTracker {
         Self { tools_apart: true, ..Self::default() }
     }
 
-    /// Takes what happens at `now`.
+    /// Takes the event at `now`.
     pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         match happening {
             UiEvent::RunStarted | UiEvent::Reasoning => self.begin(ActivityKind::Thinking, now),

@@ -25,7 +25,7 @@ impl SettingsFileChange {
     /// Returns the file with these settings.
     ///
     /// # Errors
-    /// The reason that the file cannot be read in its format.
+    /// The reason why the file cannot be read in its format.
     pub(super) fn applied(&self, file: &str) -> Result<String, String> {
         match self {
             Self::Json(keys) => json(file, keys),

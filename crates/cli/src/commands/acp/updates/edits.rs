@@ -11,7 +11,7 @@ use crate::term::human::short;
 use super::super::prompt::text_block;
 use super::{EditorCapabilities, UpdateDelivery, UpdateDetails};
 
-/// Compactions so far, and the one that is being made.
+/// Compactions so far, and the compaction in progress.
 #[derive(Debug, Default)]
 pub(super) struct CompactionUpdates {
     begun: u64,
@@ -107,7 +107,7 @@ impl CompactionUpdates {
     }
 }
 
-/// Notices are for what happens now.
+/// Notices are for current events.
 fn notice(
     shows: EditorCapabilities,
     telling: UpdateDelivery,
