@@ -35,7 +35,7 @@ impl RemovedMessages {
         )
     }
 
-    /// Returns the messages removed by `operations` from a view in which the edits of `before` were
+    /// Returns the messages removed by `ops` from a view in which the edits of `before` were
     /// active.
     pub(crate) fn by(ops: &[ViewOperation], before: &[&ViewEdit], history: &History) -> Self {
         let mine = ranges(ops);

@@ -1,7 +1,7 @@
-//! The policy that runs this project's own planner: with the history, the meter and the edits of a session.
+//! The policy with this project's own planner: with the history, the meter and the edits of a session.
 //!
-//! The recording's messages are folded into a separate history, step by step, with the usage that the replay counts.
-//! Where the planner wants a summary it gets the [stand-in](crate::summary) that all policies get.
+//! The recording's messages are folded into a separate history, step by step, with the usage counted by the replay.
+//! Where the planner wants a summary it gets the [stand-in](crate::summary) of all policies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ pub struct PlannerPolicy {
     /// The source of the options, for the report.
     options: String,
     log: PolicyLog,
-    /// Entries of the recording that the log has.
+    /// Entries of the recording in the log.
     fed: usize,
     /// The model calls for background summaries since the last request.
     made_ahead: Vec<SideCall>,
-    /// Items of the view as they were sent last.
+    /// Items of the view as last sent.
     sent: Vec<Sent>,
 }
 
-/// An item of the view, and the segment as which it was sent.
+/// An item of the view, and the sent segment.
 type Sent = (LogRange, Arc<Message>, ViewSegment);
 
 impl std::fmt::Debug for PlannerPolicy {
@@ -55,7 +55,7 @@ pub(crate) struct PolicyLog {
     pub(crate) steps: u64,
     pub(crate) fixed_tokens: u64,
     pub(crate) ahead: Option<pass::PendingSummaryDraft>,
-    /// The model that writes summaries.
+    /// The model for summaries.
     pub(crate) summariser: ScriptedSummariser,
     /// The summariser's answers since the last compaction.
     pub(crate) answers: Vec<String>,
@@ -64,7 +64,7 @@ pub(crate) struct PolicyLog {
 }
 
 impl PolicyLog {
-    /// Appends an event. The lab makes only events that fit the history, so none is refused.
+    /// Appends an event. The lab makes only fitting events, so none is refused.
     pub(crate) fn add(&mut self, body: EventBody) {
         let event = Event { seq: self.history.last_seq() + 1, at: self.at, format: FORMAT, body };
         let folded = self.history.apply(&event);

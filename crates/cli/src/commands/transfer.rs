@@ -21,10 +21,10 @@ use crate::failure::{CommandError, DONE, Outcome};
 use crate::term::human::count;
 use crate::term::out;
 
-/// The mark of a folder with an unfinished backup.
+/// The marker file of an unfinished backup.
 const BEGUN: &str = "backup-begun";
 
-/// The mark of a folder with a complete backup.
+/// The marker file of a complete backup.
 const COMPLETE: &str = "backup-complete";
 
 /// A place with sessions.

@@ -41,7 +41,7 @@ impl CommittedEdit {
         self.edit.kind == EditKind::Compaction
     }
 
-    /// Returns the text that the edit shows in place of what it replaced.
+    /// Returns the text shown by the edit in place of the replaced messages.
     pub(crate) fn shown_text(&self) -> String {
         let texts = self.edit.ops.iter().filter_map(|op| match op {
             ViewOperation::Replace { parts, .. } => {
@@ -57,11 +57,11 @@ impl CommittedEdit {
 struct SummaryAnswers {
     calls: Vec<SideCall>,
     texts: Vec<String>,
-    /// `true` if every request was answered with something that the draft takes.
+    /// `true` if the draft accepted the answer to every request.
     is_complete: bool,
 }
 
-/// A background summary that is being written.
+/// A background summary in progress.
 pub(crate) struct PendingSummaryDraft {
     draft: Box<SummaryDraft>,
     /// The time at which the summary is done, if times are known. Otherwise the step after the next finds it
@@ -104,7 +104,7 @@ pub(crate) fn known(prices: &PriceTable) -> plan::TokenPrices {
     }
 }
 
-/// Makes a plan as a run does before a step, and carries it out.
+/// Makes and executes a plan as a run does before a step.
 pub(crate) fn before_step(
     log: &mut PolicyLog,
     policy: &plan::CompactionPolicy,
@@ -259,7 +259,7 @@ fn complete_draft(
     edit.or_else(|| draft.finish_extractive(&log.history).ok())
 }
 
-/// Answers the draft's requests until it has none.
+/// Answers all of the draft's requests.
 fn answer_requests(
     log: &PolicyLog,
     draft: &mut SummaryDraft,
@@ -345,7 +345,7 @@ fn summary_source_messages(
     so_far.into_iter().chain(gone).collect()
 }
 
-/// Returns the messages that a pruning agent is asked about, if this request is for one.
+/// Returns the messages for a pruning agent's decision, if this request is for a pruning agent.
 fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value>> {
     let text = request.messages.last()?.text();
     let start = text.find("{\"conversation\":")?;

@@ -10,10 +10,10 @@ use crate::policy::ContextPolicy;
 use crate::price::PriceTable;
 use crate::recording::SessionRecording;
 
-/// The number of replays that run at the same time.
+/// The number of simultaneous replays.
 const THREADS: usize = 2;
 
-/// A maker of a policy. A policy has state, so each replay makes its own.
+/// A maker of a policy. A policy has state, so each replay makes a new one.
 pub type MakePolicy = Arc<dyn Fn() -> Box<dyn ContextPolicy> + Send + Sync>;
 
 /// The size of a window.

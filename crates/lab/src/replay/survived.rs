@@ -13,7 +13,7 @@ use crate::recording::SessionRecording;
 #[derive(Debug, Default)]
 pub(super) struct RetentionTracker {
     pub(super) classes: BTreeMap<String, RetentionTally>,
-    /// The view that the agent was shown last.
+    /// The view last shown to the agent.
     view: Vec<ViewSegment>,
     /// The number of entries at that time.
     seen: usize,

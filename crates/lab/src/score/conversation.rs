@@ -1,4 +1,4 @@
-//! A chat that grows under one strategy, and the view that its next request would carry.
+//! A growing chat under one strategy, and the view of its next request.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ pub(super) struct EditorSession {
     handing: tokio::sync::Mutex<()>,
 }
 
-/// An arrived prompt. The value is made while messages are read in their order, so that a cancel behind it finds it.
+/// An arrived prompt. Made while messages are read in their order, so that a later cancel finds the prompt.
 pub(super) struct PromptCancelHandle(CancellationToken);
 
 impl EditorSession {

@@ -23,7 +23,7 @@ const LINE: f64 = 13.0;
 pub(in crate::report) struct ScatterPoint {
     policy: String,
     role: PolicyRole,
-    /// The index among the policies, which selects the mark.
+    /// The index among the policies, for the choice of a mark.
     index: usize,
     /// Quartiles of the cost as a share of the baseline's.
     cost: [f64; 3],
@@ -59,7 +59,7 @@ pub(in crate::report) fn points(
     header.policies.iter().enumerate().filter_map(point).collect()
 }
 
-/// The extent that the charts of all price tables share: the largest cost and the least recall.
+/// The common extent of the charts of all price tables: the largest cost and the least recall.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::report) struct ScatterExtent {
     cost: f64,
@@ -108,7 +108,7 @@ pub(in crate::report) fn draw(
     });
 }
 
-/// Returns the indices of the points on the frontier. Points that a server would have refused are not on it.
+/// Returns the indices of the points on the frontier. Points refused by a real server are left out.
 fn fitting_frontier(points: &[ScatterPoint]) -> Vec<usize> {
     let fitting: Vec<usize> = (0..points.len()).filter(|it| points[*it].fits).collect();
     let medians: Vec<(f64, f64)> =
@@ -242,7 +242,7 @@ fn shape(out: &mut MarkupWriter, class: &str, point: &ScatterPoint, (x, y): (f64
     out.void("polygon", &[("class", &class), ("points", &corners.join(" "))]);
 }
 
-/// Appends names beside the marks, where they cover neither a mark nor each other.
+/// Appends names beside the marks, without covering a mark or each other.
 fn labels(out: &mut MarkupWriter, axes: &ScatterAxes, points: &[ScatterPoint]) {
     let mut taken: Vec<ChartRect> = Vec::new();
     for point in points {

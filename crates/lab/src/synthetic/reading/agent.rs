@@ -56,12 +56,12 @@ struct ReadingAgent<'a> {
     queue: Vec<QueuedMessage>,
     now: u64,
     work: VecDeque<RunEffect>,
-    /// Files that no call has asked for yet.
+    /// Files not requested by a call yet.
     next_file: usize,
     asked: BTreeMap<CallId, FileReadCall>,
     /// Calls of the newest answer.
     newest: Vec<CallId>,
-    /// For each file, the lines that were shown.
+    /// For each file, the shown lines.
     shown: Vec<Vec<bool>>,
     /// The position in the log and the file of each call's result.
     stored: Vec<(u64, usize)>,
