@@ -76,6 +76,7 @@ impl Drop for ServerRecordGuard {
     fn drop(&mut self) {
         // The next server may have written its own record already.
         if read(&self.path).as_ref() == Some(&self.serving) {
+            // A record that stays behind is harmless: `find` ignores it once its process has ended.
             let _ = fs::remove_file(&self.path);
         }
     }

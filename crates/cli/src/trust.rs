@@ -232,13 +232,17 @@ fn sends(
         (own.provider, &own.base_url, &own.api_key_env)
             == (model.provider, &model.base_url, &model.api_key_env)
     });
+    // The person's own file names the same server and key, so nothing new is disclosed.
     if is_own {
         return None;
     }
+    // The scripted model has no server.
     if model.provider == ProviderKind::Scripted && overrides.provider.is_none() {
         return None;
     }
     let url = used_address(model, overrides);
+    // Judged before the address, because a key is disclosed to a local listener too. An unset variable
+    // discloses nothing.
     if let Some(key) = model.api_key_env.as_deref().filter(|name| place.variable(name).is_some()) {
         let url = url.or(overrides.base_url.as_deref()).unwrap_or("the model's server");
         return Some(format!("sends the key in {key} to {url}"));

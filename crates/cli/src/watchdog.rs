@@ -23,6 +23,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 pub(crate) fn start(limit: Duration) -> io::Result<()> {
     let (listens, is_listening) = mpsc::channel();
     std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch(limit, &listens))?;
+    // Returns once the handler is installed, so that a failure reaches the caller and not only the thread.
     is_listening.recv().unwrap_or_else(|_| Err(io::Error::other("the watchdog ended at once")))
 }
 
@@ -53,6 +54,7 @@ fn watch(limit: Duration, listens: &mpsc::Sender<io::Result<()>>) {
 /// Ends the process and its started processes.
 fn end(limit: Duration) {
     let seconds = limit.as_secs();
+    // In a thread of its own: a stuck reader of standard error must not delay the kill.
     std::thread::spawn(move || {
         out::complaint(&format!(
             "longhaul: it was told to end {seconds} s ago and is still busy: it is killed. What was acknowledged is kept; runs \
@@ -72,6 +74,7 @@ fn end(limit: Duration) {
 
 /// Returns the living children of this process. Empty where the system does not list them.
 fn children() -> Vec<Pid> {
+    // Linux lists a child at the thread that started it, so the lists of all threads are read.
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
     let lists =
         threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());

@@ -147,6 +147,8 @@ async fn follow(
     let settled = loop {
         tokio::select! {
             biased;
+            // Polled first, so that a fast stream of events cannot delay Ctrl-C. Events come before the
+            // outcome, so that the whole answer is printed.
             () = interrupts.next() => {
                 // A second signal does not wait for tools to end.
                 tokio::select! {

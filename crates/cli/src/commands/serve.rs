@@ -332,6 +332,7 @@ async fn bound(addr: SocketAddr) -> io::Result<TcpListener> {
 /// Returns the address under which a browser on this machine finds the server.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let mut near = address;
+    // 0.0.0.0 and [::] are addresses to listen at, not to connect to.
     if address.ip().is_unspecified() {
         near.set_ip(match address {
             SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),

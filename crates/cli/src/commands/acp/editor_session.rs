@@ -94,6 +94,7 @@ impl EditorSession {
     /// that.
     pub(super) fn cancel(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
         self.tickets().drain(..).for_each(|ticket| ticket.cancel());
+        // Counted before the future is polled, so that a prompt behind this cancel waits for its end.
         self.cancels.send_modify(|under_way| *under_way += 1);
         let talk = Arc::clone(self);
         async move {

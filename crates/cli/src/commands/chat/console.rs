@@ -48,6 +48,7 @@ impl LineConsole {
         let prompt = String::new();
         let (mut line, writer) = Readline::new(prompt.clone()).map_err(unusable)?;
         line.should_print_line_on(false, false);
+        // After `Readline::new`, whose raw mode clears this mode.
         take_line_feeds();
         log::redirect(Some(Box::new(writer.clone())));
         let (typed_sender, typed) = mpsc::unbounded_channel();
@@ -83,6 +84,7 @@ impl LineConsole {
     pub(super) fn prompt(&mut self, prompt: String) {
         if self.prompt != prompt {
             self.prompt.clone_from(&prompt);
+            // The task has ended if the terminal is gone. Then the next read reports the end.
             let _ = self.orders.send(ConsoleCommand::Prompt(prompt));
         }
     }
@@ -95,6 +97,7 @@ impl LineConsole {
     /// Prints the rest and gives the terminal back.
     pub(super) async fn close(self) {
         let _ = self.orders.send(ConsoleCommand::Close);
+        // Joined before the log is redirected: until then log lines would disturb the raw terminal.
         let _ = self.task.await;
         log::redirect(None);
     }
