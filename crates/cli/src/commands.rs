@@ -75,7 +75,7 @@ pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
         );
         // The future holds the state of every command, so it lives on the heap and not on the main thread's stack.
         let done = runtime.block_on(Box::pin(dispatch(command, &place)));
-        // A blocked read of the terminal cannot be cancelled, and a dropped runtime would wait for it without end.
+        // A blocked read of the terminal cannot be cancelled, and a dropped runtime would wait for its end.
         runtime.shutdown_timeout(LEAVE_AFTER);
         done
     });

@@ -87,7 +87,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
             } else {
                 BlobStore::in_memory(max_blob_bytes)
             };
-            // The gateway's memory and the maintenance both write: the first stays in RAM, the second is left out.
+            // Both would write: the gateway's memory stays in RAM, and the maintenance is left out.
             let memo = Arc::new(MemoryPrefixCache::default());
             Ok(DataStores { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
         }

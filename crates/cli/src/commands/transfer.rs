@@ -362,6 +362,7 @@ async fn carry_one(
             return Err(another(from, to, copy, &there));
         }
         tracing::debug!(session = %copy.id, "the backup's older copy is replaced");
+        // The source still has all of the session, so a copy that is lost in between is carried again.
         to.store.delete(&copy.id).await?;
         done = import_verified_copy(copy, &*to.sessions).await;
     }

@@ -85,8 +85,8 @@ pub(super) async fn serve(editor: &Arc<EditorConnection>) -> Result<(), Error> {
             on_receive_request!(),
         )
         .on_receive_notification(
-            // `cancel` is called before the spawn, so that the prompts read so far are cancelled before the next
-            // message is read. A notification has no answer, so an unknown session is no error.
+            // `cancel` is called before the spawn, so that the prompts read so far are cancelled before the
+            // next message is read. A notification has no answer, so an unknown session is no error.
             async move |told: CancelNotification, to: Connection| match cancels.talk(&told.session_id) {
                 Some(talk) => to.spawn(done(talk.cancel())),
                 None => Ok(()),
