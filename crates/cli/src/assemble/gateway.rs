@@ -153,6 +153,7 @@ fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOpti
     endpoint.timeouts = timeouts(&model.base_url, model.timeout);
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
     endpoint.declared = config_agent::declared_limits(config);
+    // The limits of the configured model are already in `endpoint.declared`.
     let others = config.models.iter().filter(|(name, _)| **name != model.name);
     upstream.declared_of =
         others.map(|(name, limits)| (name.clone(), config_agent::limits_from(limits))).collect();

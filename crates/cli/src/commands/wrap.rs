@@ -254,7 +254,7 @@ fn write(
             "this client has no file of settings: its environment says all, or --run starts it",
         ));
     }
-    // All files are planned before the first is written, so that an unreadable file leaves the others unchanged.
+    // All files are planned before the first is written: an unreadable one leaves the others unchanged.
     let mut planned = Vec::new();
     for file in &setup.files {
         let planned_one = files.plan(file)?;

@@ -266,6 +266,7 @@ impl TranscriptRenderer {
             }
             (None, _) => {}
         }
+        // Waiting rows go behind the first full line, so that they do not cut a line of the answer.
         if let Some(end) = self.out[from..].find('\n') {
             self.out.insert_str(from + end + 1, &std::mem::take(&mut self.held));
         }

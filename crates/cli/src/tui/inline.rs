@@ -185,6 +185,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         let mut used = 0;
         let mut skip = 0;
         for cell in &cells[..end] {
+            // The cells behind a wide character belong to it.
             if skip > 0 {
                 skip -= 1;
                 continue;

@@ -58,6 +58,7 @@ impl ClinePolicy {
         if prompt > 0 {
             at = at.min(prompt);
         }
+        // A result must not stand without its call, so the cut moves back to the call.
         while at > 0 && items[at].role == Role::Tool {
             at -= 1;
         }

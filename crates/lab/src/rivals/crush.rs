@@ -78,6 +78,7 @@ impl ContextPolicy for CrushPolicy {
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let moment = RivalContext::new(recording, next, now);
         let begins = moment.turn_begins();
+        // crush checks after a step, when the new prompt is not there yet.
         let end = if begins { moment.prompt_start() } else { next };
         self.thread.take(recording, end, |_| None);
         let compacted = Self::is_due(&moment).then(|| self.compact(&moment)).flatten();
