@@ -45,6 +45,7 @@ impl RemovedMessages {
         let messages = removed_now.count() as u64;
         let mut gone = Self::from_message_count(messages);
         for (at, edit) in before.iter().enumerate() {
+            // A summary that a later edit removed already is counted there.
             let later: Vec<LogRange> = before[at + 1..].iter().flat_map(|edit| ranges(&edit.ops)).collect();
             for op in &edit.ops {
                 let ViewOperation::Replace { range, summary, .. } = op else { continue };

@@ -68,6 +68,7 @@ impl PolicyLog {
     pub(crate) fn add(&mut self, body: EventBody) {
         let event = Event { seq: self.history.last_seq() + 1, at: self.at, format: FORMAT, body };
         let folded = self.history.apply(&event);
+        // An event that does not fold is a defect of the lab, not of a recording.
         debug_assert!(folded.is_ok(), "{folded:?}");
     }
 
@@ -181,6 +182,7 @@ impl PlannerPolicy {
         // Unchanged items keep their segments. To hash every text for every request would be slow.
         let same = self.sent.iter().zip(view).take_while(|(sent, item)| is_same(sent, item)).count();
         let others = self.sent.split_off(same);
+        // Behind the first difference a segment may only have moved, so the others are found by range.
         let others: HashMap<LogRange, Sent> = others.into_iter().map(|sent| (sent.0, sent)).collect();
         for item in &view[same..] {
             let known = others.get(&item.range).filter(|sent| is_same(sent, item));
@@ -197,6 +199,7 @@ impl PlannerPolicy {
 }
 
 fn is_same((range, message, _): &Sent, item: &ViewItem) -> bool {
+    // The history shares unchanged messages, so equal pointers are enough and no text is compared.
     *range == item.range && Arc::ptr_eq(message, &item.message)
 }
 

@@ -107,6 +107,7 @@ pub fn stand_in_summary(
     'turns: for turn in 0..longest {
         for (at, lines) in sections.newest_first.iter().enumerate() {
             let Some(line) = lines.get(turn) else { continue };
+            // 2 tokens are for the colon and the line end; below, for the bullet and the line end.
             let title = if chosen[at].is_empty() { counter.text(TITLES[at]) + 2 } else { 0 };
             let cost = counter.text(line) + 2 + title;
             if cost > room {
@@ -160,6 +161,7 @@ impl SummarySections {
         let last_words = texts.iter().rposition(|text| says_something(text));
         for (at, text) in texts.iter().enumerate().rev() {
             match &text.kind {
+                // First, because a summary has the kind of a note, and notes are left out.
                 _ if is_summary(text) => sections.read_summary(&text.text),
                 LogEntryKind::Typed => sections.read_typed(&text.text),
                 LogEntryKind::Assistant(_) => sections.read_assistant(text, Some(at) == last_words),

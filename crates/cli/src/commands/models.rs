@@ -74,6 +74,7 @@ async fn list(
     let mut names: Vec<&String> = config.models.keys().chain(served).collect();
     names.retain(|name| **name != config.model.name);
     let mut seen = std::collections::BTreeSet::new();
+    // A declared model may be in the server's list too. The first occurrence keeps its place.
     names.retain(|name| seen.insert(name.as_str()));
     let learned = counting::calibrations(place, &config.model.base_url);
     // The facts of a model cost requests of their own, too many for a distant server with a long list.

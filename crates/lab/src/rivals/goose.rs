@@ -96,6 +96,7 @@ impl GoosePolicy {
         let described = std::mem::take(&mut self.described);
         let before = moment.total(&self.thread);
         for entry in &described {
+            // A compaction may have removed the call since its description was requested.
             let Some(at) = self.thread.items.iter().position(|item| item.entry() == Some(*entry)) else {
                 continue;
             };
@@ -178,6 +179,7 @@ impl ContextPolicy for GoosePolicy {
             calls.push(call);
             edit = Some(compaction);
         }
+        // Chosen after the compactions, so that no description is paid for a removed call.
         self.described = self.oldest_calls(&moment);
         calls.extend(self.description_calls(&moment));
         request(&self.thread, calls, edit)

@@ -203,6 +203,7 @@ fn tail_start(items: &[RivalViewItem], budget: u64) -> usize {
     while let Some(start) = turns.pop() {
         let tokens = tokens_of(&items[start..end]);
         if tokens > room {
+            // A tail that began with a result would lack the result's call.
             let mut cuts = (start + 1..end).filter(|at| items[*at].role != Role::Tool);
             kept = cuts.find(|at| tokens_of(&items[*at..end]) <= room).unwrap_or(kept);
             break;
