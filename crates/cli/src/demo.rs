@@ -211,6 +211,7 @@ async fn undo_and_redo(session: &Session, screen: &mut DemoPrinter) -> Result<()
     session.undo(edit.id.clone()).await?;
     let (after, again) = session.inspect_run(view).await?;
     screen.undone(tokens, shorter, again, before == after);
+    // An undone compaction is not repeated by itself until it is released.
     session.release(edit.id).await?;
     screen.during(session, session.compact(None)).await??;
     Ok(())

@@ -70,7 +70,6 @@ impl ModelFacts {
         let said = self.of(self.declared.window, |limits| limits.window);
         let Some(learned) = self.learned else { return said };
         match said {
-            // What the user or the server states is current; the learned window may be of an earlier setup.
             Some(SourcedValue { source: LimitSource::Declared | LimitSource::Server, .. }) => said,
             Some(SourcedValue { value, .. }) if value <= learned => said,
             _ => Some(SourcedValue { value: learned, source: LimitSource::Learned }),

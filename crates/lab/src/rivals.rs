@@ -152,7 +152,6 @@ impl<'a> RivalContext<'a> {
     ) -> Vec<Cow<'a, RecordedMessage>> {
         let cut = self.texts(items).into_iter().map(|text| {
             let end = match &text.kind {
-                // A character's start, so that the cut cannot split a character.
                 LogEntryKind::Result { .. } => text.text.char_indices().nth(max_chars),
                 _ => None,
             };

@@ -158,6 +158,7 @@ async fn compact(
     let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref())?;
     let is_instructed = args.instructions.is_some();
     let before = session.inspect_run(|run| run.meter().total).await?;
+    // Read before the compaction, because its first event already needs both.
     let (for_good, is_nobody) = session
         .inspect_run(|run| (for_good(run), run.settings().policy.writer == SummaryWriterModel::Nobody))
         .await?;

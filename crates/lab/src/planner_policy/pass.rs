@@ -152,6 +152,7 @@ fn plan_and_edit(
             Plan::Summarise(draft) if policy.strategy.waits() || !is_routine => {
                 complete_draft(log, policy, draft, now, &mut passed)
             }
+            // The strategy summarises in the background. Until that summary is done, an extract takes its place.
             Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
         };
         match edit {
@@ -215,6 +216,7 @@ pub(crate) fn look_ahead(
     now: &PolicyInput,
 ) -> Vec<SideCall> {
     let view = log.history.view();
+    // A summary of messages that have left the view since can no longer be committed.
     log.ahead = log.ahead.take().filter(|ahead| ahead.is_about(view));
     if log.ahead.is_some() {
         return Vec::new();

@@ -171,6 +171,7 @@ fn verdict(
         let not_won = not_won.filter(|(_, standing)| *standing != RivalStanding::Ahead);
         exceptions.extend(not_won.map(|(theirs, standing)| exception(ours, theirs, standing)));
     }
+    // Standings are ordered from best to worst, so the worst comparison comes first.
     exceptions.sort_by_key(|it| std::cmp::Reverse(it.standing));
     let peers: Vec<RivalScore> =
         header.with_role(PolicyRole::Peer).filter_map(|peer| peer_score(peer, cells)).collect();
@@ -219,6 +220,7 @@ fn sentence(subject: &str, verdict: &PolicyVerdict, cells: &[&ComparisonCell<'_>
             "{at}: {subject} beats every modelled peer on cost at equal or better needed-later recall (a), in {of} with {peers}."
         );
     }
+    // The first standing, `Ahead`, is in the sentence already.
     let others = RivalStanding::ALL.iter().enumerate().skip(1).filter_map(|(index, standing)| {
         let count: usize = verdict.peers.iter().map(|it| it.counts[index]).sum();
         (count > 0).then(|| format!("in {count} {}", said(*standing)))

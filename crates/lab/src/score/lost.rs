@@ -73,6 +73,7 @@ pub fn measure(
 ) -> Option<LostInCompactionScore> {
     let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, summariser)?;
     lost.messages.iter().for_each(|turn| chat.say(turn));
+    // A last question, because only the request before an answer is planned. It names no fact.
     chat.say(&ChatTurn::user("Thanks. Where were we?"));
     chat.plan_request();
     let view: Vec<String> = chat.view_texts().iter().map(|text| normalised(text)).collect();

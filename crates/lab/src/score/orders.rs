@@ -208,6 +208,7 @@ fn chat_with_order(order: &str, filler: &[ChatTurn], case: &OrderCase) -> Option
     }
     while chat.compactions() < case.rounds {
         chat.say(turns.next()?);
+        // Asked again, so that the view is that of a request after the last compaction.
         if chat.compactions() == case.rounds {
             end_with_question(&mut chat);
         }

@@ -132,6 +132,7 @@ fn chat(strategy: &str, filler: &[ChatTurn], summariser: &ScriptedSummariser) ->
         }
     }
     chat.plan_request();
+    // Every answer must be offered at least once, also under a strategy that has not acted by itself.
     if chat.compactions() == 0 {
         chat.compact();
     }

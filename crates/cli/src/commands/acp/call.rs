@@ -212,12 +212,14 @@ fn spelled(text: &str) -> String {
 
 fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
+        // Zero-width characters and marks of direction can make a command look like another one.
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Returns a path of the workspace, without a look at the disk.
 fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     let mut whole = PathBuf::new();
+    // Resolved by name alone, because a file that a call will create does not exist yet.
     for component in root.join(path).components() {
         match component {
             Component::ParentDir => {

@@ -168,8 +168,8 @@ impl EditorConnection {
             // A session without a message does not count yet.
             is_in_folder && record.title.is_some()
         });
-        // The cursor is a position in the newest-first list. A session opened between two pages may repeat an
-        // entry. One entry more than a page shows whether a next page exists.
+        // The cursor is a position in the list, so a session that changes between two pages may appear twice.
+        // One entry more than a page shows whether a next page exists.
         let mut page: Vec<_> = meant.skip(from).take(PAGE + 1).collect();
         let next = (page.len() > PAGE).then(|| (from + PAGE).to_string());
         page.truncate(PAGE);

@@ -118,6 +118,7 @@ pub(super) async fn stored(
                 // Checked before the blob is stored: a refused prompt must not leave it behind.
                 check_quota(bytes.len() as u64, runtime, session).await?;
                 let is_image = media_type.starts_with("image/");
+                // Measured before the blob is stored, for the same reason: an unreadable image is refused.
                 let size = longhaul::picture::size(&bytes)
                     .map_err(|error| CommandError::usage(format!("{error}")))?;
                 let size = size.filter(|_| is_image);

@@ -174,7 +174,6 @@ impl EditorUpdateTranslator {
         };
         let begins = told.payload.get("offset").and_then(Value::as_u64).unwrap_or_default();
         let extent = self.spoken.entry(id.to_owned()).or_default().of(voice);
-        // After a gap nothing more is sent: the whole message brings the missing text in order.
         if begins > extent.sent || content.is_empty() {
             return Vec::new();
         }
@@ -211,7 +210,7 @@ impl EditorUpdateTranslator {
                 _ => continue,
             };
             let extent = spoken.of(voice);
-            // Offsets count over all pieces of a paused message, so the stored pieces are subtracted.
+            // `sent` counts over all pieces of a paused message, and `text` begins behind the stored ones.
             let new = behind(text, extent.sent.saturating_sub(extent.stored));
             extent.stored += text.chars().count() as u64;
             extent.sent = extent.sent.max(extent.stored);

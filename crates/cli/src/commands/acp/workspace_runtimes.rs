@@ -101,6 +101,7 @@ impl WorkspaceRegistry {
         let mut config = loaded.config;
         assemble::check_key(&place, &config.model)?;
         let blobs = BlobStore::local(&place.data_dir.join("blobs"), config.blobs.max_bytes)?;
+        // After the file's own servers: of two servers with one name the editor's is used.
         config.mcp_servers.extend(servers.clone());
         let mut agent = assemble::agent(&place, &config, self.asking, McpFailurePolicy::Refused).await?;
         agent.telemetry = assemble::telemetry(&config)?;

@@ -90,6 +90,7 @@ impl ApprovalQueue {
         for (id, _) in now {
             session.decide(id, true, None).await?;
         }
+        // Last, so that a failed decision grants nothing for good.
         self.always.insert(call.tool);
         Ok(())
     }

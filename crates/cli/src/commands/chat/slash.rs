@@ -111,6 +111,7 @@ impl ChatCommand {
     pub(super) fn of(line: &str) -> Option<Self> {
         let rest = line.trim().strip_prefix('/')?;
         let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        // A text of several lines is a message: pasted code may begin with a slash.
         if name.contains('/') || line.trim().contains('\n') {
             return None;
         }

@@ -172,6 +172,7 @@ impl<'a> ReadingAgent<'a> {
         let parts = self.answer();
         let counter = MessageTokenCounter::default();
         let output: u64 = parts.iter().map(|part| counter.part(part)).sum();
+        // In units of an uncached input token: output costs 5, a cached token 0.1.
         self.outcome.cost += 5.0 * output as f64;
         let finish = if self.newest.is_empty() { ModelStopReason::Stop } else { ModelStopReason::ToolCalls };
         let usage = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };

@@ -84,7 +84,7 @@ impl CompactionUpdates {
             return notice(shows, telling, NoticeSeverity::Info, title, Some(why.to_owned()));
         }
         let block = text_block(&format!("{title}. {why}\n"));
-        // Every editor shows thoughts, so one that knows neither rows nor notices still sees the compaction.
+        // Every editor takes thoughts, so one that knows neither rows nor notices still sees the compaction.
         let chunk = ContentChunk::new(block).message_id(MessageId::new(format!("compaction-of-{name}")));
         vec![SessionUpdate::AgentThoughtChunk(chunk)]
     }
