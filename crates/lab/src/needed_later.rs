@@ -82,6 +82,7 @@ impl NeedIndex {
             study.needs.push(needs.collect());
             places.read(at, &entry.text);
             study.index.add(&entry.text);
+            // Equal texts have one id, which stands for the first entry.
             study.first.push(*study.by_id.entry(recording.id(at)).or_insert(at));
         }
         study.holders = places.found;

@@ -93,6 +93,7 @@ fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
     let mut bytes = Vec::new();
     workspace
         .open_file(&path)?
+        // One byte above the limit shows that the file is longer.
         .take(MOST + 1)
         .read_to_end(&mut bytes)
         .map_err(|source| WorkspaceError::Io { path: NOTES.to_owned(), source })?;

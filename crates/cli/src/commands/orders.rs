@@ -89,6 +89,7 @@ async fn pin(session: &Session, orders: &[StandingOrder], text: &str) -> Outcome
 
 fn edited<'t>(orders: &[StandingOrder], text: &'t str) -> Option<(OrderId, &'t str)> {
     let (number, rest) = text.split_once(char::is_whitespace)?;
+    // A number of no order belongs to the text of a new one, as in `2 spaces, never tabs`.
     let order = numbered(orders, number.parse().ok()?)?;
     Some((order.id.clone(), rest.trim()))
 }

@@ -271,6 +271,7 @@ async fn folder(place: &CliEnvironment, folder: &Path, used: EndpointAccess) -> 
     };
     let store = Arc::new(store);
     let below = folder.join("blobs");
+    // A local blob store would make its folder, and reading must not write.
     let blobs = if used == EndpointAccess::Write || below.is_dir() {
         BlobStore::local(&below, max_bytes)?
     } else {

@@ -152,7 +152,7 @@ fn plan_and_edit(
             Plan::Summarise(draft) if policy.strategy.waits() || !is_routine => {
                 complete_draft(log, policy, draft, now, &mut passed)
             }
-            // The strategy summarises in the background. Until that summary is done, an extract takes its place.
+            // The summary is written in the background. Until then an extract takes its place.
             Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
         };
         match edit {

@@ -132,6 +132,7 @@ impl ReceiptsFolder {
             paths.push(entry.map_err(|error| wrap(error.into(), &folder))?.path());
         }
         paths.retain(|path| path.extension().is_some_and(|ext| ext == "yaml"));
+        // A folder is listed in any order, and a template's number is part of its seed.
         paths.sort();
         paths
             .into_iter()

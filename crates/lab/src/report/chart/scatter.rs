@@ -183,6 +183,7 @@ impl ScatterAxes {
 
     fn mark(&self, out: &mut MarkupWriter, point: &ScatterPoint) {
         let (x, y) = self.at((point.cost[1], point.in_view[1]));
+        // Shares are quotients, so equal ones may differ in their last bits.
         if point.at_hand - point.in_view[1] > 1e-9 {
             let top = self.y.at(point.at_hand);
             let class = format!("recall {}", point.role.as_str());
@@ -312,6 +313,7 @@ fn free_place((x, y): (f64, f64), width: f64, taken: &[ChartRect]) -> ChartRect 
         [at(x + 11.0, top), at(x - 11.0 - width, top), at(x - width / 2.0, top)]
     });
     let mut inside = places.filter(ChartRect::is_inside);
+    // A crowded chart may have no free place: then the label stands beside its mark and covers another.
     let free = inside.find(|area| !taken.iter().any(|it| it.meets(area)));
     let beside = at((x + 11.0).min(RIGHT - width).max(LEFT), y - LINE / 2.0);
     free.unwrap_or(beside)
