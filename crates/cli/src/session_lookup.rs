@@ -56,6 +56,7 @@ fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> O
 pub(crate) fn shown_length(records: &[SessionRecord]) -> usize {
     let mut ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
     ids.sort_unstable();
+    // In sorted order the ids with the longest common start are neighbours.
     let common = ids.windows(2).map(|pair| {
         let same = pair[0].bytes().zip(pair[1].bytes()).take_while(|(left, right)| left == right);
         same.count() + 1

@@ -152,7 +152,7 @@ fn plan_and_edit(
             Plan::Summarise(draft) if policy.strategy.waits() || !is_routine => {
                 complete_draft(log, policy, draft, now, &mut passed)
             }
-            // The summary is written in the background. Until then an extract takes its place.
+            // A strategy that does not wait for its summary gets an extract instead.
             Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
         };
         match edit {
