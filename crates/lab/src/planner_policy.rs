@@ -1,6 +1,6 @@
 //! The policy with this project's own planner: with the history, the meter and the edits of a session.
 //!
-//! The recording's messages are folded into a separate history, step by step, with the usage counted by the replay.
+//! The recording's messages are folded into a separate history step by step, with the replay's usage.
 //! Where the planner wants a summary it gets the [stand-in](crate::summary) of all policies.
 
 use std::collections::HashMap;

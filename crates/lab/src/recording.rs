@@ -54,7 +54,7 @@ pub struct RecordedMessage {
 }
 
 impl SessionRecording {
-    /// Creates a recording of a log. Edits of the view are dropped: an edit only says what that agent was shown.
+    /// Creates a recording of a log. Edits of the view are dropped: they only say what that agent was shown.
     ///
     /// # Errors
     /// [`HistoryFoldError`] at the first event that does not follow.

@@ -300,6 +300,7 @@ impl<W: TerminalWrite> Backend for InlineBackend<W> {
             self.is_lost = true;
             return Ok(());
         }
+        // Only now: a frame that was given up above must be drawn again in full.
         self.is_cursor_moved = false;
         self.above.clear();
         self.out.write_all(frame.as_bytes())?;

@@ -99,6 +99,7 @@ impl SummaryTask<'_> {
         let mean = sentences.iter().map(|text| self.counter.text(text) + 2).sum::<u64>()
             / (sentences.len() as u64).max(1);
         let count = (tokens / mean.max(1)).max(1) as usize;
+        // Evenly spaced, so that the summary covers the whole conversation and not only its beginning.
         let step = sentences.len().div_ceil(count).max(1);
         let mut room = tokens;
         sentences

@@ -71,6 +71,7 @@ impl ActivityTracker {
                 }
             }
             UiEvent::Ended(ended) => {
+                // A call that was denied ends without a start.
                 self.calls.retain(|call| call.id != ended.id);
                 self.running.retain(|(call, _)| call.id != ended.id);
                 self.begin(ActivityKind::Thinking, now);
@@ -151,6 +152,7 @@ impl ActivityTracker {
         now: Millis,
     ) -> String {
         let cells = if columns >= ROOMY { WIDE } else { NARROW };
+        // Measured without colours, whose codes take no columns.
         let meter_columns = width(&meter.line(cells, TextPainter::default()));
         let queue = if self.queued > 0 { format!("queue {}", self.queued) } else { String::new() };
         let Some(room) = columns.checked_sub(meter_columns + 2).filter(|room| *room >= width(&queue)) else {
