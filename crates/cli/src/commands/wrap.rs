@@ -122,6 +122,7 @@ async fn door(
 ) -> Outcome<GatewayAccess> {
     let config = &loaded.config;
     let root = match (&args.at, running) {
+        // `serve` prints the address with `/v1`. The setup of each client adds the path that it needs.
         (Some(url), _) => url.trim_end_matches('/').trim_end_matches("/v1").to_owned(),
         (None, Some(running)) => running.page.clone(),
         (None, None) => format!("http://{}", config.server.addr),

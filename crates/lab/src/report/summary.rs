@@ -394,6 +394,7 @@ pub fn frontier(points: &[(f64, f64)]) -> Vec<usize> {
     order.sort_by(|a, b| {
         points[*a].0.total_cmp(&points[*b].0).then_with(|| points[*b].1.total_cmp(&points[*a].1))
     });
+    // At equal cost the larger gain comes first, so that the smaller one is not on the frontier.
     let mut best = f64::NEG_INFINITY;
     order.retain(|index| {
         let gains = points[*index].1 > best;
