@@ -1,4 +1,4 @@
-//! Needed-later recall: the share of the items really used by the recorded agent and available
+//! Needed-later recall: the share of the items used by the recorded agent that a policy has at hand
 //! at that moment.
 //!
 //! An item is an identifier, a path, a number or an error line in an answer's text or in its calls' arguments

@@ -41,7 +41,7 @@ pub struct ReplayOutcome {
     pub prefix_hit_ratio: f64,
     /// Compactions.
     pub compactions: u64,
-    /// Passes with cleared tool results only.
+    /// Passes that only cleared tool results.
     pub prunes: u64,
     /// The agent's wait for side calls, in milliseconds (modelled, see the report).
     pub waiting_ms: u64,

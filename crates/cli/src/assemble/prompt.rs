@@ -10,10 +10,10 @@ use longhaul_core::estimate::MessageTokenCounter;
 /// The file with a workspace's notes to every agent.
 const NOTES: &str = "AGENTS.md";
 
-/// The maximum bytes read of a file.
+/// The maximum bytes of the notes in the prompt.
 const MOST: u64 = 64 << 10;
 
-/// The maximum share of a small window.
+/// The divisor of a small window for the maximum of the notes.
 const NOTES_SHARE: u64 = 8;
 
 // Neither prompt speaks of `recall`: the tool is not there before something has left the view, and its own description

@@ -91,7 +91,7 @@ fn compare_costs(one: f64, other: f64) -> Ordering {
 pub struct PolicyVerdict {
     /// The price table.
     pub prices: String,
-    /// Over which recordings.
+    /// The recordings of the comparison.
     pub scope: RecordingScope,
     /// `true` if the policy is ahead of every peer everywhere.
     pub beats_all: bool,
@@ -410,7 +410,7 @@ impl PolicyGoal {
 pub struct GoalResult {
     /// The price table.
     pub prices: String,
-    /// Over which recordings.
+    /// The recordings under the median.
     pub scope: RecordingScope,
     /// The goal.
     pub goal: PolicyGoal,
