@@ -24,14 +24,14 @@ pub(crate) struct ResolvedConfig {
     pub(crate) names_a_server: bool,
     /// `true` if a person or file named the model.
     pub(crate) names_a_model: bool,
-    /// The keys at which the person's own file holds against one that was found in a folder.
+    /// The keys at which the person's own file holds against one found in a folder.
     pub(crate) held: Vec<String>,
 }
 
 /// Finds and reads the agent file; without one, the defaults.
 ///
 /// # Errors
-/// Usage: a named file that is not there, and everything the library finds wrong in it.
+/// Usage: a named file does not exist, or the library finds errors in the file.
 pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
     let file = find(place)?;
     let own = file.as_deref().map(|file| own_beside(place, file)).transpose()?.flatten();
@@ -97,8 +97,8 @@ fn find(place: &CliEnvironment) -> Outcome<Option<PathBuf>> {
     }
 }
 
-/// Returns the person's own file, whose closures override a file that was found in a folder. A file that the
-/// command line names is used alone.
+/// Returns the person's own file, whose closures override a file found in a folder. A file named on the
+/// command line is used alone.
 fn own_beside(place: &CliEnvironment, file: &Path) -> Outcome<Option<UserConfigFile>> {
     if place.named_config.is_none() && place.is_here(file) { own_file(place) } else { Ok(None) }
 }
@@ -111,7 +111,7 @@ fn own_file(place: &CliEnvironment) -> Outcome<Option<UserConfigFile>> {
     UserConfigFile::parse(&text, &shown).map(Some).map_err(|error| CommandError::usage(error.to_string()))
 }
 
-/// Returns the agent files in use: the one that is found or named, and those that it names for its agents.
+/// Returns the agent files in use: the found or named one, and the files named there for agents.
 pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
     let Ok(Some(main)) = find(place) else { return Vec::new() };
     // Faults are reported where the file is loaded. Here only the paths matter.
@@ -127,7 +127,7 @@ pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
     files
 }
 
-/// Returns the file that describes an agent: the main file, or the one that the main file names for the agent.
+/// Returns the file that describes an agent: the main file, or the file named there for the agent.
 pub(crate) fn file_of_agent(main: &Path, name: &str) -> PathBuf {
     let text = read_file_text(main).unwrap_or_default();
     let config = AgentConfig::parse(&text, &main.display().to_string()).unwrap_or_default();
@@ -137,7 +137,7 @@ pub(crate) fn file_of_agent(main: &Path, name: &str) -> PathBuf {
     }
 }
 
-/// Returns the configuration with each of its agents read, wherever an agent is described.
+/// Returns the configuration with all agents read, wherever an agent is described.
 fn with_agents(
     place: &CliEnvironment,
     path: &Path,
@@ -194,7 +194,7 @@ fn read(
     Ok(config)
 }
 
-/// Returns the prompt of a configuration in that file, with that text.
+/// Returns the prompt of a configuration in `path`, with `text`.
 fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let prompt = config.system_prompt.resolve(|file| {
@@ -210,7 +210,7 @@ fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt
     Ok(SystemPrompt::Text(prompt))
 }
 
-/// Returns a description of a trigger that no request can get under, if there is one. `fixed_tokens` of
+/// Returns a description of a trigger below the size of every request, if there is one. `fixed_tokens` of
 /// system prompt and tools are in every request.
 pub(crate) fn misplaced_trigger(loaded: &ResolvedConfig, fixed_tokens: u64) -> Option<String> {
     let Some(TriggerConfig::Tokens(tokens)) = loaded.config.context.compression.trigger else { return None };

@@ -40,7 +40,7 @@ pub(crate) use missing_keys::{unset_keys, unset_model_key};
 pub(crate) use servers::McpFailurePolicy;
 pub(crate) use telemetry::telemetry;
 
-/// The reason that a tool does not run if nobody can be asked.
+/// The reason for refusing a tool call if nobody can be asked.
 const NOBODY: &str = "it needs a person's approval and nobody can be asked here; the person can run this with --yes, \
                       or allow the tool under approvals.rules in longhaul.yml";
 
@@ -49,7 +49,7 @@ const NOBODY: &str = "it needs a person's approval and nobody can be asked here;
 pub(crate) enum ToolApprovalMode {
     /// A person is asked.
     Person,
-    /// A front end that can ask nobody: calls that need an approval are denied.
+    /// A front end without a person to ask: calls in need of an approval are denied.
     Nobody,
     /// The call was allowed beforehand.
     Allowed,
@@ -69,7 +69,7 @@ impl ToolApprovalMode {
 /// Makes the agent. Asks the server for its limits, and MCP servers for their tools.
 ///
 /// # Errors
-/// Usage, for a server or workspace that cannot be used. An MCP server that cannot be started, unless `missing`
+/// Usage, for an unusable server or workspace. An MCP server that cannot be started, unless `missing`
 /// says otherwise.
 pub(crate) async fn agent(
     place: &CliEnvironment,
@@ -128,7 +128,7 @@ pub(crate) async fn agent(
 /// value names the model.
 ///
 /// # Errors
-/// Usage, for a server that cannot be used.
+/// Usage, for an unusable server.
 pub(crate) async fn said(place: &CliEnvironment, model: &ModelConfig) -> Outcome<(ModelOrigin, Limits)> {
     let provider = provider(place, model, DeclaredLimits::default())?;
     Ok((provider.origin(), provider.limits().await))
@@ -167,7 +167,7 @@ fn say(sandbox: &Sandbox) {
     }
 }
 
-/// Says which agent files commands can change, if there are any: in a line each.
+/// Lists the agent files that commands can change, one per line.
 pub(crate) fn say_exposed(place: &CliEnvironment, sandbox: &Sandbox) {
     for file in &sandbox.report().agent_files {
         out::told(&format!(
@@ -212,7 +212,7 @@ fn provider(
     })
 }
 
-/// Returns the address that was probably meant by one without `http://`. An address that may hold a secret is
+/// Returns the probable meaning of an address without `http://`. An address with a possible secret is
 /// not repeated.
 fn suggest_base_url(base_url: &str, kind: Kind) -> Option<String> {
     if base_url.contains("://")
@@ -233,7 +233,7 @@ fn is_web_url(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https") && url.has_host()
 }
 
-/// Returns the variable that holds the key, if the variable is set: the one that the configuration names, or
+/// Returns the variable that holds the key, if the variable is set: the configured name, or
 /// a usual one of the provider for its own server.
 pub(crate) fn key_variable<'a>(place: &CliEnvironment, model: &'a ModelConfig) -> Option<&'a str> {
     let usual = model.provider.kind().map(|kind| kind.key_variables(&model.base_url)).unwrap_or_default();
@@ -241,7 +241,7 @@ pub(crate) fn key_variable<'a>(place: &CliEnvironment, model: &'a ModelConfig) -
     names.into_iter().find(|name| place.variable(name).is_some())
 }
 
-/// Refuses to call a provider's own server without the key that it needs.
+/// Refuses to call a provider's own server without the needed key.
 ///
 /// # Errors
 /// Usage, with the variable to set.

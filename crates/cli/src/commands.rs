@@ -1,4 +1,4 @@
-//! One module for each command. Only this module prints the reason that a command ended early.
+//! One module for each command. Only this module prints the reason for a command's early end.
 
 pub(crate) mod acp;
 pub(crate) mod chat;
@@ -40,20 +40,20 @@ use crate::term::style::TextPainter;
 use crate::term::{out, text};
 use crate::{agent_file, data, hosted_providers, model_discovery};
 
-/// The maximum time that an abandoned read from the terminal may delay the exit.
+/// The maximum time an abandoned read from the terminal may delay the exit.
 const LEAVE_AFTER: Duration = Duration::from_millis(100);
 
-/// The environment variable that selects log lines.
+/// The environment variable with the filter of log lines.
 const LOG_VARIABLE: &str = "LONGHAUL_LOG";
 
 /// The default filter of log lines. The warnings of these libraries are already in an answer to the other
 /// side.
 const QUIETLY: &str = "warn,rmcp=off,agent_client_protocol=off";
 
-/// A filter for lines that sqlx logs at `info` on every start and that tell an operator nothing.
+/// A filter for sqlx's `info` lines at every start, which tell an operator nothing.
 const ALWAYS_QUIETLY: &str = "sqlx::postgres::notice=warn";
 
-/// The warning that the server's model takes no tools.
+/// The warning about a model without tools.
 pub(crate) const NO_TOOLS: &str =
     "the server says that this model takes no tools: it can talk, but not read, write or run anything";
 
@@ -75,6 +75,7 @@ pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
         );
         // The future holds the state of every command, so it lives on the heap and not on the main thread's stack.
         let done = runtime.block_on(Box::pin(dispatch(command, &place)));
+        // A blocked read of the terminal cannot be cancelled, and a dropped runtime would wait for its end.
         runtime.shutdown_timeout(LEAVE_AFTER);
         done
     });
@@ -96,7 +97,7 @@ fn resolve_command(command: Option<CliCommand>, bare: ServeArgs) -> Outcome<CliC
     }
 }
 
-/// Returns the name of a command that could do its work in another data folder as well. Empty for the others.
+/// Returns the name of a command that also works in another data folder. Empty for the others.
 fn name_of(command: &CliCommand) -> &'static str {
     match command {
         CliCommand::Chat(_) => "chat",
@@ -225,7 +226,7 @@ async fn assumed_window(session: &Session, runtime: &Runtime) -> Outcome<Option<
         }))
 }
 
-/// Opens the session that is meant.
+/// Opens the requested session.
 async fn find(place: &CliEnvironment, runtime: &Runtime, meant: &str) -> Outcome<Session> {
     let record = crate::session_lookup::session(place, runtime.store(), meant).await?;
     Ok(runtime.open(&record.id).await?)

@@ -20,7 +20,7 @@ use crate::server_address::ServerRecord;
 use crate::signals::ENDS_WITHIN;
 use crate::term::out;
 
-/// The time that runs have to finish after the server's end was requested. The rest of [`ENDS_WITHIN`] is for
+/// The time for runs to finish after the server's end was requested. The rest of [`ENDS_WITHIN`] is for
 /// cancelled tools, which have 5 s, and for connections and the store.
 pub(crate) const DRAINING: Duration = Duration::from_secs(20);
 
@@ -34,7 +34,7 @@ const LOOKING: Duration = Duration::from_millis(100);
 pub(crate) struct DataStores {
     /// The sessions.
     pub(crate) store: SharedStore,
-    /// The gateway's memory of conversations that belong to no session.
+    /// The gateway's memory of conversations without a session.
     pub(crate) memo: Arc<dyn PrefixCache>,
     /// The images, files and long outputs of the sessions.
     pub(crate) blobs: BlobStore,
@@ -87,6 +87,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
             } else {
                 BlobStore::in_memory(max_blob_bytes)
             };
+            // Both would write: the gateway's memory stays in RAM, and the maintenance is left out.
             let memo = Arc::new(MemoryPrefixCache::default());
             Ok(DataStores { store: Arc::new(store), memo, blobs, nodes: None, upkeep: None })
         }
@@ -103,7 +104,7 @@ pub(crate) async fn hold(place: &CliEnvironment) -> Outcome<DataFolderGuard> {
     once_free(place, async || SqliteStore::lock_folder(&place.data_dir).await).await
 }
 
-/// Claims the data folder. Waits for a server that is ending, as long as its runs may take to finish.
+/// Claims the data folder. Waits for an ending server as long as the server's runs may take to finish.
 async fn once_free<T>(place: &CliEnvironment, take: impl AsyncFn() -> Result<T, StoreError>) -> Outcome<T> {
     let folder = &place.data_dir;
     let mut waited_since = None;
@@ -159,7 +160,7 @@ fn command_with_own_data_dir(place: &CliEnvironment) -> String {
     format!("longhaul --data-dir DIR {}", place.command_name).trim_end().to_owned()
 }
 
-/// Returns the error that a server has the folder. It names the server's page, which has the conversations.
+/// Returns the error for a folder in a server's use. The error names the server's page with the conversations.
 fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &ServerRecord) -> CommandError {
     let other = match place.command_name {
         "" => {
@@ -188,12 +189,12 @@ fn taken_by_server(place: &CliEnvironment, folder: &str, by: &str, serving: &Ser
 /// Makes the folder, or closes one of ours to others. Another user's folder is not touched.
 ///
 /// # Errors
-/// The folder cannot be made or closed; it is somebody else's; it is open and holds other things.
+/// The folder cannot be made or closed; the folder is somebody else's, or open and with other contents.
 pub(crate) fn make_private(folder: &Path) -> Outcome<()> {
     make_private_for(geteuid().as_raw(), folder)
 }
 
-/// Returns true if the server that has the folder is ending.
+/// Returns true if the folder's server is ending.
 fn is_ending(folder: &Path) -> bool {
     ServerRecord::find(folder).is_some_and(|serving| serving.is_ending)
 }

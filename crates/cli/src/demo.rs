@@ -70,26 +70,26 @@ pub(crate) struct DemoOptions {
     pub(crate) scratch: PathBuf,
     /// The window in tokens.
     pub(crate) window: u64,
-    /// The configured policy that keeps the window in bounds.
+    /// The configured policy for the bounds of the window.
     pub(crate) policy: CompactionPolicy,
     /// `true` to stream without pauses.
     pub(crate) fast: bool,
     /// `true` if colours are allowed.
     pub(crate) colour: bool,
-    /// The command line that calls this program for the same data folder.
+    /// The command line of this program for the same data folder.
     pub(crate) longhaul: String,
 }
 
 /// The outcome of the demo.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DemoOutcome {
-    /// Prunes and compactions that happened by themselves.
+    /// Prunes and compactions without a command.
     pub(crate) edits: u64,
     /// Facts asked for.
     pub(crate) asked: usize,
     /// Facts quoted right.
     pub(crate) right: usize,
-    /// Requests that a real provider would have refused.
+    /// Requests a real provider would have refused.
     pub(crate) invalid: usize,
     /// Tokens of the largest request, as the model counted.
     pub(crate) largest: u64,
@@ -102,7 +102,7 @@ impl DemoOutcome {
     }
 }
 
-/// The reason that the demo could not be played.
+/// The reason for a demo that could not be played.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
     /// The named folder has too few readable files.
@@ -197,7 +197,7 @@ async fn perform(session: &Session, screen: &mut DemoPrinter) -> Result<DemoOutc
     Ok(outcome)
 }
 
-/// Compacts by hand, undoes that, and shows that the view is exactly what it was.
+/// Compacts by hand, undoes the compaction, and shows that the view is unchanged.
 async fn undo_and_redo(session: &Session, screen: &mut DemoPrinter) -> Result<(), DemoError> {
     screen.ask(session, THIRD).await?;
     let view = |run: &Run| (run.history().view_hash(), run.meter().total);
@@ -211,6 +211,7 @@ async fn undo_and_redo(session: &Session, screen: &mut DemoPrinter) -> Result<()
     session.undo(edit.id.clone()).await?;
     let (after, again) = session.inspect_run(view).await?;
     screen.undone(tokens, shorter, again, before == after);
+    // An undone compaction is not repeated by itself until it is released.
     session.release(edit.id).await?;
     screen.during(session, session.compact(None)).await??;
     Ok(())

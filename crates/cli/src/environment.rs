@@ -13,7 +13,7 @@ use crate::failure::{CommandError, Outcome};
 /// The agent file's name.
 pub(crate) const AGENT_FILE: &str = "longhaul.yml";
 
-/// The environment of a command: everything that its surroundings decide.
+/// The environment of a command: everything decided by the surroundings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CliEnvironment {
     /// The folder the agent works in.
@@ -34,17 +34,17 @@ pub(crate) struct CliEnvironment {
     pub(crate) home: Option<PathBuf>,
     /// The folder for scratch folders.
     pub(crate) scratch: PathBuf,
-    /// The environment, as it was at the start.
+    /// The environment at the start.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// The name of the called command, if it could also be called with another data folder. Else empty.
+    /// The name of the called command, if the command also works with another data folder. Else empty.
     pub(crate) command_name: &'static str,
-    /// The settings of the command line that override the agent file.
+    /// The command-line settings over the agent file.
     pub(crate) overrides: CommandLineOverrides,
     /// The kinds of the standard streams.
     pub(crate) terminal: StandardStreams,
 }
 
-/// The settings of the command line that override the agent file.
+/// The command-line settings over the agent file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommandLineOverrides {
     /// The provider of the model.
@@ -109,13 +109,13 @@ impl CliEnvironment {
         })
     }
 
-    /// Returns a variable of the environment, if it is set, not empty and text.
+    /// Returns an environment variable, if set, not empty and text.
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(key, _)| key == OsStr::new(name));
         found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// Returns the person's own agent file, whether it exists or not.
+    /// Returns the person's own agent file, existing or not.
     pub(crate) fn own_config(&self) -> Option<PathBuf> {
         self.config_dir.as_ref().map(|folder| folder.join(AGENT_FILE))
     }

@@ -1,4 +1,4 @@
-//! The reason that a command ended early: one message for a person, and the exit status.
+//! The reason for a command's early end: one message for a person, and the exit status.
 
 use std::any::Any;
 use std::error::Error;
@@ -14,7 +14,7 @@ pub(crate) const DONE: ExitCode = ExitCode::SUCCESS;
 /// The exit status of something cancelled.
 pub(crate) const CANCELLED: u8 = 130;
 
-/// The reason that a command ended early.
+/// The reason for a command's early end.
 #[derive(Debug)]
 pub(crate) struct CommandError {
     status: u8,
@@ -28,17 +28,17 @@ impl CommandError {
         Self { status: 1, message: message.into(), is_untrusted: false }
     }
 
-    /// Creates the error that the command line or the configuration is wrong: status 2.
+    /// Creates the error for a wrong command line or configuration: status 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { status: 2, ..Self::new(message) }
     }
 
-    /// Creates the error that a file is not trusted: status 2.
+    /// Creates the error for an untrusted file: status 2.
     pub(crate) fn untrusted(message: impl Into<String>) -> Self {
         Self { is_untrusted: true, ..Self::usage(message) }
     }
 
-    /// Returns whether nothing is wrong but that a file is not trusted.
+    /// Returns true if an untrusted file is the only error.
     pub(crate) fn is_untrusted(&self) -> bool {
         self.is_untrusted
     }

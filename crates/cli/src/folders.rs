@@ -18,8 +18,8 @@ struct SessionOriginFolder {
     folder: PathBuf,
 }
 
-/// Notes that a session was begun in this workspace. An error is only logged: without the note, a later warning
-/// is missing.
+/// Records this workspace as the folder of a new session. An error is only logged: a later
+/// warning is missing.
 pub(crate) fn record_origin_folder(place: &CliEnvironment, session: &SessionId) {
     let begun = SessionOriginFolder { session: session.as_str().to_owned(), folder: whole(&place.workspace) };
     let noted = serde_json::to_string(&begun).map_err(std::io::Error::from).and_then(|line| {

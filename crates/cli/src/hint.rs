@@ -1,17 +1,17 @@
-//! Command lines that are printed for a person. They repeat the options of this call, so that they work as pasted.
+//! Command lines for a person. Each repeats the options of this call and works as pasted.
 
 use std::path::PathBuf;
 
 use crate::environment::CliEnvironment;
 
 impl CliEnvironment {
-    /// Returns `longhaul WORDS` under the data folder and the agent file that were named.
+    /// Returns `longhaul WORDS` under the named data folder and agent file.
     pub(crate) fn command(&self, words: &str) -> String {
         line(&self.kept(), words)
     }
 
-    /// Returns the command line for a command that talks to the model, with the folder and the model that
-    /// were named.
+    /// Returns the command line for a command that talks to the model, with the named
+    /// folder and model.
     pub(crate) fn command_with_model(&self, words: &str) -> String {
         let overrides = &self.overrides;
         let mut named = self.kept();

@@ -18,12 +18,12 @@ use crate::model_facts::dollars;
 use crate::term::text::visible;
 
 /// The output price of a model in the middle of its maker's list, in US dollars a million tokens. In the
-/// catalogue of November 2026 the large ones of Anthropic, OpenAI and Google are above it, the small ones
-/// below.
+/// catalogue of November 2026 the large models of Anthropic, OpenAI and Google cost more, the small ones
+/// less.
 const MIDDLE: RangeInclusive<f64> = 3.0..=15.0;
 
-/// Returns the model that a key of the environment opens: the one that was named, else the first of [`known`]
-/// that its provider lists. Returns `None` if no key is set that would open one.
+/// Returns the model for a key of the environment: the named one, else the first of [`known`]
+/// in the provider's list. Returns `None` without such a key.
 pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option<ModelConfig> {
     let (kind, variable) = find(place, named)?;
     let mut model = ModelConfig {
@@ -46,7 +46,7 @@ pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option
     Some(model)
 }
 
-/// Describes the choice of a model that a key in the environment made possible. Returns `None` if somebody
+/// Describes a model chosen because of a key in the environment. Returns `None` if somebody
 /// named the server, or a server of this machine answers.
 pub(crate) fn said(completed: &ResolvedConfig) -> Option<String> {
     let model = &completed.config.model;
@@ -66,7 +66,7 @@ pub(crate) fn terms(completed: &ResolvedConfig) -> String {
     format!("{price}; --model NAME names another")
 }
 
-/// Warns in the log about the chosen model: nobody named it, and it costs money.
+/// Warns in the log about the chosen model: nobody named the model, and each call costs money.
 pub(crate) fn log_choice(completed: &ResolvedConfig) {
     if let Some(said) = said(completed) {
         tracing::warn!("nobody named a model; used is {said}, {}", terms(completed));
@@ -93,7 +93,7 @@ fn maker(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the models of a provider in the catalogue that take tools: those in the middle of its prices
+/// Returns the models of a provider in the catalogue with tools: the middle of the provider's prices
 /// first, then the cheaper ones, then the others; of each the newest first.
 fn known(kind: Kind) -> Vec<&'static str> {
     let mut known: Vec<&catalog::CatalogModel> = catalog::models()
@@ -125,7 +125,7 @@ fn version(name: &str) -> Vec<u32> {
     numbers.take_while(|digits| digits.len() < 3).filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// Returns the first of [`known`] that is listed, as it is listed there.
+/// Returns the first listed one of [`known`], as listed there.
 fn choose_listed_model(kind: Kind, listed: &[String]) -> Option<String> {
     known(kind).into_iter().find_map(|known| {
         let exact = listed.iter().find(|name| *name == known);

@@ -16,10 +16,10 @@ use crate::term::text::visible;
 use crate::term::wrap::wrapped;
 use crate::{assemble, hosted_providers, trust};
 
-/// The maximum time that a server of this machine may take to answer.
+/// The maximum time a server of this machine may take to answer.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The maximum time that a named server may take to list its models.
+/// The maximum time a named server may take to list its models.
 const NAMED_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The usual ports, with their usual owners.
@@ -33,7 +33,7 @@ pub(crate) struct LocalModelServer {
     pub(crate) usual_owner: &'static str,
     /// The base URL of the API.
     pub(crate) base_url: String,
-    /// The models that the server lists.
+    /// The models in the server's list.
     pub(crate) models: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
     shown.await.is_ok_and(|page| page.contains("<title>Longhaul</title>"))
 }
 
-/// Returns the models of a server of this machine, or `None` if it does not answer as one.
+/// Returns the models of a server of this machine, or `None` without a valid answer.
 async fn models(base_url: &str) -> Option<Vec<String>> {
     // A proxy of the environment must not be asked for addresses of this machine.
     let client = Client::builder().timeout(PATIENCE).no_proxy().build().ok()?;
@@ -83,11 +83,11 @@ pub(crate) enum ServerProbeResult {
     Other(u16),
     /// No answer.
     Silent,
-    /// The server is its provider's own, and was not asked: the key is missing.
+    /// The server is its provider's own and was not asked, for lack of a key.
     Unasked,
 }
 
-/// Describes an answer that is no list of models, with the remedy if the server wants another key.
+/// Describes an answer other than a list of models, with the remedy if the server wants another key.
 pub(crate) fn describe_status(status: u16, model: &ModelConfig) -> String {
     if !matches!(status, 401 | 403) {
         return format!("lists no models (HTTP {status})");
@@ -132,7 +132,7 @@ pub(crate) async fn ask(place: &CliEnvironment, model: &ModelConfig) -> ServerPr
     models.map_or(ServerProbeResult::Other(status.as_u16()), ServerProbeResult::Models)
 }
 
-/// Completes a configuration that names no server or no model by a discovered one.
+/// Completes a configuration without a server or a model by a discovered one.
 ///
 /// # Errors
 /// Usage, if nothing is named and nothing answers.

@@ -19,7 +19,7 @@ pub(crate) struct ModelFacts {
     pub(crate) name: String,
     declared: DeclaredLimits,
     said: Limits,
-    /// The window that an overflow error named earlier, in tokens.
+    /// The window named by an earlier overflow error, in tokens.
     learned: Option<u64>,
     known: Limits,
     declared_prices: Option<ListPrices>,
@@ -36,10 +36,10 @@ pub(crate) struct SourcedValue<T> {
 }
 
 impl ModelFacts {
-    /// Returns the facts about the model that a configuration names. Asks the model's server.
+    /// Returns the facts about the model of a configuration. Asks the model's server.
     ///
     /// # Errors
-    /// Usage, for a server that cannot be used.
+    /// Usage, for an unusable server.
     pub(crate) async fn ask(place: &CliEnvironment, config: &AgentConfig) -> Outcome<(ModelOrigin, Self)> {
         let (origin, said) = assemble::said(place, &config.model).await?;
         let learned = counting::calibrations(place, &config.model.base_url);
@@ -93,7 +93,7 @@ impl ModelFacts {
         all.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
     }
 
-    /// Returns how much of its own reasoning the model is shown again.
+    /// Returns the share of its own reasoning that the model is shown again.
     pub(crate) fn reasoning(&self) -> Option<SourcedValue<ReasoningScope>> {
         self.of(self.declared.reasoning, |limits| limits.reasoning)
     }

@@ -1,4 +1,4 @@
-//! The messages that a compaction removed from the view. A message counts at the first compaction that
+//! The messages removed from the view by a compaction. A message counts at the first compaction to
 //! removed it. Summaries of earlier compactions are counted apart. So the messages of all compactions add up.
 
 use std::collections::BTreeMap;
@@ -9,14 +9,14 @@ use longhaul_core::ids::{LogRange, Seq};
 
 use crate::term::human::count;
 
-/// The messages that a compaction removed.
+/// The messages removed by a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RemovedMessages {
     /// Messages that were shown until then.
     pub(crate) messages: u64,
     /// Summaries of earlier compactions.
     pub(crate) summaries: u64,
-    /// Notes of earlier compactions on what they had left out.
+    /// Notes of earlier compactions on omitted messages.
     pub(crate) notes: u64,
 }
 
@@ -26,7 +26,7 @@ impl RemovedMessages {
         Self { messages, ..Self::default() }
     }
 
-    /// Returns the counts that an edit alone gives.
+    /// Returns the counts of an edit alone.
     pub(crate) fn of_edit(edit: &ViewEdit) -> Self {
         let replaced =
             edit.ops.iter().filter(|op| matches!(op, ViewOperation::Replace { .. })).count() as u64;
@@ -35,7 +35,7 @@ impl RemovedMessages {
         )
     }
 
-    /// Returns the messages that these operations removed from a view in which the edits of `before` were
+    /// Returns the messages removed by `ops` from a view in which the edits of `before` were
     /// active.
     pub(crate) fn by(ops: &[ViewOperation], before: &[&ViewEdit], history: &History) -> Self {
         let mine = ranges(ops);
@@ -45,6 +45,7 @@ impl RemovedMessages {
         let messages = removed_now.count() as u64;
         let mut gone = Self::from_message_count(messages);
         for (at, edit) in before.iter().enumerate() {
+            // A summary that a later edit removed already is counted there.
             let later: Vec<LogRange> = before[at + 1..].iter().flat_map(|edit| ranges(&edit.ops)).collect();
             for op in &edit.ops {
                 let ViewOperation::Replace { range, summary, .. } = op else { continue };
@@ -81,7 +82,7 @@ impl RemovedMessages {
     }
 }
 
-/// Returns the ranges that are removed. A cleared result stays a message.
+/// Returns the removed ranges. A cleared result stays a message.
 fn ranges(ops: &[ViewOperation]) -> Vec<LogRange> {
     ops.iter()
         .filter(|op| !matches!(op, ViewOperation::Placeholder { .. }))

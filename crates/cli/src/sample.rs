@@ -1,8 +1,8 @@
-//! The fixtures that several tests share.
+//! The fixtures of several tests.
 
 use longhaul_core::event::{EditKind, EditReason, ViewEdit};
 
-/// Returns an edit that changes nothing.
+/// Returns an edit without a change.
 pub(crate) fn edit() -> ViewEdit {
     ViewEdit {
         id: "e1".into(),

@@ -1,4 +1,4 @@
-//! The address of the server of a data folder. The server writes it down for other programs that start there.
+//! The address of the server of a data folder. The server records its address for other programs there.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The file's name in the data folder.
 const FILE: &str = "serving.json";
 
-/// A server that has a data folder.
+/// A server with a data folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ServerRecord {
@@ -19,9 +19,9 @@ pub(crate) struct ServerRecord {
     process: i32,
     /// The address of the page.
     pub(crate) page: String,
-    /// The file with the token that other clients bring.
+    /// The file with the token of other clients.
     pub(crate) token_file: PathBuf,
-    /// `true` if the server is ending: it takes nothing new, and current runs may finish.
+    /// `true` if the server is ending: new requests are refused, and current runs may finish.
     #[serde(default)]
     pub(crate) is_ending: bool,
 }
@@ -32,7 +32,7 @@ impl ServerRecord {
         Self { process: rustix::process::getpid().as_raw_nonzero().get(), page, token_file, is_ending: false }
     }
 
-    /// Returns the server that has a folder now, if one does. The record of a killed server is ignored.
+    /// Returns the current server of a folder, if any. The record of a killed server is ignored.
     pub(crate) fn find(folder: &Path) -> Option<Self> {
         let found = read(&folder.join(FILE)).filter(|_| SqliteStore::is_in_use(folder))?;
         let process = Pid::from_raw(found.process)?;
@@ -62,7 +62,7 @@ pub(crate) struct ServerRecordGuard {
 }
 
 impl ServerRecordGuard {
-    /// Records that the server is ending.
+    /// Records the server's ending.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -76,6 +76,7 @@ impl Drop for ServerRecordGuard {
     fn drop(&mut self) {
         // The next server may have written its own record already.
         if read(&self.path).as_ref() == Some(&self.serving) {
+            // A record that stays behind is harmless: `find` ignores it once its process has ended.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! Finds the session that a person means: `last`, an id, or as much of its start as makes it unique.
+//! Finds a session by a person's words: `last`, an id, or an id's unique prefix.
 
 use longhaul_store::{SessionRecord, SharedStore};
 
@@ -52,10 +52,11 @@ fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> O
     }
 }
 
-/// Returns the length of id prefixes that tells the sessions apart.
+/// Returns the length of unique id prefixes of the sessions.
 pub(crate) fn shown_length(records: &[SessionRecord]) -> usize {
     let mut ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
     ids.sort_unstable();
+    // In sorted order the ids with the longest common start are neighbours.
     let common = ids.windows(2).map(|pair| {
         let same = pair[0].bytes().zip(pair[1].bytes()).take_while(|(left, right)| left == right);
         same.count() + 1

@@ -1,4 +1,4 @@
-//! Decides whether an agent file that was merely found may do what it asks for.
+//! Decides on the demands of an agent file that was merely found.
 //!
 //! A file in a stranger's folder could start programs, send the conversation or a key to a stranger's server,
 //! read any file into the prompt, or let tools run unasked. Such a file is used only after a person has named
@@ -22,10 +22,10 @@ use crate::environment::{CliEnvironment, CommandLineOverrides};
 use crate::failure::{CommandError, Outcome};
 use crate::term::exact::exact;
 
-/// The file of trusted contents: a line has the content's hash and that of the file's path.
+/// The file of trusted contents: a line has the hashes of the content and of the file's path.
 const FILE: &str = "trusted";
 
-/// Remembers a file that a person has named.
+/// Remembers a file named by a person.
 ///
 /// # Errors
 /// The data folder cannot be written.
@@ -56,10 +56,10 @@ fn append_line(path: &Path, line: &str) -> std::io::Result<()> {
     writeln!(file, "{line}")
 }
 
-/// Refuses a found file that asks for trust it was not given.
+/// Refuses a found file with demands beyond the given trust.
 ///
 /// # Errors
-/// Usage, with what it asks for and how to allow it.
+/// Usage, with the file's demands and the way to allow them.
 pub(crate) fn check(
     place: &CliEnvironment,
     file: &Path,
@@ -81,7 +81,7 @@ pub(crate) fn check(
     Err(CommandError::untrusted(format!("{file} {what}, and {why}; then name it once: --config {file}")))
 }
 
-/// Returns the demands of a file that a stranger's file must not have. `own` is the person's own file.
+/// Returns the demands of a file that are forbidden to a stranger's file. `own` is the person's own file.
 /// Sections are taken apart by name: a new key does not compile until somebody has decided what a stranger's
 /// file may do with it.
 fn describe_trust_request(
@@ -152,7 +152,7 @@ fn describe_trust_request(
         .or_else(|| sends(place, model, overrides, own))
 }
 
-/// Returns the first limit of commands that a file lifts above its default.
+/// Returns the first limit of commands above its default in a file.
 fn describe_raised_limit(sandbox: &SandboxConfig) -> Option<String> {
     // The network is open by default.
     let SandboxConfig { network: _, limits } = sandbox;
@@ -171,7 +171,7 @@ fn describe_raised_limit(sandbox: &SandboxConfig) -> Option<String> {
     Some(format!("raises the limit sandbox.limits.{name} of commands"))
 }
 
-/// Returns the telemetry receiver to which a file reports the agent's work.
+/// Returns the telemetry receiver for a file's reports of the agent's work.
 fn describe_telemetry_target(telemetry: &TelemetryConfig) -> Option<String> {
     let TelemetryConfig { otlp, content } = telemetry;
     let url = otlp.as_deref()?;
@@ -232,13 +232,17 @@ fn sends(
         (own.provider, &own.base_url, &own.api_key_env)
             == (model.provider, &model.base_url, &model.api_key_env)
     });
+    // The person's own file names the same server and key, so nothing new is disclosed.
     if is_own {
         return None;
     }
+    // The scripted model has no server.
     if model.provider == ProviderKind::Scripted && overrides.provider.is_none() {
         return None;
     }
     let url = used_address(model, overrides);
+    // Judged before the address, because a key is disclosed to a local listener too. An unset variable
+    // discloses nothing.
     if let Some(key) = model.api_key_env.as_deref().filter(|name| place.variable(name).is_some()) {
         let url = url.or(overrides.base_url.as_deref()).unwrap_or("the model's server");
         return Some(format!("sends the key in {key} to {url}"));
@@ -256,7 +260,7 @@ fn sends(
     }
 }
 
-/// Returns the address in a file, or that of the provider it names, unless the command line names another.
+/// Returns the address in a file, or the address of the named provider, unless the command line names another.
 fn used_address<'a>(model: &'a ModelConfig, overrides: &CommandLineOverrides) -> Option<&'a str> {
     let named = overrides.provider.as_deref().and_then(ProviderKind::from_name);
     let is_used = overrides.base_url.is_none() && named.is_none_or(|provider| provider == model.provider);

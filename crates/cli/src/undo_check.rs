@@ -1,4 +1,4 @@
-//! The check whether an edit of the view can be undone now. A notice offers no undo that would be refused.
+//! The check for an edit's undo. A notice offers no undo that would be refused.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use crate::term::ui_event::{UiEvent, UndoOption};
 /// The undo option of every edit of a session, by the edit's id.
 pub(crate) type Offers = BTreeMap<String, UndoOption>;
 
-/// Completes the notice of an edit that was just made: its strategy, its removed messages, and whether it can
-/// be undone. For an edit in progress it adds whether a model writes it.
+/// Completes the notice of a new edit: the strategy, the removed messages, and whether the edit can
+/// be undone. An edit in progress also gets its writer.
 pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
     if let UiEvent::Compacting { is_extract } = happening {
         *is_extract = session
@@ -46,7 +46,7 @@ pub(crate) async fn complete(session: &Session, happening: &mut UiEvent) {
     }
 }
 
-/// Returns the options of a session as it is now.
+/// Returns the options of a session now.
 pub(crate) fn undo_options_of_run(run: &Run) -> Offers {
     let history = run.history();
     history.edits().iter().map(|state| (name(state), of(history, state, || fits(run, state)))).collect()
@@ -92,7 +92,7 @@ fn of(history: &History, state: &ViewEditState, fits: impl FnOnce() -> bool) -> 
     }
 }
 
-/// Returns the edit that was built on all others of a chain.
+/// Returns the last edit of a chain.
 pub(crate) fn last(history: &History, edit: EditId) -> EditId {
     match history.check_undo(&edit) {
         Err(UndoError::BuiltOn { by, .. }) => last(history, by),

@@ -1,4 +1,4 @@
-//! The watchdog, which ends a process that does not end after a request to do so.
+//! The watchdog, which ends a process that ignores a request to end.
 //!
 //! The watchdog has its own thread. So it hears SIGTERM even if computations keep all other threads busy, or if a
 //! thread waits for a disk that does not answer. Its end is a `kill -9`, which every store survives: nothing that was
@@ -16,13 +16,14 @@ use crate::term::out;
 /// The maximum time for the last message. The terminal or pipe of its reader may be stuck too.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
-/// Starts the watchdog. The process ends `limit` after a SIGTERM, if it has not ended by itself.
+/// Starts the watchdog. The process ends `limit` after a SIGTERM, unless ended by then.
 ///
 /// # Errors
 /// The system has no thread or no signal to give.
 pub(crate) fn start(limit: Duration) -> io::Result<()> {
     let (listens, is_listening) = mpsc::channel();
     std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch(limit, &listens))?;
+    // Returns once the handler is installed, so that a failure reaches the caller and not only the thread.
     is_listening.recv().unwrap_or_else(|_| Err(io::Error::other("the watchdog ended at once")))
 }
 
@@ -50,9 +51,10 @@ fn watch(limit: Duration, listens: &mpsc::Sender<io::Result<()>>) {
     }
 }
 
-/// Ends the process and the processes that it has started.
+/// Ends the process and its started processes.
 fn end(limit: Duration) {
     let seconds = limit.as_secs();
+    // In a thread of its own: a stuck reader of standard error must not delay the kill.
     std::thread::spawn(move || {
         out::complaint(&format!(
             "longhaul: it was told to end {seconds} s ago and is still busy: it is killed. What was acknowledged is kept; runs \
@@ -72,6 +74,7 @@ fn end(limit: Duration) {
 
 /// Returns the living children of this process. Empty where the system does not list them.
 fn children() -> Vec<Pid> {
+    // Linux lists a child at the thread that started it, so the lists of all threads are read.
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
     let lists =
         threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
@@ -93,7 +96,7 @@ mod tests {
 
     const IS_BUSY: &str = "LONGHAUL_TEST_IS_BUSY";
 
-    /// Does endless work on each thread. This is no test, but the process that the next test starts.
+    /// Does endless work on each thread. Not a test, but the process of the next test.
     #[test]
     #[expect(clippy::zombie_processes, reason = "that it ends with this process is what is tested")]
     fn busy() {

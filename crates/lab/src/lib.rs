@@ -1,6 +1,6 @@
-//! Replays recorded sessions under context policies and compares what they cost and what they keep.
+//! Replays recorded sessions under context policies and compares costs and kept content.
 //!
-//! A [`SessionRecording`](recording::SessionRecording) has everything that happened, whatever the agent was
+//! A [`SessionRecording`](recording::SessionRecording) has all events, whatever the agent was
 //! shown. A [`ContextPolicy`](policy::ContextPolicy) decides the view before each model call.
 //! [`replay`](replay::replay) makes a [`ReplayOutcome`](outcome::ReplayOutcome) of both. A replay is not
 //! counterfactual: the recorded answers stay unchanged, although an agent with another view might have acted

@@ -1,8 +1,8 @@
-//! Needed-later recall: the share of the items that the recorded agent really used and that it would have had
+//! Needed-later recall: the share of the items used by the recorded agent that a policy has at hand
 //! at that moment.
 //!
 //! An item is an identifier, a path, a number or an error line in an answer's text or in its calls' arguments
-//! that an earlier message holds. Under a policy an item is in view, or among the top results of a recall, or
+//! that an earlier message holds. Under a policy an item is in view, among the top results of a recall, or
 //! lost. The query of a recall uses only texts that the agent had then: see `look_up`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -19,7 +19,7 @@ mod query;
 pub use items::{VerbatimItem, items};
 use query::ViewBeforeAnswer;
 
-/// The number of tokens that the model writes for one call of the recall tool.
+/// The number of tokens written by the model for one call of the recall tool.
 pub const RECALL_OUTPUT_TOKENS: u64 = 60;
 
 /// The maximum number of results of one recall.
@@ -28,14 +28,14 @@ pub const RECALL_HITS: usize = 5;
 /// The maximum number of words of one query.
 pub const QUERY_WORDS: usize = 12;
 
-/// The items that were used later in one recording, and the entries that hold them. Equal for all policies.
+/// The items used later in one recording, and the entries with them. Equal for all policies.
 #[derive(Debug)]
 pub(crate) struct NeedIndex {
     /// The search index over all messages.
     index: SearchIndex,
-    /// The items of earlier entries that each entry needs. Empty for all but answers.
+    /// The items of earlier entries needed by each entry. Empty for all but answers.
     needs: Vec<Vec<NeededItem>>,
-    /// The lists of entries that hold an item, oldest first, for the items of all answers.
+    /// The lists of entries with an item, oldest first, for the items of all answers.
     holders: Vec<Vec<usize>>,
     /// Entries by the name of their text, the first of equals.
     by_id: HashMap<u64, usize>,
@@ -43,7 +43,7 @@ pub(crate) struct NeedIndex {
     first: Vec<usize>,
 }
 
-/// An item that an answer uses and earlier messages hold.
+/// An item of an answer and of earlier messages.
 #[derive(Clone, Debug)]
 pub(crate) struct NeededItem {
     pub(crate) text: Arc<str>,
@@ -57,7 +57,7 @@ pub(crate) struct AnswerNeedResult {
     pub(crate) in_view: u64,
     pub(crate) recalled: u64,
     pub(crate) lost: u64,
-    /// The text that the recall returned, if there was a recall.
+    /// The text returned by the recall, if any.
     pub(crate) recall: Option<String>,
 }
 
@@ -82,6 +82,7 @@ impl NeedIndex {
             study.needs.push(needs.collect());
             places.read(at, &entry.text);
             study.index.add(&entry.text);
+            // Equal texts have one id, which stands for the first entry.
             study.first.push(*study.by_id.entry(recording.id(at)).or_insert(at));
         }
         study.holders = places.found;
@@ -98,13 +99,13 @@ impl NeedIndex {
         self.first[at]
     }
 
-    /// Returns the earlier entries that hold the needed item, oldest first.
+    /// Returns the earlier entries with the needed item, oldest first.
     fn holders(&self, need: &NeededItem) -> &[usize] {
         let (list, earlier) = need.holders;
         &self.holders[list][..earlier]
     }
 
-    /// Returns the items that the answer `at` needs.
+    /// Returns the items needed by the answer `at`.
     pub(crate) fn needs(&self, at: usize) -> &[NeededItem] {
         &self.needs[at]
     }

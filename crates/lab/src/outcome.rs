@@ -19,35 +19,35 @@ pub struct ReplayOutcome {
     pub policy: String,
     /// The window, in tokens.
     pub window: u64,
-    /// The window as a share of the recording's peak in percent, if it was chosen so.
+    /// The window as a share of the recording's peak in percent, if so chosen.
     pub window_percent: Option<u32>,
     /// The price table.
     pub prices: String,
     /// Model calls of the agent; recalls and side calls come on top.
     pub requests: u64,
-    /// Model calls that serve the policy.
+    /// Model calls for the policy.
     pub side_calls: u64,
     /// The largest request, in tokens.
     pub peak_tokens: u64,
-    /// Requests that were larger than the window allows: a real server would have refused or cut them.
+    /// Requests larger than the window: a real server would have refused or cut them.
     pub overflows: u64,
-    /// The tokens that were billed.
+    /// The billed tokens.
     pub billed: BilledTokens,
     /// The cost, in US dollars.
     pub cost: f64,
     /// Requests that did not begin with the whole request before.
     pub prefix_breaks: u64,
-    /// Share of input tokens that were read from the cache, 0 to 1.
+    /// Share of input tokens read from the cache, 0 to 1.
     pub prefix_hit_ratio: f64,
     /// Compactions.
     pub compactions: u64,
     /// Passes that only cleared tool results.
     pub prunes: u64,
-    /// The time that the agent waited for side calls, in milliseconds (modelled, see the report).
+    /// The agent's wait for side calls, in milliseconds (modelled, see the report).
     pub waiting_ms: u64,
-    /// Facts that the edits removed and where they are now, by class.
+    /// Facts removed by the edits and their present places, by class.
     pub survival: BTreeMap<String, RetentionTally>,
-    /// The items that the agent used later, counted by whether they were in view at that time.
+    /// The items used later by the agent, counted by their presence in view at the time.
     pub needs: NeedCounts,
     /// Tokens of each request in order.
     pub context: Vec<u64>,
@@ -69,7 +69,7 @@ pub struct BilledTokens {
     pub output: u64,
 }
 
-/// Identifiers, paths, numbers and error lines that the agent really used later, by whether it had them then.
+/// Identifiers, paths, numbers and error lines really used later by the agent, by their availability then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NeedCounts {

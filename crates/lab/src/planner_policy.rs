@@ -1,7 +1,7 @@
-//! The policy that runs this project's own planner: with the history, the meter and the edits of a session.
+//! The policy with this project's own planner: with the history, the meter and the edits of a session.
 //!
-//! The recording's messages are folded into a separate history, step by step, with the usage that the replay counts.
-//! Where the planner wants a summary it gets the [stand-in](crate::summary) that all policies get.
+//! The recording's messages are folded into a separate history step by step, with the replay's usage.
+//! Where the planner wants a summary it gets the [stand-in](crate::summary) of all policies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,15 +27,15 @@ pub struct PlannerPolicy {
     /// The source of the options, for the report.
     options: String,
     log: PolicyLog,
-    /// Entries of the recording that the log has.
+    /// Entries of the recording in the log.
     fed: usize,
     /// The model calls for background summaries since the last request.
     made_ahead: Vec<SideCall>,
-    /// Items of the view as they were sent last.
+    /// Items of the view as last sent.
     sent: Vec<Sent>,
 }
 
-/// An item of the view, and the segment as which it was sent.
+/// An item of the view, and the sent segment.
 type Sent = (LogRange, Arc<Message>, ViewSegment);
 
 impl std::fmt::Debug for PlannerPolicy {
@@ -55,7 +55,7 @@ pub(crate) struct PolicyLog {
     pub(crate) steps: u64,
     pub(crate) fixed_tokens: u64,
     pub(crate) ahead: Option<pass::PendingSummaryDraft>,
-    /// The model that writes summaries.
+    /// The model for summaries.
     pub(crate) summariser: ScriptedSummariser,
     /// The summariser's answers since the last compaction.
     pub(crate) answers: Vec<String>,
@@ -64,10 +64,11 @@ pub(crate) struct PolicyLog {
 }
 
 impl PolicyLog {
-    /// Appends an event. The lab makes only events that fit the history, so none is refused.
+    /// Appends an event. The lab makes only fitting events, so none is refused.
     pub(crate) fn add(&mut self, body: EventBody) {
         let event = Event { seq: self.history.last_seq() + 1, at: self.at, format: FORMAT, body };
         let folded = self.history.apply(&event);
+        // An event that does not fold is a defect of the lab, not of a recording.
         debug_assert!(folded.is_ok(), "{folded:?}");
     }
 
@@ -181,6 +182,7 @@ impl PlannerPolicy {
         // Unchanged items keep their segments. To hash every text for every request would be slow.
         let same = self.sent.iter().zip(view).take_while(|(sent, item)| is_same(sent, item)).count();
         let others = self.sent.split_off(same);
+        // Behind the first difference a segment may only have moved, so the others are found by range.
         let others: HashMap<LogRange, Sent> = others.into_iter().map(|sent| (sent.0, sent)).collect();
         for item in &view[same..] {
             let known = others.get(&item.range).filter(|sent| is_same(sent, item));
@@ -197,6 +199,7 @@ impl PlannerPolicy {
 }
 
 fn is_same((range, message, _): &Sent, item: &ViewItem) -> bool {
+    // The history shares unchanged messages, so equal pointers are enough and no text is compared.
     *range == item.range && Arc::ptr_eq(message, &item.message)
 }
 

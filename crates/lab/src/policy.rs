@@ -16,7 +16,7 @@ pub trait ContextPolicy {
     /// Returns the sources of the policy's rules and numbers: one line for each parameter.
     fn sources(&self) -> Vec<String>;
 
-    /// Returns whether the agent can get back what left the view.
+    /// Returns true if the agent can get removed content back.
     fn has_recall(&self) -> bool {
         false
     }
@@ -26,7 +26,7 @@ pub trait ContextPolicy {
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest;
 }
 
-/// The facts that a policy knows besides the conversation.
+/// The facts known to a policy besides the conversation.
 #[derive(Clone, Debug)]
 pub struct PolicyInput {
     /// The budget of the request.
@@ -43,10 +43,10 @@ pub struct PolicyInput {
     pub at: Option<Millis>,
 }
 
-/// The request that a policy sends.
+/// The request of a policy.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyRequest {
-    /// The conversation as the agent is shown it, without system prompt and tools.
+    /// The conversation as shown to the agent, without system prompt and tools.
     pub view: Vec<ViewSegment>,
     /// The model calls made for the request, besides the request itself.
     pub side_calls: Vec<SideCall>,
@@ -54,7 +54,7 @@ pub struct PolicyRequest {
     pub edit: Option<PolicyEdit>,
 }
 
-/// A message as it is sent.
+/// A message as sent.
 #[derive(Clone, Debug)]
 pub struct ViewSegment {
     /// The id of the text. Equal texts have equal ids.
@@ -65,12 +65,12 @@ pub struct ViewSegment {
     pub text: Arc<str>,
 }
 
-/// A model call that only serves the policy, such as a summary or its check.
+/// A model call for the policy alone, such as a summary or its check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideCall {
-    /// Input that the provider's cache holds.
+    /// Input in the provider's cache.
     pub cached_tokens: u64,
-    /// Input that the provider's cache does not hold.
+    /// Input outside the provider's cache.
     pub fresh_tokens: u64,
     /// Output.
     pub output_tokens: u64,
@@ -78,7 +78,7 @@ pub struct SideCall {
     pub waits: bool,
 }
 
-/// One edit that shortened a view.
+/// One shortening edit of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyEdit {
     /// `true` if messages were replaced (a compaction), `false` if only tool results were cleared.

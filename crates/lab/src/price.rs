@@ -11,7 +11,7 @@ pub mod tables;
 pub struct PriceTable {
     /// The name in tables.
     pub name: String,
-    /// Input that is neither read from a cache nor written to one.
+    /// Input neither read from a cache nor written to one.
     pub input: f64,
     /// Input read from the cache.
     pub cache_read: f64,
@@ -19,8 +19,8 @@ pub struct PriceTable {
     pub cache_write: f64,
     /// Output.
     pub output: f64,
-    /// Prefixes shorter than this are not cached, in tokens.
+    /// The minimum length of a cached prefix, in tokens.
     pub cache_minimum_tokens: u64,
-    /// The time that a prefix stays in the cache after its last use.
+    /// The time for which a prefix stays in the cache after its last use.
     pub cache_life_ms: Millis,
 }

@@ -1,4 +1,4 @@
-//! A recorded session: everything that happened, whatever the agent was shown of it.
+//! A recorded session: all events, whatever the agent was shown of them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -22,9 +22,9 @@ pub struct SessionRecording {
     pub synthetic: bool,
     /// Tokens of system prompt and tools in every request.
     pub fixed_tokens: u64,
-    /// The text of system prompt and tools, if it is known. This text is always in view.
+    /// The text of system prompt and tools, if known. The text is always in view.
     pub fixed_text: Arc<str>,
-    /// The log of the session. Edits of the view are left out: they only say what that agent was shown.
+    /// The log of the session, without edits of the view: an edit only says what that agent was shown.
     pub events: Vec<Event>,
     /// The messages in log order.
     pub entries: Vec<RecordedMessage>,
@@ -106,7 +106,7 @@ impl SessionRecording {
         next.checked_sub(1).and_then(|before| self.entries[before].at)
     }
 
-    /// Returns the tokens that every request has besides its messages: system prompt, tools, and the start of
+    /// Returns the tokens of every request besides its messages: system prompt, tools, and the start of
     /// the answer.
     pub fn overhead_tokens(&self) -> u64 {
         self.fixed_tokens + self.counter.framing().reply
@@ -119,7 +119,7 @@ impl SessionRecording {
         self.overhead_tokens() + self.entries[..last].iter().map(|entry| entry.tokens).sum::<u64>()
     }
 
-    /// Returns the unchanged entry, ready to be sent. Returns `None` if it is never sent.
+    /// Returns the unchanged entry, ready to be sent. Returns `None` if never sent.
     pub fn segment(&self, at: usize) -> Option<ViewSegment> {
         let entry = &self.entries[at];
         let segment = ViewSegment { id: self.ids[at], tokens: entry.tokens, text: entry.text.clone() };
@@ -131,12 +131,12 @@ impl SessionRecording {
         self.ids[at]
     }
 
-    /// Returns the tokens that were billed for an answer when the model wrote it, reasoning included.
+    /// Returns the tokens billed for an answer when the model wrote it, reasoning included.
     pub fn output_tokens(&self, at: usize) -> u64 {
         self.entries[at].message.parts.iter().map(|part| self.counter.part(part)).sum()
     }
 
-    /// Returns the index of the items that were used later. The index is computed once.
+    /// Returns the index of the items used later. The index is computed once.
     pub(crate) fn need_index(&self) -> &NeedIndex {
         self.study.get_or_init(|| Arc::new(NeedIndex::of(self)))
     }
@@ -176,7 +176,7 @@ fn entries(history: &History, events: &[Event]) -> Vec<RecordedMessage> {
     history.entries().iter().map(entry).collect()
 }
 
-/// Returns the tokens that one piece adds to its answer. All pieces together have as many as the whole.
+/// Returns the tokens added by one piece to its answer. All pieces together have as many as the whole.
 fn piece_tokens(history: &History, piece: &LogEntry, whole: &ViewItem) -> u64 {
     if is_lost(piece) {
         return 0;

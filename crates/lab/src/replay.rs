@@ -195,8 +195,8 @@ impl<'a> PolicyReplay<'a> {
         self.outcome.overflows += u64::from(input > self.budget.usable);
     }
 
-    /// Counts the items that the answer needs, and returns the text of a recall if one had to be made for
-    /// them. A tool's result has the room that is left, or a quarter of the window.
+    /// Counts the items that the answer needs, and returns the text of a recall if necessary for
+    /// them. A tool's result has the room left, or a quarter of the window.
     fn look_up(&mut self, request: &PolicyRequest, next: usize, input: u64) -> Option<String> {
         let usable = self.budget.usable;
         let room = usable.saturating_sub(input).max(usable / 4);

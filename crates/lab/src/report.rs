@@ -32,7 +32,7 @@ pub const NOT_COUNTERFACTUAL: &str = "A replay is not counterfactual: the record
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportHeader {
-    /// The command line that made the report.
+    /// The command line of the report.
     pub command: String,
     /// The version of the program.
     pub version: String,
@@ -58,7 +58,7 @@ pub struct ReportFact {
     pub value: String,
 }
 
-/// A policy as the report presents it.
+/// A policy as presented in the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyFacts {
@@ -78,7 +78,7 @@ pub enum PolicyRole {
     Subject,
     /// Another policy of ours.
     Ours,
-    /// The policy that removes nothing, with which costs are compared.
+    /// The policy without removals, with which costs are compared.
     Baseline,
     /// A model of another program.
     Peer,
@@ -96,7 +96,7 @@ impl PolicyRole {
     }
 }
 
-/// A finished replay with all that follows from it.
+/// A finished replay with all results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayReport {
@@ -132,7 +132,7 @@ impl ReplayReport {
         json::text(self)
     }
 
-    /// Returns one page that loads nothing.
+    /// Returns one self-contained page.
     pub fn html(&self) -> String {
         html::page(self)
     }
@@ -147,7 +147,7 @@ impl ReplayReport {
         &self.verdicts
     }
 
-    /// Returns the goals and how far they are met.
+    /// Returns the goals and the degree to which each is met.
     pub fn goals(&self) -> &[GoalResult] {
         &self.goals
     }
@@ -168,7 +168,7 @@ impl ReportHeader {
         self.policies.iter().find(|it| it.name == policy).map_or(PolicyRole::Peer, |it| it.role)
     }
 
-    /// Returns the policy under test, if it was replayed.
+    /// Returns the policy under test, if replayed.
     pub fn subject(&self) -> Option<&str> {
         self.with_role(PolicyRole::Subject).next()
     }

@@ -91,7 +91,7 @@ impl<'a> RivalContext<'a> {
         &self.now.budget
     }
 
-    /// Returns the tokens that the provider reported for the last call: its input and its answer.
+    /// Returns the tokens reported by the provider for the last call: its input and its answer.
     fn reported(&self) -> u64 {
         self.now.last_input + self.now.last_output
     }
@@ -112,7 +112,7 @@ impl<'a> RivalContext<'a> {
         newest.is_some_and(|entry| entry.kind == LogEntryKind::Typed)
     }
 
-    /// Returns the start of the user messages that nobody has answered yet: the pending prompt.
+    /// Returns the start of the unanswered user messages: the pending prompt.
     fn prompt_start(&self) -> usize {
         let entries = &self.recording.entries[..self.next];
         entries.iter().rposition(|entry| entry.message.role != Role::User).map_or(0, |at| at + 1)
@@ -138,7 +138,7 @@ impl<'a> RivalContext<'a> {
         RivalSummary { recorded: recorded_summary(&text, Role::User, counter), call }
     }
 
-    /// Returns the texts of `items` that the model of a summary is shown. Cleared results have no text.
+    /// Returns the texts of `items` shown to the model of a summary. Cleared results have no text.
     fn texts(&self, items: &'a [RivalViewItem]) -> Vec<Cow<'a, RecordedMessage>> {
         items.iter().filter_map(|item| item.recorded(self.recording)).map(Cow::Borrowed).collect()
     }

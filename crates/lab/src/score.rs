@@ -1,4 +1,4 @@
-//! Public measures of what a view keeps, repeatable without a model.
+//! Public measures of a view's kept content, repeatable without a model.
 //!
 //! Each measure feeds a conversation into this project's planner message by message, as a session does, and looks at
 //! the view that the next request would carry. A [`ScriptedSummariser`] answers the requests for summaries, so that the

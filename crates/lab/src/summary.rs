@@ -32,7 +32,7 @@ const LINE_CHARS: usize = 400;
 /// The id of messages that are earlier summaries.
 const ID: &str = "stand-in-summary";
 
-/// The words that make a line of a user a constraint.
+/// Words of a constraint in a line of a user.
 const CONSTRAINT_MARKS: [&str; 14] = [
     "must",
     "never",
@@ -50,7 +50,7 @@ const CONSTRAINT_MARKS: [&str; 14] = [
     "need to",
 ];
 
-/// The words that make a line of the model a decision.
+/// Words of a decision in a line of the model.
 const DECISION_MARKS: [&str; 10] = [
     "decide",
     "decision",
@@ -64,10 +64,10 @@ const DECISION_MARKS: [&str; 10] = [
     "rather than",
 ];
 
-/// The words that make a line of a tool's output an error line.
+/// Words of an error line in a tool's output.
 const ERROR_MARKS: [&str; 6] = ["error", "panicked", "exception", "traceback", "failed", "fatal"];
 
-/// The sections, in the order in which they are written.
+/// The sections, in their written order.
 const TITLES: [&str; 6] = ["Goal", "Constraints", "Files", "Errors", "Decisions", "State"];
 
 /// Returns the length of a summary of `covered_tokens`, in tokens: [`TYPICAL_TOKENS`], but never more than
@@ -107,6 +107,7 @@ pub fn stand_in_summary(
     'turns: for turn in 0..longest {
         for (at, lines) in sections.newest_first.iter().enumerate() {
             let Some(line) = lines.get(turn) else { continue };
+            // 2 tokens are for the colon and the line end; below, for the bullet and the line end.
             let title = if chosen[at].is_empty() { counter.text(TITLES[at]) + 2 } else { 0 };
             let cost = counter.text(line) + 2 + title;
             if cost > room {
@@ -160,6 +161,7 @@ impl SummarySections {
         let last_words = texts.iter().rposition(|text| says_something(text));
         for (at, text) in texts.iter().enumerate().rev() {
             match &text.kind {
+                // First, because a summary has the kind of a note, and notes are left out.
                 _ if is_summary(text) => sections.read_summary(&text.text),
                 LogEntryKind::Typed => sections.read_typed(&text.text),
                 LogEntryKind::Assistant(_) => sections.read_assistant(text, Some(at) == last_words),
@@ -246,7 +248,7 @@ fn has_any(line: &str, marks: &[&str]) -> bool {
     marks.iter().any(|mark| lower.contains(mark))
 }
 
-/// Returns string arguments that look like paths.
+/// Returns string arguments in the form of paths.
 fn paths(arguments: &str) -> Vec<String> {
     let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(arguments) else { return Vec::new() };
     let texts = fields.values().filter_map(serde_json::Value::as_str);

@@ -33,7 +33,7 @@ const START: Millis = 1_767_225_600_000;
 /// Records an agent that reads, searches, changes and tests code for so many model calls.
 ///
 /// # Errors
-/// [`HistoryFoldError`], if the log that is made here does not follow: never.
+/// [`HistoryFoldError`], if the new log does not fold: never.
 pub fn coding(seed: u64, steps: usize) -> Result<SessionRecording, HistoryFoldError> {
     let mut script = SyntheticLogBuilder::new(seed);
     coding::write(&mut script, steps);
@@ -43,14 +43,14 @@ pub fn coding(seed: u64, steps: usize) -> Result<SessionRecording, HistoryFoldEr
 /// Records an agent that helps one customer after another in one conversation for so many turns.
 ///
 /// # Errors
-/// [`HistoryFoldError`], if the log that is made here does not follow: never.
+/// [`HistoryFoldError`], if the new log does not fold: never.
 pub fn support(seed: u64, turns: usize) -> Result<SessionRecording, HistoryFoldError> {
     let mut script = SyntheticLogBuilder::new(seed);
     support::write(&mut script, turns);
     script.recording(format!("support-{turns}-seed-{seed}"), SUPPORT_FIXED_TOKENS)
 }
 
-/// A log as it is written.
+/// A growing log.
 struct SyntheticLogBuilder {
     rng: SeededRng,
     events: Vec<Event>,

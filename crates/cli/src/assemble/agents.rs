@@ -1,4 +1,4 @@
-//! The agents of a configuration: its own, and those beside it.
+//! The agents of a configuration: the main one and the others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
 use crate::model_discovery::{self, ServerProbeResult};
 
-/// Makes the agents beside `own`. An agent that cannot be used stays in the registry, with the reason.
+/// Makes the agents beside `own`. An unusable agent stays in the registry, with the reason.
 pub(crate) async fn agents(
     place: &CliEnvironment,
     config: &AgentConfig,
@@ -82,7 +82,7 @@ struct ConfiguredServerModels {
     place: CliEnvironment,
     config: AgentConfig,
     calibrations: Arc<CalibrationStore>,
-    /// The models that the server listed when it last answered.
+    /// The models in the server's last answer.
     last_list: Mutex<Vec<String>>,
 }
 
@@ -109,7 +109,7 @@ impl ModelDirectory for ConfiguredServerModels {
 }
 
 impl ConfiguredServerModels {
-    /// Returns another model of the server. Limits declared beside `model.name` hold for that model only.
+    /// Returns another model of the server. Limits declared beside `model.name` hold for the named model only.
     async fn served(&self, name: &str) -> Outcome<ServedModel> {
         let (name, own) = (name.to_owned(), self.config.model.clone());
         let model = ModelConfig { name, context_window: None, max_output_tokens: None, ..own };

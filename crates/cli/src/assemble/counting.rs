@@ -16,22 +16,22 @@ use crate::failure::{CommandError, Outcome};
 /// The file in the data folder with the calibrations of models' vocabularies.
 const CALIBRATIONS: &str = "calibration.json";
 
-/// The way in which tokens are counted.
+/// The way of counting tokens.
 pub(super) struct TokenCounterSetup {
     pub(super) counter: MessageTokenCounter,
     pub(super) counting: ServerCountPolicy,
     pub(super) calibrations: Arc<CalibrationStore>,
 }
 
-/// Returns the calibrations that earlier sessions found for the models of a server.
+/// Returns the calibrations of earlier sessions for the models of a server.
 pub(crate) fn calibrations(place: &CliEnvironment, base_url: &str) -> CalibrationStore {
     CalibrationStore::open(place.data_dir.join(CALIBRATIONS)).of_server(base_url)
 }
 
-/// Sets up the token counter for `model` as `config` has it.
+/// Sets up the token counter for `model` by `config`.
 ///
 /// # Errors
-/// Usage, for a `tokenizer.json` that cannot be used.
+/// Usage, for an unusable `tokenizer.json`.
 pub(super) async fn counts(
     place: &CliEnvironment,
     config: &AgentConfig,
@@ -56,7 +56,7 @@ pub(super) async fn counts(
 /// Returns the counter for texts.
 ///
 /// # Errors
-/// Usage, for a `tokenizer.json` that cannot be used.
+/// Usage, for an unusable `tokenizer.json`.
 pub(crate) fn counter(wanted: &TokenCounter, model: &str, root: &Path) -> Outcome<MessageTokenCounter> {
     let encoding = match wanted {
         TokenCounter::Chars => return Ok(MessageTokenCounter::characters().for_model(model)),

@@ -1,4 +1,4 @@
-//! The scripted provider for trials: an echo that calls tools on command.
+//! The scripted provider for trials: an echo with tool calls on command.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use serde_json::json;
 /// Time before each piece of an answer.
 const PACE: Duration = Duration::from_millis(12);
 
-/// Returns a model that repeats its input. A message that begins with `!` makes it call `bash`, one that
-/// begins with `@` makes it call `read`.
+/// Returns a model that repeats its input. A message with a leading `!` is a call of `bash`, one
+/// with a leading `@` a call of `read`.
 pub(super) fn model(window: Option<u64>, max_output: Option<u64>) -> ScriptedProvider {
     let mut model = ScriptedProvider::new(ModelScript::closure(|request: &ModelRequest, _| {
         answer(request).map(|it| it.pace(PACE))

@@ -1,4 +1,4 @@
-//! The gateway in front of the servers that `gateway.upstreams` names, and of the configured model's.
+//! The gateway in front of the servers of `gateway.upstreams` and of the configured model.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ use crate::failure::{CommandError, Outcome};
 /// model, so requests without a model get it.
 ///
 /// # Errors
-/// Usage, for a server that cannot be used.
+/// Usage, for an unusable server.
 pub(crate) async fn gateway(
     place: &CliEnvironment,
     config: &AgentConfig,
@@ -110,7 +110,7 @@ impl PreCompactHook for GatewayCompactHook {
     }
 }
 
-/// The window sizes that sessions have learned.
+/// The window sizes learned by sessions.
 struct CalibrationWindows(CalibrationStore);
 
 impl SharedWindowStore for CalibrationWindows {
@@ -153,6 +153,7 @@ fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOpti
     endpoint.timeouts = timeouts(&model.base_url, model.timeout);
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
     endpoint.declared = config_agent::declared_limits(config);
+    // The limits of the configured model are already in `endpoint.declared`.
     let others = config.models.iter().filter(|(name, _)| **name != model.name);
     upstream.declared_of =
         others.map(|(name, limits)| (name.clone(), config_agent::limits_from(limits))).collect();

@@ -12,7 +12,7 @@ use crate::failure::{CommandError, Outcome};
 /// Returns the hooks, none of them started or connected yet.
 ///
 /// # Errors
-/// An address that cannot be used.
+/// An unusable address.
 pub(super) fn hooks(config: &HooksConfig, workspace: &Workspace, sandbox: &Arc<Sandbox>) -> Outcome<HookSet> {
     let configured = [
         (HookEvent::PreCompact, &config.pre_compact),

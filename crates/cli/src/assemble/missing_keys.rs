@@ -1,4 +1,4 @@
-//! Variables that the file names for a key and that are not set.
+//! Unset variables with which the file names a key.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{gateway::as_model, key_variable};
 use crate::agent_file::{self, ResolvedConfig};
 use crate::environment::{AGENT_FILE, CliEnvironment};
 
-/// Returns one line for each key that is configured and not set: of the model, of other agents and of upstreams.
+/// Returns one line for each configured key that is not set: of the model, of other agents and of upstreams.
 pub(crate) fn unset_keys(place: &CliEnvironment, loaded: &ResolvedConfig) -> Vec<String> {
     let config = &loaded.config;
     let agents = config.agents.iter().filter_map(|(name, agent)| {

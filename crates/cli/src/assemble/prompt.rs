@@ -1,4 +1,4 @@
-//! The system prompt. Nothing in it changes from one request to the next, so that caches stay warm.
+//! The system prompt. The prompt is equal in all requests, so that caches stay warm.
 
 use std::io::Read as _;
 
@@ -10,10 +10,10 @@ use longhaul_core::estimate::MessageTokenCounter;
 /// The file with a workspace's notes to every agent.
 const NOTES: &str = "AGENTS.md";
 
-/// The most of it that is read, in bytes.
+/// The maximum bytes of the notes in the prompt.
 const MOST: u64 = 64 << 10;
 
-/// The share of a small window that it may have.
+/// The divisor of a small window for the maximum of the notes.
 const NOTES_SHARE: u64 = 8;
 
 // Neither prompt speaks of `recall`: the tool is not there before something has left the view, and its own description
@@ -93,6 +93,7 @@ fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
     let mut bytes = Vec::new();
     workspace
         .open_file(&path)?
+        // One byte above the limit shows that the file is longer.
         .take(MOST + 1)
         .read_to_end(&mut bytes)
         .map_err(|source| WorkspaceError::Io { path: NOTES.to_owned(), source })?;
@@ -103,7 +104,7 @@ fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
     Ok(Some(text_of(&bytes)).filter(|text| !text.trim().is_empty()))
 }
 
-/// Returns the text of a file without the byte order mark that some editors put before it.
+/// Returns the text of a file without the byte order mark of some editors.
 fn text_of(bytes: &[u8]) -> String {
     match bytes {
         [0xff, 0xfe, rest @ ..] => text_from_utf16(rest, u16::from_le_bytes),

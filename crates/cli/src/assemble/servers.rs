@@ -10,12 +10,12 @@ use longhaul::workspace::Workspace;
 
 use crate::failure::{CommandError, Outcome};
 
-/// The consequence of an MCP server that cannot be started.
+/// The consequence of a failed start of an MCP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum McpFailurePolicy {
     /// The agent does not start, unless the server is optional.
     Refused,
-    /// The agent starts without the server, and logs that.
+    /// The agent starts without the server and logs its absence.
     Told,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn closed(workspace: Workspace, config: &AgentConfig, sandbox: &Arc<S
 /// Starts the servers and adds their tools.
 ///
 /// # Errors
-/// The errors of required servers that cannot be started.
+/// The errors of required servers that do not start.
 pub(super) async fn add(
     tools: &mut ToolSet,
     config: &AgentConfig,

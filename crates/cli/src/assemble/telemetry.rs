@@ -5,10 +5,10 @@ use longhaul::telemetry::Telemetry;
 
 use crate::failure::{CommandError, Outcome};
 
-/// Returns the configured telemetry, which sends nothing if no collector is named.
+/// Returns the configured telemetry; without a collector nothing is sent.
 ///
 /// # Errors
-/// Usage, for a collector's address that cannot be used.
+/// Usage, for an unusable address of a collector.
 #[cfg(feature = "telemetry")]
 pub(crate) fn telemetry(config: &AgentConfig) -> Outcome<Telemetry> {
     use longhaul::telemetry::{ContentCapture, ServiceIdentity};
@@ -27,7 +27,7 @@ pub(crate) fn telemetry(config: &AgentConfig) -> Outcome<Telemetry> {
     Ok(telemetry.named(&config.name))
 }
 
-/// Returns telemetry that sends nothing, because this build cannot send.
+/// Returns telemetry without a sender, because this build cannot send.
 ///
 /// # Errors
 /// Usage, if a collector is named: this build cannot send.

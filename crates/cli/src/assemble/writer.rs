@@ -1,4 +1,4 @@
-//! The configured model that writes summaries.
+//! The configured model for summaries.
 
 use longhaul::agent::SummaryModel;
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig, StrategyKind, SummaryWriter};
@@ -15,7 +15,7 @@ use crate::failure::Outcome;
 /// its server for its limits.
 ///
 /// # Errors
-/// Usage, for a server that cannot be used.
+/// Usage, for an unusable server.
 pub(super) async fn writer(
     place: &CliEnvironment,
     config: &AgentConfig,

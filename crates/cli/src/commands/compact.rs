@@ -39,7 +39,7 @@ pub(crate) async fn run(args: CompactArgs, place: &CliEnvironment) -> Outcome {
 /// Compacts a session of a data folder that no other process has open. Returns the result in words.
 ///
 /// # Errors
-/// The reason that nothing was done.
+/// The reason for doing nothing.
 pub(super) async fn done(args: CompactArgs, place: &CliEnvironment) -> Outcome<String> {
     // A compaction that needs no model must also work while the model's server is not there.
     let asks_a_model = asks_a_model(&agent_file::load(place)?.config, args.strategy.as_deref());
@@ -71,7 +71,7 @@ fn asks_a_model(config: &AgentConfig, strategy: Option<&str>) -> bool {
 /// A compaction on request.
 pub(super) struct ManualCompaction {
     pub(super) outcome: CompactionOutcome,
-    /// The reason that the requested summary is missing.
+    /// The reason for a missing summary.
     failed: Option<String>,
     /// `true` if a model wrote any of the summary.
     pub(super) is_by_model: bool,
@@ -158,6 +158,7 @@ async fn compact(
     let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref())?;
     let is_instructed = args.instructions.is_some();
     let before = session.inspect_run(|run| run.meter().total).await?;
+    // Read before the compaction, because its first event already needs both.
     let (for_good, is_nobody) = session
         .inspect_run(|run| (for_good(run), run.settings().policy.writer == SummaryWriterModel::Nobody))
         .await?;
@@ -208,7 +209,7 @@ async fn compact(
     }
 }
 
-/// Returns the strategy that the command line names, if it names one.
+/// Returns the strategy named on the command line, if any.
 fn named(policy: &CompactionPolicy, name: Option<&str>) -> Outcome<Option<Arc<dyn CompactionStrategy>>> {
     name.map(|name| {
         compaction::strategy(policy, name).ok_or_else(|| {
@@ -221,7 +222,7 @@ fn named(policy: &CompactionPolicy, name: Option<&str>) -> Outcome<Option<Arc<dy
     .transpose()
 }
 
-/// Describes the replacement of a summary that failed.
+/// Describes the replacement of a failed summary.
 fn describe_fallback(edit: &ViewEdit, why: &str) -> String {
     let what = match edit.kind {
         EditKind::Compaction if !only_leaves_out(&edit.strategy) => "an extract stands in its place",
@@ -235,7 +236,7 @@ struct CompactionReport<'a> {
     edit: &'a ViewEdit,
     /// The removed messages, in words.
     gone: String,
-    /// The meter's totals, before and after: what `context` shows.
+    /// The meter's totals, before and after, as `context` shows them.
     totals: (u64, u64),
     /// The deviations from the request, a line each.
     notes: &'a [String],
@@ -270,7 +271,7 @@ async fn preview(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// Describes the effect of a compaction that was not made.
+/// Describes the effect of a planned compaction.
 pub(super) fn previewed(
     run: &Run,
     strategy: Option<Arc<dyn CompactionStrategy>>,
@@ -305,7 +306,7 @@ fn for_good(run: &Run) -> Option<String> {
     })
 }
 
-/// Describes a plan that was not carried out. The plan may come from another strategy than the requested one.
+/// Describes a plan without its execution. The plan may come from another strategy than the requested one.
 fn described(
     preview: &CompactionPreview,
     asked: &str,
@@ -364,7 +365,7 @@ fn described(
     text
 }
 
-/// Describes the messages that an edit of a session removed.
+/// Describes the messages removed by an edit of a session.
 pub(super) fn gone(edit: &ViewEdit, run: &Run) -> String {
     match edit.kind {
         EditKind::Prune => count(edit.ops.len() as u64, "old tool result"),
@@ -375,7 +376,7 @@ pub(super) fn gone(edit: &ViewEdit, run: &Run) -> String {
     }
 }
 
-/// Describes the messages that a planned edit would remove.
+/// Describes the messages in a planned edit's range.
 fn would_go(edit: &ViewEdit, history: Option<&History>) -> String {
     match (edit.kind, history) {
         (EditKind::Prune, _) => count(edit.ops.len() as u64, "old tool result"),
@@ -390,7 +391,7 @@ fn is_cleared(op: &ViewOperation) -> bool {
     matches!(op, ViewOperation::Placeholder { .. })
 }
 
-/// Describes the tool results that are cleared besides the removed messages, if there are any.
+/// Describes the tool results cleared besides the removed messages, if any.
 fn clears(results: u64) -> String {
     match results {
         0 => String::new(),
@@ -398,7 +399,7 @@ fn clears(results: u64) -> String {
     }
 }
 
-/// The classes of facts in the order in which people care for them, and what they are called.
+/// The classes of facts and their names, in the order of people's interest.
 const CLASSES: [(&str, &str); 6] = [
     ("userConstraints", "user constraints"),
     ("decisions", "decisions"),
@@ -408,7 +409,7 @@ const CLASSES: [(&str, &str); 6] = [
     ("numbers", "numbers"),
 ];
 
-/// Describes the retention of the facts, a row for each class that has some. Empty if there are none.
+/// Describes the retention of the facts, a row for each class with facts. Empty without facts.
 fn report(survival: &RetentionReport, of: &str) -> String {
     let rows = CLASSES.iter().filter_map(|(class, name)| {
         let tally = survival.classes.get(*class).copied().filter(|tally| tally.total() > 0)?;
@@ -430,7 +431,7 @@ fn row(name: &str, tally: RetentionTally) -> String {
     format!("{name:<16}{verbatim:>10}{by_model:>26}{by_user:>20}{lost:>6}\n")
 }
 
-/// Describes the summary that would be written, and its writer.
+/// Describes the planned summary and its writer.
 fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
     let limit = short(draft.limit_tokens());
     let what = match draft.strategy() {
@@ -448,7 +449,7 @@ fn written(draft: &SummaryDraft, writer: SummaryWriterModel) -> String {
     }
 }
 
-/// Returns the size afterwards, and how far it is known.
+/// Returns the size afterwards, and the certainty of the size.
 fn afterwards(draft: &SummaryDraft) -> (u64, String) {
     let with_summary = draft.floor_tokens() + draft.limit_tokens();
     match draft.strategy() {

@@ -1,4 +1,4 @@
-//! `longhaul compactions`: what became of a session's view, edit by edit, and why.
+//! `longhaul compactions`: the history of a session's view, edit by edit, and why.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: CompactionsArgs, place: &CliEnvironment) -> Outcom
     Ok(DONE)
 }
 
-/// Lists every edit, the oldest first. `undo` is the command that undoes one.
+/// Lists every edit, the oldest first. `undo` is the command for undoing an edit.
 pub(in crate::commands) fn listed(run: &Run, events: &[Event], undo: &str) -> String {
     let offers = undo_check::undo_options_of_run(run);
     let (gone, survived) = (removed_messages::removed_by_edit(events), survivals(events));
@@ -90,7 +90,7 @@ fn told(edit: &CompactionListItem<'_>) -> String {
     text
 }
 
-/// Describes the tokens that an edit's summary has used.
+/// Describes the tokens used for an edit's summary.
 fn cost(edit: &ViewEdit) -> String {
     match &edit.usage {
         Some(usage) => format!("{} tokens in, {} out", short(usage.input_tokens), short(usage.output_tokens)),

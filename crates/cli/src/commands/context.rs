@@ -1,4 +1,4 @@
-//! `longhaul context`: what fills a session's window.
+//! `longhaul context`: the contents of a session's window.
 
 use crate::agent_file;
 use crate::args::ContextArgs;

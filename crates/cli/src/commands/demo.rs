@@ -1,4 +1,4 @@
-//! `longhaul demo`: what the library does, in a minute, without a model.
+//! `longhaul demo`: the library's work, in a minute, without a model.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use crate::failure::{CommandError, DONE, Outcome};
 use crate::{agent_file, data};
 use longhaul::config_agent;
 
-/// The largest output that is kept whole, in bytes.
+/// The largest output kept whole, in bytes.
 const MAX_BLOB_BYTES: u64 = 64 << 20;
 
 /// Plays the demo over the workspace or the folder named.

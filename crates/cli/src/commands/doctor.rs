@@ -1,4 +1,4 @@
-//! `longhaul doctor`: the installation, the servers, and the model that would be used.
+//! `longhaul doctor`: the installation, the servers, and the model for a run.
 
 mod hook;
 mod mcp;
@@ -23,7 +23,7 @@ use crate::term::text::visible;
 /// Columns of a row's label.
 const LABEL: usize = 13;
 
-/// The maximum number of a server's models that are named. The others are counted.
+/// The maximum number of a server's models to name. The others are counted.
 const NAMED: usize = 4;
 
 pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
@@ -105,7 +105,7 @@ fn some_of(models: &[String]) -> String {
 enum ServerDiagnosis {
     /// No server was named, or none is needed.
     Unnamed,
-    /// A server was named and asked. The field is its answer.
+    /// A server was named and asked. The field is the server's answer.
     Named(ServerProbeResult),
 }
 
@@ -163,7 +163,7 @@ async fn used(
     completed.map_err(|_| if loaded.names_a_server { NO_NAME } else { NO_MODEL })
 }
 
-/// Describes the model that [`used`] found, in lines.
+/// Describes the model found by [`used`], in lines.
 async fn would_use(
     place: &CliEnvironment,
     used: &Result<ResolvedConfig, &'static str>,

@@ -1,4 +1,4 @@
-//! `longhaul models`: the models that can be talked to, and what is known of each.
+//! `longhaul models`: the usable models and the known facts about each.
 
 use longhaul::config::ProviderKind;
 use longhaul_core::message::ModelOrigin;
@@ -21,13 +21,13 @@ use crate::trust;
 /// The maximum number of a local server's models whose facts are requested one by one.
 const MOST_ASKED: usize = 32;
 
-/// The widest name that keeps the columns in line.
+/// The widest name with all columns in line.
 const WIDEST_NAME: usize = 36;
 
 /// A model of the list.
 struct ModelListEntry {
     facts: ModelFacts,
-    /// `true` if this model would be used.
+    /// `true` for the model of a run.
     chosen: bool,
     /// `true` if the server lists the model.
     served: bool,
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &ModelsArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// Returns the models that the server lists. Empty if there is no server, or none that lists.
+/// Returns the models in the server's list. Empty without a server or a list.
 async fn served(place: &CliEnvironment, loaded: &ResolvedConfig) -> Vec<String> {
     let model = &loaded.config.model;
     if model.provider == ProviderKind::Scripted {
@@ -74,6 +74,7 @@ async fn list(
     let mut names: Vec<&String> = config.models.keys().chain(served).collect();
     names.retain(|name| **name != config.model.name);
     let mut seen = std::collections::BTreeSet::new();
+    // A declared model may be in the server's list too. The first occurrence keeps its place.
     names.retain(|name| seen.insert(name.as_str()));
     let learned = counting::calibrations(place, &config.model.base_url);
     // The facts of a model cost requests of their own, too many for a distant server with a long list.
@@ -137,7 +138,7 @@ fn row(model: &ModelListEntry, width: usize) -> String {
     row.trim_end().to_owned()
 }
 
-/// Describes the inputs that the model takes. Missing tools come first.
+/// Describes the model's inputs. Missing tools come first.
 fn abilities(facts: &ModelFacts) -> String {
     let abilities = facts.abilities();
     let words = abilities.iter().filter_map(|(name, fact)| match (*name, fact.value) {
@@ -156,7 +157,7 @@ fn prices(facts: &ModelFacts) -> String {
     format!("{} · {cached} · {}{more}", dollars(rates.input), dollars(rates.output))
 }
 
-/// Explains the signs that occur in the list.
+/// Explains the signs in the list.
 fn note(models: &[ModelListEntry]) -> String {
     let mut notes = vec!["* is the one that is used".to_owned()];
     if models.iter().any(|model| model.facts.prices().is_some_and(|prices| prices.value.above().is_some())) {

@@ -1,4 +1,4 @@
-//! `longhaul orders`: the standing orders that the model is always shown, and the commands `/pin` and
+//! `longhaul orders`: the standing orders in every view, and the commands `/pin` and
 //! `/unpin`.
 
 use longhaul::session::Session;
@@ -24,24 +24,24 @@ pub(crate) async fn run(args: OrdersArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// A change of the standing orders, as it is typed behind a slash.
+/// A change of the standing orders, as typed behind a slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum OrderCommand {
     /// Lists the active orders with their numbers.
     List,
-    /// Adds an order. A text that starts with the number of an order changes that order.
+    /// Adds an order. A text with an order's number in front changes the order.
     Pin(String),
     /// Removes the order of a number.
     Unpin(usize),
 }
 
 impl OrderCommand {
-    /// Reads what is typed behind `/pin`.
+    /// Reads the text behind `/pin`.
     pub(in crate::commands) fn of_pin(argument: Option<String>) -> Self {
         argument.map_or(Self::List, Self::Pin)
     }
 
-    /// Reads what is typed behind `/unpin`.
+    /// Reads the text behind `/unpin`.
     ///
     /// # Errors
     /// The usage of the command.
@@ -55,7 +55,7 @@ impl OrderCommand {
     /// Performs the command, and describes the result.
     ///
     /// # Errors
-    /// The reason that the command failed.
+    /// The reason for the command's failure.
     pub(in crate::commands) async fn perform(self, session: &Session) -> Outcome<String> {
         let orders = session.orders().await?;
         match self {
@@ -89,6 +89,7 @@ async fn pin(session: &Session, orders: &[StandingOrder], text: &str) -> Outcome
 
 fn edited<'t>(orders: &[StandingOrder], text: &'t str) -> Option<(OrderId, &'t str)> {
     let (number, rest) = text.split_once(char::is_whitespace)?;
+    // A number of no order belongs to the text of a new one, as in `2 spaces, never tabs`.
     let order = numbered(orders, number.parse().ok()?)?;
     Some((order.id.clone(), rest.trim()))
 }
@@ -111,7 +112,7 @@ fn listed(orders: &[StandingOrder]) -> String {
     if lines.is_empty() { "no standing orders\n".to_owned() } else { lines }
 }
 
-/// Lists the orders that no longer hold.
+/// Lists the orders no longer in force.
 fn ended(orders: &[StandingOrder]) -> String {
     let lines = orders.iter().filter_map(|order| {
         let why = match &order.state {

@@ -18,7 +18,7 @@ use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 use crate::{agent_file, session_lookup};
 
-/// Opens the data folder for reading. A folder that does not exist holds no session, and is not made.
+/// Opens the data folder for reading. A missing folder holds no session, and is not made.
 ///
 /// # Errors
 /// The folder cannot be read, or a newer version wrote it.

@@ -19,7 +19,7 @@ use super::reading;
 /// No limit: a person's terminal has no context window. `u32` keeps sums of these numbers from overflowing.
 const EVERYTHING: TextLimit = TextLimit { max_chars: u32::MAX as u64, max_tokens: u32::MAX as u64 };
 
-/// The maximum number of an edit's handles that an error names.
+/// The maximum number of an edit's handles in an error.
 const COVERS: usize = 6;
 
 pub(crate) async fn run(args: RecallArgs, place: &CliEnvironment) -> Outcome {
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: RecallArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// Refuses a query that looks like a handle but names nothing in this session.
+/// Refuses a query with the look of a handle but without a target in this session.
 ///
 /// # Errors
 /// The text has another form, names an edit, or names a place where nothing is stored.
@@ -78,11 +78,11 @@ pub(super) fn check(query: &str, history: &History, undo: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns the original that a handle names, or several originals, each under its handle. For other queries
-/// it returns the passages that match best, at most `limit`.
+/// Returns the original behind a handle, or several originals, each under its handle. For other queries
+/// the result is the best passages, at most `limit`.
 ///
 /// # Errors
-/// There is no such original.
+/// The original does not exist.
 pub(super) async fn recall(
     source: &RecallSource,
     blobs: &BlobStore,
@@ -111,7 +111,7 @@ pub(super) async fn recall(
     }
 }
 
-/// Returns the handles of a query that consists of nothing else: as they are pasted, with blanks or commas
+/// Returns the handles of a query of nothing but handles: as pasted, with blanks or commas
 /// between them.
 fn handles(query: &str) -> Vec<LogHandle> {
     words(query).map(|word| word.parse().ok()).collect::<Option<Vec<LogHandle>>>().unwrap_or_default()

@@ -36,7 +36,7 @@ use super::AgentRequirement;
 /// The maximum time to look up the answer after an interrupt.
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
 
-/// The time that standard input may be silent before a hint is printed.
+/// The time standard input may be silent before a hint is printed.
 const QUIET: Duration = Duration::from_secs(3);
 
 pub(crate) async fn run(args: RunArgs, place: &CliEnvironment) -> Outcome {
@@ -147,6 +147,8 @@ async fn follow(
     let settled = loop {
         tokio::select! {
             biased;
+            // Polled first, so that a fast stream of events cannot delay Ctrl-C. Events come before the
+            // outcome, so that the whole answer is printed.
             () = interrupts.next() => {
                 // A second signal does not wait for tools to end.
                 tokio::select! {

@@ -41,14 +41,14 @@ use crate::{data, demo, hosted_providers, model_discovery, trust};
 /// The name of the token's file in the data folder.
 pub(super) const TOKEN_FILE: &str = "token";
 
-/// The limit of open files that the server asks for. Tools inherit the limit, and some programs close every
+/// The limit of open files requested by the server. Tools inherit the limit, and some programs close every
 /// possible file at their start, so it is not the largest possible one.
 const OPEN_FILES: u64 = 65_536;
 
-/// The number of ports that are tried for a free one.
+/// The number of ports tried for a free one.
 const NEXT_PORTS: usize = 20;
 
-/// A delay that a person hardly notices.
+/// A delay hardly noticed by a person.
 const SOON: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
@@ -172,7 +172,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// Returns the note that the named server does not answer.
+/// Returns the note about a named server without an answer.
 fn server_is_silent(base_url: &str, patience: Option<Duration>) -> String {
     let wait = match patience {
         Some(patience) if patience.as_secs() == 0 => "requests fail until it answers".to_owned(),
@@ -225,12 +225,12 @@ struct ServerResources {
     silent_server: Option<String>,
 }
 
-/// The model that answers.
+/// The answering model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ServedModelChoice {
     /// The named model, or a model of a server on this machine.
     Named,
-    /// A model that a key of the environment opens: the model and the reason, and its price, in words.
+    /// A model for a key of the environment: the model and the reason, and its price, in words.
     ByKey { model: String, terms: String },
     /// The demo's scripted model.
     Demo,
@@ -332,6 +332,7 @@ async fn bound(addr: SocketAddr) -> io::Result<TcpListener> {
 /// Returns the address under which a browser on this machine finds the server.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let mut near = address;
+    // 0.0.0.0 and [::] are addresses to listen at, not to connect to.
     if address.ip().is_unspecified() {
         near.set_ip(match address {
             SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -341,7 +342,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     near
 }
 
-/// Returns the error that an address cannot be used, with an address that works.
+/// Returns the error for an unusable address, with a usable address.
 async fn unusable(
     place: &CliEnvironment,
     args: &ServeArgs,
@@ -379,7 +380,7 @@ async fn free_port(addr: SocketAddr) -> u16 {
     0
 }
 
-/// The facts about this machine that the server needs.
+/// The facts about this machine for the server.
 #[derive(Debug)]
 struct LocalServerEnvironment {
     is_demo: bool,
@@ -403,7 +404,7 @@ impl ServerEnvironment for LocalServerEnvironment {
     }
 }
 
-/// Returns the token's file that the agent file names, relative to the agent file.
+/// Returns the token's file as named in the agent file, relative to the agent file.
 pub(super) fn token_file(loaded: &ResolvedConfig) -> Option<PathBuf> {
     let named = loaded.config.server.token_file.as_ref()?;
     let folder = loaded.file.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));

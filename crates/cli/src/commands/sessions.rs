@@ -77,6 +77,7 @@ async fn import(place: &CliEnvironment, files: &[PathBuf]) -> Outcome {
 async fn list(data: &DataStores, place: &CliEnvironment, json: bool, limit: usize) -> Outcome<()> {
     let mut records = data.store.sessions(ALL).await?;
     let all = records.len();
+    // All are read and then cut, so that the note can name their number.
     records.truncate(limit);
     if json {
         let records: Vec<_> = records.iter().map(as_json).collect();
@@ -233,7 +234,7 @@ async fn export_to(
     Ok(())
 }
 
-/// Writes a session. Returns the number of its stored contents that are missing.
+/// Writes a session. Returns the number of missing stored contents.
 pub(super) async fn export(
     record: &SessionRecord,
     events: &[Event],

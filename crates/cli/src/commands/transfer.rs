@@ -21,10 +21,10 @@ use crate::failure::{CommandError, DONE, Outcome};
 use crate::term::human::count;
 use crate::term::out;
 
-/// The file that marks a folder with an unfinished backup.
+/// The marker file of an unfinished backup.
 const BEGUN: &str = "backup-begun";
 
-/// The file that marks a folder with a complete backup.
+/// The marker file of a complete backup.
 const COMPLETE: &str = "backup-complete";
 
 /// A place with sessions.
@@ -187,7 +187,7 @@ async fn saved(from: &TransferEndpoint, place: &CliEnvironment, into: &Path) -> 
     carried
 }
 
-/// Restores from a folder that `backup` made, to a place without other sessions.
+/// Restores from a folder made by `backup`, to a place without other sessions.
 pub(crate) async fn restore(args: RestoreArgs, place: &CliEnvironment) -> Outcome {
     let name = args.folder.display();
     if args.folder.join(BEGUN).exists() {
@@ -228,7 +228,7 @@ async fn has_others(from: &TransferEndpoint, to: &TransferEndpoint) -> Outcome<b
     Ok(to.sessions.created().await?.iter().any(|id| !ours.contains(id)))
 }
 
-/// Checks that the source of the blobs exists, if it is a folder.
+/// Checks the existence of the blobs' source, if the source is a folder.
 fn check_folder(blobs: Option<&str>) -> Outcome<()> {
     // A blob store would make a missing folder, and every blob would then be missing in it.
     match blobs.map(|named| named.strip_prefix("file://").unwrap_or(named)) {
@@ -274,6 +274,7 @@ async fn folder(place: &CliEnvironment, folder: &Path, used: EndpointAccess) -> 
     let blobs = match used {
         EndpointAccess::Write => BlobStore::local(&below, max_bytes)?,
         EndpointAccess::Read if below.is_dir() => BlobStore::local_to_read(&below, max_bytes)?,
+        // A local blob store would make its folder, and reading must not write.
         EndpointAccess::Read => BlobStore::in_memory(max_bytes),
     };
     let name = place.shown(folder);
@@ -308,7 +309,7 @@ fn print_report(carried: &TransferReport) -> Outcome {
 /// The treatment of a session whose name the target already has for another session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TransferConflictPolicy {
-    /// The target's session stays, and that is an error.
+    /// The target's session stays: an error.
     Kept,
     /// The target's session is replaced: the place is this backup's own.
     Renewed,
@@ -338,7 +339,7 @@ async fn carry_all(
     Ok(carried)
 }
 
-/// Carries a session. Its blobs go before the log that names them.
+/// Carries a session. Blobs go before the log with their names.
 async fn carry_one(
     from: &TransferEndpoint,
     to: &TransferEndpoint,
@@ -362,6 +363,7 @@ async fn carry_one(
             return Err(another(from, to, copy, &there));
         }
         tracing::debug!(session = %copy.id, "the backup's older copy is replaced");
+        // The source still has all of the session, so a copy that is lost in between is carried again.
         to.store.delete(&copy.id).await?;
         done = import_verified_copy(copy, &*to.sessions).await;
     }
@@ -373,7 +375,7 @@ async fn carry_one(
     Ok(())
 }
 
-/// Returns the error that a blob cannot be read, with the place where a database's blobs may be.
+/// Returns the error for an unreadable blob, with the place where a database's blobs may be.
 fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandError {
     match (error, &from.nodes) {
         (BlobError::NotFound(hash), Some(_)) => CommandError::usage(format!(
@@ -390,7 +392,7 @@ fn unread(from: &TransferEndpoint, id: &SessionId, error: BlobError) -> CommandE
     }
 }
 
-/// Returns the error that a session of the same name is there already, with the state of both and the remedy.
+/// Returns the error for an existing session of the same name, with the state of both and the remedy.
 fn another(
     from: &TransferEndpoint,
     to: &TransferEndpoint,

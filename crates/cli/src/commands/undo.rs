@@ -23,7 +23,7 @@ pub(crate) async fn run(args: UndoArgs, place: &CliEnvironment) -> Outcome {
     Ok(DONE)
 }
 
-/// An edit that was undone.
+/// An undone edit.
 pub(super) struct EditUndoReport {
     edit: EditId,
     before: u64,
@@ -62,7 +62,7 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Edi
     Ok(EditUndoReport { edit, before, after })
 }
 
-/// Returns the edits that have to be undone before an edit, in that order.
+/// Returns the edits to undo before an edit, in order.
 fn built_on(history: &History, edit: &EditId) -> Vec<EditId> {
     let mut history = history.clone();
     let mut first = Vec::new();

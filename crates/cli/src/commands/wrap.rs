@@ -28,13 +28,13 @@ use crate::failure::{CommandError, DONE, Outcome};
 use crate::server_address::ServerRecord;
 use crate::term::out;
 
-/// The maximum time that the gateway may take to list its models.
+/// The maximum time the gateway may take to list its models.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The prefix of models that are agents. They need the token everywhere.
+/// The prefix of agents among the models. Agents need the token everywhere.
 const AGENT: &str = "agent/";
 
-/// The gateway, as a client needs to know it.
+/// The facts about the gateway for a client.
 #[derive(Clone, Debug)]
 pub(super) struct GatewayAccess {
     /// Scheme, host and port.
@@ -45,7 +45,7 @@ pub(super) struct GatewayAccess {
     token_file: Option<PathBuf>,
     /// The person's home folder.
     home: PathBuf,
-    /// The folder for files of clients that can be started with a named file.
+    /// The folder for files of clients with an option for a named file.
     folder: PathBuf,
 }
 
@@ -122,6 +122,7 @@ async fn door(
 ) -> Outcome<GatewayAccess> {
     let config = &loaded.config;
     let root = match (&args.at, running) {
+        // `serve` prints the address with `/v1`. The setup of each client adds the path that it needs.
         (Some(url), _) => url.trim_end_matches('/').trim_end_matches("/v1").to_owned(),
         (None, Some(running)) => running.page.clone(),
         (None, None) => format!("http://{}", config.server.addr),
@@ -217,7 +218,7 @@ async fn ask(door: &GatewayAccess) -> GatewayModelsReply {
         .map_or(GatewayModelsReply::Nothing, |first| GatewayModelsReply::First(first.to_owned()))
 }
 
-/// Describes the command and the settings for a person who does both by hand.
+/// Describes the command and the settings, for use by hand.
 fn shown(
     client: &WrapClient,
     setup: &WrapClientSetup,
@@ -254,6 +255,7 @@ fn write(
             "this client has no file of settings: its environment says all, or --run starts it",
         ));
     }
+    // All files are planned before the first is written: an unreadable one leaves the others unchanged.
     let mut planned = Vec::new();
     for file in &setup.files {
         let planned_one = files.plan(file)?;

@@ -24,6 +24,7 @@ const READABLE: [&str; 18] = [
 pub(super) fn choose(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     walk(folder, folder, 0, &mut found);
+    // The system lists a folder in any order, and the demo should read the same files each time.
     found.sort();
     let step = found.len().div_ceil(MOST).max(1);
     found.into_iter().step_by(step).map(|path| path.to_string_lossy().into_owned()).collect()
@@ -34,6 +35,7 @@ fn walk(root: &Path, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     for entry in entries.filter_map(Result::ok) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Ok(kind) = entry.file_type() else { continue };
+        // A link may lead out of the folder, or round in a circle.
         if name.starts_with('.') || kind.is_symlink() {
             continue;
         }

@@ -93,7 +93,7 @@ pub(super) fn looked_up(half: &str) -> ScriptedAnswer {
     ScriptedAnswer::text("I do not have that any more; I will look it up.").call("recall", query)
 }
 
-/// Returns the answer to the result of a recall, if that is the newest message.
+/// Returns the answer to the result of a recall, if the result is the newest message.
 pub(super) fn after_recall(request: &ModelRequest, last: &Message) -> Option<ScriptedAnswer> {
     let has_recalled = last.role == Role::Tool && newest_calls(request).any(|name| name == "recall");
     has_recalled.then(|| ScriptedAnswer::text(found(request, &text_of(last))))

@@ -37,6 +37,7 @@ impl DemoTurnSteps {
     fn begin(&self, asked: &Message) {
         let Some(asked) = asked.parts.iter().rev().find_map(Part::as_text) else { return };
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Turns that are under way end early then, which a demo can afford.
         if turns.len() >= MOST_TURNS {
             turns.clear();
         }

@@ -143,6 +143,7 @@ impl MarkdownFormatter {
                     if ink.is_literal() {
                         out.push(MarkdownSpan::Text(text, ink));
                     } else {
+                        // Marks may be nested, so the enclosed text is read like a line of its own.
                         Self { ink, is_within: true, ..Self::default() }.words(text, true, out);
                     }
                     self.before = rest[..length].chars().next_back();
@@ -187,6 +188,7 @@ enum InlineMark {
 }
 
 fn marked(rest: &str, before: Option<char>, is_whole: bool) -> InlineMark {
+    // A mark that nothing can close any more is plain text.
     let open = || if is_whole || rest.len() > MARKED_CHARS { InlineMark::None } else { InlineMark::Open };
     if let Some(escaped) = rest.strip_prefix('\\') {
         return match escaped.chars().next() {

@@ -79,6 +79,7 @@ impl ContextMeterBar {
     }
 
     fn paint(&self, bar: &str, style: TextPainter) -> String {
+        // Amber from nine tenths of the trigger on, so that a person sees a compaction coming.
         if self.total * 10 >= self.trigger * 9 { style.amber(bar) } else { style.accent(bar) }
     }
 }

@@ -39,6 +39,7 @@ pub(crate) fn label(call: &ToolCallInfo, columns: usize) -> String {
     let tool = fit(&visible(&call.tool), columns);
     let room = columns.saturating_sub(width(&tool) + 1);
     let is_path = arguments["path"].as_str().is_some_and(|path| path == argument);
+    // The end of a path tells more than its beginning.
     let argument = if is_path { fit_end(&argument, room) } else { fit(&argument, room) };
     format!("{tool} {argument}").trim_end().to_owned()
 }

@@ -149,7 +149,7 @@ impl TranscriptRenderer {
         }
     }
 
-    /// Takes what happens at `now`.
+    /// Takes the event at `now`.
     pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         match happening {
             UiEvent::Dequeued { .. } => self.dequeued = true,
@@ -266,6 +266,7 @@ impl TranscriptRenderer {
             }
             (None, _) => {}
         }
+        // Waiting rows go behind the first full line, so that they do not cut a line of the answer.
         if let Some(end) = self.out[from..].find('\n') {
             self.out.insert_str(from + end + 1, &std::mem::take(&mut self.held));
         }

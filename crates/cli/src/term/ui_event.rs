@@ -326,6 +326,7 @@ fn run_ended(announcement: &ApiEvent) -> RunEndInfo {
 pub(crate) fn events_from_log_entry(event: &Event) -> Vec<UiEvent> {
     match &event.body {
         EventBody::MessagesTaken { message, .. } => {
+            // The stored event is both. Without the dequeue the transcript would show the text as a note.
             vec![UiEvent::Dequeued { count: 1 }, UiEvent::User { text: readable(&message.parts) }]
         }
         EventBody::NoteAdded { message, .. } => {

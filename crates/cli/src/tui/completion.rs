@@ -56,6 +56,7 @@ impl CommandCompletion {
     /// Selects the next command, or the one before. Wraps around at the ends.
     pub(crate) fn step(&mut self, typed: &str, forward: bool) {
         let count = self.offers(typed).len().max(1);
+        // One step back is `count - 1` steps forward, so that the index never goes below zero.
         let step = if forward { 1 } else { count - 1 };
         self.chosen = (self.chosen(typed) + step) % count;
     }

@@ -101,6 +101,7 @@ impl InputEditor {
         let text: String =
             text.chars().filter(|c| (!c.is_control() || matches!(c, '\n' | '\t')) && !is_fold(*c)).collect();
         let is_large = text.lines().count() > FOLD_LINES || text.chars().count() > FOLD_CHARS;
+        // When all signs are used, a large paste stays unfolded.
         let sign = u32::try_from(self.folds.len()).ok().and_then(|at| char::from_u32(FIRST_FOLD + at));
         match sign.filter(|sign| is_large && is_fold(*sign)) {
             Some(sign) => {

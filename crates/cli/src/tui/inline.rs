@@ -185,6 +185,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         let mut used = 0;
         let mut skip = 0;
         for cell in &cells[..end] {
+            // The cells behind a wide character belong to it.
             if skip > 0 {
                 skip -= 1;
                 continue;
@@ -299,6 +300,7 @@ impl<W: TerminalWrite> Backend for InlineBackend<W> {
             self.is_lost = true;
             return Ok(());
         }
+        // Only now: a frame that was given up above must be drawn again in full.
         self.is_cursor_moved = false;
         self.above.clear();
         self.out.write_all(frame.as_bytes())?;

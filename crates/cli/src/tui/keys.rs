@@ -35,6 +35,7 @@ pub(crate) enum KeyAction {
 impl KeyAction {
     /// Returns the action of a key, if it has one.
     pub(crate) fn of(key: &KeyEvent) -> Option<Self> {
+        // Some terminals report releases too, which would act a second time.
         if key.kind == KeyEventKind::Release {
             return None;
         }

@@ -17,6 +17,7 @@ pub(crate) struct TextLayout {
 impl TextLayout {
     /// Sets a text into rows of at most `columns`, with clusters shown as `shown` says.
     pub(crate) fn new<'a>(text: &'a str, columns: usize, shown: impl Fn(&'a str) -> Cow<'a, str>) -> Self {
+        // A wide character takes two columns, so a narrower row could hold none.
         let columns = columns.max(2);
         let mut rows = Vec::new();
         let (mut start, mut used) = (0, 0);
@@ -31,6 +32,7 @@ impl TextLayout {
             let needed = width(&shown(cluster));
             // A space may hang over the edge.
             if used + needed > columns && cluster != " " {
+                // A word that is longer than a row is broken where the row ends.
                 let (end, before) = if word.0 > start { word } else { (at, used) };
                 rows.push(start..end);
                 (start, used, word) = (end, used - before, (end, 0));

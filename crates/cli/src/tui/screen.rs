@@ -192,8 +192,10 @@ fn take(manners: TerminalProfile) -> io::Result<()> {
 
 /// Gives the terminal back, once, and only if it was taken.
 fn give_back() {
+    // The panic hook and `drop` both end here; the first one restores the terminal.
     if TAKEN.swap(false, Ordering::SeqCst) {
         let keys = if KEYS_NAMED.load(Ordering::SeqCst) { NAME_NO_KEYS } else { "" };
+        // A terminal that is gone needs no restoring, so errors are ignored.
         let _ = out::data(&format!("{END}{keys}"));
         let _ = disable_raw_mode();
     }

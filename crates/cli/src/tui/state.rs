@@ -174,7 +174,7 @@ impl UiState {
         self.editor.set(text);
     }
 
-    /// Takes what happens.
+    /// Takes an event.
     pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         self.activity.take(happening, now);
         self.transcript.take(happening, now);
@@ -200,6 +200,7 @@ impl UiState {
     /// Sets the tool of the open question. The draft waits until the question is answered.
     pub(crate) fn set_asked(&mut self, tool: Option<&str>) {
         match (tool, self.asked.take()) {
+            // The next question keeps the draft that the first one set aside.
             (Some(tool), Some(asked)) => self.asked = Some(ApprovalPrompt { tool: tool.to_owned(), ..asked }),
             (Some(tool), None) => {
                 let draft = std::mem::take(&mut self.editor);
@@ -252,6 +253,7 @@ impl UiState {
             }
             KeyAction::Escape => return self.interrupt(now, texts::ESCAPE_AGAIN),
             KeyAction::Interrupt => return self.interrupt(now, texts::INTERRUPT_AGAIN),
+            // As in shells: Ctrl-D deletes in a text and leaves an empty input.
             KeyAction::DeleteOrLeave if self.editor.is_empty() => return Some(UiCommand::Leave),
             KeyAction::Redraw => return Some(UiCommand::Redraw),
             KeyAction::Suspend => return Some(UiCommand::Suspend),

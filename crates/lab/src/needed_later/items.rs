@@ -1,4 +1,4 @@
-//! The items that an agent uses by their exact letters.
+//! The items used by an agent by their exact letters.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use longhaul_core::retention_report::facts::{
     is_error_line, is_identifier, is_path, is_unit, without_position,
 };
 
-/// The length to which items are cut, in bytes. Longer items are compared by their start.
+/// The maximum length of items, in bytes. Longer items are compared by their start.
 const LONGEST: usize = 200;
 
 /// A path, an identifier, a number or an error line, letter for letter.
@@ -35,7 +35,7 @@ pub fn items(text: &str) -> BTreeSet<VerbatimItem> {
     found
 }
 
-/// Finds the line that describes an error, or the part of it that is quoted.
+/// Finds the line of an error, or the quoted part of the line.
 fn read_error_lines(line: &str, found: &mut BTreeSet<VerbatimItem>) {
     if !is_error_line(line) {
         return;

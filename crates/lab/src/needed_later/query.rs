@@ -16,9 +16,9 @@ pub(super) struct ViewBeforeAnswer<'a> {
     next: usize,
     /// The entries that are shown. Of entries with the same text only the first is marked.
     shown: Vec<bool>,
-    /// The shown texts that are no unchanged message: summaries, notes, remains of a message.
+    /// The shown texts other than unchanged messages: summaries, notes, remains of a message.
     others: Vec<&'a str>,
-    /// The words of those texts.
+    /// The words of the shown texts.
     other_words: OnceCell<HashSet<String>>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> ViewBeforeAnswer<'a> {
         }
     }
 
-    /// Returns whether an entry is shown as it was.
+    /// Returns true if an entry is shown unchanged.
     pub(super) fn shows(&self, entry: usize) -> bool {
         self.shown.get(self.study.first_of(entry)) == Some(&true)
     }
@@ -63,7 +63,7 @@ impl<'a> ViewBeforeAnswer<'a> {
         self.other_words.get_or_init(|| self.others.iter().flat_map(|text| words(text)).collect())
     }
 
-    /// Returns the words of the answer that are in view, the rarest first.
+    /// Returns the answer's words in view, the rarest first.
     pub(super) fn words_of_answer(&self) -> Option<String> {
         let answer = words(&self.recording.entries[self.next].text).collect();
         self.rarest_words_query(answer)

@@ -41,7 +41,7 @@ impl CommittedEdit {
         self.edit.kind == EditKind::Compaction
     }
 
-    /// Returns the text that the edit shows in place of what it replaced.
+    /// Returns the text shown by the edit in place of the replaced messages.
     pub(crate) fn shown_text(&self) -> String {
         let texts = self.edit.ops.iter().filter_map(|op| match op {
             ViewOperation::Replace { parts, .. } => {
@@ -57,11 +57,11 @@ impl CommittedEdit {
 struct SummaryAnswers {
     calls: Vec<SideCall>,
     texts: Vec<String>,
-    /// `true` if every request was answered with something that the draft takes.
+    /// `true` if the draft accepted the answer to every request.
     is_complete: bool,
 }
 
-/// A background summary that is being written.
+/// A background summary in progress.
 pub(crate) struct PendingSummaryDraft {
     draft: Box<SummaryDraft>,
     /// The time at which the summary is done, if times are known. Otherwise the step after the next finds it
@@ -104,7 +104,7 @@ pub(crate) fn known(prices: &PriceTable) -> plan::TokenPrices {
     }
 }
 
-/// Makes a plan as a run does before a step, and carries it out.
+/// Makes and executes a plan as a run does before a step.
 pub(crate) fn before_step(
     log: &mut PolicyLog,
     policy: &plan::CompactionPolicy,
@@ -152,6 +152,7 @@ fn plan_and_edit(
             Plan::Summarise(draft) if policy.strategy.waits() || !is_routine => {
                 complete_draft(log, policy, draft, now, &mut passed)
             }
+            // A strategy that does not wait for its summary gets an extract instead.
             Plan::Summarise(draft) => draft.finish_extractive(&log.history).ok(),
         };
         match edit {
@@ -215,6 +216,7 @@ pub(crate) fn look_ahead(
     now: &PolicyInput,
 ) -> Vec<SideCall> {
     let view = log.history.view();
+    // A summary of messages that have left the view since can no longer be committed.
     log.ahead = log.ahead.take().filter(|ahead| ahead.is_about(view));
     if log.ahead.is_some() {
         return Vec::new();
@@ -259,7 +261,7 @@ fn complete_draft(
     edit.or_else(|| draft.finish_extractive(&log.history).ok())
 }
 
-/// Answers the draft's requests until it has none.
+/// Answers all of the draft's requests.
 fn answer_requests(
     log: &PolicyLog,
     draft: &mut SummaryDraft,
@@ -345,7 +347,7 @@ fn summary_source_messages(
     so_far.into_iter().chain(gone).collect()
 }
 
-/// Returns the messages that a pruning agent is asked about, if this request is for one.
+/// Returns the messages for a pruning agent's decision, if this request is for a pruning agent.
 fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value>> {
     let text = request.messages.last()?.text();
     let start = text.find("{\"conversation\":")?;

@@ -17,7 +17,7 @@ impl<'a> ModelCallBill<'a> {
         Self { prices, billed: BilledTokens::default() }
     }
 
-    /// Adds a request whose prefix the provider keeps if it is long enough. A provider without a price for
+    /// Adds a request whose prefix the provider keeps if long enough. A provider without a price for
     /// keeping it bills new tokens as plain input.
     pub fn request(&mut self, read: u64, fresh: u64, whole: u64, output: u64) {
         let prices = self.prices;
@@ -28,7 +28,7 @@ impl<'a> ModelCallBill<'a> {
         self.billed.output += output;
     }
 
-    /// Adds a request that nothing will follow: nobody pays for keeping it.
+    /// Adds a request without a successor: nobody pays for keeping its prefix.
     pub fn once(&mut self, read: u64, fresh: u64, output: u64) {
         self.billed.uncached += fresh;
         self.billed.cache_read += read;

@@ -10,10 +10,10 @@ use crate::policy::ContextPolicy;
 use crate::price::PriceTable;
 use crate::recording::SessionRecording;
 
-/// The number of replays that run at the same time.
+/// The number of simultaneous replays.
 const THREADS: usize = 2;
 
-/// A maker of a policy. A policy has state, so each replay makes its own.
+/// A maker of a policy. A policy has state, so each replay makes a new one.
 pub type MakePolicy = Arc<dyn Fn() -> Box<dyn ContextPolicy> + Send + Sync>;
 
 /// The size of a window.
@@ -101,11 +101,13 @@ fn run_cases(cases: &[ReplayCase<'_>], options: &ReplayOptions) -> Vec<ReplayOut
         }
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // The threads finish in any order.
     done.sort_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 fn take<'c, 'a>(cases: &'c [ReplayCase<'a>], next: &AtomicUsize) -> Option<(usize, &'c ReplayCase<'a>)> {
+    // Relaxed is enough: the counter guards no other data.
     let at = next.fetch_add(1, Ordering::Relaxed);
     cases.get(at).map(|case| (at, case))
 }

@@ -13,7 +13,7 @@ use crate::recording::SessionRecording;
 #[derive(Debug, Default)]
 pub(super) struct RetentionTracker {
     pub(super) classes: BTreeMap<String, RetentionTally>,
-    /// The view that the agent was shown last.
+    /// The view last shown to the agent.
     view: Vec<ViewSegment>,
     /// The number of entries at that time.
     seen: usize,
@@ -51,6 +51,7 @@ impl RetentionTracker {
         });
         // Messages since the last request may be removed before they were ever shown.
         let new = (self.seen..next).filter(|at| !kept.contains(&recording.id(*at)));
+        // An entry without tokens is never sent, so no edit has removed it.
         let new = new.map(|at| &recording.entries[at]).filter(|entry| entry.tokens > 0);
         let gone: Vec<Arc<Message>> = shown.chain(new.map(|entry| entry.message.clone())).collect();
         let gone: Vec<&Message> = gone.iter().map(|message| &**message).collect();

@@ -1,4 +1,4 @@
-//! Charts as SVG: axes with units, a title and a description for people who cannot see them, marks and dashes
+//! Charts as SVG: axes with units, a title and a description for screen readers, marks and dashes
 //! besides colour. Colours and type are the page's style.
 
 pub(super) mod context;

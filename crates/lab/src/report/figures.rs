@@ -1,6 +1,6 @@
 //! Figures as people read them.
 
-/// The placeholder for a figure that does not exist.
+/// The placeholder for a missing figure.
 pub(super) const NONE: &str = "–";
 
 /// Formats tokens: `52.1K` for 52,100.
@@ -48,7 +48,7 @@ pub(super) fn seconds(ms: f64) -> String {
     format!("{:.1}", ms / 1_000.0)
 }
 
-/// Formats a median of counts: without decimals where it is whole.
+/// Formats a median of counts: without decimals if whole.
 pub(super) fn count(number: f64) -> String {
     if number.fract() == 0.0 { format!("{number:.0}") } else { format!("{number:.1}") }
 }

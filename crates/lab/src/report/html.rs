@@ -1,4 +1,4 @@
-//! The report as one page that loads nothing: its policy allows only its own style and its own script, by hash.
+//! The report as one self-contained page: its policy allows only the page's style and script, by hash.
 
 pub(super) mod tables;
 
@@ -200,7 +200,7 @@ fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
     }
 }
 
-/// Appends a row for each peer. Standings that never occur have no column.
+/// Appends a row for each peer. Absent standings have no column.
 fn scores(verdicts: &[&PolicyVerdict], out: &mut MarkupWriter) {
     let peers = verdicts.iter().flat_map(|it| &it.peers);
     let columns = (0..RivalStanding::ALL.len())

@@ -24,7 +24,7 @@ impl MarkupWriter {
         self.0.push('>');
     }
 
-    /// Appends an element that contains only text.
+    /// Appends an element of text only.
     pub(super) fn leaf(&mut self, name: &'static str, attributes: Attributes<'_>, text: &str) {
         self.element(name, attributes, |it| it.text(text));
     }

@@ -1,4 +1,4 @@
-//! Plausible outcomes for tests. They are not measured.
+//! Plausible outcomes for tests, not measured.
 
 use std::collections::BTreeMap;
 

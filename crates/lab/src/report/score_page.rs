@@ -1,4 +1,4 @@
-//! The scoreboard as one page that loads nothing.
+//! The scoreboard as one self-contained page.
 
 use super::html::tables::table;
 use super::html::{page_head, prose};

@@ -1,4 +1,4 @@
-//! Outcomes side by side: what a policy costs against the baseline, which peer is best, medians, the frontier.
+//! Outcomes side by side: a policy's costs against the baseline, which peer is best, medians, the frontier.
 //! Only functions of the outcomes.
 
 use std::cmp::Ordering;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{PolicyRole, ReportHeader};
 use crate::outcome::{NeedCounts, ReplayOutcome};
 
-/// The way in which a window was chosen.
+/// The way of choosing a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WindowChoice {
@@ -27,7 +27,7 @@ impl WindowChoice {
     }
 }
 
-/// The outcomes of one recording in one window at one price table: what can be compared.
+/// The outcomes of one recording in one window at one price table: the comparable outcomes.
 #[derive(Clone, Debug)]
 pub struct ComparisonCell<'a> {
     /// The outcomes, one for each policy in the order of the header; never empty.
@@ -49,7 +49,7 @@ impl<'a> ComparisonCell<'a> {
         Self { outcomes, baseline, subject, peers }
     }
 
-    /// Returns one outcome, from which the properties common to all are read.
+    /// Returns one outcome, with the properties common to all.
     pub fn any(&self) -> &'a ReplayOutcome {
         self.outcomes[0]
     }
@@ -69,7 +69,7 @@ impl<'a> ComparisonCell<'a> {
         self.subject
     }
 
-    /// Returns the outcome under which nothing leaves the view.
+    /// Returns the outcome of the policy without removals.
     pub fn baseline(&self) -> Option<&'a ReplayOutcome> {
         self.baseline
     }
@@ -193,9 +193,9 @@ pub struct OutcomeMedians {
     pub compactions: Option<f64>,
     /// The largest request, in tokens.
     pub peak_tokens: Option<f64>,
-    /// The time that the agent waited for side calls, in milliseconds.
+    /// The agent's wait for side calls, in milliseconds.
     pub waiting_ms: Option<f64>,
-    /// Requests that did not fit.
+    /// Requests too large for the window.
     pub overflows: Option<f64>,
 }
 
@@ -331,17 +331,17 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     known
 }
 
-/// Returns (a) as a share of all items that were needed later.
+/// Returns (a) as a share of all items needed later.
 pub fn in_view(needs: &NeedCounts) -> Option<f64> {
     share(needs.in_view, needs)
 }
 
-/// Returns (a) + (b) as a share of all items that were needed later.
+/// Returns (a) + (b) as a share of all items needed later.
 pub fn at_hand(needs: &NeedCounts) -> Option<f64> {
     share(needs.in_view + needs.recalled, needs)
 }
 
-/// Returns a part of the items that were needed later as a share. Returns `None` if none was needed.
+/// Returns a part of the items needed later as a share. Returns `None` if none was needed.
 pub fn share(part: u64, needs: &NeedCounts) -> Option<f64> {
     let total = total(needs);
     (total > 0).then(|| part as f64 / total as f64)
@@ -394,6 +394,7 @@ pub fn frontier(points: &[(f64, f64)]) -> Vec<usize> {
     order.sort_by(|a, b| {
         points[*a].0.total_cmp(&points[*b].0).then_with(|| points[*b].1.total_cmp(&points[*a].1))
     });
+    // At equal cost the larger gain comes first, so that the smaller one is not on the frontier.
     let mut best = f64::NEG_INFINITY;
     order.retain(|index| {
         let gains = points[*index].1 > best;

@@ -27,7 +27,7 @@ const COLUMNS: [(&str, &str, usize); 9] = [
 /// The minimum columns of the report.
 const NARROWEST: usize = 80;
 
-/// The maximum number of comparisons that are named. The others are counted.
+/// The maximum number of named comparisons. The others are counted.
 const SHOWN_EXCEPTIONS: usize = 12;
 
 pub(super) fn text(report: &ReplayReport, columns: usize) -> String {
@@ -146,7 +146,7 @@ pub(super) fn window(window: u64, percent: Option<u32>) -> String {
     format!("window {}{of_peak}", tokens(window))
 }
 
-/// Text that grows line by line.
+/// Text built line by line.
 struct ReportTextWriter {
     text: String,
     columns: usize,

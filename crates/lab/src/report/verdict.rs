@@ -91,19 +91,19 @@ fn compare_costs(one: f64, other: f64) -> Ordering {
 pub struct PolicyVerdict {
     /// The price table.
     pub prices: String,
-    /// Over which recordings.
+    /// The recordings of the comparison.
     pub scope: RecordingScope,
     /// `true` if the policy is ahead of every peer everywhere.
     pub beats_all: bool,
     /// Recordings times windows times peers.
     pub comparisons: usize,
-    /// The number of comparisons that the policy wins.
+    /// The number of comparisons won by the policy.
     pub ahead: usize,
     /// The verdict, in words.
     pub sentence: String,
     /// The scores beside each peer.
     pub peers: Vec<RivalScore>,
-    /// Every comparison that the policy does not win, the worst first.
+    /// Every comparison not won by the policy, the worst first.
     pub exceptions: Vec<ComparisonException>,
 }
 
@@ -121,7 +121,7 @@ pub struct RivalScore {
     pub cost_of_peer: Option<f64>,
 }
 
-/// A comparison that is not won.
+/// A comparison not won.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ComparisonException {
@@ -131,7 +131,7 @@ pub struct ComparisonException {
     pub recording: String,
     /// The window, in tokens.
     pub window: u64,
-    /// The window as a share of the recording's peak in percent, if it was chosen so.
+    /// The window as a share of the recording's peak in percent, if so chosen.
     pub window_percent: Option<u32>,
     /// The peer.
     pub peer: String,
@@ -171,6 +171,7 @@ fn verdict(
         let not_won = not_won.filter(|(_, standing)| *standing != RivalStanding::Ahead);
         exceptions.extend(not_won.map(|(theirs, standing)| exception(ours, theirs, standing)));
     }
+    // Standings are ordered from best to worst, so the worst comparison comes first.
     exceptions.sort_by_key(|it| std::cmp::Reverse(it.standing));
     let peers: Vec<RivalScore> =
         header.with_role(PolicyRole::Peer).filter_map(|peer| peer_score(peer, cells)).collect();
@@ -219,6 +220,7 @@ fn sentence(subject: &str, verdict: &PolicyVerdict, cells: &[&ComparisonCell<'_>
             "{at}: {subject} beats every modelled peer on cost at equal or better needed-later recall (a), in {of} with {peers}."
         );
     }
+    // The first standing, `Ahead`, is in the sentence already.
     let others = RivalStanding::ALL.iter().enumerate().skip(1).filter_map(|(index, standing)| {
         let count: usize = verdict.peers.iter().map(|it| it.counts[index]).sum();
         (count > 0).then(|| format!("in {count} {}", said(*standing)))
@@ -255,7 +257,7 @@ fn sessions(cells: &[&ComparisonCell<'_>]) -> String {
     counted(recordings.len(), kind)
 }
 
-/// Describes the data that the headline is taken over.
+/// Describes the data of the headline.
 pub fn basis(cells: &[ComparisonCell<'_>]) -> String {
     let (Some(first), Some(scope)) = (cells.first(), summary::whole_scopes(cells).into_iter().next()) else {
         return "Nothing was replayed.".to_owned();
@@ -294,7 +296,7 @@ fn exception(ours: &ReplayOutcome, theirs: &ReplayOutcome, standing: RivalStandi
     }
 }
 
-/// Returns the figures of both and those that make the difference.
+/// Returns the figures of both and the decisive figures.
 fn why(ours: &ReplayOutcome, theirs: &ReplayOutcome) -> String {
     let percentage =
         |share: Option<f64>| share.map_or_else(|| "nothing needed".to_owned(), percent_in_sentence);
@@ -408,7 +410,7 @@ impl PolicyGoal {
 pub struct GoalResult {
     /// The price table.
     pub prices: String,
-    /// Over which recordings.
+    /// The recordings under the median.
     pub scope: RecordingScope,
     /// The goal.
     pub goal: PolicyGoal,
@@ -420,9 +422,9 @@ pub struct GoalResult {
     pub measured: Option<f64>,
     /// `true` if the median meets the goal.
     pub met: Option<bool>,
-    /// Recordings times windows that can be measured.
+    /// Measurable recordings times windows.
     pub cells: usize,
-    /// The number of cells that meet the goal by themselves.
+    /// The number of cells in which the goal is met.
     pub cells_met: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The policy that never removes anything.
+//! The policy without removals.
 
 use super::thread::RivalView;
 use super::{RivalContext, lines, request};

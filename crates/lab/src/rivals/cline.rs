@@ -7,14 +7,14 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// The share of the window that counts as the input limit if only a window is known.
+/// The share of the window used as the input limit if only a window is known.
 const INPUT_SHARE: f64 = 0.9;
 const TRIGGER_SHARE: f64 = 0.9;
 /// The target of a compaction, as a share of the trigger.
 const TARGET_SHARE: f64 = 0.7;
 const KEPT_TOKENS: u64 = 20_000;
 const SUMMARY_TOKENS: u64 = 4_096;
-/// The maximum number of characters of a result that the summariser sees.
+/// The maximum number of characters of a result for the summariser.
 const TRANSCRIPT_CHARS: usize = 2_000;
 /// The tokens of a summary request's system line and order.
 const ORDER_TOKENS: u64 = 350;
@@ -37,14 +37,14 @@ impl ClinePolicy {
         moment.budget().window as f64 * INPUT_SHARE * TRIGGER_SHARE
     }
 
-    /// Returns the tokens of the conversation that may stay: the share of the trigger, less system prompt and
+    /// Returns the allowed tokens of the conversation: the share of the trigger, less system prompt and
     /// tools.
     fn kept_tokens(moment: &RivalContext<'_>) -> u64 {
         let target = (Self::trigger(moment) * TARGET_SHARE) as u64;
         KEPT_TOKENS.min(target.saturating_sub(moment.recording.fixed_tokens).max(1))
     }
 
-    /// Returns the start of the messages that stay. It is never after the newest prompt, and never at a
+    /// Returns the start of the kept messages. The start is never after the newest prompt, and never at a
     /// result.
     fn cut(&self, moment: &RivalContext<'_>) -> usize {
         let items = &self.thread.items;
@@ -58,6 +58,7 @@ impl ClinePolicy {
         if prompt > 0 {
             at = at.min(prompt);
         }
+        // A result must not stand without its call, so the cut moves back to the call.
         while at > 0 && items[at].role == Role::Tool {
             at -= 1;
         }

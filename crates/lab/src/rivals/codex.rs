@@ -63,6 +63,7 @@ impl CodexPolicy {
         let items = &self.thread.items;
         let mut tokens = self.thread.tokens() + ORDER_TOKENS;
         let mut start = 0;
+        // A result whose call was dropped is dropped too.
         while tokens > window || items.get(start).is_some_and(|item| item.role == Role::Tool) {
             tokens -= items.get(start)?.segment.tokens;
             start += 1;
@@ -134,6 +135,7 @@ fn kept_user_messages(items: &[RivalViewItem], recording: &SessionRecording) -> 
 }
 
 fn bytes_by_four(text: &str) -> u64 {
+    // codex divides bytes, not characters, so text beyond ASCII counts more.
     (text.len() as u64).div_ceil(4)
 }
 

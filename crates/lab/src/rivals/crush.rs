@@ -9,7 +9,7 @@ use crate::recording::SessionRecording;
 
 /// The size above which a window is large, in tokens.
 const LARGE_WINDOW: u64 = 200_000;
-/// The tokens that large windows keep free. Other windows keep a fifth free.
+/// The free tokens in large windows. Other windows keep a fifth free.
 const LARGE_BUFFER: u64 = 20_000;
 /// The tokens of the summary's own system prompt and order.
 const ORDER_TOKENS: u64 = 420;
@@ -78,6 +78,7 @@ impl ContextPolicy for CrushPolicy {
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let moment = RivalContext::new(recording, next, now);
         let begins = moment.turn_begins();
+        // crush checks after a step, when the new prompt is not there yet.
         let end = if begins { moment.prompt_start() } else { next };
         self.thread.take(recording, end, |_| None);
         let compacted = Self::is_due(&moment).then(|| self.compact(&moment)).flatten();

@@ -7,10 +7,10 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyEdit, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// The window that gemini-cli's code assumes for every model but Gemma's.
+/// The window assumed in gemini-cli's code for every model but Gemma's.
 const TOKEN_LIMIT: u64 = 1_048_576;
 const TRIGGER_SHARE: f64 = 0.5;
-/// The share of the characters that is summarised.
+/// The summarised share of the characters.
 const COMPRESS_SHARE: f64 = 0.7;
 /// The tokens of results, the newest first, beyond which results are cut before a compression.
 const RESULT_BUDGET_TOKENS: u64 = 50_000;
@@ -234,7 +234,7 @@ impl ContextPolicy for GeminiCliPolicy {
     }
 }
 
-/// Returns the start of the part that is kept.
+/// Returns the start of the kept part.
 fn split_point(items: &[RivalViewItem], recording: &SessionRecording) -> usize {
     let total: u64 = items.iter().map(RivalViewItem::chars).sum();
     let target = total as f64 * COMPRESS_SHARE;

@@ -15,9 +15,9 @@ const TRIGGER_SHARE: f64 = 0.8;
 const ORDER_TOKENS: u64 = 700;
 /// The maximum number of compactions in a row after refused requests.
 const RECOVERIES: u32 = 2;
-/// The shares of tool results that are left out after each refusal of a compaction's prompt, in percent.
+/// The shares of tool results left out after each refusal of a compaction's prompt, in percent.
 const REMOVED_PERCENT: [usize; 5] = [0, 10, 20, 50, 100];
-/// The number of the oldest calls that are described at a time.
+/// The number of the oldest calls described at a time.
 const BATCH: usize = 10;
 /// The tokens of the order to describe a call, with the resulting sentence.
 const DESCRIBE_ORDER_TOKENS: u64 = 130;
@@ -40,7 +40,7 @@ const IN_TOOL_LOOP: &str = "The message before this one sums up an earlier part 
 #[derive(Default)]
 pub struct GoosePolicy {
     thread: RivalView,
-    /// Calls that are being described while the model works: entries of their messages.
+    /// Calls under description while the model works: entries of their messages.
     described: Vec<usize>,
 }
 
@@ -69,7 +69,7 @@ impl GoosePolicy {
         Some((summary.call, moment.compaction(before, &self.thread, why.to_owned())?))
     }
 
-    /// Returns the oldest calls that are described next, if there are enough: messages of the model with
+    /// Returns the next calls for description, the oldest, if enough: messages of the model with
     /// their results.
     fn oldest_calls(&self, moment: &RivalContext<'_>) -> Vec<usize> {
         let recording = moment.recording;
@@ -91,11 +91,12 @@ impl GoosePolicy {
         oldest
     }
 
-    /// Puts a sentence in the place of each call that was described meanwhile.
+    /// Replaces each newly described call by a sentence.
     fn describe(&mut self, moment: &RivalContext<'_>) -> Option<PolicyEdit> {
         let described = std::mem::take(&mut self.described);
         let before = moment.total(&self.thread);
         for entry in &described {
+            // A compaction may have removed the call since its description was requested.
             let Some(at) = self.thread.items.iter().position(|item| item.entry() == Some(*entry)) else {
                 continue;
             };
@@ -178,13 +179,14 @@ impl ContextPolicy for GoosePolicy {
             calls.push(call);
             edit = Some(compaction);
         }
+        // Chosen after the compactions, so that no description is paid for a removed call.
         self.described = self.oldest_calls(&moment);
         calls.extend(self.description_calls(&moment));
         request(&self.thread, calls, edit)
     }
 }
 
-/// Returns the number of calls before the current turn that stay unchanged.
+/// Returns the number of unchanged calls before the current turn.
 fn cutoff(window: u64) -> usize {
     (3 * (window as f64 * TRIGGER_SHARE) as usize / 20_000).clamp(10, 500)
 }

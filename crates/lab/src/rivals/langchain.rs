@@ -7,11 +7,11 @@ use super::{RivalContext, lines, request};
 use crate::policy::{ContextPolicy, PolicyInput, PolicyRequest, SideCall};
 use crate::recording::SessionRecording;
 
-/// The number of tokens that langchain's estimate adds to each message.
+/// The number of tokens added to each message in langchain's estimate.
 const MESSAGE_TOKENS: u64 = 3;
 const TRIGGER_SHARE: f64 = 0.8;
 const KEPT_MESSAGES: usize = 20;
-/// The maximum tokens that the summariser sees, the newest first.
+/// The maximum tokens for the summariser, the newest first.
 const SUMMARISED_TOKENS: u64 = 4_000;
 const ORDER_TOKENS: u64 = 340;
 const TOO_LONG: &str = "Previous conversation was too long to summarize.";

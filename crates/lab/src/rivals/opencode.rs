@@ -16,7 +16,7 @@ const OUTPUT_TOKEN_MAX: u64 = 32_000;
 /// The bounds of the verbatim tail, which is a quarter of the usable room.
 const TAIL_MIN_TOKENS: u64 = 2_000;
 const TAIL_MAX_TOKENS: u64 = 15_000;
-/// The maximum number of characters of a result that the summariser sees.
+/// The maximum number of characters of a result for the summariser.
 const TRANSCRIPT_CHARS: usize = 2_000;
 /// The tokens of the order with its template.
 const ORDER_TOKENS: u64 = 450;
@@ -44,12 +44,12 @@ impl OpenCodePolicy {
         Self { thread: RivalView::default(), prunes: false }
     }
 
-    /// Creates the model with pruning, which users can switch on.
+    /// Creates the model with pruning, an option of users.
     pub fn with_pruning() -> Self {
         Self { thread: RivalView::default(), prunes: true }
     }
 
-    /// Returns the context limit minus the largest answer that is asked for.
+    /// Returns the context limit minus the largest requested answer.
     fn usable(moment: &RivalContext<'_>) -> u64 {
         moment.budget().window.saturating_sub(moment.budget().reserve.min(OUTPUT_TOKEN_MAX))
     }
@@ -203,6 +203,7 @@ fn tail_start(items: &[RivalViewItem], budget: u64) -> usize {
     while let Some(start) = turns.pop() {
         let tokens = tokens_of(&items[start..end]);
         if tokens > room {
+            // A tail that began with a result would lack the result's call.
             let mut cuts = (start + 1..end).filter(|at| items[*at].role != Role::Tool);
             kept = cuts.find(|at| tokens_of(&items[*at..end]) <= room).unwrap_or(kept);
             break;
@@ -216,7 +217,7 @@ fn tokens_of(items: &[RivalViewItem]) -> u64 {
     items.iter().map(|item| chars_by_four(item.text())).sum()
 }
 
-/// Returns the head of a result that is too long.
+/// Returns the head of a too long result.
 fn shorten(text: &str) -> Option<String> {
     let lines = text.match_indices('\n').nth(OUTPUT_LINES - 1).map_or(text.len(), |(at, _)| at);
     let end = text.floor_char_boundary(lines.min(OUTPUT_BYTES));

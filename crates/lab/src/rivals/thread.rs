@@ -1,4 +1,4 @@
-//! The part of a conversation that a peer keeps.
+//! The kept part of a conversation in a peer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ impl RivalView {
         self.items.splice(range, new);
     }
 
-    /// Returns the start of the results that followed the newest answer.
+    /// Returns the start of the results after the newest answer.
     pub(super) fn after_answer(&self) -> usize {
         self.items.iter().rposition(|item| item.role == Role::Assistant).map_or(0, |at| at + 1)
     }
@@ -146,7 +146,7 @@ impl RivalViewItem {
         }
     }
 
-    /// Returns the recorded message, or nothing if it was cleared.
+    /// Returns the recorded message, or nothing if cleared.
     pub(super) fn recorded<'a>(&'a self, recording: &'a SessionRecording) -> Option<&'a RecordedMessage> {
         match &self.origin {
             RivalItemOrigin::Entry(at) => recording.entries.get(*at),
@@ -179,7 +179,7 @@ impl RivalViewItem {
         self.role == Role::User && !self.is_summary()
     }
 
-    /// Returns the number of tools that the message calls.
+    /// Returns the number of tools called in the message.
     pub(super) fn calls(&self, recording: &SessionRecording) -> usize {
         self.entry().map_or(0, |at| recording.entries[at].message.tool_calls().count())
     }
@@ -218,7 +218,7 @@ pub(super) fn with_result(
     RecordedMessage { message: message.into(), tokens, text: content.into(), ..entry.clone() }
 }
 
-/// Returns a message that was not recorded.
+/// Returns a message outside the recording.
 fn said(role: Role, text: &str, counter: &MessageTokenCounter) -> RecordedMessage {
     let message = Message { id: "said".into(), role, parts: vec![Part::text(text)], origin: None };
     let tokens = counter.message(&message);

@@ -32,7 +32,7 @@ pub struct ScoreRow {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreReport {
-    /// The command line that made the report.
+    /// The command line of the report.
     pub command: String,
     /// The version of the program.
     pub version: String,
@@ -40,7 +40,7 @@ pub struct ScoreReport {
     pub rows: Vec<ScoreRow>,
 }
 
-/// The reason that the public measures cannot be made.
+/// The reason why the public measures cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {
@@ -314,13 +314,13 @@ impl ScoreReport {
         serde_json::to_string_pretty(self)
     }
 
-    /// Returns one page that loads nothing.
+    /// Returns one self-contained page.
     pub fn html(&self) -> String {
         report::score_page(self)
     }
 }
 
-/// Describes the state of the facts of one class that left the view.
+/// Describes the state of one class of removed facts.
 fn survived(tally: &RetentionTally) -> String {
     let total = tally.total().max(1) as f64;
     format!(

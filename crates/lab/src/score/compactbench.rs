@@ -1,4 +1,4 @@
-//! CompactBench's practice templates: the decisions and prohibitions that are in the view after much other chat.
+//! CompactBench's practice templates: the decisions and prohibitions in the view after much other chat.
 //!
 //! A template is rendered with names of our own, the same every time. Its distractors are filler, and 60,000 tokens of
 //! filler follow.
@@ -97,7 +97,7 @@ struct GroundTruth {
     forbidden_behaviors: Vec<String>,
 }
 
-/// The part of the cases that is left after compaction.
+/// The part of the cases left after compaction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactBenchScore {
@@ -107,7 +107,7 @@ pub struct CompactBenchScore {
     pub statements: usize,
     /// The number of statements in the view.
     pub in_view: usize,
-    /// The statements that are not in the view, with their case.
+    /// The statements missing in the view, with their case.
     pub missing: Vec<String>,
 }
 
@@ -132,6 +132,7 @@ impl ReceiptsFolder {
             paths.push(entry.map_err(|error| wrap(error.into(), &folder))?.path());
         }
         paths.retain(|path| path.extension().is_some_and(|ext| ext == "yaml"));
+        // A folder is listed in any order, and a template's number is part of its seed.
         paths.sort();
         paths
             .into_iter()

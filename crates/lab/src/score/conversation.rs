@@ -1,4 +1,4 @@
-//! A chat that grows under one strategy, and the view that its next request would carry.
+//! A growing chat under one strategy, and the view of its next request.
 
 use std::sync::Arc;
 
@@ -120,6 +120,7 @@ impl SimulatedChat {
             prices: self.prices.clone(),
             last_input: self.last_input,
             last_output: self.last_output,
+            // A chat has no times, so every request but the first finds a warm cache.
             cache_is_warm: self.last_input > 0,
             at: None,
         }

@@ -43,7 +43,7 @@ struct LocomoFile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceRecall {
-    /// The number of questions that name evidence.
+    /// The number of questions with evidence.
     pub questions: usize,
     /// The share among the first 5 hits.
     pub at_5: f64,
@@ -74,7 +74,7 @@ impl ReceiptsFolder {
     }
 }
 
-/// Asks every question as it is, in an index with a message for each turn.
+/// Asks every question unchanged, in an index with a message for each turn.
 pub fn measure(conversations: &[LocomoConversation]) -> LocomoScore {
     let mut score = LocomoScore::default();
     for conversation in conversations {

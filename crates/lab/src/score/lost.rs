@@ -12,7 +12,7 @@ const WINDOW_TOKENS: u64 = 32_000;
 /// The maximum number of hits of a search.
 const HITS: usize = 10;
 
-/// The chat and the facts that are asked about.
+/// The chat and the facts in question.
 #[derive(Clone, Debug, Deserialize)]
 pub struct LostInCompactionChat {
     messages: Vec<ChatTurn>,
@@ -31,11 +31,11 @@ struct LostInCompactionFact {
     compacted: bool,
 }
 
-/// The part of the facts that is left.
+/// The remaining part of the facts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LostInCompactionScore {
-    /// Facts that the chat itself states.
+    /// Facts stated in the chat itself.
     pub facts: usize,
     /// The number of facts whose answer is in the last view: its words, or all its keywords in one message.
     pub in_view: usize,
@@ -49,7 +49,7 @@ pub struct LostInCompactionScore {
 }
 
 impl LostInCompactionScore {
-    /// Returns the share of facts that a search finds, in percent.
+    /// Returns the share of facts found by a search, in percent.
     pub fn at_10_percent(&self) -> f64 {
         super::text::percent(self.at_10, self.facts)
     }
@@ -73,6 +73,7 @@ pub fn measure(
 ) -> Option<LostInCompactionScore> {
     let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, summariser)?;
     lost.messages.iter().for_each(|turn| chat.say(turn));
+    // A last question, because only the request before an answer is planned. It names no fact.
     chat.say(&ChatTurn::user("Thanks. Where were we?"));
     chat.plan_request();
     let view: Vec<String> = chat.view_texts().iter().map(|text| normalised(text)).collect();

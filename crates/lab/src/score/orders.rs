@@ -1,4 +1,4 @@
-//! The standing orders that are in the view after compactions. The user gives each order once.
+//! The standing orders in the view after compactions. The user gives each order once.
 //!
 //! The public ones are COMPINT's side constraints (arXiv 2608.11242). Thirty others in six languages are our own. The
 //! order is one message of the user in a long chat about other things.
@@ -13,10 +13,10 @@ use super::{ChatTurn, ScriptedSummariser, SimulatedChat};
 /// The window of every case, in tokens.
 pub const WINDOW_TOKENS: u64 = 32_000;
 
-/// Titles that promise standing orders.
+/// Titles with a promise of standing orders.
 const TITLES: [&str; 3] = ["Rules", "Standing orders", "standing orders"];
 
-/// The question at the end of a chat. It asks for nothing in particular.
+/// The question at the end of a chat, for nothing in particular.
 const LAST_QUESTION: &str = "Thanks. Where were we?";
 
 /// Our own orders, one a line, as `language<TAB>order`.
@@ -47,7 +47,7 @@ impl OrderPosition {
 pub struct OrderCase {
     /// The strategy.
     pub strategy: &'static str,
-    /// The model that writes summaries.
+    /// The model for summaries.
     pub summariser: ScriptedSummariser,
     /// The length of the chat, in tokens.
     pub chat_tokens: u64,
@@ -64,7 +64,7 @@ pub struct OrderCase {
 pub struct OrderScore {
     /// The strategy.
     pub strategy: &'static str,
-    /// The model that wrote summaries.
+    /// The author of the summaries.
     pub summariser: String,
     /// Length of the chat, in tokens.
     pub chat_tokens: u64,
@@ -72,17 +72,17 @@ pub struct OrderScore {
     pub position: OrderPosition,
     /// The minimum number of compactions.
     pub rounds: usize,
-    /// The number of orders that are verbatim in the view.
+    /// The number of orders verbatim in the view.
     pub kept: usize,
-    /// Orders that were given, each in a chat of its own.
+    /// Given orders, each in a chat of its own.
     pub orders: usize,
-    /// Numbers of the orders that are not in the view, counted from 1.
+    /// Numbers of the orders missing in the view, counted from 1.
     pub missing: Vec<usize>,
-    /// Lines under titles that promise rules, in all views.
+    /// Lines under titles with a promise of rules, in all views.
     pub listed: usize,
-    /// The number of those entries that are the order.
+    /// The number of listed lines equal to the order.
     pub listed_orders: usize,
-    /// Views that were larger than a request may be.
+    /// Views larger than a request may be.
     pub overflows: usize,
 }
 
@@ -208,6 +208,7 @@ fn chat_with_order(order: &str, filler: &[ChatTurn], case: &OrderCase) -> Option
     }
     while chat.compactions() < case.rounds {
         chat.say(turns.next()?);
+        // Asked again, so that the view is that of a request after the last compaction.
         if chat.compactions() == case.rounds {
             end_with_question(&mut chat);
         }

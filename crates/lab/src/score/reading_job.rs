@@ -162,7 +162,7 @@ fn content(file: usize) -> String {
 /// Returns the job as a recording.
 ///
 /// # Errors
-/// [`HistoryFoldError`], if the log that is made here does not follow: never.
+/// [`HistoryFoldError`], if the new log does not fold: never.
 pub fn recording() -> Result<SessionRecording, HistoryFoldError> {
     let mut bodies = vec![
         EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },

@@ -18,7 +18,7 @@ pub struct ReceiptsFolder {
     folder: PathBuf,
 }
 
-/// The reason that a file of the public data cannot be used.
+/// The reason why a file of the public data cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", path.display())]
 pub struct ReceiptsError {

@@ -1,4 +1,4 @@
-//! Answers that are no summary and must be refused, and good summaries that must be accepted.
+//! Answers to refuse, which are no summary, and good summaries to accept.
 
 use serde::Serialize;
 
@@ -68,15 +68,15 @@ const NO_SUMMARIES: [(&str, &str); 23] = [
 pub struct RefusalScore {
     /// Answers that are no summary.
     pub no_summaries: usize,
-    /// The number of refusals that no committed compaction contains.
+    /// The number of refusals without a trace in a committed compaction.
     pub refused: usize,
-    /// The names of answers that were used although they are no summary.
+    /// The names of used answers that are no summary.
     pub let_through: Vec<String>,
     /// Good summaries.
     pub good_summaries: usize,
-    /// The number of good summaries that were used.
+    /// The number of good summaries used.
     pub accepted: usize,
-    /// The names of good summaries that were refused.
+    /// The names of refused good summaries.
     pub turned_away: Vec<String>,
     /// The size of the smallest view after these chats, in tokens.
     pub smallest_view_tokens: u64,
@@ -132,6 +132,7 @@ fn chat(strategy: &str, filler: &[ChatTurn], summariser: &ScriptedSummariser) ->
         }
     }
     chat.plan_request();
+    // Every answer must be offered at least once, also under a strategy that has not acted by itself.
     if chat.compactions() == 0 {
         chat.compact();
     }

@@ -1,4 +1,4 @@
-//! The models that answer the requests for summaries in a measure.
+//! The models for the requests for summaries in a measure.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use longhaul_core::history::LogEntryKind;
 
 use crate::recording::RecordedMessage;
 
-/// A scripted stand-in for a model that writes summaries.
+/// A scripted stand-in for a writer of summaries.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum ScriptedSummariser {
@@ -25,10 +25,10 @@ pub enum ScriptedSummariser {
     Written(fn(&SummaryTask<'_>) -> String),
 }
 
-/// The answer of a model that refuses.
+/// The answer of a refusing model.
 pub const REFUSAL: &str = "I'm sorry, I can't help with that.";
 
-/// A request for a summary as a summariser sees it.
+/// A request for a summary as seen by a summariser.
 pub struct SummaryTask<'a> {
     /// The messages that the summary is about.
     pub(crate) material: &'a [RecordedMessage],
@@ -58,7 +58,7 @@ impl fmt::Debug for ScriptedSummariser {
 }
 
 impl ScriptedSummariser {
-    /// Creates a summariser that refuses every request.
+    /// Creates a summariser with a refusal for every request.
     pub fn refusing() -> Self {
         Self::Fixed(REFUSAL.into())
     }
@@ -99,6 +99,7 @@ impl SummaryTask<'_> {
         let mean = sentences.iter().map(|text| self.counter.text(text) + 2).sum::<u64>()
             / (sentences.len() as u64).max(1);
         let count = (tokens / mean.max(1)).max(1) as usize;
+        // Evenly spaced, so that the summary covers the whole conversation and not only its beginning.
         let step = sentences.len().div_ceil(count).max(1);
         let mut room = tokens;
         sentences

@@ -1,4 +1,4 @@
-//! Facts and orders that the user replaces later, and the versions that the view shows.
+//! Facts and orders replaced later by the user, and the versions in the view.
 
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub struct SupersededScore {
     /// The number of those pairs whose old statement is not before the new one under a title that says that
     /// later words win.
     pub old_misleading: usize,
-    /// New statements that are not in the view.
+    /// New statements missing in the view.
     pub missing: Vec<String>,
 }
 

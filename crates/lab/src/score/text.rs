@@ -1,4 +1,4 @@
-//! Comparisons of texts that ignore how they are wrapped.
+//! Comparisons of texts without regard to line breaks.
 
 /// Returns the text with one space for each run of white space.
 pub fn single_spaced(text: &str) -> String {

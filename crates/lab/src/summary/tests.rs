@@ -1,4 +1,4 @@
-//! What the stand-in keeps, and that it keeps to its limit.
+//! The content and the limit of the stand-in.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ const TASKS: [&str; 6] = [
     "move it out of the module, never change its signature",
 ];
 
-/// The items that have come up so far and may be used again.
+/// The items mentioned so far, for later use.
 #[derive(Default)]
 struct ReusableItems {
     paths: Vec<String>,

@@ -28,7 +28,7 @@ pub struct ReadingOptions {
     pub truncates_at_source: bool,
     /// The number of files that the agent asks for in one step.
     pub files_per_step: usize,
-    /// The policy that keeps the context in bounds.
+    /// The policy for the bounds of the context.
     pub policy: CompactionPolicy,
 }
 
@@ -55,7 +55,7 @@ pub struct ReadingOutcome {
     pub placeholders: usize,
     /// Requests larger than the window less the output reserve.
     pub overflows: usize,
-    /// Summaries that the agent waited for.
+    /// Summaries awaited by the agent.
     pub waits: usize,
     /// Edits of the view.
     pub edits: usize,

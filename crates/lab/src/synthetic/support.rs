@@ -29,7 +29,7 @@ const WISHES: [&str; 6] = [
     "do not cancel it, I only asked",
 ];
 
-/// An order that the agent has looked up.
+/// An order looked up by the agent.
 #[derive(Clone)]
 struct CustomerOrder {
     id: String,

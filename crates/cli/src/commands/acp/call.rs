@@ -15,10 +15,10 @@ use super::prompt::text_block;
 /// Columns of a title.
 const TITLE: usize = 100;
 
-/// Characters of a running tool's output that are shown, the newest.
+/// The shown characters of a running tool's output, the newest.
 const TAIL: usize = 4_000;
 
-/// A call that has not ended.
+/// A running call.
 #[derive(Clone, Debug)]
 pub(super) struct EditorToolCall {
     id: String,
@@ -42,14 +42,14 @@ pub(super) enum PriorFileContent {
 }
 
 impl EditorToolCall {
-    /// Arguments that are no JSON are shown as they are.
+    /// Arguments other than JSON are shown unchanged.
     pub(super) fn new(id: &str, tool: &str, arguments: &str, root: &Path, before: PriorFileContent) -> Self {
         let arguments = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
         let (id, tool, root) = (id.to_owned(), tool.to_owned(), root.to_owned());
         Self { id, tool, arguments, root, before, output: String::new() }
     }
 
-    /// Returns the file that a call changes, as its arguments name it.
+    /// Returns the file changed by a call, as named in the arguments.
     pub(super) fn changed_file<'a>(tool: &str, arguments: &'a Value) -> Option<&'a str> {
         matches!(tool, "edit" | "write").then(|| arguments["path"].as_str()).flatten()
     }
@@ -147,8 +147,8 @@ impl EditorToolCall {
         }
     }
 
-    /// Returns the paths that the call works on. A path that leads out of the workspace is left out: the tool
-    /// does not open it, and no editor should.
+    /// Returns the paths of the call's work. A path out of the workspace is left out: the tool
+    /// does not open such a path, and no editor should.
     fn locations(&self) -> Vec<ToolCallLocation> {
         let Some(path) = self.text("path").and_then(|path| inside(&self.root, path)) else {
             return Vec::new();
@@ -164,7 +164,7 @@ impl EditorToolCall {
         vec![ToolCallLocation::new(path).line(line)]
     }
 
-    /// Returns the changes that the call makes, or the command that it would run. A replaced file is shown
+    /// Returns the call's changes, or the call's command. A replaced file is shown
     /// only if its earlier content is known.
     fn changes(&self) -> Vec<ToolCallContent> {
         if let Some(command) = self.text("command").filter(|_| self.tool == "bash") {
@@ -212,12 +212,14 @@ fn spelled(text: &str) -> String {
 
 fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
+        // Zero-width characters and marks of direction can make a command look like another one.
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Returns a path of the workspace, without a look at the disk.
 fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     let mut whole = PathBuf::new();
+    // Resolved by name alone, because a file that a call will create does not exist yet.
     for component in root.join(path).components() {
         match component {
             Component::ParentDir => {

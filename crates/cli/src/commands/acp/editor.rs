@@ -79,7 +79,7 @@ impl EditorConnection {
     /// Begins a new session in a workspace.
     ///
     /// # Errors
-    /// The reason that there can be no session, in words.
+    /// The reason against a session, in words.
     pub(super) async fn begin(
         &self,
         cwd: PathBuf,
@@ -100,7 +100,7 @@ impl EditorConnection {
     /// Opens an earlier session. The whole conversation is sent to `to`.
     ///
     /// # Errors
-    /// There is no such session, or it cannot be opened in that folder.
+    /// The session does not exist, or cannot be opened in the folder.
     pub(super) async fn open(
         &self,
         wanted: OpenSessionRequest,
@@ -153,7 +153,7 @@ impl EditorConnection {
         self.talks().get(&*id.0).cloned()
     }
 
-    /// Returns the sessions that any editor ever opened, in one folder or in all.
+    /// Returns the sessions ever opened by an editor, in one folder or in all.
     ///
     /// # Errors
     /// The data folder cannot be used, or the cursor is not one of ours.
@@ -168,6 +168,8 @@ impl EditorConnection {
             // A session without a message does not count yet.
             is_in_folder && record.title.is_some()
         });
+        // The cursor is a position in the list, so a session that changes between two pages may appear twice.
+        // One entry more than a page shows whether a next page exists.
         let mut page: Vec<_> = meant.skip(from).take(PAGE + 1).collect();
         let next = (page.len() > PAGE).then(|| (from + PAGE).to_string());
         page.truncate(PAGE);
@@ -193,7 +195,7 @@ impl EditorConnection {
     /// Deletes a session for good.
     ///
     /// # Errors
-    /// There is no such session, or it is open elsewhere.
+    /// The session does not exist, or is open elsewhere.
     pub(super) async fn delete(&self, id: &SessionId) -> Result<(), Error> {
         let own = OwnId::new(&*id.0);
         let open = self.talks().remove(&*id.0);

@@ -26,7 +26,7 @@ pub(super) struct EditorSession {
     /// The follower. The owner of its lock informs the editor.
     follower: Mutex<SessionFollower>,
     is_titled: AtomicBool,
-    /// The prompts that are not answered.
+    /// The unanswered prompts.
     tickets: Lock<Vec<CancellationToken>>,
     /// The number of cancels under way. Later prompts wait for them.
     cancels: watch::Sender<usize>,
@@ -34,7 +34,7 @@ pub(super) struct EditorSession {
     handing: tokio::sync::Mutex<()>,
 }
 
-/// A prompt that has come. It is made while messages are read in their order, so that a cancel behind it finds it.
+/// An arrived prompt. Made while messages are read in their order, so that a later cancel finds the prompt.
 pub(super) struct PromptCancelHandle(CancellationToken);
 
 impl EditorSession {
@@ -66,7 +66,7 @@ impl EditorSession {
         self.follower.lock().await.tell_again(to).await
     }
 
-    /// Sends the facts that an editor needs about a session that it has just opened.
+    /// Sends the facts about a newly opened session to the editor.
     pub(super) async fn greet(&self, to: &Connection) {
         let follower = self.follower.lock().await;
         follower.send(to, offered());
@@ -81,7 +81,7 @@ impl EditorSession {
         }
     }
 
-    /// Registers a prompt that has arrived.
+    /// Registers an arrived prompt.
     pub(super) fn ticket(&self) -> PromptCancelHandle {
         let token = CancellationToken::new();
         let mut tickets = self.tickets();
@@ -94,6 +94,7 @@ impl EditorSession {
     /// that.
     pub(super) fn cancel(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
         self.tickets().drain(..).for_each(|ticket| ticket.cancel());
+        // Counted before the future is polled, so that a prompt behind this cancel waits for its end.
         self.cancels.send_modify(|under_way| *under_way += 1);
         let talk = Arc::clone(self);
         async move {

@@ -48,7 +48,7 @@ pub(super) struct SessionFollower {
     updates: EditorUpdateTranslator,
     /// The position up to which all events were sent.
     seen: Seq,
-    /// Questions that the editor has not answered.
+    /// Questions without an answer from the editor.
     asked: BTreeMap<String, CancellationToken>,
 }
 
@@ -83,7 +83,7 @@ impl SessionFollower {
         told
     }
 
-    /// Sends the events that happen until `work` is done, and those that had happened by then.
+    /// Sends the events up to the end of `work`.
     pub(super) async fn follow<T>(&mut self, to: &Connection, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         let done = loop {
@@ -119,6 +119,7 @@ impl SessionFollower {
         let log = log.map_err(|error| super::stop::refused(self.session.id().as_str(), &error))?;
         let mut replay = self.room.runtime.replay(self.session.id());
         for event in &log {
+            // Skipped events still pass through the replay, because later events depend on them.
             let told = if event.seq <= self.seen {
                 replay.skip_event(event).map(|()| Vec::new())
             } else {
@@ -156,6 +157,7 @@ impl SessionFollower {
     /// Sends an update, unless the editor has left.
     pub(super) fn send(&self, to: &Connection, update: SessionUpdate) {
         let notification = SessionNotification::new(self.session.id().as_str().to_owned(), update);
+        // An error means that the connection has ended. Its owner notices that by itself.
         let _ = to.send_notification(notification);
     }
 
@@ -178,7 +180,7 @@ impl SessionFollower {
         beside
     }
 
-    /// Returns the text that a compaction shows in place of the removed messages.
+    /// Returns the text shown by a compaction in place of the removed messages.
     async fn summary(&self, edit: &str) -> Option<String> {
         let edit = edit.to_owned();
         self.session.inspect_run(move |run| summary_text(run, &edit)).await.ok().flatten()
@@ -261,6 +263,7 @@ fn read_before(workspace: &Workspace, path: &str) -> PriorFileContent {
     };
     let Ok(file) = workspace.open_file(&path) else { return PriorFileContent::Unknown };
     let mut text = String::new();
+    // One byte above the limit shows that the file is too large.
     match file.take(LARGEST_SHOWN + 1).read_to_string(&mut text) {
         Ok(bytes) if bytes as u64 <= LARGEST_SHOWN => PriorFileContent::Text(text),
         _ => PriorFileContent::Unknown,
@@ -283,6 +286,7 @@ pub(super) async fn cost(session: &Session) -> Option<f64> {
 /// Prices are for a million tokens.
 fn dollars(usage: &Usage, prices: &TokenPrices) -> f64 {
     let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
+    // `input_tokens` includes the cached ones, which have prices of their own.
     let plain = usage.input_tokens.saturating_sub(read).saturating_sub(written);
     let sum = plain as f64 * prices.input
         + read as f64 * prices.cache_read
@@ -291,7 +295,7 @@ fn dollars(usage: &Usage, prices: &TokenPrices) -> f64 {
     sum / 1e6
 }
 
-/// Returns the summaries that an edit shows, or `None` if it shows none.
+/// Returns the summaries in an edit, or `None` without a summary.
 fn summary_text(run: &Run, edit: &str) -> Option<String> {
     let state = run.history().edits().iter().find(|state| state.edit.id.as_str() == edit)?;
     let texts = state.edit.ops.iter().filter_map(|op| match op {

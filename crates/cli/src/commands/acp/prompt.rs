@@ -118,6 +118,7 @@ pub(super) async fn stored(
                 // Checked before the blob is stored: a refused prompt must not leave it behind.
                 check_quota(bytes.len() as u64, runtime, session).await?;
                 let is_image = media_type.starts_with("image/");
+                // Measured before the blob is stored, for the same reason: an unreadable image is refused.
                 let size = longhaul::picture::size(&bytes)
                     .map_err(|error| CommandError::usage(format!("{error}")))?;
                 let size = size.filter(|_| is_image);
@@ -149,7 +150,7 @@ async fn check_quota(bytes: u64, runtime: &Runtime, session: &SessionId) -> Outc
     )))
 }
 
-/// The contents of media that are shown, by the hash of their blob.
+/// The contents of shown media, by the hash of their blob.
 pub(super) type Contents = BTreeMap<String, Vec<u8>>;
 
 /// Returns a part as an editor shows it, or nothing if editors do not show it.

@@ -28,7 +28,7 @@ pub(super) enum EditorCommand {
 }
 
 impl EditorCommand {
-    /// Reads a prompt; `None` if it is a message for the model. What is no command of ours is one.
+    /// Reads a prompt; `None` for a message to the model. Any text but our own commands is a message.
     pub(super) fn of(given: &[PromptPart]) -> Option<Self> {
         let [PromptPart::Text(text)] = given else { return None };
         let text = text.trim();
@@ -49,7 +49,7 @@ impl EditorCommand {
     /// Performs the command, and returns the result in Markdown.
     ///
     /// # Errors
-    /// The reason that the command failed.
+    /// The reason for the command's failure.
     pub(super) async fn perform(self, runtime: &Runtime, session: &Session, model: &str) -> Outcome<String> {
         match self {
             Self::Context => {

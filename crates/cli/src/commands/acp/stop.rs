@@ -1,4 +1,4 @@
-//! The reason that a turn ended, in the protocol's words, and errors as an editor shows them.
+//! The reason for a turn's end, in the protocol's words, and errors as an editor shows them.
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{self, SessionId, StopReason};
@@ -41,7 +41,7 @@ pub(super) fn internal(message: impl Into<String>) -> Error {
     Error::new(agent_client_protocol::ErrorCode::INTERNAL_ERROR, message)
 }
 
-/// Creates the error that an editor's request is invalid.
+/// Creates the error for an invalid request of an editor.
 pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::new(agent_client_protocol::ErrorCode::INVALID_PARAMS, message)
 }
@@ -59,7 +59,7 @@ pub(super) fn refused(id: &str, error: &SessionError) -> Error {
     }
 }
 
-/// Creates the error that there is no such session.
+/// Creates the error for an unknown session.
 pub(super) fn not_found(id: &str) -> Error {
     schema::Error::session_not_found(SessionId::new(id)).into()
 }

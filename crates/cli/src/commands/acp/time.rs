@@ -1,4 +1,4 @@
-//! Moments as the protocol writes them.
+//! Moments in the protocol's form.
 
 use longhaul_core::ids::Millis;
 

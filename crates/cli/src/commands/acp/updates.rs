@@ -27,11 +27,11 @@ use super::prompt::{Contents, shown, text_block};
 pub(super) enum UpdateDelivery {
     /// The editor shows what its user typed by itself, and the meter moves.
     Live,
-    /// The whole conversation, to an editor that knows nothing of it.
+    /// The whole conversation, to an editor without any of it.
     Again,
 }
 
-/// The editor's announced abilities, beyond those that every editor has.
+/// The editor's announced abilities, beyond those of every editor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct EditorCapabilities {
     /// Compactions, as rows of their own.
@@ -40,14 +40,14 @@ pub(super) struct EditorCapabilities {
     pub(super) notices: bool,
 }
 
-/// The facts for updates that an announcement alone does not have.
+/// The facts for updates that are missing in an announcement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpdateDetails {
     /// The cost of the session so far, in dollars.
     pub(super) cost: Option<f64>,
-    /// The summary that a compaction shows.
+    /// The summary shown by a compaction.
     pub(super) summary: Option<String>,
-    /// The earlier content of the file that a call changes.
+    /// The earlier content of the file changed by a call.
     pub(super) before: PriorFileContent,
     /// The contents of media.
     pub(super) contents: Contents,
@@ -106,7 +106,7 @@ impl EditorUpdateTranslator {
         }
     }
 
-    /// Returns the updates that an editor is sent for an announcement.
+    /// Returns an editor's updates for an announcement.
     pub(super) fn take(&mut self, told: &ApiEvent, beside: &UpdateDetails) -> Vec<SessionUpdate> {
         match told.name {
             "llm:chunk" => self.chunk(told),
@@ -149,7 +149,7 @@ impl EditorUpdateTranslator {
         }
     }
 
-    /// Returns a call as a person is asked about it.
+    /// Returns a call in the form of a question to a person.
     pub(super) fn asked(&self, call_id: &str) -> Option<ToolCallUpdate> {
         self.calls.get(call_id).map(EditorToolCall::asked)
     }
@@ -210,6 +210,7 @@ impl EditorUpdateTranslator {
                 _ => continue,
             };
             let extent = spoken.of(voice);
+            // `sent` counts over all pieces of a paused message, and `text` begins behind the stored ones.
             let new = behind(text, extent.sent.saturating_sub(extent.stored));
             extent.stored += text.chars().count() as u64;
             extent.sent = extent.sent.max(extent.stored);

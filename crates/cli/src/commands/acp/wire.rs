@@ -85,6 +85,8 @@ pub(super) async fn serve(editor: &Arc<EditorConnection>) -> Result<(), Error> {
             on_receive_request!(),
         )
         .on_receive_notification(
+            // `cancel` is called before the spawn, so that the prompts read so far are cancelled before the
+            // next message is read. A notification has no answer, so an unknown session is no error.
             async move |told: CancelNotification, to: Connection| match cancels.talk(&told.session_id) {
                 Some(talk) => to.spawn(done(talk.cancel())),
                 None => Ok(()),
@@ -130,6 +132,7 @@ fn load(
             additional: additional_directories,
             servers: mcp_servers,
         };
+        // The protocol wants the whole conversation to be sent before the answer to `session/load`.
         let talk = editor.open(wanted, Some(&connection)).await?;
         talk.greet(&connection).await;
         Ok(LoadSessionResponse::new())

@@ -1,4 +1,4 @@
-//! A runtime for each workspace that an editor works in, over one data folder.
+//! A runtime for each workspace of an editor, over one data folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use super::shared_store::SharedStoreHandle;
 /// The maximum time of one call of a server that the editor names, equal to that of the agent file's servers.
 const CALL: Duration = Duration::from_secs(120);
 
-/// The MCP servers that an editor names for a session.
+/// The MCP servers named by an editor for a session.
 pub(super) type Servers = BTreeMap<String, McpServerConfig>;
 
 /// The registry of all workspaces.
@@ -68,7 +68,7 @@ impl WorkspaceRegistry {
     /// Returns the runtime of a workspace.
     ///
     /// # Errors
-    /// There is no such folder; its agent file, its model or the data folder cannot be used.
+    /// The folder does not exist; its agent file, its model or the data folder is unusable.
     pub(super) async fn get_or_start_runtime(
         &self,
         folder: &Path,
@@ -101,6 +101,7 @@ impl WorkspaceRegistry {
         let mut config = loaded.config;
         assemble::check_key(&place, &config.model)?;
         let blobs = BlobStore::local(&place.data_dir.join("blobs"), config.blobs.max_bytes)?;
+        // After the file's own servers: of two servers with one name the editor's is used.
         config.mcp_servers.extend(servers.clone());
         let mut agent = assemble::agent(&place, &config, self.asking, McpFailurePolicy::Refused).await?;
         agent.telemetry = assemble::telemetry(&config)?;
@@ -133,7 +134,7 @@ impl WorkspaceRegistry {
         FeatureSupport::from(config_agent::declared_limits(&config).images).or(said).or(known).may()
     }
 
-    /// Returns the sessions that an editor ever opened, the newest first, with the folder of each.
+    /// Returns the sessions ever opened by an editor, the newest first, with the folder of each.
     ///
     /// # Errors
     /// The data folder cannot be used.
@@ -157,12 +158,12 @@ impl WorkspaceRegistry {
     /// Deletes a session that is not open.
     ///
     /// # Errors
-    /// There is no such session, the session is open, or the data folder cannot be used.
+    /// The session does not exist, or is open, or the data folder cannot be used.
     pub(super) async fn delete(&self, id: &SessionId) -> Outcome<()> {
         Ok(self.store()?.delete(id).await?)
     }
 
-    /// Cancels what runs anywhere, then closes everything, the store last.
+    /// Cancels all work, then closes everything, the store last.
     pub(super) async fn close(&self) {
         let rooms = std::mem::take(&mut *self.rooms.lock().await);
         // The store is closed last: the runtimes still write while they end.
@@ -178,7 +179,7 @@ impl WorkspaceRegistry {
     }
 }
 
-/// Converts the MCP servers that an editor names to those of an agent file. A server that cannot be started
+/// Converts an editor's MCP servers to those of an agent file. A server that cannot be started
 /// is left out.
 ///
 /// # Errors

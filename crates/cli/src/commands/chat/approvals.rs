@@ -12,7 +12,7 @@ use crate::term::style::TextPainter;
 use crate::term::ui_event::ToolCallInfo;
 use crate::term::wrap::wrapped;
 
-/// Open questions, oldest first, and what needs no question any more.
+/// Open questions, oldest first, and the permissions given for good.
 #[derive(Debug, Default)]
 pub(super) struct ApprovalQueue {
     open: VecDeque<(ApprovalId, ToolCallInfo)>,
@@ -57,7 +57,7 @@ impl ApprovalQueue {
         Ok(true)
     }
 
-    /// Closes a question that was answered, by whomever.
+    /// Closes a question answered by anybody.
     pub(super) fn close(&mut self, id: &str) {
         self.open.retain(|(open, _)| open.as_str() != id);
     }
@@ -90,12 +90,13 @@ impl ApprovalQueue {
         for (id, _) in now {
             session.decide(id, true, None).await?;
         }
+        // Last, so that a failed decision grants nothing for good.
         self.always.insert(call.tool);
         Ok(())
     }
 }
 
-/// Returns what is asked, whole: a person allows exactly this.
+/// Returns the whole question: a person allows exactly its content.
 pub(super) fn question(call: &ToolCallInfo, columns: usize, style: TextPainter) -> String {
     let lines = arguments_shown(call, columns);
     let mut asked = format!("{} {} wants to run\n", style.amber("?"), style.bold(&exact(&call.tool)));

@@ -48,6 +48,7 @@ impl LineConsole {
         let prompt = String::new();
         let (mut line, writer) = Readline::new(prompt.clone()).map_err(unusable)?;
         line.should_print_line_on(false, false);
+        // After `Readline::new`, whose raw mode clears this mode.
         take_line_feeds();
         log::redirect(Some(Box::new(writer.clone())));
         let (typed_sender, typed) = mpsc::unbounded_channel();
@@ -61,7 +62,7 @@ impl LineConsole {
         self.typed.recv().await.unwrap_or(ConsoleInput::End)
     }
 
-    /// Returns the input that arrives within `time`, or `None`.
+    /// Returns the input arriving within `time`, or `None`.
     pub(super) async fn next_within(&mut self, time: std::time::Duration) -> Option<ConsoleInput> {
         tokio::time::timeout(time, self.next()).await.ok()
     }
@@ -79,10 +80,11 @@ impl LineConsole {
         }
     }
 
-    /// Shows another prompt, if it is another.
+    /// Shows a prompt, if different from the current one.
     pub(super) fn prompt(&mut self, prompt: String) {
         if self.prompt != prompt {
             self.prompt.clone_from(&prompt);
+            // The task has ended if the terminal is gone. Then the next read reports the end.
             let _ = self.orders.send(ConsoleCommand::Prompt(prompt));
         }
     }
@@ -92,9 +94,10 @@ impl LineConsole {
         let _ = self.orders.send(ConsoleCommand::Remember(line.to_owned()));
     }
 
-    /// Prints what is left and gives the terminal back.
+    /// Prints the rest and gives the terminal back.
     pub(super) async fn close(self) {
         let _ = self.orders.send(ConsoleCommand::Close);
+        // Joined before the log is redirected: until then log lines would disturb the raw terminal.
         let _ = self.task.await;
         log::redirect(None);
     }

@@ -9,7 +9,7 @@ use longhaul::event_bus::{EventReceiver, RecvError, SharedEvent};
 use super::texts;
 use crate::failure::{CommandError, Outcome};
 
-/// The interval at which elapsed times are shown anew.
+/// The interval for new elapsed times.
 pub(super) const TICK: Duration = Duration::from_millis(500);
 
 /// The time that a terminal is left alone while it is being resized.

@@ -113,7 +113,7 @@ impl LineChat<'_, '_> {
         self.transcript.resize(out::width());
     }
 
-    /// Prints what is new and draws the status line.
+    /// Prints new text and draws the status line.
     async fn show(&mut self) {
         let text = self.transcript.output();
         if !text.is_empty() {

@@ -1,4 +1,4 @@
-//! Checks whether the server has the model that a person named.
+//! Checks the server's list for the model named by a person.
 
 use longhaul::config::{ProviderKind, nearest};
 
@@ -11,10 +11,10 @@ use crate::term::text::visible;
 /// The number of a server's models that the error names if none resembles the typed name.
 const NAMED: usize = 4;
 
-/// Checks a model's name against the server's list. Returns a note if the list could not be read.
+/// Checks a model's name against the server's list. Returns a note about an unreadable list.
 ///
 /// # Errors
-/// Usage: the server has a list, and the model is not in it.
+/// Usage: the server has a list, without the named model.
 pub(super) async fn check(place: &CliEnvironment, name: &str) -> Outcome<Option<String>> {
     let config = model_discovery::complete(place, agent_file::load(place)?).await?.config;
     // A declared model may be one that the server accepts but does not list.

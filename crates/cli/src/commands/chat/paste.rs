@@ -31,7 +31,7 @@ impl PasteBuffer {
         self.lines.is_empty()
     }
 
-    /// Returns the number of lines that wait.
+    /// Returns the number of waiting lines.
     pub(super) fn len(&self) -> usize {
         self.lines.len()
     }
@@ -41,12 +41,12 @@ impl PasteBuffer {
         self.goes_on
     }
 
-    /// Forgets what waits.
+    /// Forgets the waiting lines.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes a line, and those that come right behind it.
+    /// Takes a line and the lines right behind it.
     pub(super) async fn take(&mut self, line: String, console: &mut LineConsole) -> LineInputResult {
         let mut lines = vec![line];
         loop {

@@ -113,6 +113,7 @@ impl PlainChatTurn<'_> {
         let done = loop {
             tokio::select! {
                 biased;
+                // Polled first, so that a fast stream of events cannot delay Ctrl-C.
                 () = self.interrupts.next() => break None,
                 told = self.watch.recv() => match told {
                     Ok(announcement) => self.print(&announcement).await?,

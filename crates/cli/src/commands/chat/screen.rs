@@ -40,7 +40,7 @@ struct ScreenChat<'a, 'b> {
     screen: &'a mut TerminalScreen,
     state: UiState,
     approvals: ApprovalQueue,
-    /// The call of the question that was shown last.
+    /// The call of the last shown question.
     shown: Option<String>,
     work: JoinSet<Outcome<String>>,
     /// The earliest time of the next picture.
@@ -83,6 +83,7 @@ impl ScreenChat<'_, '_> {
     async fn go_on(&mut self, mut watch: EventReceiver) -> Outcome<ChatTransition> {
         let mut interrupts = InterruptSignals::listen()?;
         let mut tick = tokio::time::interval(TICK);
+        // Ticks that were missed during slow work are not made up for.
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_stale = true;
         loop {
@@ -102,6 +103,7 @@ impl ScreenChat<'_, '_> {
                 }
                 Some(done) = self.work.join_next() => {
                     is_stale = true;
+                    // The error of a join is a panic, and the panic hook has printed its message.
                     self.worked(done.unwrap_or_else(|_| Ok(String::new())));
                     None
                 }
@@ -214,7 +216,7 @@ impl ScreenChat<'_, '_> {
         Ok(())
     }
 
-    /// Asks the oldest question that is open, once.
+    /// Asks the oldest open question, once.
     fn ask(&mut self) {
         let call = self.approvals.first();
         if let Some(call) = call.filter(|call| self.shown.as_ref() != Some(&call.id)) {

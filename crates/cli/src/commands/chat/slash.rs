@@ -33,10 +33,10 @@ use crate::commands::recall::{check, recall};
 use crate::commands::sessions::{ExportTarget, conversation, export, fork_at, left_out, listed};
 use crate::commands::undo::undo;
 
-/// The maximum number of sessions that `/sessions` lists.
+/// The maximum number of sessions in `/sessions`.
 const LISTED: usize = 15;
 
-/// The maximum number of passages that `/recall` returns.
+/// The maximum number of passages from `/recall`.
 const RECALLED: usize = 5;
 
 /// The column of the commands' descriptions.
@@ -111,6 +111,7 @@ impl ChatCommand {
     pub(super) fn of(line: &str) -> Option<Self> {
         let rest = line.trim().strip_prefix('/')?;
         let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        // A text of several lines is a message: pasted code may begin with a slash.
         if name.contains('/') || line.trim().contains('\n') {
             return None;
         }

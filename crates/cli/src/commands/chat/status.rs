@@ -1,4 +1,4 @@
-//! The status line: the meter, and what is going on.
+//! The status line: the meter and the current activity.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) struct ActivityTracker {
     since: Option<Millis>,
     calls: Vec<ToolCallInfo>,
     running: Vec<(ToolCallInfo, Millis)>,
-    /// Messages that wait.
+    /// Waiting messages.
     pub(crate) queued: usize,
     /// `true` if running tools have rows of their own.
     tools_apart: bool,
@@ -52,7 +52,7 @@ impl ActivityTracker {
         Self { tools_apart: true, ..Self::default() }
     }
 
-    /// Takes what happens at `now`.
+    /// Takes the event at `now`.
     pub(crate) fn take(&mut self, happening: &UiEvent, now: Millis) {
         match happening {
             UiEvent::RunStarted | UiEvent::Reasoning => self.begin(ActivityKind::Thinking, now),
@@ -71,6 +71,7 @@ impl ActivityTracker {
                 }
             }
             UiEvent::Ended(ended) => {
+                // A call that was denied ends without a start.
                 self.calls.retain(|call| call.id != ended.id);
                 self.running.retain(|(call, _)| call.id != ended.id);
                 self.begin(ActivityKind::Thinking, now);
@@ -151,6 +152,7 @@ impl ActivityTracker {
         now: Millis,
     ) -> String {
         let cells = if columns >= ROOMY { WIDE } else { NARROW };
+        // Measured without colours, whose codes take no columns.
         let meter_columns = width(&meter.line(cells, TextPainter::default()));
         let queue = if self.queued > 0 { format!("queue {}", self.queued) } else { String::new() };
         let Some(room) = columns.checked_sub(meter_columns + 2).filter(|room| *room >= width(&queue)) else {

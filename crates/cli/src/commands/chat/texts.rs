@@ -24,15 +24,15 @@ pub(crate) const WILL_QUEUE: &str = "Message will be queued…";
 /// The placeholder of the empty input while messages wait and nothing runs.
 pub(crate) const QUEUE_WAITS: &str = "Message, or /retry to go on with what waits";
 
-/// The error that the session has ended.
+/// The error after the session's end.
 pub(crate) const SESSION_ENDED: &str = "the session has ended; everything is kept";
 
-/// Returns the note that events were missed.
+/// Returns the note about missed events.
 pub(crate) fn missed(events: u64) -> String {
     format!("{events} events were too fast to be shown; /show has them")
 }
 
-/// Returns the error that a message was not accepted.
+/// Returns the error for a refused message.
 pub(crate) fn not_sent(why: &str) -> String {
     format!("not sent: {why}")
 }
@@ -46,7 +46,7 @@ pub(crate) fn waiting(messages: usize) -> String {
     }
 }
 
-/// Returns the error that storage failed under a session.
+/// Returns the error for failed storage under a session.
 pub(crate) fn broken(message: &str) -> String {
     format!("storage: {message}; what was acknowledged is kept")
 }

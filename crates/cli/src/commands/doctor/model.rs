@@ -1,4 +1,4 @@
-//! The known facts about the model that would be used, with their sources.
+//! The known facts about the model for a run, with their sources.
 
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_providers::{LimitSource, ReasoningScope};

@@ -103,6 +103,7 @@ impl ReplaySelection {
                 let (wanted, name) = (self.clone(), name.clone());
                 // A policy has state, so every replay needs one of its own.
                 Some(Arc::new(move || {
+                    // The name was checked above, so the fallback is never used.
                     wanted.policy(&name).unwrap_or_else(|| Box::new(rivals::AppendOnlyPolicy::default()))
                 }))
             })

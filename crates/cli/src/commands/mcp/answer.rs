@@ -30,7 +30,7 @@ pub(super) struct McpToolAnswer {
 /// Performs a tool call.
 ///
 /// # Errors
-/// The reason that the call failed, for the model.
+/// The reason for the call's failure, for the model.
 pub(super) async fn answer(place: &CliEnvironment, asked: McpToolRequest) -> Outcome<McpToolAnswer> {
     match asked {
         McpToolRequest::Recall(asked) => recalled(place, asked).await,

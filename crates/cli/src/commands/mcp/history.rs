@@ -33,6 +33,7 @@ pub(super) async fn search(store: &SharedStore, query: &str, limit: Option<usize
     let records = store.sessions(ALL).await?;
     let (mut all, mut bytes, mut searched) = (Vec::new(), 0, 0);
     for (at, record) in records.iter().enumerate() {
+        // The newest sessions come first, so a full budget leaves out the oldest.
         if bytes > MOST_BYTES {
             break;
         }

@@ -40,7 +40,7 @@ pub(super) struct WrapClientSetup {
     /// More lines to type.
     pub(super) lines: Vec<String>,
     pub(super) files: Vec<ClientSettingsFile>,
-    /// The reason that `--run` cannot set the client up.
+    /// The reason why `--run` cannot set the client up.
     pub(super) not_by_run: Option<&'static str>,
 }
 

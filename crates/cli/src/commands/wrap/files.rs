@@ -221,6 +221,7 @@ fn kept(path: &Path, old: &str) -> Outcome<PathBuf> {
     let copy = (0..)
         .map(|number| copy_name(path, number))
         .find(|copy| !copy.exists())
+        // Never used, because the range has no end.
         .unwrap_or_else(|| copy_name(path, 0));
     put_as(&copy, old, mode_of(path))?;
     Ok(copy)
@@ -258,6 +259,7 @@ fn write_whole(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let draft = PathBuf::from(draft);
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&draft)?;
     file.write_all(text.as_bytes())?;
+    // Flushed before the rename, or a power cut could leave an empty file under the final name.
     file.sync_all()?;
     fs::rename(&draft, path)
 }

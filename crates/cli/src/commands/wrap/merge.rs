@@ -25,7 +25,7 @@ impl SettingsFileChange {
     /// Returns the file with these settings.
     ///
     /// # Errors
-    /// The reason that the file cannot be read in its format.
+    /// The reason why the file cannot be read in its format.
     pub(super) fn applied(&self, file: &str) -> Result<String, String> {
         match self {
             Self::Json(keys) => json(file, keys),
@@ -85,6 +85,7 @@ fn take_back(all: &mut Value, before: Option<&Value>, keys: &Value) {
         let Some(now) = all.get_mut(name) else { continue };
         if now.is_object() && key.is_object() {
             take_back(now, was, key);
+            // An object that was made for the settings goes with the last of them.
             if was.is_none() && now.as_object().is_some_and(Map::is_empty) {
                 all.shift_remove(name);
             }

@@ -162,7 +162,7 @@ fn a_row_in_between_does_not_wait_for_an_answer_that_halts() {
     assert!(ended.output().contains("si\n  queued 1\n"), "nor beyond its end");
 }
 
-/// What is merely left out is not called a compaction.
+/// Messages merely left out are not called a compaction.
 #[test]
 fn the_notice_says_what_was_done() {
     let told = |strategy: &str| {

@@ -17,7 +17,7 @@ const WHO: &str = "LONGHAUL_TEST_WHO_PANICS";
 
 const SETSID: &str = "/usr/bin/setsid";
 
-/// What a panicking program sent to its terminal, and whether it left it as a shell wants it.
+/// The output of a panicking program to its terminal, and the state of the terminal for the shell.
 fn left_by(who: &str) -> (String, bool) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();

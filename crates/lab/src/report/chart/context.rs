@@ -54,7 +54,7 @@ fn caption(
     out.leaf("span", &[], &format!("{share}{shortened}"));
 }
 
-/// The axes that all charts of a cell share.
+/// The axes of all charts of a cell.
 struct ContextChartAxes {
     x: ChartScale,
     y: ChartScale,

@@ -23,7 +23,7 @@ const LINE: f64 = 13.0;
 pub(in crate::report) struct ScatterPoint {
     policy: String,
     role: PolicyRole,
-    /// The index among the policies, which selects the mark.
+    /// The index among the policies, for the choice of a mark.
     index: usize,
     /// Quartiles of the cost as a share of the baseline's.
     cost: [f64; 3],
@@ -59,7 +59,7 @@ pub(in crate::report) fn points(
     header.policies.iter().enumerate().filter_map(point).collect()
 }
 
-/// The extent that the charts of all price tables share: the largest cost and the least recall.
+/// The common extent of the charts of all price tables: the largest cost and the least recall.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::report) struct ScatterExtent {
     cost: f64,
@@ -108,7 +108,7 @@ pub(in crate::report) fn draw(
     });
 }
 
-/// Returns the indices of the points on the frontier. Points that a server would have refused are not on it.
+/// Returns the indices of the points on the frontier. Points refused by a real server are left out.
 fn fitting_frontier(points: &[ScatterPoint]) -> Vec<usize> {
     let fitting: Vec<usize> = (0..points.len()).filter(|it| points[*it].fits).collect();
     let medians: Vec<(f64, f64)> =
@@ -183,6 +183,7 @@ impl ScatterAxes {
 
     fn mark(&self, out: &mut MarkupWriter, point: &ScatterPoint) {
         let (x, y) = self.at((point.cost[1], point.in_view[1]));
+        // Shares are quotients, so equal ones may differ in their last bits.
         if point.at_hand - point.in_view[1] > 1e-9 {
             let top = self.y.at(point.at_hand);
             let class = format!("recall {}", point.role.as_str());
@@ -242,7 +243,7 @@ fn shape(out: &mut MarkupWriter, class: &str, point: &ScatterPoint, (x, y): (f64
     out.void("polygon", &[("class", &class), ("points", &corners.join(" "))]);
 }
 
-/// Appends names beside the marks, where they cover neither a mark nor each other.
+/// Appends names beside the marks, without covering a mark or each other.
 fn labels(out: &mut MarkupWriter, axes: &ScatterAxes, points: &[ScatterPoint]) {
     let mut taken: Vec<ChartRect> = Vec::new();
     for point in points {
@@ -312,6 +313,7 @@ fn free_place((x, y): (f64, f64), width: f64, taken: &[ChartRect]) -> ChartRect 
         [at(x + 11.0, top), at(x - 11.0 - width, top), at(x - width / 2.0, top)]
     });
     let mut inside = places.filter(ChartRect::is_inside);
+    // A crowded chart may have no free place: then the label stands beside its mark and covers another.
     let free = inside.find(|area| !taken.iter().any(|it| it.meets(area)));
     let beside = at((x + 11.0).min(RIGHT - width).max(LEFT), y - LINE / 2.0);
     free.unwrap_or(beside)

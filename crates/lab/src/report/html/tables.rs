@@ -48,7 +48,7 @@ fn word(out: &mut MarkupWriter, text: &str) {
     out.leaf("td", &[("class", "word")], text);
 }
 
-/// Appends a figure that sorts by its value.
+/// Appends a figure sortable by value.
 fn figure(out: &mut MarkupWriter, value: Option<f64>, show: impl Fn(f64) -> String) {
     match value {
         // The page's script sorts by this value, because the shown text is rounded.
@@ -212,7 +212,7 @@ fn session_row(cell: &ComparisonCell<'_>, outcome: &ReplayOutcome, out: &mut Mar
     });
 }
 
-/// Appends the five columns that name the cell of a row.
+/// Appends the five columns with the cell of a row.
 fn session(cell: &ComparisonCell<'_>, out: &mut MarkupWriter) {
     let any = cell.any();
     out.leaf("th", &[("scope", "row")], &any.recording);

@@ -34,7 +34,7 @@ pub fn headline(header: &ReportHeader, goals: &[GoalResult], cells: &[Comparison
     }
 }
 
-/// Describes the best and the worst window. Empty if they do not differ.
+/// Describes the best and the worst window. Empty if equal.
 fn spread(cells: &[&ComparisonCell<'_>]) -> String {
     let cost = spread_of(PolicyGoal::CostOfBaseline, " of append-only", cells)
         .or_else(|| spread_of(PolicyGoal::CostOfBestPeer, " of the best peer", cells));

@@ -56,12 +56,12 @@ struct ReadingAgent<'a> {
     queue: Vec<QueuedMessage>,
     now: u64,
     work: VecDeque<RunEffect>,
-    /// Files that no call has asked for yet.
+    /// Files not requested by a call yet.
     next_file: usize,
     asked: BTreeMap<CallId, FileReadCall>,
     /// Calls of the newest answer.
     newest: Vec<CallId>,
-    /// For each file, the lines that were shown.
+    /// For each file, the shown lines.
     shown: Vec<Vec<bool>>,
     /// The position in the log and the file of each call's result.
     stored: Vec<(u64, usize)>,
@@ -172,6 +172,7 @@ impl<'a> ReadingAgent<'a> {
         let parts = self.answer();
         let counter = MessageTokenCounter::default();
         let output: u64 = parts.iter().map(|part| counter.part(part)).sum();
+        // In units of an uncached input token: output costs 5, a cached token 0.1.
         self.outcome.cost += 5.0 * output as f64;
         let finish = if self.newest.is_empty() { ModelStopReason::Stop } else { ModelStopReason::ToolCalls };
         let usage = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };

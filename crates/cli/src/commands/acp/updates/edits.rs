@@ -11,7 +11,7 @@ use crate::term::human::short;
 use super::super::prompt::text_block;
 use super::{EditorCapabilities, UpdateDelivery, UpdateDetails};
 
-/// Compactions so far, and the one that is being made.
+/// Compactions so far, and the compaction in progress.
 #[derive(Debug, Default)]
 pub(super) struct CompactionUpdates {
     begun: u64,
@@ -73,6 +73,7 @@ impl CompactionUpdates {
         let why = told.text("costNote");
         let name = told.text("compactionId");
         if shows.compactions {
+            // A replay has no open row, because the start of a compaction is not in the log.
             let id = self.open.take().unwrap_or_else(|| format!("compaction-of-{name}"));
             let mut summary = vec![text_block(&format!("{title}\n\n{why}\n\n/undo {name} brings it back."))];
             summary.extend(beside.summary.as_deref().map(text_block));
@@ -83,6 +84,7 @@ impl CompactionUpdates {
             return notice(shows, telling, NoticeSeverity::Info, title, Some(why.to_owned()));
         }
         let block = text_block(&format!("{title}. {why}\n"));
+        // Every editor takes thoughts, so one that knows neither rows nor notices still sees the compaction.
         let chunk = ContentChunk::new(block).message_id(MessageId::new(format!("compaction-of-{name}")));
         vec![SessionUpdate::AgentThoughtChunk(chunk)]
     }
@@ -107,7 +109,7 @@ impl CompactionUpdates {
     }
 }
 
-/// Notices are for what happens now.
+/// Notices are for current events.
 fn notice(
     shows: EditorCapabilities,
     telling: UpdateDelivery,
