@@ -81,9 +81,14 @@ test('a session of 2,000 messages opens at once and streams without a long task'
       assert.ok(rows < 120, `${rows} rows are in the document`);
       assert.match(await page.locator('.rows').innerText(), /That is answer 499/);
     }
-    longest.long.push(await longestTask(page, model, `End of long try ${tries}.`));
     opened.short.push(await timeToOpen(page, short, 2));
-    if (Math.min(...longest.long) < TASK_MS && Math.min(...opened.long) < OPEN_MS) break;
+  }
+  for (let tries = 0; tries < TRIES && !(longest.long.at(-1) < TASK_MS); tries += 1) {
+    // A long answer fills the page, so that few messages are drawn.
+    await timeToOpen(page, id, 1);
+    longest.long.push(await longestTask(page, model, `End of long try ${tries}.`));
+    if (longest.long.at(-1) < TASK_MS) break;
+    await timeToOpen(page, short, 1);
     longest.short.push(await longestTask(page, model, `End of short try ${tries}.`));
   }
   const list = (figures) => figures.map(Math.round).join(', ') || 'not measured';
