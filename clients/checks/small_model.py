@@ -9,22 +9,22 @@ in the last answer. `calls` are requests to the model.
 """
 
 import argparse
-import http.client
 import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "gateway"))
+from tap import Tap
 
 FILES = 10
 TASK = "Read notes_01.txt, then notes_02.txt, and so on until notes_10.txt, one file at a time. Each names a ticket. Then list all ten tickets."
 WORDS = "pump valve sensor relay gate filter basin turbine motor cable panel switch tank pipe meter".split()
-HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host", "expect"}
 
 
 def ticket(number):
@@ -36,57 +36,6 @@ def text_of(number):
     lines = [f"{WORDS[(number + at) % len(WORDS)].capitalize()} {number}{at:02} was checked and works as planned." for at in range(20)]
     lines.insert(10, f"The ticket of this file is {ticket(number)}.")
     return "\n".join(lines)[:1_000] + "\n"
-
-
-class Tap:
-    """Passes requests on to the model server and keeps their bodies."""
-
-    def __init__(self, target):
-        self.host = target.removeprefix("http://").rstrip("/")
-        self.bodies, self.lock = [], threading.Lock()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, *_):
-                pass
-
-            def do_GET(self):
-                outer.carry(self)
-
-            do_POST = do_HEAD = do_GET
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def carry(self, handler):
-        raw = handler.rfile.read(int(handler.headers.get("content-length") or 0))
-        if handler.path.endswith("/chat/completions"):
-            with self.lock:
-                self.bodies.append(raw.decode(errors="replace"))
-        connection = http.client.HTTPConnection(self.host, timeout=1_800)
-        headers = {name: value for name, value in handler.headers.items() if name.lower() not in HOP}
-        try:
-            connection.request(handler.command, handler.path, raw or None, headers)
-            answer = connection.getresponse()
-            handler.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in HOP:
-                    handler.send_header(name, value)
-            handler.send_header("connection", "close")
-            handler.end_headers()
-            while piece := answer.read1(65_536):
-                handler.wfile.write(piece)
-                handler.wfile.flush()
-        except OSError:
-            pass
-        finally:
-            handler.close_connection = True
-            connection.close()
 
 
 def longhaul(root, url, options):
@@ -131,31 +80,32 @@ def drive(name, make, options):
     (root / "work").mkdir()
     for number in range(1, FILES + 1):
         (root / "work" / f"notes_{number:02}.txt").write_text(text_of(number))
-    tap = Tap(options.url)
+    listener = Tap(options.url)
     env = {"PATH": os.environ["PATH"], "HOME": str(root), "TERM": "dumb", "LANG": "C.UTF-8", "NO_COLOR": "1", "CI": "1", "PI_OFFLINE": "1"}
     begun = time.monotonic()
     try:
-        done = subprocess.run([str(part) for part in make(root, tap.url, options)], cwd=root / "work", env=env, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=options.seconds)
+        done = subprocess.run([str(part) for part in make(root, listener.url, options)], cwd=root / "work", env=env, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=options.seconds)
         code, out, err = done.returncode, done.stdout, done.stderr
     except subprocess.TimeoutExpired as late:
         code, out, err = "timeout", (late.stdout or b"").decode(errors="replace"), ""
     tickets = [ticket(number) for number in range(1, FILES + 1)]
-    sent = "\n".join(tap.bodies)
+    bodies = [entry["raw"].decode(errors="replace") for entry in listener.seen if entry["path"].endswith("/chat/completions")]
+    sent = "\n".join(bodies)
     answer = last_answer(out)
     line = {
         "client": name, "window": options.window, "read": sum(each in sent for each in tickets), "listed": sum(each in answer for each in tickets),
-        "calls": len(tap.bodies), "seconds": round(time.monotonic() - begun), "ended": code,
+        "calls": len(bodies), "seconds": round(time.monotonic() - begun), "ended": code,
     }
     if options.keep:
         folder = pathlib.Path(options.keep) / f"{name}-{options.window}-{int(time.time())}"
         folder.mkdir(parents=True)
-        (folder / "requests.jsonl").write_text("\n".join(tap.bodies))
+        (folder / "requests.jsonl").write_text(sent)
         (folder / "out").write_text(out)
         (folder / "err").write_text(err)
     if code != 0:
         line["said"] = re.sub(r"\s+", " ", err)[-300:]
     print(json.dumps(line), flush=True)
-    tap.server.shutdown()
+    listener.close()
     shutil.rmtree(root, ignore_errors=True)
 
 

@@ -21,7 +21,7 @@ const MAX_STATEMENTS: usize = 2_000;
 /// The share of the shorter statement's weighted words that both must have, if the later one announces a change.
 const SHARE_WITH_CUE: f64 = 0.3;
 
-/// The same share for statements of one subject, which share another word or need none.
+/// The share of weighted words that two statements of one subject must have, if the later one announces a change.
 const SHARE_WITH_SUBJECT: f64 = 0.15;
 
 /// The share of the longer statement's weighted words that both must have, if no change is announced and a value
