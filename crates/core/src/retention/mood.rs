@@ -27,10 +27,14 @@ const MAX_LABEL_WORDS: usize = 4;
 /// The part of the score that a label in capitals adds to all sentences of the line.
 const LABEL_SCORE: i32 = 3;
 
+/// The levels of log lines. They stand before a colon like labels, but say nothing of an order.
+const LOG_LEVELS: &[&str] =
+    &["TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERROR", "CRITICAL", "FATAL", "PANIC"];
+
 /// Returns the score of a later sentence on a line that begins with a label in capitals. The label speaks for the whole
-/// line: "HARD CONSTRAINT: Only Python 3.11. No network."
+/// line: "HARD CONSTRAINT: Only Python 3.11. No network." A question there stays a question.
 pub(crate) fn order_score_below_label(sentence: &str) -> i32 {
-    order_score(sentence).max(0) + LABEL_SCORE
+    if is_question(sentence) { order_score(sentence) } else { order_score(sentence).max(0) + LABEL_SCORE }
 }
 
 /// Returns whether a line begins with a label in capitals, such as `HARD CONSTRAINT:`.
@@ -192,7 +196,8 @@ fn split_label(sentence: &str) -> (bool, &str) {
         && label.split_whitespace().count() <= MAX_LABEL_WORDS
         && label.chars().all(|char| !char.is_lowercase())
         && !body.trim().is_empty()
-        && label.chars().any(char::is_uppercase);
+        && label.chars().any(char::is_uppercase)
+        && !label.split(|char: char| !char.is_alphabetic()).any(|word| LOG_LEVELS.contains(&word));
     if is_label { (true, body) } else { (false, text) }
 }
 
@@ -292,6 +297,27 @@ mod tests {
         for other in others {
             assert!(order_score(other) < ORDER_SCORE, "{}: {other}", order_score(other));
         }
+    }
+
+    #[test]
+    fn log_levels_are_no_labels() {
+        let lines = [
+            "ERROR: connection to 10.0.0.7 refused",
+            "INFO: started worker 3",
+            "2026-03-01 12:00:07 WARN: slow query",
+            "[DEBUG] 17: cache miss",
+        ];
+        for line in lines {
+            assert!(!has_label(line), "{line}");
+            assert!(order_score(line) < ORDER_SCORE, "{}: {line}", order_score(line));
+        }
+        assert!(has_label("HARD CONSTRAINT: only Python 3.11"));
+    }
+
+    #[test]
+    fn a_question_behind_a_label_is_no_order() {
+        assert!(order_score_below_label("Is that right?") < ORDER_SCORE);
+        assert!(order_score_below_label("No network.") >= ORDER_SCORE);
     }
 
     #[test]
