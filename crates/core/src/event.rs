@@ -295,7 +295,7 @@ pub struct CoalescedMessages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoteReason {
-    /// Too many repetitions of one call with one result.
+    /// Too many repetitions of one call with one result, or of one passage in an answer.
     Loop,
     /// The run's time is over: the model must report its state.
     TimeUp,
@@ -354,7 +354,8 @@ pub struct StepStart {
 pub enum PartialAnswerReason {
     /// The run was cancelled. The model sees the text so far.
     Cancelled,
-    /// The stream failed or the process ended. Only people see the text so far.
+    /// The stream failed, the process ended, or the answer repeated itself without end. Only people see the text so
+    /// far.
     Lost,
     /// The next answer continues this one word for word. Either the loop stopped the answer to make room, or the
     /// stream broke off (then [`EventBody::StepFailed`] follows).

@@ -29,6 +29,7 @@ pub mod queue;
 pub mod readability;
 pub mod recall;
 pub mod refusal;
+pub mod repetition;
 pub(crate) mod retention;
 pub mod retention_report;
 pub mod run;

@@ -33,6 +33,7 @@ mod orders;
 mod pausing;
 mod recalling;
 mod recover;
+mod repeating;
 mod session;
 mod settings;
 mod tools;
@@ -241,6 +242,9 @@ impl Run {
             }
             RunLoopInput::ModelPaused { partial, usage } => {
                 pausing::paused(&mut self.state, partial, usage, out)
+            }
+            RunLoopInput::ModelRepeated { repetition, partial, usage } => {
+                repeating::repeated(&mut self.state, repetition, partial, usage, out)
             }
             RunLoopInput::Summarised { task, answer } => {
                 self.compactor.summarised(&mut self.state, task, answer, out)

@@ -392,7 +392,9 @@ impl TranscriptRenderer {
             ("max-steps", None) => self.rule("stopped at the step limit · say something to go on"),
             ("length", None) => self.rule("the answer reached its length limit · say something to go on"),
             ("timeout", None) => self.rule("the run's time is over · say something to go on"),
-            ("loop-detected", None) => self.rule("stopped: the model repeats the same call"),
+            ("loop-detected", None) => {
+                self.rule("stopped: the model repeats the same call or passage · say something to go on")
+            }
             (other, None) => self.rule(&format!("ended: {other}")),
         }
     }

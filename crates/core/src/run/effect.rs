@@ -34,8 +34,8 @@ pub enum RunEffect {
         /// `true` if the model may call tools. The request carries the tools either way, if the model takes any.
         tools: bool,
     },
-    /// Call the model with the session's view; answer `ModelBegan` once and then `ModelAnswered`, `ModelFailed` or,
-    /// where the call may pause, `ModelPaused`. If the view ends with an answer, the model continues that answer word
+    /// Call the model with the session's view; answer `ModelBegan` once and then `ModelAnswered`, `ModelFailed`,
+    /// `ModelRepeated` or, where the call may pause, `ModelPaused`. If the view ends with an answer, the model continues that answer word
     /// for word.
     CallModel {
         /// The step.

@@ -8,6 +8,7 @@ use crate::message::{ModelAnswer, Part, ToolResult};
 use crate::orders::tool::PinArguments;
 use crate::queue::QueuedMessage;
 use crate::refusal::PartRefusal;
+use crate::repetition::Repetition;
 use crate::usage::Usage;
 
 /// One input of the loop.
@@ -54,6 +55,15 @@ pub enum RunLoopInput {
     /// The model call was stopped at the requested pause.
     ModelPaused {
         /// The parts that arrived before the pause. The last part is text, and more is to follow.
+        partial: Vec<Part>,
+        /// The usage, if the provider had reported it.
+        usage: Option<Usage>,
+    },
+    /// The model call was stopped, because the answer repeated one passage without end.
+    ModelRepeated {
+        /// The repetition at the end of the answer.
+        repetition: Repetition,
+        /// The parts that arrived before the stop.
         partial: Vec<Part>,
         /// The usage, if the provider had reported it.
         usage: Option<Usage>,

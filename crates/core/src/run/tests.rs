@@ -17,6 +17,7 @@ mod metadata;
 mod omitting;
 mod ordering;
 mod recovery;
+mod repeating;
 mod stopping;
 mod waiting;
 

@@ -12,6 +12,7 @@ use longhaul_core::ids::{Millis, StepId};
 use longhaul_core::message::{Message, ModelAnswer, Part, ReasoningPart, TextPart, ToolSpec};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::refusal::{PartRefusal, RefusedPart};
+use longhaul_core::repetition::{Repetition, RepetitionDetector};
 use longhaul_core::run::{ModelCallFailure, RunLoopInput};
 use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ModelRequest, ModelStream, ProviderError, SharedProvider, ToolChoice};
@@ -236,8 +237,17 @@ impl ModelCallTask {
                     break RunLoopInput::ModelAnswered(answer);
                 }
                 Some(Ok(event)) => match streaming.take(event, &self.shared) {
-                    Ok(false) => {}
-                    Ok(true) => {
+                    Ok(StreamAction::GoOn) => {}
+                    Ok(StreamAction::Stop(repetition)) => {
+                        tracing::info!(
+                            step = streaming.step.as_str(),
+                            passage_bytes = repetition.passage_bytes,
+                            times = repetition.times,
+                            "the answer repeats one passage without end and is stopped"
+                        );
+                        break streaming.repeated(repetition);
+                    }
+                    Ok(StreamAction::Pause) => {
                         tracing::debug!(
                             parts = streaming.parts.len(),
                             text_bytes = streaming.text.len(),
@@ -322,6 +332,33 @@ fn until_flush(every: Duration, now: Millis) -> Duration {
     }
 }
 
+/// The continuation of a stream after an event.
+enum StreamAction {
+    GoOn,
+    /// The call is stopped so that room can be made.
+    Pause,
+    /// The call is stopped because the answer repeats itself without end.
+    Stop(Repetition),
+}
+
+/// The repetition in the text and in the reasoning of an answer. Arguments of tools are not watched: a file may
+/// consist of equal lines.
+#[derive(Default)]
+struct AnswerRepetition {
+    text: RepetitionDetector,
+    reasoning: RepetitionDetector,
+}
+
+impl AnswerRepetition {
+    fn take(&mut self, event: &ModelEvent) -> Option<Repetition> {
+        match event {
+            ModelEvent::Text(delta) => self.text.push(delta),
+            ModelEvent::Reasoning(delta) => self.reasoning.push(delta),
+            _ => None,
+        }
+    }
+}
+
 /// An answer as far as it has come.
 struct StreamedAnswer {
     step: StepId,
@@ -342,6 +379,7 @@ struct StreamedAnswer {
     chunks: u64,
     /// The detector of the place at which the answer pauses, if it may pause.
     pause: Option<PausePointDetector>,
+    repetition: AnswerRepetition,
     /// True if calls of `tool_call` are calls of deferred tools.
     defers_tools: bool,
     /// The calls of `tool_call`.
@@ -364,16 +402,21 @@ impl StreamedAnswer {
             flush_at: None,
             chunks: 0,
             pause,
+            repetition: AnswerRepetition::default(),
             defers_tools: false,
             wrapped: BTreeSet::new(),
         }
     }
 
-    /// Takes an event of the stream; returns whether the answer is to pause after it.
+    /// Takes an event of the stream; returns whether the answer goes on after it.
     ///
     /// # Errors
     /// [`AnswerTooLarge`], before more of it is kept or shown.
-    fn take(&mut self, event: ModelEvent, shared: &SharedSessionState) -> Result<bool, AnswerTooLarge> {
+    fn take(
+        &mut self,
+        event: ModelEvent,
+        shared: &SharedSessionState,
+    ) -> Result<StreamAction, AnswerTooLarge> {
         if !std::mem::replace(&mut self.began, true) {
             tracing::debug!(step = self.step.as_str(), "the answer begins");
             // A failure before the first event is an outage and is waited out; a later one ends the step (decision
@@ -381,6 +424,11 @@ impl StreamedAnswer {
             let _ = shared.inbox.send(RunLoopInput::ModelBegan.into());
         }
         let end = self.pause.as_mut().and_then(|pause| pause.take(&self.text, &event));
+        let action = match self.repetition.take(&event) {
+            Some(repetition) => StreamAction::Stop(repetition),
+            None if end.is_some() => StreamAction::Pause,
+            None => StreamAction::GoOn,
+        };
         match event {
             ModelEvent::Text(mut delta) => {
                 delta.truncate(end.unwrap_or(delta.len()));
@@ -402,7 +450,7 @@ impl StreamedAnswer {
                 }
                 // The target tool is known only when the call is complete.
                 if self.wrapped.contains(&index) {
-                    return Ok(end.is_some());
+                    return Ok(action);
                 }
                 let payload =
                     json!({ "stepId": self.step, "index": index, "toolName": name, "delta": delta });
@@ -424,7 +472,7 @@ impl StreamedAnswer {
             ModelEvent::Usage(usage) => self.usage = Some(usage),
             ModelEvent::Finished(_) => {}
         }
-        Ok(end.is_some())
+        Ok(action)
     }
 
     fn complete(&self, shared: &SharedSessionState) {
@@ -478,6 +526,14 @@ impl StreamedAnswer {
 
     fn paused(&mut self) -> RunLoopInput {
         RunLoopInput::ModelPaused { partial: self.seen(), usage: self.usage.take() }
+    }
+
+    fn repeated(&mut self, repetition: Repetition) -> RunLoopInput {
+        RunLoopInput::ModelRepeated {
+            repetition,
+            partial: self.seen_with_reasoning(),
+            usage: self.usage.take(),
+        }
     }
 
     fn failed(&mut self, error: ProviderError) -> RunLoopInput {

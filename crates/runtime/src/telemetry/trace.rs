@@ -102,7 +102,7 @@ impl SessionTrace {
                     call.open.fail(stop);
                 }
             }
-            RunLoopInput::ModelPaused { usage, .. } => {
+            RunLoopInput::ModelPaused { usage, .. } | RunLoopInput::ModelRepeated { usage, .. } => {
                 if let Some(call) = &mut self.call {
                     call.used(usage.as_ref());
                 }

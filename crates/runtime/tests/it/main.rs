@@ -18,6 +18,7 @@ mod orders;
 mod overnight;
 mod pausing;
 mod refused;
+mod repeating;
 mod replay;
 mod sessions;
 mod switching;

@@ -31,7 +31,9 @@ pub(super) fn remark(settled: &RunOutcome) -> Option<&'static str> {
     match settled.end? {
         RunEnd::MaxSteps => Some("The step limit (run.maxSteps) is reached. Send a message to go on."),
         RunEnd::Timeout => Some("The time limit (run.timeout) is reached. Send a message to go on."),
-        RunEnd::LoopDetected => Some("The same call was repeated with the same result: the run was stopped."),
+        RunEnd::LoopDetected => Some(
+            "The model repeated a call or a passage without end, in spite of a warning: the run was stopped.",
+        ),
         _ => None,
     }
 }

@@ -27,7 +27,7 @@ stats! {
     overflows_although_it_fit, recovered_overflows, crashes, crashes_in_a_run, cancels, timeouts, recovery_steps,
     loops, parked, ended_stop, ended_max_steps, ended_cancelled, ended_timeout, ended_loop, ended_length,
     ended_error, ended_overflow, pauses, continuations, whole_answers, ended_max_compactions,
-    orders, orders_told,
+    orders, orders_told, repeated_answers,
 }
 
 impl Stats {
@@ -65,6 +65,7 @@ impl Stats {
             ("time-out", self.ended_timeout),
             ("recovery steps", self.recovery_steps),
             ("loops", self.ended_loop),
+            ("answers that repeat themselves", self.repeated_answers),
             ("length", self.ended_length),
             ("errors", self.ended_error),
             ("overflow ends", self.ended_overflow),

@@ -10,6 +10,7 @@ use longhaul_core::ids::{ApprovalId, CallId, OrderId, QueueId, StepId};
 use longhaul_core::message::{Part, ToolCall, ToolResult, ToolStatus};
 use longhaul_core::plan::{SummaryForm, SummaryRequest};
 use longhaul_core::queue::{QueuedMessage, coalesce};
+use longhaul_core::repetition::Repetition;
 use longhaul_core::run::{
     AppendId, ModelCallFailure, PreCompactInput, PreCompactOutput, Run, RunEffect, RunLoopInput, RunNotice,
     RunSettings, RunTimer, WaitReason,
@@ -696,6 +697,14 @@ impl World {
                 self.input(match course.end {
                     Ok(answer) if course.pauses => {
                         RunLoopInput::ModelPaused { partial: answer.parts, usage: answer.usage }
+                    }
+                    Ok(answer) if self.rng.chance(1) => {
+                        self.stats.repeated_answers += 1;
+                        RunLoopInput::ModelRepeated {
+                            repetition: Repetition { passage_bytes: 40, times: 103 },
+                            partial: answer.parts,
+                            usage: answer.usage,
+                        }
                     }
                     Ok(answer) => RunLoopInput::ModelAnswered(answer),
                     Err((failure, partial)) => RunLoopInput::ModelFailed { failure, partial },

@@ -1,0 +1,60 @@
+//! Answers that repeat one passage without end, through the real driver.
+
+use std::sync::Arc;
+
+use longhaul::session::{Runtime, Session};
+use longhaul::testing::{self, TemporaryFolder};
+use longhaul_core::event::RunEnd;
+use longhaul_providers::ModelRequest;
+use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+
+const PASSAGE: &str = "I will read the next file and list its ticket.\n";
+
+struct World {
+    session: Session,
+    model: Arc<ScriptedProvider>,
+    _runtime: Runtime,
+    _folder: TemporaryFolder,
+}
+
+async fn world(answer: impl Fn(&ModelRequest) -> ScriptedAnswer + Send + Sync + 'static) -> World {
+    let folder = TemporaryFolder::new().unwrap();
+    let script = ModelScript::closure(move |request: &ModelRequest, _| Some(answer(request)));
+    let model = Arc::new(ScriptedProvider::new(script).window(32_768).keep_requests());
+    let agent = testing::agent(model.clone(), &folder).await.unwrap();
+    let store: SharedStore = Arc::new(MemoryStore::new());
+    let runtime = Runtime::new(agent, store, BlobStore::in_memory(1 << 20));
+    let session = runtime.create(None).await.unwrap();
+    World { session, model, _runtime: runtime, _folder: folder }
+}
+
+fn is_warned(request: &ModelRequest) -> bool {
+    request.messages.iter().any(|message| message.text().contains("repeated the same passage"))
+}
+
+#[tokio::test]
+async fn a_model_that_repeats_itself_is_warned_and_goes_on() {
+    for reasons in [false, true] {
+        let world = world(move |request| match (is_warned(request), reasons) {
+            (true, _) => ScriptedAnswer::text("The ticket is 17."),
+            (false, true) => ScriptedAnswer::reasoning(PASSAGE.repeat(10_000)).then("never said"),
+            (false, false) => ScriptedAnswer::text(PASSAGE.repeat(10_000)),
+        })
+        .await;
+        let outcome = world.session.ask("Which ticket?").await.unwrap();
+        assert_eq!(outcome.end, Some(RunEnd::Stop), "reasons: {reasons}");
+        let requests = world.model.requests();
+        assert_eq!(requests.len(), 2);
+        let said: usize = requests[1].messages.iter().map(|message| message.text().len()).sum();
+        assert!(said < 1_000, "the repetition is sent back: {said} bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_repeats_itself_again_ends_its_run() {
+    let world = world(|_| ScriptedAnswer::text(PASSAGE.repeat(10_000))).await;
+    let outcome = world.session.ask("Which ticket?").await.unwrap();
+    assert_eq!(outcome.end, Some(RunEnd::LoopDetected));
+    assert_eq!(world.model.requests().len(), 2);
+}
