@@ -44,9 +44,10 @@ async fn a_model_that_repeats_itself_is_warned_and_goes_on() {
         .await;
         let outcome = world.session.ask("Which ticket?").await.unwrap();
         assert_eq!(outcome.end, Some(RunEnd::Stop), "reasons: {reasons}");
-        let requests = world.model.requests();
-        assert_eq!(requests.len(), 2);
-        let said: usize = requests[1].messages.iter().map(|message| message.text().len()).sum();
+        let calls = world.model.log();
+        assert_eq!(calls.len(), 2);
+        let request = calls[1].request.as_ref().unwrap();
+        let said: usize = request.messages.iter().map(|message| message.text().len()).sum();
         assert!(said < 1_000, "the repetition is sent back: {said} bytes");
     }
 }
@@ -56,5 +57,5 @@ async fn a_model_that_repeats_itself_again_ends_its_run() {
     let world = world(|_| ScriptedAnswer::text(PASSAGE.repeat(10_000))).await;
     let outcome = world.session.ask("Which ticket?").await.unwrap();
     assert_eq!(outcome.end, Some(RunEnd::LoopDetected));
-    assert_eq!(world.model.requests().len(), 2);
+    assert_eq!(world.model.log().len(), 2);
 }
