@@ -1,4 +1,4 @@
-//! Writes sessions and prefix caches that come from another store.
+//! Writes sessions and prefix caches of another store.
 
 use async_trait::async_trait;
 use longhaul_store::transfer::{PrefixCacheEntryCopy, SessionCopy};

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{LogAppend, SharedStore, ViewChangeKind};
 
-/// Appended events are answered with positions 1, 2, 3 … and read back at them.
+/// Appended events get the positions 1, 2, 3 … and are read back there.
 pub async fn seq_counts_without_gaps(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -33,7 +33,7 @@ pub async fn seq_counts_without_gaps(store: SharedStore) {
     assert_eq!(seqs(&all), (1..next).collect::<Vec<_>>());
 }
 
-/// Every byte of an event is kept: Unicode, control characters, JSON inside, numbers as they were written.
+/// Every byte of an event is kept: Unicode, control characters, JSON inside, numbers as written.
 pub async fn events_come_back_as_they_went_in(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -94,7 +94,7 @@ pub async fn large_bodies_are_kept(store: SharedStore) {
     assert_eq!(setup.log().await, [started(), note("before"), large, note("after")]);
 }
 
-/// An append with a queue entry that cannot be taken changes nothing at all.
+/// An append with a settled queue entry changes nothing at all.
 pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -117,7 +117,7 @@ pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
     assert_eq!(seqs(&next), [2], "the refused call used up no position");
 }
 
-/// An append may have no events: it takes and settles, and the log stays unchanged.
+/// An append without events takes and settles, and the log stays unchanged.
 pub async fn an_append_without_events_takes_and_settles(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -129,7 +129,7 @@ pub async fn an_append_without_events_takes_and_settles(store: SharedStore) {
     assert_eq!((after.last_seq, after.updated_at, after.queued), (1, before.updated_at, 0));
 }
 
-/// Reading continues where it stopped, never past the limit, and is empty at the end.
+/// A read continues behind the one before, never past the limit, and is empty at the end.
 pub async fn the_log_is_read_in_pages(store: SharedStore) {
     let setup = filled(store, 9).await;
     for (after, limit, expected) in [
@@ -146,8 +146,8 @@ pub async fn the_log_is_read_in_pages(store: SharedStore) {
     }
 }
 
-/// Events that changed the view are found by their kind, after any position, at most as many as are asked for; those
-/// of other sessions and events that only mention one are not among them.
+/// View-changing events are found by their kind, after any position, up to the limit. Events of other sessions,
+/// and events with only the name of the kind in their text, are left out.
 pub async fn changes_of_the_view_are_found(store: SharedStore) {
     let setup = filled(store, 2).await;
     let lease = setup.claim().await;
@@ -195,7 +195,7 @@ fn edited(id: &str) -> EventBody {
     }))
 }
 
-/// Small events and large ones, in any mixture, come back as they were, whatever a reader asks for at a time.
+/// Small events and large ones, in any mixture, come back unchanged for every page size.
 pub async fn large_events_are_read_among_small_ones(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -219,7 +219,7 @@ pub async fn large_events_are_read_among_small_ones(store: SharedStore) {
     assert!(setup.store.tail(&setup.id, 60).await.unwrap() == written[141..], "the tail");
 }
 
-/// The tail is the newest events, oldest of them first.
+/// The tail is the newest events, oldest first.
 pub async fn the_tail_is_the_newest(store: SharedStore) {
     let setup = filled(store, 9).await;
     for (limit, expected) in
@@ -229,7 +229,7 @@ pub async fn the_tail_is_the_newest(store: SharedStore) {
     }
 }
 
-/// Makes a session between two others. Its log has `count` more events than the first.
+/// Makes a session between two others, with a log of `count` events behind the first.
 async fn filled(store: SharedStore, count: usize) -> ConformanceSetup {
     store.create(new_session("before", NOW)).await.unwrap();
     let setup = ConformanceSetup::new(store).await;
@@ -242,7 +242,7 @@ async fn filled(store: SharedStore, count: usize) -> ConformanceSetup {
 const WRITERS: usize = 8;
 const APPENDS: usize = 40;
 
-/// Eight writers at once, each on its own session: each log holds its writer's events, in its order.
+/// Eight writers at once, each on its own session: each log holds the events of one writer, in order.
 pub async fn writers_of_different_sessions_do_not_mix(store: SharedStore) {
     let ids: Vec<SessionId> = (0..WRITERS).map(|n| SessionId::from(format!("s{n}"))).collect();
     let writers: Vec<_> =
@@ -290,7 +290,7 @@ pub async fn readers_never_see_a_gap(store: SharedStore) {
     assert_eq!(seen, (1..=301).collect::<Vec<_>>());
 }
 
-/// The blobs that the log names are listed, each once. Those of another session are not.
+/// The blobs named by the log are listed, each once. Blobs of another session are not.
 pub async fn blobs_named_by_the_log_are_listed(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let other = new_session("other", NOW);
