@@ -160,7 +160,7 @@ impl PostgresDatabase {
     }
 }
 
-/// A connection on loan from the pool. The drop returns the connection, also if the caller stopped waiting. The
+/// A borrowed connection of the pool. The drop returns the connection, also if the caller stopped waiting. The
 /// pool then tests the connection without a time limit, and a silent connection would keep the place for ever.
 struct PostgresPooledConnection {
     connection: Option<PoolConnection<Postgres>>,

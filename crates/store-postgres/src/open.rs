@@ -150,7 +150,7 @@ async fn setting(db: &mut PgConnection, name: &str) -> Result<String, StoreError
     value.map_err(|error| store_error(&error))
 }
 
-/// Refuses a database with settings that lose acknowledged writes, or with an encoding too small for every text.
+/// Refuses a database that would lose acknowledged writes, or that cannot hold every text.
 async fn check(db: &mut PgConnection) -> Result<(), StoreError> {
     let version = setting(db, "server_version_num").await?;
     if version.parse::<i32>().unwrap_or(0) < OLDEST {

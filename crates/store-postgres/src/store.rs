@@ -64,7 +64,7 @@ impl std::fmt::Debug for PostgresStore {
 
 impl PostgresStore {
     /// Opens the database at `url`, brings the schema up to date and joins the nodes. Listening needs a direct
-    /// connection: a pooler with shared connections by transaction loses notifications.
+    /// connection: a pooler that shares connections by transaction loses notifications.
     ///
     /// # Errors
     /// [`StoreError::Storage`] if the database is away, would lose acknowledged writes, or was written by a newer

@@ -23,7 +23,7 @@ pub(crate) enum SqliteErrorSeverity {
 }
 
 impl SqliteWriteError {
-    /// Creates a refusal without a fault of the caller.
+    /// Creates a refusal that no caller caused.
     pub(crate) fn storage(why: impl Into<String>) -> Self {
         Self::Refused(StoreError::Storage(why.into()))
     }

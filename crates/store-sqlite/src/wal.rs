@@ -1,4 +1,4 @@
-//! Finds damage in a write-ahead log, and the writes lost to SQLite behind the damage.
+//! Finds damage in a write-ahead log, and the writes that SQLite will drop because of the damage.
 //!
 //! SQLite reads a log up to the first broken frame, and drops the rest without a word. A crash in the middle of
 //! an unacknowledged write leaves such an end. But SQLite also drops acknowledged writes behind a damaged frame.

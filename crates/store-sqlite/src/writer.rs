@@ -78,7 +78,7 @@ impl LastWriteError {
     }
 }
 
-/// A write without a lasting change, but with a need for room.
+/// A write that changes nothing and needs room all the same.
 struct SqliteSpaceProbe;
 
 #[async_trait]
@@ -206,7 +206,7 @@ struct SqliteWriterTask {
     db: SqliteConnection,
     watchers: Arc<SessionWatchers>,
     leases: SqliteLeaseTable,
-    /// Set after an error with an unknown outcome on disk.
+    /// Set after an error that leaves the content of the disk unknown.
     poisoned: Option<StoreError>,
     last_failure: Arc<LastWriteError>,
 }

@@ -1,4 +1,4 @@
-//! The errors of a store, by the caller's remedies.
+//! The errors of a store, by what the caller can do.
 
 use longhaul_core::ids::{Seq, SessionId};
 

@@ -1,6 +1,6 @@
 //! Several processes on one store: the living nodes, the owner of a session, and the signals between nodes.
 //!
-//! A node is one process with the open store. The node holds a lease and renews the lease. The leases of all
+//! A node is one process that has the store open. The node holds a lease and renews the lease. The leases of all
 //! sessions of the node end with the node's lease. A node without a renewal in time stops writing by itself
 //! ([`NodeStatus::Fenced`]) before any other node may take the sessions. The process comes back as a new node.
 

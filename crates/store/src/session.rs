@@ -104,7 +104,7 @@ impl ViewChangeKind {
 pub struct SessionCounts {
     /// The number of all sessions.
     pub sessions: u64,
-    /// The number of sessions in wait for a person after repeated failures.
+    /// The number of sessions that wait for a person after repeated failures.
     pub parked: u64,
     /// The number of waiting messages in all sessions.
     pub queued: u64,

@@ -107,7 +107,7 @@ pub struct PrefixCacheEntryCopy {
     pub body: String,
 }
 
-/// A store with reads and writes of whole sessions. Object-safe.
+/// A store that whole sessions can be read from and written to. Object-safe.
 #[async_trait]
 pub trait SessionTransfer: Send + Sync {
     /// Returns all sessions in the order of their creation. Written in the same order, sessions are listed alike

@@ -1,4 +1,4 @@
-//! The queue: accepting and changing messages. [Appends](super::log) take messages.
+//! The queue: accepting and changing messages. [Appends](super::log) take the messages.
 
 use async_trait::async_trait;
 use longhaul_core::ids::{Millis, QueueId, SessionId};

@@ -207,7 +207,7 @@ pub(crate) struct PostgresOrphansQuery {
     pub(crate) limit: usize,
     /// `true` if messages from before a cancel or a crash count.
     pub(crate) waiting: bool,
-    /// The seed of the order. Nodes with a query at the same time so begin with different sessions.
+    /// The seed of the order. Two nodes that ask at the same time then begin with different sessions.
     pub(crate) seed: i64,
 }
 
@@ -267,8 +267,8 @@ impl PostgresOperation for PostgresNextLeaseEndQuery {
     }
 }
 
-/// The query whether the database started less than `ttl` ago. Living nodes may then not have returned to the
-/// database yet.
+/// The query that asks whether the database started less than `ttl` ago. Living nodes may then not have returned
+/// to the database yet.
 pub(crate) struct PostgresRecentStartQuery {
     pub(crate) ttl: Duration,
 }
@@ -288,7 +288,7 @@ impl PostgresOperation for PostgresRecentStartQuery {
     }
 }
 
-/// The query for the ends of logs and the counts of mail for their owners, for a node with possibly missed news.
+/// The query for the ends of logs and the counts of mail for their owners, for a node that may have missed news.
 pub(crate) struct PostgresMissedNewsQuery {
     pub(crate) sessions: Vec<i64>,
 }
@@ -320,7 +320,7 @@ impl PostgresOperation for PostgresMissedNewsQuery {
     }
 }
 
-/// The notification of the other nodes.
+/// The command that notifies the other nodes.
 pub(crate) struct PostgresNotifyCommand {
     pub(crate) channel: String,
     pub(crate) payload: String,

@@ -1,4 +1,4 @@
-//! The signals of nodes to the owner of a session.
+//! The signals that nodes send to the owner of a session.
 
 use async_trait::async_trait;
 use longhaul_core::ids::SessionId;

@@ -109,7 +109,7 @@ impl<'w> SqliteWriteBatch<'w> {
         self.pieces.push((no, step.to_owned(), index, body.to_owned()));
     }
 
-    /// Writes all staged rows. Requests with a look at session rows call the method first.
+    /// Writes all staged rows. A request that reads session rows calls this method first.
     pub(crate) async fn flush(&mut self) -> Result<(), sqlx::Error> {
         self.write_staged("").await
     }

@@ -1,7 +1,7 @@
 //! Pieces of streaming answers.
 //!
 //! The table is a log without an index: pieces of all sessions lie in the order of their arrival, so one commit
-//! writes a few full pages. [`SqliteChunkCounts`] knows the facts of a missing index. A settled step gets a
+//! writes a few full pages. [`SqliteChunkCounts`] has the facts that an index would have. A settled step gets a
 //! marker. The pieces of several settled steps are deleted together later, so a page is rewritten once, and not
 //! for each step with a piece there.
 

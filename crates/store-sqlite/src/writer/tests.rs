@@ -69,7 +69,7 @@ fn titled(lease: &Lease, title: &str) -> log::SqliteEventAppend {
     log::SqliteEventAppend::new(lease, &LogAppend { at: 2, events, ..LogAppend::default() }).unwrap()
 }
 
-/// A write with a change and then a failure in the database.
+/// A write that fails in the database, after a change.
 struct Broken {
     error: fn() -> sqlx::Error,
     tries: Arc<AtomicUsize>,

@@ -36,7 +36,7 @@ pub struct ReferencedBlobs(HashSet<[u8; 32]>);
 pub struct BlobSweepReport {
     /// The number of blobs set aside. A blob without a name is removed after another day.
     pub set_aside: u64,
-    /// The number of blobs back in their place because of an event with their name.
+    /// The number of blobs that returned to their place because an event names them.
     pub brought_back: u64,
     /// The number of removed blobs.
     pub removed: u64,
@@ -72,9 +72,9 @@ impl<S: AsRef<str>> FromIterator<S> for ReferencedBlobs {
 }
 
 impl BlobStore {
-    /// Sets aside blobs outside `named` and untouched since [`UNTOUCHED`] before `now`. Removes blobs after the
-    /// same time aside, and brings back blobs with a new name. Meanwhile others may store and read, and other
-    /// processes may sweep. `named` may be older than the newest blobs.
+    /// Sets aside blobs that are not in `named` and were not touched since [`UNTOUCHED`] before `now`. Removes
+    /// blobs after the same time aside, and brings back blobs that are named again. Meanwhile others may store
+    /// and read, and other processes may sweep. `named` may be older than the newest blobs.
     ///
     /// # Errors
     /// [`BlobError::Storage`]; what was not removed does no harm.
@@ -114,8 +114,9 @@ impl BlobStore {
         Ok(swept)
     }
 
-    /// Removes every blob outside `named` and untouched for `age`. Returns the number of removed blobs and their
-    /// bytes. The caller must be the only user of the blobs: otherwise a blob on the way could be removed.
+    /// Removes every blob that is not in `named` and was not touched for `age`. Returns the number of removed
+    /// blobs and their bytes. The caller must be the only user of the blobs: otherwise a blob that is being
+    /// stored could be removed.
     ///
     /// # Errors
     /// [`BlobError::Storage`]; what was not removed does no harm.
