@@ -11,6 +11,7 @@ pub(crate) fn rows(text: &str, columns: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     let mut row = SpanRow::default();
     for (style, piece) in pieces(text) {
+        // A cluster is never torn: an emoji of several characters has its width only as a whole.
         for cluster in piece.graphemes(true) {
             let needed = width(cluster);
             if row.columns + needed > columns && row.columns > 0 {

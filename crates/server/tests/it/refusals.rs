@@ -184,6 +184,7 @@ async fn foreign_names_and_pages_are_refused() {
 async fn unknown_names_are_not_found() {
     let site = site().await;
     for (method, path) in ROUTES.iter().filter(|(_, path)| path.contains("SESSION")) {
+        // Ids become keys of the store and parts of names: no id may lead to a file or into a statement.
         for id in ["no-such-session", "..%2F..%2Fetc%2Fpasswd", "%00", "a%20b", "'%20OR%201=1--"] {
             let head = site.route(method, path, id);
             let body: &[u8] = if *method == "PATCH" { br#"{"title":"x"}"# } else { b"" };

@@ -235,6 +235,7 @@ impl Server {
     pub(crate) async fn ended(mut self) -> Ended {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         let status = ended.unwrap_or_else(|_| panic!("the server does not end\n{}", self.said.text()));
+        // Standard error is read to its end first, or the last words could be missing.
         self.listens.await.unwrap();
         Ended { status: status.unwrap(), said: self.said.text() }
     }
