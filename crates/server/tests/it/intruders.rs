@@ -90,9 +90,8 @@ async fn no_described_operation_answers_under_a_rebound_name_or_to_a_foreign_pag
         if HEALTH.contains(&path.as_str()) {
             continue;
         }
+        // A page can point its own name at this machine. The token is right here, and the name alone must refuse.
         for host in
-            // A page can point its own name at this machine. The token is right here, and the name alone must
-            // refuse.
             ["rebound.example", "localhost.rebound.example", "127.0.0.1.rebound.example:4400", "10.0.0.7"]
         {
             let headers = [("Host", host), ("Authorization", bearer.as_str())];
