@@ -124,6 +124,7 @@ async fn what_browsers_send_for_foreign_pages_does_nothing() {
         if !wants_token || head.starts_with("GET") {
             continue;
         }
+        // Browsers send these three for any page without a preflight.
         for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
             for signs in foreign {
                 let mut headers = vec![("Host", "localhost"), ("Cookie", &cookie), ("Content-Type", kind)];

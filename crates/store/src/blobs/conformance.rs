@@ -50,6 +50,7 @@ async fn refuses(blobs: &BlobStore) {
     assert_eq!(blobs.put(large).await, Err(BlobError::TooLarge { bytes: LIMIT + 1, limit: LIMIT }));
     let absent = blake3::hash(b"never stored").to_hex().to_string();
     assert_eq!(blobs.get_by_hash(&absent).await, Err(BlobError::NotFound(absent.clone())));
+    // A hash becomes part of a path, so nothing but 64 lower-case digits may pass.
     for bad in ["", "../../etc/passwd", &absent[1..], &absent.to_uppercase(), &absent.replace('a', "é")] {
         assert_eq!(blobs.get_by_hash(bad).await, Err(BlobError::BadHash(bad.to_owned())), "{bad}");
     }

@@ -22,6 +22,7 @@ pub async fn seq_counts_without_gaps(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let mut next = 2;
+    // Also more events than one row of the SQLite store's reads holds (64).
     for count in [1, 3, 1, 70, 130, 2] {
         let events = (0..count).map(|index| note(&format!("{count}/{index}"))).collect();
         let answer = setup.store.append(&lease, append(events)).await.unwrap();
@@ -38,6 +39,7 @@ pub async fn events_come_back_as_they_went_in(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let text = "a\0b\u{1e}\u{1f}\u{7f}\\\"'\n\r\t\u{2028}\u{feff}é e\u{301} 🦀👩‍👩‍👧 \u{10ffff} {\"a\":1e400} % ? $1 :x --";
+    // Numbers that a parser would round or write otherwise, and keys in an order that a map would lose.
     let native = RawJson(r#"{"b":1.0e3,"a":"\u00e9","a":10000000000000000000000}"#.into());
     let parts = vec![
         Part::text(text),
@@ -153,6 +155,7 @@ pub async fn changes_of_the_view_are_found(store: SharedStore) {
     let lease = setup.claim().await;
     let restored = ["a", "c"].map(|id| EventBody::ViewRestored { edit_id: id.into() });
     let [restored_a, restored_c] = restored;
+    // Back-ends find the kind by the first bytes of a body, and a text may mention any kind.
     let mentioned = note(r#"{"kind":"view-edited"}"#);
     let events = vec![edited("a"), mentioned, restored_a, edited("b"), note("n"), edited("c"), restored_c];
     setup.store.append(&lease, append(events)).await.unwrap();
@@ -201,12 +204,14 @@ pub async fn large_events_are_read_among_small_ones(store: SharedStore) {
     let lease = setup.claim().await;
     let mut written = setup.store.read(&setup.id, 0, 1).await.unwrap();
     let texts = (0..200).map(|index| match index {
+        // Above a mebibyte, and two in a row: the SQLite store reads such events in rows of their own.
         20 | 150 | 151 => "large \u{1e}\n".repeat(150_000),
         70..=100 => "middling ".repeat(4_000),
         _ => format!("small \u{1e}{index}"),
     });
     let events = texts.map(|text| note(&text)).collect();
     written.extend(setup.store.append(&lease, append(events)).await.unwrap());
+    // Page sizes around the 64 events of one row in the SQLite store.
     for limit in [1, 63, 64, 65, 200, usize::MAX] {
         let mut read = Vec::new();
         while read.len() < written.len() {

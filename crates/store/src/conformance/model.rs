@@ -92,6 +92,8 @@ impl<'s> StoreUnderTest<'s> {
         let last = self.entry_id(session, number);
         let waiting = self.store.queue(session).await.unwrap_or_default();
         let (generation, accepted) = self.generations.entry((session.clone(), number)).or_default();
+        // Stores may differ on an id that is given again after its message was settled, so the model never gives
+        // one.
         if *accepted && waiting.iter().all(|entry| entry.id != last) {
             (*generation, *accepted) = (*generation + 1, false);
         }
