@@ -142,11 +142,13 @@ impl Place {
     pub(crate) async fn try_start(&self, rules: Rules) -> Result<Server, Ended> {
         let mut child = self.command(rules).spawn().unwrap();
         let said = Said::default();
+        // Standard error is read from the start: with a full pipe the server would stop at its next log line.
         let listens = tokio::spawn(said.clone().listen(child.stderr.take().unwrap()));
         let mut line = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let read = tokio::time::timeout(PATIENCE, out.read_line(&mut line)).await;
         read.unwrap_or_else(|_| panic!("the server did not start\n{}", said.text())).unwrap();
+        // A server that ends before it listens leaves the line empty.
         let Some(base) = line.trim().strip_prefix("http://") else {
             let status = child.wait().await.unwrap();
             listens.await.unwrap();
