@@ -265,6 +265,7 @@ impl PostgresOperation for PostgresViewChangesQuery {
     ) -> Result<Vec<Event>, PostgresOperationError> {
         let no = session_no(&mut *db, &self.id).await?;
         let (after, limit) = (to_db(self.after), limit_to_db(self.limit));
+        // The partial indexes have the same `starts_with`. With another expression the whole log would be read.
         let rows = match self.kind {
             ViewChangeKind::Edited => {
                 sqlx::query_as!(
@@ -368,6 +369,7 @@ impl PostgresEventRow {
         if seq != expected {
             return Err(damaged(session, expected, "it is missing"));
         }
+        // The checksum comes first: a damaged number of the format must not pass for a newer format.
         check(session, seq, self.checksum, event_checksum(self.format.into(), at, self.body.as_bytes()))?;
         let format = u16::try_from(self.format).unwrap_or(u16::MAX);
         if format > FORMAT {

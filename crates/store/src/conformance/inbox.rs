@@ -19,6 +19,7 @@ fn taking(ids: &[&str]) -> LogAppend {
 /// Messages wait in the order of their arrival. The position counts from 1 at the oldest message.
 pub async fn queued_messages_have_positions(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
+    // Not in the order of the alphabet: a store must not sort by its ids.
     for (position, id) in (1..).zip(["c", "a", "b"]) {
         assert_eq!(setup.enqueue(id, None).await, accepted(id, position, false));
     }
@@ -94,6 +95,7 @@ pub async fn waiting_messages_can_be_edited(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", None).await.unwrap();
     setup.enqueue("b", None).await.unwrap();
+    // PostgreSQL's texts hold no U+0000, and quotes break careless SQL and JSON.
     let parts = vec![Part::text("new"), Part::text("é\0\"")];
     setup.store.edit_queued(&setup.id, &"a".into(), parts.clone(), None).await.unwrap();
     let queue = setup.store.queue(&setup.id).await.unwrap();

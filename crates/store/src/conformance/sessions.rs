@@ -12,6 +12,7 @@ use crate::{LogAppend, NewSession, SessionCounts, SessionRecord, SharedStore, St
 
 /// A session is found unchanged after the creation.
 pub async fn created_sessions_are_found(store: SharedStore) {
+    // Any text may be an id: none may become a path, or lose a character on its way.
     let id = SessionId::from("Ünïcode/\u{202e} id 🦀");
     let events = vec![(NOW - 5, started()), (NOW - 4, note("a"))];
     let new = NewSession { id: id.clone(), title: Some("A title".into()), at: NOW, events };
