@@ -68,6 +68,7 @@ fn painted(style: Style, code: &str) -> Style {
         "31" => style.fg(Color::Red),
         "33" => style.fg(Color::Yellow),
         "36" => style.fg(Color::Cyan),
+        // Also `0`, which ends all paint.
         _ => Style::default(),
     }
 }

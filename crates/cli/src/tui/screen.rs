@@ -219,6 +219,8 @@ fn give_back_on_panic() {
                 }
                 None => {
                     if TAKEN.load(Ordering::SeqCst) {
+                        // In raw mode a line feed does not lead back to the first column, hence the carriage
+                        // return.
                         let _ = out::data("\r\n\u{1b}[J");
                     }
                     give_back();
