@@ -149,6 +149,7 @@ fn data_dir(globals: &GlobalArgs, here: &Path, base: Option<&impl BaseStrategy>)
 
 impl StandardStreams {
     fn look() -> Self {
+        // A terminal that cannot move its cursor, as Emacs' shell, says `dumb`.
         let cursor = env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty());
         // An empty value does not count, as no-color.org has it.
         let unwelcome = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -1,5 +1,5 @@
-//! The messages removed from the view by a compaction. A message counts at the first compaction to
-//! removed it. Summaries of earlier compactions are counted apart. So the messages of all compactions add up.
+//! The messages removed from the view by a compaction. A message counts at the first compaction that removed it.
+//! Summaries of earlier compactions are counted apart. So the messages of all compactions add up.
 
 use std::collections::BTreeMap;
 

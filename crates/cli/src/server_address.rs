@@ -46,6 +46,7 @@ impl ServerRecord {
     /// The file cannot be written.
     pub(crate) fn write_record(self, folder: &Path) -> io::Result<ServerRecordGuard> {
         let path = folder.join(FILE);
+        // Not written atomically: a reader that meets half a record takes it for none.
         fs::write(&path, serde_json::to_vec(&self)?)?;
         Ok(ServerRecordGuard { path, serving: self })
     }

@@ -458,6 +458,7 @@ impl ProxiedEventStream {
                     return (!rest.is_empty()).then(|| rest.into());
                 }
             }
+            // Only whole events pass, so that an error event never lands inside another one.
             if let Some(end) = self.begun.windows(2).rposition(|pair| pair == b"\n\n") {
                 return Some(self.begun.drain(..end + 2).collect::<Vec<u8>>().into());
             }

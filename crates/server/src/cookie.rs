@@ -28,6 +28,7 @@ pub(crate) fn removing(host: &Authority) -> Option<HeaderValue> {
 fn header(host: &Authority, value: &str, age_s: u32) -> Option<HeaderValue> {
     let name = name(host);
     // `Secure` is missing, because the server speaks plain HTTP and browsers would not send the cookie back.
+    // `HttpOnly` keeps the cookie from scripts, and `SameSite=Strict` from requests that other sites start.
     let text = format!("{name}={value}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age_s}");
     HeaderValue::try_from(text).ok()
 }

@@ -9,6 +9,7 @@ const KINDS: [(&str, &str); 9] = [
     ("tuple struct ", "a list"),
     ("newtype struct ", "a value"),
     ("unit struct ", "null"),
+    // Before `struct`, with which it begins.
     ("struct variant ", "an object"),
     ("struct ", "an object"),
 ];

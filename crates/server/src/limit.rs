@@ -29,6 +29,7 @@ impl ClientRateLimiter {
     /// # Errors
     /// The time until a request is allowed.
     pub(crate) fn take(&self, limit: RateLimit, client: Client, now: Instant) -> Result<(), Duration> {
+        // The division below needs at least one request.
         let most = f64::from(limit.requests.max(1));
         let each = limit.per.as_secs_f64() / most;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

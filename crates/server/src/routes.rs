@@ -118,6 +118,7 @@ fn of_session() -> Router<AppState> {
 }
 
 async fn unknown(uri: Uri) -> Response {
+    // The path comes from anybody, may be long, and is quoted in the answer.
     let path: String = uri.path().chars().take(200).collect();
     refused(&uri, ApiProblem::not_found(format!("route {path}")))
 }

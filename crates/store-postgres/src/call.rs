@@ -1,8 +1,8 @@
-//! Calls to the database, repeated while it is away.
+//! Calls to the database, repeated while the database is away.
 //!
-//! When a connection dies, nobody knows whether its last statement was done. A call is therefore made so that
-//! it may be repeated: the second attempt finds the effect of the first, and gives the answer that was lost.
-//! The tables have the facts for that: the call that made a row, and the number of a write under its lease.
+//! When a connection dies, nobody knows whether the last statement was done. Every call may therefore be
+//! repeated: the second attempt finds the effect of the first, and gives the lost answer. The tables have the
+//! facts for a repetition: the name of the call behind a row, and the number of a write under a lease.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::trust::ConnectionTrust;
 /// The shortest and the longest wait before a call is repeated.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(400));
 
-/// The maximum time that a connection may take to return to its pool.
+/// The maximum time for the return of a connection to the pool.
 const RETURN_WITHIN: Duration = Duration::from_secs(2);
 
 /// An operation on the database.
@@ -28,7 +28,7 @@ pub(crate) trait PostgresOperation: Send + Sync {
     /// The type of the caller's answer.
     type Answer: Send;
 
-    /// Makes the call once. `again` is `true` if an earlier attempt may have been done and its answer lost.
+    /// Makes the call once. `again` is `true` if an earlier attempt may have been done and the answer lost.
     async fn run_once(
         &self,
         db: &mut PgConnection,
@@ -36,7 +36,7 @@ pub(crate) trait PostgresOperation: Send + Sync {
     ) -> Result<Self::Answer, PostgresOperationError>;
 }
 
-/// The connections that read and write.
+/// The connections for reading and writing.
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresDatabase {
     pool: PgPool,
@@ -46,17 +46,17 @@ pub(crate) struct PostgresDatabase {
     trust: ConnectionTrust,
 }
 
-/// The state that decides whether a failed call is repeated or given up.
+/// The limits of a failing call: time, free repetitions, pause.
 pub(crate) struct PostgresRetryState {
     until: Instant,
-    /// The number of lost connections that cost no pause. After a restart every pooled connection is dead,
-    /// and each may be found dead once.
+    /// The number of lost connections without a pause. After a restart every pooled connection is dead, and each
+    /// may be found dead once.
     free: u32,
     pause: Duration,
 }
 
 impl PostgresRetryState {
-    /// Reports whether to try again after `error`. Waits before it returns `true`.
+    /// Reports whether to try again after `error`. Waits before returning `true`.
     pub(crate) async fn allows(&mut self, error: &sqlx::Error) -> bool {
         if !is_passing(error) {
             tracing::debug!(%error, "the call is given up: the error will not pass");
@@ -79,8 +79,7 @@ impl PostgresRetryState {
 }
 
 impl PostgresDatabase {
-    /// Creates the database from its pool. `trust` must be the trust that the pool asks about its idle
-    /// connections.
+    /// Creates the database from a pool. `trust` must be the trust that the pool asks about idle connections.
     pub(crate) fn new(pool: PgPool, options: &PostgresOptions, trust: ConnectionTrust) -> Self {
         Self {
             pool,
@@ -96,7 +95,7 @@ impl PostgresDatabase {
         &self.pool
     }
 
-    /// Returns the retries for writes under a lease, which end with the lease.
+    /// Returns the retries for writes under a lease. The retries end with the lease.
     pub(crate) fn patience_of_writes(&self) -> PostgresRetryState {
         self.patient_for(self.patience_of_writes)
     }
@@ -109,7 +108,7 @@ impl PostgresDatabase {
         }
     }
 
-    /// Makes the call until it is answered.
+    /// Makes the call until an answer comes.
     ///
     /// # Errors
     /// The reason for a refusal; [`StoreError::Storage`] if the database stays away.
@@ -128,12 +127,14 @@ impl PostgresDatabase {
         }
     }
 
-    /// Makes the call once. A connection that died, or does not answer, is thrown away.
+    /// Makes the call once. A dead or silent connection is thrown away.
     pub(crate) async fn attempt<C: PostgresOperation>(
         &self,
         call: &C,
         again: bool,
     ) -> Result<C::Answer, PostgresOperationError> {
+        // The wait for a connection is not part of `answer_within`. The pool limits it itself
+        // (`ACQUIRE_TIMEOUT`).
         let mut lent =
             PostgresPooledConnection { connection: Some(self.pool.acquire().await?), is_idle: false };
         let db = lent.connection.as_deref_mut().ok_or(sqlx::Error::PoolClosed)?;
@@ -159,9 +160,8 @@ impl PostgresDatabase {
     }
 }
 
-/// A connection that returns to its pool when it is dropped, also if its caller stopped waiting. The pool
-/// then tests the connection without a time limit. A connection that does not answer would keep its place for
-/// ever.
+/// A borrowed connection of the pool. The drop returns the connection, also if the caller stopped waiting. The
+/// pool then tests the connection without a time limit, and a silent connection would keep the place for ever.
 struct PostgresPooledConnection {
     connection: Option<PoolConnection<Postgres>>,
     /// `true` if every statement on the connection is answered.
@@ -185,8 +185,8 @@ impl Drop for PostgresPooledConnection {
     }
 }
 
-/// Puts a connection back into its pool. A connection that takes longer than [`RETURN_WITHIN`] is closed, and
-/// its place in the pool is free.
+/// Puts a connection back into the pool. After [`RETURN_WITHIN`] the connection is closed, and the place in the
+/// pool is free.
 async fn give_back(mut db: PoolConnection<Postgres>, is_idle: bool) {
     let until = tokio::time::Instant::now() + RETURN_WITHIN;
     // A `BEGIN` whose answer nobody waited for is still open, and sqlx does not know of it. Without the
@@ -200,7 +200,7 @@ async fn give_back(mut db: PoolConnection<Postgres>, is_idle: bool) {
     let _ = timeout_at(until, db.return_to_pool()).await;
 }
 
-/// Returns a name for one call, so that the call knows its own rows.
+/// Returns a name for one call. The call finds its own rows by the name.
 pub(crate) fn call_name() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }

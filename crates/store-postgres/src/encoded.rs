@@ -14,7 +14,7 @@ pub(crate) struct PostgresEncodedEvents {
     pub(crate) change: SessionRecordChange,
     pub(crate) hashes: Vec<String>,
     pub(crate) sizes: Vec<i64>,
-    /// The index, from 1, of the event that names each blob.
+    /// The index, from 1, of the naming event of each blob.
     pub(crate) places: Vec<i64>,
 }
 

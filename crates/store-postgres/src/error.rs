@@ -1,9 +1,9 @@
-//! The meaning of PostgreSQL's errors for a caller, and the errors after which a call may be repeated.
+//! The meaning of PostgreSQL's errors for a caller, and the errors worth a repetition.
 
 use longhaul_core::ids::SessionId;
 use longhaul_store::StoreError;
 
-/// The reason that a call failed.
+/// The reason for a failed call.
 #[derive(Debug)]
 pub(crate) enum PostgresOperationError {
     /// The call was refused, and changed nothing.

@@ -1,13 +1,13 @@
-//! The leases that this node holds, and writing under them.
+//! The leases of this node, and writes under a lease.
 //!
-//! Every write under a lease names the session's owner and epoch, and two numbers: the present one of the
-//! session row, and its next one. A write whose answer was lost is made again with the same numbers. If the
-//! write finds the old number, the first attempt was not done; should that attempt still arrive, it finds the
-//! new number and does nothing. If the write finds the new number, the first attempt was done. Writes of one
-//! session wait for each other here, so that the numbers are known.
+//! Every write under a lease names the session's owner and epoch, and two numbers: the present number of the
+//! session row, and the next one. A write without an answer is made again with the same numbers. If the
+//! repetition finds the old number, the first attempt was not done; should the first attempt still arrive, the
+//! attempt finds the new number and does nothing. If the repetition finds the new number, the first attempt was
+//! done. Writes of one session wait for each other here, so the numbers are known.
 //!
-//! A write is given up if its caller stops waiting, or if the database stays away. The next write then first
-//! sets a number that nobody expects, which voids any attempt that is still under way.
+//! A write is given up if the caller stops waiting, or if the database stays away. The next write then first sets
+//! an unexpected number, and so voids any attempt still under way.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::call::{PostgresDatabase, PostgresOperation};
 use crate::error::{PostgresOperationError, store_error};
 use crate::text::{from_db, to_db};
 
-/// A session that this node has.
+/// A session of this node.
 #[derive(Debug)]
 pub(crate) struct PostgresLeasedSession {
     pub(crate) id: SessionId,
@@ -33,39 +33,39 @@ pub(crate) struct PostgresLeasedSession {
 
 #[derive(Debug)]
 struct PostgresWriteNumbers {
-    /// The number that the session row has.
+    /// The number in the session row.
     writes: i64,
-    /// The next number, which was never used before.
+    /// The next number, never used before.
     next: i64,
-    /// The number of the write that was begun and not ended. Until it ends, the number of the row is unknown.
+    /// The number of the write under way. Until its end, the number of the row is unknown.
     under_way: Option<i64>,
-    /// The numbers of writes whose answers were lost. Such a write may have been done before, but will not be done
-    /// any more.
+    /// The numbers of writes without an answer. Such a write may have been done before, but will not be done any
+    /// more.
     lost: Vec<i64>,
 }
 
-/// The target of a write, and the state that the write expects there.
+/// The target of a write, and the expected state there.
 #[derive(Clone, Debug)]
 pub(crate) struct PostgresWriteContext {
     pub(crate) id: SessionId,
     pub(crate) no: i64,
     pub(crate) boot: BootId,
     pub(crate) epoch: i64,
-    /// The number that the session row has.
+    /// The number in the session row.
     pub(crate) old: i64,
-    /// The number that the session row gets.
+    /// The number for the session row after the write.
     pub(crate) new: i64,
     /// Numbers of earlier writes whose answers were lost.
     pub(crate) lost: Vec<i64>,
 }
 
-/// The state of the session row after a write that did nothing.
+/// The state of the session row after a write without effect.
 pub(crate) enum PostgresWriteStatus {
     /// Another node has the session.
     Void,
     /// The row is unchanged.
     Before,
-    /// The write was done. `last_seq` is the end of the log after it.
+    /// The write was done. `last_seq` is the end of the log afterwards.
     Done { last_seq: i64 },
 }
 
@@ -181,6 +181,8 @@ impl PostgresLeasedSession {
         let call = LeasedWriteOperation { place: self.place(&mut turn), write };
         // Set before the wait: if the caller stops waiting, the next write finds the number here.
         turn.under_way = Some(call.place.new);
+        // A failure leaves `under_way` set: the outcome is unknown, and the next write has to void the number
+        // first.
         let answer = repeat(database, &call).await?;
         turn.under_way = None;
         // A refused write has left the number of the row as it was.
@@ -191,7 +193,7 @@ impl PostgresLeasedSession {
     }
 }
 
-/// Makes a call until it is answered or refused. The caller stops waiting when the node is fenced.
+/// Makes a call until an answer or a refusal comes. The caller stops waiting when the node is fenced.
 ///
 /// # Errors
 /// [`StoreError::Storage`] if the database stays away. The outcome of the call is unknown then.
@@ -210,7 +212,7 @@ async fn repeat<C: PostgresOperation>(
     }
 }
 
-/// Sets a number that no write expects.
+/// The setting of a number that no write expects.
 struct PostgresWriteNumberReset {
     place: PostgresWriteContext,
 }
@@ -233,7 +235,7 @@ impl PostgresOperation for PostgresWriteNumberReset {
     }
 }
 
-/// The sessions that this node has.
+/// The sessions of this node.
 #[derive(Debug, Default)]
 pub(crate) struct PostgresLeaseTable {
     held: Mutex<HashMap<SessionId, Arc<PostgresLeasedSession>>>,

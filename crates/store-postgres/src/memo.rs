@@ -7,7 +7,7 @@ use longhaul_store::{PrefixCacheKey, PrefixCacheLimits, StoreError};
 use crate::calls::memo::{PostgresPrefixCacheInsert, PostgresPrefixCacheQuery};
 use crate::store::PostgresStore;
 
-/// The prefix cache in the store's database, which all nodes share. A node records its finds with its next put.
+/// The prefix cache in the store's database, shared by all nodes. A node records finds with the next put.
 pub type PostgresMemo = DatabasePrefixCache<PostgresStore>;
 
 #[async_trait]

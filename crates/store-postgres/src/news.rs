@@ -2,7 +2,7 @@
 //!
 //! News is gathered and sent as one `NOTIFY` at a time, over a connection of its own and never in the transaction
 //! of the change: commits with a notification wait for each other in the whole database. No promise depends on
-//! news. Each node also polls the sessions that it watches or has.
+//! news. Each node also polls all watched and owned sessions.
 
 mod payload;
 
@@ -26,9 +26,9 @@ use crate::text::from_db;
 /// The pause after a failure to send or hear news.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The notifier of a node. It sends the node's news, and passes on the news that it hears.
+/// The notifier of a node: sends the node's news, and passes on the news of other nodes.
 pub(crate) struct PostgresNotifier {
-    /// The name of this node in notifications, so that a node ignores its own.
+    /// The name of this node in notifications. A node ignores notifications of its own.
     sender: String,
     pub(crate) watchers: SessionWatchers,
     pub(crate) arriving: SessionChangePublisher,
@@ -38,7 +38,7 @@ pub(crate) struct PostgresNotifier {
     changed: Notify,
 }
 
-/// The sessions that this node watches or has, with their newest known state.
+/// The watched and owned sessions of this node, with their newest known state.
 #[derive(Debug, Default)]
 struct PostgresSessionIndex {
     by_no: HashMap<i64, PostgresTrackedSession>,
@@ -48,7 +48,7 @@ struct PostgresSessionIndex {
 #[derive(Debug)]
 struct PostgresTrackedSession {
     id: SessionId,
-    /// The number of changes that others made for the owner, as far as the news says.
+    /// The number of changes by others for the owner, as far as the news says.
     mail: Option<i64>,
 }
 
@@ -82,7 +82,7 @@ impl PostgresNotifier {
         true
     }
 
-    /// Announces that the session's log has grown.
+    /// Announces a grown log.
     pub(crate) fn grown(&self, no: i64, id: &SessionId, last: Seq) {
         self.watchers.publish(id, last);
         let mut unsent = self.unsent();
@@ -92,13 +92,13 @@ impl PostgresNotifier {
         self.changed.notify_one();
     }
 
-    /// Announces that the session's queue or signals have changed.
+    /// Announces a change of the session's queue or signals.
     pub(crate) fn mailed(&self, no: i64) {
         self.unsent().mailed.insert(no);
         self.changed.notify_one();
     }
 
-    /// Announces that the session was deleted.
+    /// Announces the deletion of the session.
     pub(crate) fn gone(&self, no: i64, id: &SessionId) {
         self.watchers.end(id);
         self.known().forget(no);
@@ -144,8 +144,7 @@ impl PostgresNotifier {
         }
     }
 
-    /// Listens over a pool of its own: a connection that no longer answers would keep the only place of the
-    /// common one.
+    /// Listens over a pool of its own: a silent connection would keep the only place of the common pool.
     async fn listen(&self, pool: &PgPool, channel: &str) -> Result<(), sqlx::Error> {
         let pool = pool.options().clone().connect_lazy_with(pool.connect_options().as_ref().clone());
         let mut listener = PgListener::connect_with(&pool).await?;
@@ -168,6 +167,7 @@ impl PostgresNotifier {
                     self.watchers.publish(&id, last);
                 }
             }
+            // Only the owner acts on mail. A node that merely watches the session has nothing to do.
             PostgresNotification::Mailed(no) => {
                 let id = self.known().id(no).filter(|id| self.leases.holds(id));
                 if let Some(id) = id {
@@ -193,7 +193,7 @@ impl PostgresNotifier {
         }
     }
 
-    /// Returns the sessions that this node watches or has. The others are forgotten.
+    /// Returns the watched and owned sessions of this node. The others are forgotten.
     fn followed(&self) -> Vec<i64> {
         let watched: std::collections::HashSet<_> = self.watchers.watched().into_iter().collect();
         let mut known = self.known();
@@ -243,15 +243,15 @@ impl PostgresSessionIndex {
         self.by_no.get(&no).map(|session| session.id.clone())
     }
 
-    /// Stores the count of changes that others made for the owner. Returns the session, and whether the count is
-    /// new. The first count always is.
+    /// Stores the count of changes by others for the owner. Returns the session, and whether the count is new.
+    /// The first count always is.
     fn note_mail(&mut self, no: i64, mail: i64) -> Option<(SessionId, bool)> {
         let session = self.by_no.get_mut(&no)?;
         let more = session.mail.replace(mail) != Some(mail);
         Some((session.id.clone(), more))
     }
 
-    /// Forgets a session. Returns its id, unless another session has the id by now.
+    /// Forgets a session. Returns the session's id, unless another session has the id by now.
     fn forget(&mut self, no: i64) -> Option<SessionId> {
         let session = self.by_no.remove(&no)?;
         if self.by_id.get(&session.id) != Some(&no) {

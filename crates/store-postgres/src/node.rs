@@ -1,5 +1,5 @@
-//! The cluster membership of this process: it joins, renews its lease, stops by itself when it cannot, and
-//! joins again.
+//! The cluster membership of this process: joining, renewing the lease, stopping without a renewal, joining
+//! again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,17 +29,17 @@ pub(crate) struct ClusterMembership {
     trust: ConnectionTrust,
     standing: watch::Sender<NodeStatus>,
     times: Mutex<MembershipTimes>,
-    /// A switch for tests: the node behaves as if the process had been stopped without knowing it.
+    /// A switch for tests: the node behaves as if the process had been stopped unnoticed.
     stalled: AtomicBool,
 }
 
-/// The times of the membership, by this process's own clock.
+/// The times of the membership, by the clock of the process.
 #[derive(Clone, Copy, Debug)]
 struct MembershipTimes {
-    /// The time at which the newest successful renewal was sent.
+    /// The sending time of the newest successful renewal.
     renewed: Instant,
     /// The time before which the sessions of others are left alone. Their owners may only be waiting for the
-    /// database, as this node did.
+    /// database, like this node before.
     orphans_from: Instant,
 }
 
@@ -65,8 +65,7 @@ impl ClusterMembership {
         self.standing.subscribe()
     }
 
-    /// Returns the node's name, if it may write now. A process that was stopped for a while finds here that
-    /// it may not.
+    /// Returns the node's name, if the node may write now. A process that was stopped for a while is fenced here.
     ///
     /// # Errors
     /// [`StoreError::Fenced`]; [`StoreError::Closed`].
@@ -81,21 +80,21 @@ impl ClusterMembership {
         }
     }
 
-    /// Waits until this life of the node is over.
+    /// Waits until the life `boot` of the node is over.
     pub(crate) async fn over(&self, boot: &BootId) {
         let mut standing = self.standing.subscribe();
         // The wait fails only when the sender is dropped, and the sender lives as long as `self`.
         let _ = standing.wait_for(|now| !matches!(now, NodeStatus::Joined(now) if now == boot)).await;
     }
 
-    /// Returns whether sessions without a living owner may be taken. They may not while their owners may only be
-    /// late.
+    /// Returns whether sessions without a living owner may be taken. The answer is `false` while the owners may
+    /// only be late.
     pub(crate) fn may_adopt(&self) -> bool {
         matches!(*self.standing.borrow(), NodeStatus::Joined(_))
             && Instant::now() >= self.times().orphans_from
     }
 
-    /// Begins a time in which the sessions of others are left alone.
+    /// Leaves the sessions of others alone for one lifetime of a lease.
     pub(crate) fn spare_others(&self) {
         let until = Instant::now() + self.options.ttl;
         tracing::debug!(ttl = ?self.options.ttl, "sessions of late nodes are not taken over for one lease");
@@ -140,7 +139,7 @@ impl ClusterMembership {
         }
     }
 
-    /// Returns the node's name, while it may write.
+    /// Returns the node's name, while the node may write.
     pub(crate) fn boot(&self) -> Option<BootId> {
         match &*self.standing.borrow() {
             NodeStatus::Joined(boot) => Some(boot.clone()),
@@ -166,6 +165,7 @@ impl ClusterMembership {
                 return self.fence();
             }
             let sent = Instant::now();
+            // An answer behind the fence would be of no use: this node has promised not to write from there on.
             match timeout_at(self.fence_at(), self.database.attempt(&renew, false)).await {
                 Ok(Ok(true)) => {
                     tracing::trace!(%boot, elapsed_ms = sent.elapsed().as_millis() as u64, "the lease is renewed");
@@ -195,7 +195,7 @@ impl ClusterMembership {
         }
     }
 
-    /// Joins under a new name, however long that takes. The old name ends at the same moment.
+    /// Joins under a new name, without a time limit. The old name ends at the same moment.
     async fn rejoin(&self, before: BootId) -> Option<BootId> {
         let boot = BootId::new(call_name());
         let join = join(&self.options, boot.clone(), Some(before));
@@ -206,8 +206,10 @@ impl ClusterMembership {
             match timeout_at(sent + self.options.ttl / 2, self.database.attempt(&join, true)).await {
                 Ok(Ok(())) => {
                     self.spare_others();
+                    // A connection from before the outage may be dead without a sign (see `trust`).
                     self.trust.only_since(sent.into_std());
                     self.change(|times| times.renewed = sent);
+                    // `leave` may have come during the call. Then the status stays `Left`.
                     let back = self.standing.send_if_modified(|standing| {
                         let fenced = *standing == NodeStatus::Fenced;
                         if fenced {
@@ -229,7 +231,7 @@ impl ClusterMembership {
         }
     }
 
-    /// Ends all leases of this node, here and now.
+    /// Ends all leases of the node at once, in this process alone.
     fn fence(&self) {
         let fenced = self.standing.send_if_modified(|standing| {
             let joined = matches!(standing, NodeStatus::Joined(_));
@@ -246,7 +248,7 @@ impl ClusterMembership {
         }
     }
 
-    /// Ends the node: its sessions are free at once.
+    /// Ends the node: all of its sessions are free at once.
     pub(crate) async fn leave(&self) {
         let before = self.standing.send_replace(NodeStatus::Left);
         tracing::info!(?before, "this node leaves: its sessions are free for others");

@@ -1,4 +1,4 @@
-//! Opening a database: connections, the settings that it must have, migrations.
+//! Opening a database: connections, required settings, migrations.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -20,21 +20,20 @@ const OLDEST: i32 = 150_000;
 /// The maximum time of one statement.
 const STATEMENT_TIMEOUT: &str = "30s";
 
-/// The maximum time that a statement waits for a lock.
+/// The maximum wait of a statement for a lock.
 const LOCK_TIMEOUT: &str = "10s";
 
-/// The maximum time that a claim of a session waits for a lock. Then the claim frees its connection and tries
-/// again.
+/// The maximum wait of a claim for the lock of a session. Then the claim frees its connection and tries again.
 const CLAIM_LOCK_TIMEOUT: &str = "50ms";
 
-/// The maximum time that a transaction may wait for this process. A stopped process must not keep others from
-/// a session. Shorter than a lease.
+/// The maximum wait of an open transaction for this process. A stopped process must not keep others from a
+/// session. Shorter than a lease.
 const IDLE_IN_TRANSACTION_TIMEOUT: &str = "5s";
 
 /// The maximum wait for a connection before the call is repeated.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The maximum time that nodes that start together wait for the one that migrates.
+/// The maximum wait of a starting node for the migration by another node.
 const MIGRATION_TIMEOUT: &str = "120s";
 
 /// The connections of a node.
@@ -44,19 +43,19 @@ pub(crate) struct PostgresConnections {
     /// The pool for claims of sessions. The sessions of a dead node must not wait behind everything else on
     /// this node.
     pub(crate) claims: PgPool,
-    /// The pool for the lease. No other call uses it, so that a renewal never waits.
+    /// The pool for the lease. No other call uses the pool, so a renewal never waits.
     pub(crate) lease: PgPool,
     /// The pool for sending news, and for looking for missed news.
     pub(crate) news: PgPool,
     /// The pool for hearing news.
     pub(crate) ear: PgPool,
-    /// The notification channel of this database and schema.
+    /// The notification channel of the database and schema.
     pub(crate) channel: String,
     /// The trust in connections for work, for claims and for sending news: stale ones are not used.
     pub(crate) trust: ConnectionTrust,
 }
 
-/// Connects to the database at `url` and brings it up to date.
+/// Connects to the database at `url` and brings the schema up to date.
 pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<PostgresConnections, StoreError> {
     if let Some(problem) = options.problem() {
         return Err(StoreError::Storage(problem.to_owned()));
@@ -84,6 +83,8 @@ pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Postgre
     Ok(PostgresConnections {
         work: trusted_pool_options(options.connections, &trust).connect_lazy_with(connect.clone()),
         claims: trusted_pool_options(2, &trust).connect_lazy_with(impatient),
+        // The lease and the ear need no trust: a renewal replaces its connection after a failure, and the
+        // listener connects again with each change of the node's status.
         lease: pool_options(1).connect_lazy_with(connect.clone()),
         news: trusted_pool_options(2, &trust).connect_lazy_with(connect.clone()),
         ear: pool_options(1).connect_lazy_with(connect),
@@ -97,7 +98,7 @@ fn pool_options(size: u32) -> PgPoolOptions {
     PgPoolOptions::new().max_connections(size).acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false)
 }
 
-/// Returns the options of a pool that gives out no connection that `trust` does not cover.
+/// Returns the options of a pool whose connections are all covered by `trust`.
 fn trusted_pool_options(size: u32, trust: &ConnectionTrust) -> PgPoolOptions {
     let trust = trust.clone();
     pool_options(size).before_acquire(move |_, known| {
@@ -106,7 +107,7 @@ fn trusted_pool_options(size: u32, trust: &ConnectionTrust) -> PgPoolOptions {
     })
 }
 
-/// Returns the reason that there is no connection. The message of PostgreSQL names the refused user, password or
+/// Returns the reason for a missing connection. The message of PostgreSQL names the refused user, password or
 /// database.
 fn unconnected(error: &sqlx::Error) -> StoreError {
     match error.as_database_error() {
@@ -135,7 +136,7 @@ fn connect_options(url: &str) -> Result<PgConnectOptions, StoreError> {
         .disable_statement_logging())
 }
 
-/// Returns the notification channel of this schema. Channels belong to the whole database.
+/// Returns the notification channel of the schema. Channels belong to the whole database.
 async fn channel(db: &mut PgConnection) -> Result<String, StoreError> {
     let schema = sqlx::query_scalar!(r#"SELECT current_schema()::regnamespace::oid::bigint AS "oid!""#)
         .fetch_one(db)
@@ -184,6 +185,7 @@ async fn migrate(connect: PgConnectOptions) -> Result<(), StoreError> {
     let migrated = MIGRATOR.run(&pool).await;
     pool.close().await;
     migrated.map_err(|error| match error {
+        // sqlx calls a migration "missing" if it was done and this program does not know it.
         MigrateError::VersionMissing(version) | MigrateError::VersionTooNew(version, _) => newer(version),
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(&error),
         other => StoreError::Storage(format!("the schema of the database is not as expected: {other}")),

@@ -2,32 +2,32 @@
 
 use std::time::Duration;
 
-/// The options with which a node opens the store. The defaults are right for servers.
+/// The options of a node for the opening of the store. The defaults are right for servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresOptions {
     /// The address for other nodes, as `HOST:PORT`.
     pub address: Option<String>,
-    /// The digest of the token that all nodes have, if it is known. A node with another token than the living
-    /// ones is refused.
+    /// The digest of the common token of all nodes, if known. A node with another token than the living nodes is
+    /// refused.
     pub token_digest: Option<String>,
     /// The maximum number of connections for reading and writing. Two more claim sessions, and four serve the lease
     /// and the news.
     pub connections: u32,
-    /// The duration of the node's lease after a renewal. Others may take its sessions only afterwards.
+    /// The duration of the node's lease after a renewal. Others may take the node's sessions only afterwards.
     pub ttl: Duration,
     /// The interval between renewals of the lease.
     pub renew_every: Duration,
-    /// The time after the last renewal at which the node stops writing by itself. Shorter than `ttl`, by as
-    /// much as the end of tools and calls takes.
+    /// The time from the last renewal until the node stops writing by itself. Shorter than `ttl`, to leave time
+    /// for the end of tools and calls.
     pub fence_after: Duration,
-    /// The interval at which the node looks for missed news.
+    /// The interval between looks for missed news.
     pub poll_every: Duration,
-    /// The least time between two notifications that the node sends.
+    /// The least time between two notifications of the node.
     pub notify_every: Duration,
-    /// The maximum time that a call waits for an unreachable database. Appends wait until the node is fenced,
-    /// if that is sooner.
+    /// The maximum wait of a call for an unreachable database. The fencing of the node ends the wait of an append
+    /// earlier.
     pub patience: Duration,
-    /// The maximum time that one attempt waits for an answer.
+    /// The maximum wait of one attempt for an answer.
     pub answer_within: Duration,
 }
 

@@ -27,10 +27,10 @@ use crate::open::{PostgresConnections, open};
 use crate::options::PostgresOptions;
 use crate::trust::ConnectionTrust;
 
-/// The maximum time that one attempt to send or read news waits for an answer.
+/// The maximum wait for an answer of one attempt to send or read news.
 const NEWS_WITHIN: Duration = Duration::from_secs(5);
 
-/// A store of sessions in a PostgreSQL database that any number of processes share. Each process is a node.
+/// A store of sessions in a PostgreSQL database, shared by any number of processes. Each process is a node.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
@@ -50,7 +50,7 @@ pub struct PostgresStore {
     leases: Arc<PostgresLeaseTable>,
     membership: Arc<ClusterMembership>,
     news: Arc<PostgresNotifier>,
-    /// The connections that serve the lease and the news.
+    /// The connections of the lease and the news.
     side: [PgPool; 3],
     tasks: Mutex<JoinSet<()>>,
     seed: i64,
@@ -63,11 +63,11 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the database at `url`, brings it up to date and joins its nodes. Listening needs a direct connection: a
-    /// pooler that shares connections by transaction loses notifications.
+    /// Opens the database at `url`, brings the schema up to date and joins the nodes. Listening needs a direct
+    /// connection: a pooler that shares connections by transaction loses notifications.
     ///
     /// # Errors
-    /// [`StoreError::Storage`] if the database is away, would lose what it acknowledges, or was written by a newer
+    /// [`StoreError::Storage`] if the database is away, would lose acknowledged writes, or was written by a newer
     /// version; [`StoreError::OtherToken`].
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let opened = open(url, &options).await?;
@@ -97,8 +97,8 @@ impl PostgresStore {
         Ok(Self { database, claims, leases, membership, news, side, tasks: Mutex::new(tasks), seed })
     }
 
-    /// For tests: makes the node behave as if this process had been stopped without knowing it. The node
-    /// neither renews its lease nor fences itself while `stalled`.
+    /// For tests: makes the node behave as if the process had been stopped unnoticed. The node neither renews its
+    /// lease nor fences itself while `stalled`.
     #[doc(hidden)]
     pub fn stall(&self, stalled: bool) {
         self.membership.stall(stalled);
@@ -108,12 +108,12 @@ impl PostgresStore {
         &self.database
     }
 
-    /// Announces that a session was deleted.
+    /// Announces the deletion of a session.
     pub(crate) fn gone(&self, no: i64, id: &SessionId) {
         self.news.gone(no, id);
     }
 
-    /// Writes under a lease, unless this node is fenced before.
+    /// Writes under a lease, unless the node is fenced before.
     async fn write<W: PostgresLeasedWrite>(
         &self,
         lease: &Lease,
@@ -160,6 +160,7 @@ impl Store for PostgresStore {
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        // The deletion goes by number, so that a repetition cannot delete a later session of the same name.
         let (no, _) = self.database.run_operation(&read::PostgresLogExtentQuery { id: id.clone() }).await?;
         self.database.run_operation(&session::PostgresSessionDeletion { id: id.clone(), no }).await?;
         self.news.gone(no, id);

@@ -1,12 +1,12 @@
-//! Conversion of values for PostgreSQL, which has signed 64-bit numbers and no character U+0000 in texts.
+//! Conversion of values for PostgreSQL: signed 64-bit numbers, and texts without the character U+0000.
 
 use std::borrow::Cow;
 
-/// The first character of an escape for a character that cannot be stored.
+/// The first character of an escape for an unstorable character.
 const ESCAPE: char = '\u{1a}';
 
-/// Converts text for the database, which has no U+0000. Equal texts stay equal, and different ones stay
-/// different; only the rarest texts change.
+/// Converts text for the database without U+0000. Equal texts stay equal, and different ones stay different; only
+/// the rarest texts change.
 pub(crate) fn text_to_db(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);
@@ -22,7 +22,7 @@ pub(crate) fn text_to_db(text: &str) -> Cow<'_, str> {
     Cow::Owned(stored)
 }
 
-/// Converts text that [`text_to_db`] stored.
+/// Converts text from [`text_to_db`] back.
 pub(crate) fn text_from_db(stored: String) -> String {
     if !stored.contains(ESCAPE) {
         return stored;
@@ -49,7 +49,7 @@ pub(crate) fn limit_to_db(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// Converts a number that [`to_db`] stored.
+/// Converts a number from [`to_db`] back.
 pub(crate) fn from_db(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

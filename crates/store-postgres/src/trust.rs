@@ -1,25 +1,24 @@
-//! The connections that may still reach the database.
+//! The trust in connections: only a trusted connection may still reach the database.
 //!
 //! A device between a node and its database may drop connections without a word to either end. A query over a
-//! dropped connection is never answered. So a node that was cut off and has come back uses no earlier
-//! connection.
+//! dropped connection is never answered. So a node back from an outage uses no earlier connection.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// The moment since which connections are trusted, if there was an outage. Clones share it.
+/// The opening time of the oldest trusted connection, after an outage. Clones share the time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionTrust(watch::Sender<Option<Instant>>);
 
 impl ConnectionTrust {
-    /// Distrusts all connections that were opened before `moment`.
+    /// Distrusts all connections from before `moment`.
     pub(crate) fn only_since(&self, moment: Instant) {
         self.0.send_replace(Some(moment));
     }
 
-    /// Returns whether a connection of this age may be used.
+    /// Returns whether a connection of the given age may be used.
     pub(crate) fn covers(&self, age: Duration) -> bool {
         self.0.borrow().is_none_or(|since| since.elapsed() >= age)
     }

@@ -1,4 +1,4 @@
-//! Preparation of a data folder before its database is opened: what is there is flushed to the disk.
+//! Preparation of a data folder before its database is opened: existing files are flushed to the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -8,7 +8,7 @@ use longhaul_store::flush_folder;
 
 use crate::wal::report_damage;
 
-/// The number of WAL bytes that are written again at a time.
+/// The number of WAL bytes per write.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Flushes existing files before the store opens: the path to a new database `file` in `folder`, or the WAL
@@ -20,6 +20,7 @@ pub(crate) async fn prepare(folder: &Path, file: &Path) -> io::Result<()> {
     let (folder, file) = (folder.to_owned(), file.to_owned());
     let prepared = tokio::task::spawn_blocking(move || {
         if !file.exists() {
+            // Without a database there is no WAL either: only the way to the new file can be lost.
             return keep_names(&folder).map_err(|error| about(&folder, &error));
         }
         let wal = PathBuf::from(format!("{}-wal", file.display()));
@@ -33,9 +34,10 @@ fn about(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Flushes the name of a new folder, and the names of those above it, which may be new too: a database is no
-/// safer than the way to it.
+/// Flushes the name of a new folder, and the names of the folders above, because they may be new too: a database
+/// is no safer than its path.
 fn keep_names(folder: &Path) -> io::Result<()> {
+    // The folder itself is flushed with the marker, when the database is in it.
     for above in folder.canonicalize()?.ancestors().skip(1) {
         // A folder that this user cannot open was not made by this user.
         if cfg!(unix) && File::open(above).is_err() {
@@ -46,11 +48,10 @@ fn keep_names(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a WAL over itself, and flushes it.
+/// Writes a WAL again in place, and flushes the file.
 ///
-/// After a failed fsync the system may show content that is not on the disk, and never write it. Content
-/// appended behind it would be lost with it in a power cut. A clean end leaves no WAL, so this takes time
-/// only after a crash.
+/// After a failed fsync the system may show content without ever writing the content to the disk. In a power cut
+/// all later content would be lost too. A clean end leaves no WAL, so the function takes time only after a crash.
 fn write_again(wal: &Path) -> io::Result<()> {
     let mut file = match OpenOptions::new().read(true).write(true).open(wal) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -2,10 +2,10 @@
 
 use longhaul_store::StoreError;
 
-/// The reason that a write failed.
+/// The reason for a failed write.
 #[derive(Debug)]
 pub(crate) enum SqliteWriteError {
-    /// The write was refused before it changed anything. Its neighbours in the transaction are not concerned.
+    /// The write was refused before any change. Its neighbours in the transaction are not concerned.
     Refused(StoreError),
     /// The database failed; the transaction is lost.
     Database(sqlx::Error),
@@ -55,11 +55,13 @@ const SQLITE_FULL: i32 = 13;
 const SQLITE_CANTOPEN: i32 = 14;
 const SQLITE_NOTADB: i32 = 26;
 
-/// Returns the consequence of an error that occurred while writing.
+/// Returns the consequence of an error of a write.
 pub(crate) fn severity(error: &sqlx::Error) -> SqliteErrorSeverity {
     match error {
         // A connection's thread that ended leaves unknown whether its last transaction was committed.
         sqlx::Error::WorkerCrashed | sqlx::Error::Io(_) => SqliteErrorSeverity::Fatal,
+        // An error without a code comes from sqlx and not from the disk, for example a value that cannot be
+        // encoded.
         other => code(other).map_or(SqliteErrorSeverity::Passing, severity_of_code),
     }
 }
@@ -88,6 +90,8 @@ pub(crate) fn store_error(error: &sqlx::Error) -> StoreError {
 /// Returns whether the error may be about the files beside the database. The database itself may be sound then.
 pub(crate) fn is_about_surroundings(error: &sqlx::Error) -> bool {
     let code = code(error).map(|code| code & 0xff);
+    // SQLite reports a `-shm` file that it cannot create, enlarge or map with any of these codes. Which one
+    // depends on the system call that fails.
     matches!(code, Some(SQLITE_READONLY | SQLITE_IOERR | SQLITE_FULL | SQLITE_CANTOPEN))
 }
 

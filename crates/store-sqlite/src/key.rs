@@ -1,4 +1,4 @@
-//! Numbers as SQLite has them: signed 64-bit, and the packed key of an event.
+//! Numbers for SQLite: signed 64-bit, and the packed key of an event.
 
 use longhaul_core::ids::Seq;
 
@@ -12,6 +12,7 @@ const MAX_SEQ: Seq = u32::MAX as Seq;
 
 /// Returns the key of event `seq` in the log of session `no`. A position above [`MAX_SEQ`] becomes `MAX_SEQ`.
 pub(crate) fn event_id(no: i64, seq: Seq) -> i64 {
+    // A CHECK of the table holds `no` below 2^31, so the shift never reaches the sign bit.
     (no << SEQ_BITS) | to_db(seq.min(MAX_SEQ))
 }
 
@@ -34,7 +35,7 @@ pub(crate) fn advance(last: Seq, count: usize) -> Result<Seq, SqliteWriteError> 
     if next > MAX_SEQ { Err(SqliteWriteError::storage("the log of this session is full")) } else { Ok(next) }
 }
 
-/// Converts a count, a time or an index for the database, capped at the greatest number that the database has.
+/// Converts a count, a time or an index for the database, capped at the greatest number of the database.
 pub(crate) fn to_db(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -44,8 +45,9 @@ pub(crate) fn limit_to_db(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// Converts a number that [`to_db`] stored.
+/// Converts a number from [`to_db`] back.
 pub(crate) fn from_db(number: i64) -> u64 {
+    // Only a damaged database holds a negative number. A reader must not panic because of it.
     u64::try_from(number).unwrap_or(0)
 }
 

@@ -1,4 +1,4 @@
-//! The lock that gives a data folder to one process.
+//! The lock of a data folder, for one process.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Seek, Write};
@@ -16,10 +16,11 @@ const RETRY: Duration = Duration::from_millis(10);
 
 /// Returns whether a process has the folder now. A folder whose lock cannot be read counts as free.
 pub(crate) fn is_taken(folder: &Path) -> bool {
+    // The shared lock is dropped at once. A start that meets it tries again within `GRACE`.
     matches!(shared(folder), Some(Err(TryLockError::WouldBlock)))
 }
 
-/// Keeps the folder from being taken, as long as the file is open. `None` if a process has it.
+/// Keeps the folder free, as long as the file is open. `None` if a process has the folder.
 pub(crate) fn keep_free(folder: &Path) -> Option<SharedFolderLock> {
     match shared(folder) {
         Some(Err(TryLockError::WouldBlock)) => None,
@@ -30,7 +31,7 @@ pub(crate) fn keep_free(folder: &Path) -> Option<SharedFolderLock> {
     }
 }
 
-/// Takes a lock that readers share. Returns `None` if there is no file to lock.
+/// Takes a lock shared by readers. Returns `None` if there is no file to lock.
 fn shared(folder: &Path) -> Option<Result<File, TryLockError>> {
     let path = folder.join(FILE_NAME);
     check(&path).ok()?;
@@ -44,7 +45,7 @@ pub(crate) struct SharedFolderLock {
     _file: Option<File>,
 }
 
-/// Holds the folder until it is dropped, or the process ends however it ends.
+/// The exclusive lock of the folder. The lock ends with the drop or with the process.
 #[derive(Debug)]
 pub(crate) struct ExclusiveFolderLock {
     _file: File,
@@ -54,7 +55,8 @@ impl ExclusiveFolderLock {
     /// Takes the folder.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if another process has it; [`StoreError::Storage`] if the file cannot be used.
+    /// [`StoreError::Locked`] if another process has the folder; [`StoreError::Storage`] if the file cannot be
+    /// used.
     pub(crate) async fn take(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(FILE_NAME);
         let mut file = open(&path)?;
@@ -73,12 +75,14 @@ impl ExclusiveFolderLock {
         if !waited.is_zero() {
             tracing::debug!(folder = %folder.display(), waited_ms = waited.as_millis() as u64, "another process had the folder");
         }
+        // The process id is not flushed: after a power cut the process is gone too.
         sign(&mut file).map_err(|error| failed(&path, &error))?;
         Ok(Self { _file: file })
     }
 }
 
-/// Refuses a lock file that is a pipe or a link. Opening a pipe would wait, and a link may name a foreign file.
+/// Refuses a pipe or a link in place of the lock file. Opening a pipe would wait, and a link may name a foreign
+/// file.
 ///
 /// # Errors
 /// [`StoreError::Storage`].
@@ -95,7 +99,7 @@ fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Checks that the metadata is that of a regular file.
+/// Checks the metadata for a regular file.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if the path is no regular file.
@@ -106,7 +110,7 @@ pub(crate) fn regular(known: &Metadata) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
-/// Sets open flags for a path that may lead to another file by now: follow no link, wait for no pipe.
+/// Sets open flags against a path replaced in the meantime: follow no link, wait for no pipe.
 #[cfg(unix)]
 fn flagged(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
@@ -138,7 +142,8 @@ fn sign(file: &mut File) -> io::Result<()> {
 }
 
 fn locked(folder: &Path, file: &mut File) -> StoreError {
-    // The owner may hold the lock and not have written its number yet. The number only helps a person.
+    // The owner may hold the lock and not have written its number yet. The number only helps a person. Windows
+    // denies the read of a locked file.
     let owner = io::read_to_string(file).unwrap_or_default();
     let by = Some(owner.trim()).filter(|pid| !pid.is_empty()).map(|pid| format!("process {pid}"));
     StoreError::Locked { folder: folder.display().to_string(), by }

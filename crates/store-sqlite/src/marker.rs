@@ -7,7 +7,7 @@ use longhaul_store::{StoreError, flush_folder};
 
 const FILE_NAME: &str = "longhaul.db.made";
 
-/// The text of the file, for a person who finds it.
+/// The text of the file, for a finder.
 const CONTENT: &str = "Longhaul has made its database, longhaul.db, in this folder. While this file is here, a start \
                        without that database is refused, because its sessions would seem never to have been. To begin \
                        without them, delete this file.\n";

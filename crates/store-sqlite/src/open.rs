@@ -17,38 +17,38 @@ pub(crate) static MIGRATOR: Migrator = sqlx::migrate!();
 
 pub(crate) const FILE_NAME: &str = "longhaul.db";
 
-/// The first version whose WAL cannot be corrupted by a checkpoint that races a writer.
+/// The first version whose WAL survives a race of a checkpoint with a writer.
 const OLDEST_SQLITE: [u32; 3] = [3, 51, 3];
 
-/// The page size of a new database, in bytes. A transaction writes each page that it touches as a whole, though
-/// it adds a few hundred bytes. With pages of 1 KiB a short message writes half as much as with 2 KiB. Reading
-/// 50 MB takes 65 ms instead of 35 ms, a small part of the time to decode them (docs/decisions/0051). An
-/// existing database keeps its page size.
+/// The page size of a new database, in bytes. A transaction writes each touched page as a whole, for a few
+/// hundred new bytes. With pages of 1 KiB a short message writes half as much as with 2 KiB. Reading 50 MB takes
+/// 65 ms instead of 35 ms, a small part of the decoding time (docs/decisions/0051). An existing database keeps
+/// the old page size.
 const PAGE_BYTES: u32 = 1024;
 
-/// The number of WAL pages after which SQLite moves them into the database: 2 MiB.
+/// The number of WAL pages before SQLite moves the pages into the database: 2 MiB.
 const CHECKPOINT_PAGES: &str = "2048";
 
-/// The size to which the WAL is cut back after a checkpoint, in bytes.
+/// The maximum size of the WAL after a checkpoint, in bytes.
 const WAL_LIMIT_BYTES: &str = "67108864";
 
 pub(crate) const READERS: u32 = 3;
 
-/// The number of rows that a reader's thread produces before it waits for its caller.
+/// The maximum lead of a reader's thread over the caller, in rows.
 pub(crate) const BUFFERED_ROWS: usize = 256;
 
-/// The number of prepared statements per connection: two for each number of events that one `INSERT` of the
-/// writer can have, and room for all other statements.
+/// The number of prepared statements per connection: two for each possible number of events in one `INSERT` of
+/// the writer, and room for all other statements.
 const CACHED_STATEMENTS: usize = 256;
 
-/// The connections of a folder that was opened for writing.
+/// The connections of a folder opened for writing.
 pub(crate) struct SqliteConnections {
     pub(crate) lock: ExclusiveFolderLock,
     pub(crate) writer: SqliteConnection,
     pub(crate) readers: SqlitePool,
 }
 
-/// Opens `folder`, creating what is missing and bringing an older schema up to date.
+/// Opens `folder`, creates missing files and brings an older schema up to date.
 pub(crate) async fn open(folder: &Path) -> Result<SqliteConnections, StoreError> {
     create(folder).map_err(|error| StoreError::Storage(format!("{}: {error}", folder.display())))?;
     // Nothing in the folder may be read before the lock is held: another process may be writing there.
@@ -71,8 +71,7 @@ pub(crate) async fn open(folder: &Path) -> Result<SqliteConnections, StoreError>
     Ok(SqliteConnections { lock, writer, readers })
 }
 
-/// Refuses a database path that leads to a pipe or a folder: SQLite would wait for a pipe. A link to a file is
-/// allowed.
+/// Refuses a pipe or a folder at the database path: SQLite would wait for a pipe. A link to a file is allowed.
 ///
 /// # Errors
 /// [`StoreError::Storage`].
@@ -94,6 +93,7 @@ async fn connect(file: &Path) -> Result<(SqliteConnection, SqlitePool), StoreErr
     let options = options(file);
     let mut writer =
         options.clone().create_if_missing(true).connect().await.map_err(|error| store_error(&error))?;
+    // The version comes before the migration, because an SQLite that may corrupt its WAL must not write.
     check_version(&mut writer).await?;
     migrate(&mut writer).await?;
     void_leases(&mut writer).await?;
@@ -107,7 +107,7 @@ async fn connect(file: &Path) -> Result<(SqliteConnection, SqlitePool), StoreErr
     Ok((writer, readers))
 }
 
-/// Adds the file to an error about it.
+/// Adds the file to an error.
 pub(crate) fn named(error: StoreError, file: &Path) -> StoreError {
     let file = file.display();
     match error {
@@ -135,6 +135,8 @@ fn options(file: &Path) -> SqliteConnectOptions {
         .page_size(PAGE_BYTES)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
+        // Each connection has to ask for foreign keys. Without them a deleted session would leave its requests
+        // and blob references behind.
         .foreign_keys(true)
         // macOS: flush the drive's cache too. Elsewhere these do nothing.
         .pragma("fullfsync", "ON")
@@ -159,6 +161,7 @@ pub(crate) async fn check_version(db: &mut SqliteConnection) -> Result<(), Store
 
 fn is_new_enough(version: &str) -> bool {
     let numbers: Vec<u32> = version.split('.').map(|number| number.parse().unwrap_or(0)).collect();
+    // A slice is less than a longer one that it begins: `3.51` counts as older than `3.51.3`.
     numbers.as_slice() >= OLDEST_SQLITE.as_slice()
 }
 
@@ -166,6 +169,7 @@ fn is_new_enough(version: &str) -> bool {
 async fn migrate(db: &mut SqliteConnection) -> Result<(), StoreError> {
     let mut all = db.begin().await.map_err(|error| store_error(&error))?;
     MIGRATOR.run(&mut *all).await.map_err(|error| match error {
+        // sqlx calls a migration "missing" if it was done and this program does not know it.
         MigrateError::VersionMissing(version) | MigrateError::VersionTooNew(version, _) => newer(version),
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => store_error(&error),
         other => StoreError::Storage(format!("the data folder's schema is not as expected: {other}")),
@@ -173,7 +177,7 @@ async fn migrate(db: &mut SqliteConnection) -> Result<(), StoreError> {
     all.commit().await.map_err(|error| store_error(&error))
 }
 
-/// Returns the newest schema that this version knows.
+/// Returns the newest schema known to the program.
 pub(crate) fn newest_schema() -> i64 {
     MIGRATOR.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
@@ -186,7 +190,7 @@ pub(crate) fn newer(schema: i64) -> StoreError {
     ))
 }
 
-/// Voids all leases. Their holders were processes that have ended, because this one has the lock.
+/// Voids all leases. Their holders have ended, because the present process has the lock.
 async fn void_leases(db: &mut SqliteConnection) -> Result<(), StoreError> {
     let voided = sqlx::query!("UPDATE session SET owner = NULL WHERE owner IS NOT NULL")
         .execute(db)

@@ -14,10 +14,10 @@ use crate::open::{
     BUFFERED_ROWS, FILE_NAME, READERS, check_files, check_version, named, newer, newest_schema,
 };
 
-/// The connections of a folder that is only read.
+/// The connections of a folder opened for reading only.
 pub(crate) struct SqliteReadConnections {
     pub(crate) readers: SqlitePool,
-    /// The lock that keeps writers away while the file is read without its log.
+    /// The lock against writers while the file is read without the log.
     pub(crate) free: Option<SharedFolderLock>,
 }
 
@@ -36,6 +36,8 @@ pub(crate) async fn open(folder: &Path) -> Result<SqliteReadConnections, StoreEr
 async fn connect(folder: &Path, file: &Path) -> Result<SqliteReadConnections, StoreError> {
     match readers(options(file)).await {
         Ok(readers) => return checked(SqliteReadConnections { readers, free: None }).await,
+        // A WAL with content holds writes that the database file lacks. Without the WAL they would seem never to
+        // have been.
         Err(error) if !(is_about_surroundings(&error) && is_whole(file)) => return Err(store_error(&error)),
         Err(error) => {
             tracing::debug!(%error, "the folder cannot be written: the database is read without its log, which is empty");
@@ -111,7 +113,7 @@ async fn check_schema(db: &mut SqliteConnection) -> Result<(), StoreError> {
     }
 }
 
-/// Returns the newest migration that was done, or 0 if there was none.
+/// Returns the newest completed migration, or 0 for none.
 async fn schema(db: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     let tables: i64 =
         sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = '_sqlx_migrations'")

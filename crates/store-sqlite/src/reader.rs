@@ -1,4 +1,4 @@
-//! Reads of the store. Each call sees everything that was committed before it.
+//! Reads of the store. Each call sees everything committed before.
 
 use longhaul_core::ids::{Seq, SessionId};
 use longhaul_core::message::BlobRef;
@@ -12,7 +12,7 @@ use crate::writer::memo::keys_to_db;
 
 pub(crate) mod log;
 
-/// The connections that read.
+/// The reading connections.
 #[derive(Clone, Debug)]
 pub(crate) struct SqliteReader {
     pool: SqlitePool,
@@ -63,6 +63,8 @@ impl SqliteReader {
 
     pub(crate) async fn records(&self, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
         let limit = limit_to_db(limit);
+        // The index covers the hour only, because it is then written once an hour for each session
+        // (docs/decisions/0051). The sessions of one hour are sorted by the exact time.
         let rows = sqlx::query_as!(
             SqliteSessionRow,
             r#"SELECT id, title, created_ms, updated_ms, last_seq, running, parked,
@@ -166,6 +168,8 @@ impl SqliteReader {
         &self,
         keys: &[PrefixCacheKey],
     ) -> Result<Vec<(usize, String)>, StoreError> {
+        // One JSON parameter keeps the statement the same for every number of keys, so that it is prepared once.
+        // JSON has no bytes, hence `unhex`.
         let keys = keys_to_db(keys).map_err(|error| StoreError::Storage(error.to_string()))?;
         let rows = sqlx::query!(
             r#"SELECT asked.key + 0 AS "place!: i64", memo.body FROM json_each(?) AS asked

@@ -42,26 +42,26 @@ pub struct SqliteStore {
     /// None if the folder is only read.
     writer: Option<SqliteWriter>,
     watchers: Arc<SessionWatchers>,
-    /// The reason that the folder is only read although it was opened for writing.
+    /// The reason for reading only, although the folder was to be opened for writing.
     unwritable: Option<StoreError>,
-    /// The lock that some read-only stores hold.
+    /// The lock of some read-only stores.
     _free: Option<SharedFolderLock>,
 }
 
-/// The lock of a data folder, with or without a database. The folder belongs to this process until the guard
-/// is dropped.
+/// The lock of a data folder, with or without a database. The folder belongs to the process until the guard is
+/// dropped.
 #[derive(Debug)]
 pub struct DataFolderGuard {
     _lock: ExclusiveFolderLock,
 }
 
 impl SqliteStore {
-    /// Opens the store in `folder`, creating both if they do not exist. The folder is this process's until
-    /// the store is closed.
+    /// Opens the store in `folder`, and creates a missing folder or database. The folder belongs to the process
+    /// until the store is closed.
     ///
     /// # Errors
     /// [`StoreError::Locked`] if another process has the folder; [`StoreError::Corrupt`] if the file is not a
-    /// database; [`StoreError::Storage`] if it cannot be used or was written by a newer version.
+    /// database; [`StoreError::Storage`] if the database cannot be used or was written by a newer version.
     pub async fn open(folder: &Path) -> Result<Self, StoreError> {
         let SqliteConnections { lock, writer, readers } = open(folder).await?;
         let watchers = Arc::new(SessionWatchers::default());
@@ -71,15 +71,14 @@ impl SqliteStore {
         Ok(Self { folder, reader, writer: Some(writer), watchers, unwritable: None, _free: None })
     }
 
-    /// Opens the store in `folder` for reading only, also beside a process that has the folder, in a folder that
-    /// cannot be written, and on a full disk. Every read sees what was committed before it. Nothing is created,
-    /// locked, brought up to date or put right; every other call, watching included, answers
-    /// [`StoreError::ReadOnly`].
+    /// Opens the store in `folder` for reading only, also beside the owner of the folder, in a read-only folder,
+    /// and on a full disk. Every read sees everything committed before. Nothing is created, locked, brought up to
+    /// date or put right; every other call, watching included, answers [`StoreError::ReadOnly`].
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if there is no database; [`StoreError::Outdated`] if an older version wrote it;
-    /// [`StoreError::Corrupt`] if the file is not a database; [`StoreError::Storage`] if it cannot be read or was
-    /// written by a newer version.
+    /// [`StoreError::NotFound`] if there is no database; [`StoreError::Outdated`] if an older version wrote the
+    /// database; [`StoreError::Corrupt`] if the file is not a database; [`StoreError::Storage`] if the file
+    /// cannot be read or was written by a newer version.
     pub async fn open_to_read(folder: &Path) -> Result<Self, StoreError> {
         let SqliteReadConnections { readers, free } = read_only::open(folder).await?;
         let reader = SqliteReader::new(readers);
@@ -87,14 +86,16 @@ impl SqliteStore {
         Ok(Self { folder, reader, writer: None, watchers: Arc::default(), unwritable: None, _free: free })
     }
 
-    /// Opens the store in `folder`, or for reading only if its disk is full or cannot be written. Then every
-    /// write fails with the reason, and so does [`check_writable`](Store::check_writable). The next start
-    /// tries again.
+    /// Opens the store in `folder`, or for reading only if the disk is full or cannot be written. Then every
+    /// write fails with the reason, and so does [`check_writable`](Store::check_writable). The next start tries
+    /// again.
     ///
     /// # Errors
     /// The errors of [`open`](Self::open), if the existing data cannot be read either.
     pub async fn open_or_read(folder: &Path) -> Result<Self, StoreError> {
         match Self::open(folder).await {
+            // Only `Storage` may be the fault of a full or read-only disk. A folder in use and a damaged database
+            // are reported.
             Err(StoreError::Storage(why)) => match Self::open_to_read(folder).await {
                 Ok(store) => {
                     let reason =
@@ -115,7 +116,7 @@ impl SqliteStore {
         folder.join(crate::open::FILE_NAME).exists()
     }
 
-    /// Locks `folder`, which has no database, for this process until the guard is dropped.
+    /// Locks `folder`, without a database, for the process until the guard is dropped.
     ///
     /// # Errors
     /// The errors of [`open`](Self::open), if another process has the folder.
@@ -137,11 +138,11 @@ impl SqliteStore {
     }
 }
 
-/// The free space below which a disk counts as full, in bytes. Opening a database takes a part of that space.
+/// The free space below which a disk counts as full, in bytes. Opening a database takes a part of the space.
 #[cfg(unix)]
 const MIN_FREE_BYTES: u64 = 1 << 18;
 
-/// Returns the reason that `folder` cannot be written, as far as its file system says.
+/// Returns the reason for an unwritable `folder`, as far as the file system says.
 #[cfg(unix)]
 fn unwritable_reason(folder: &Path) -> Option<&'static str> {
     use rustix::fs::StatVfsMountFlags;
@@ -149,6 +150,7 @@ fn unwritable_reason(folder: &Path) -> Option<&'static str> {
     if known.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Some("the file system is read-only");
     }
+    // `f_bavail` leaves out the blocks that are reserved for root, which this process cannot use.
     (known.f_bavail.saturating_mul(known.f_frsize) < MIN_FREE_BYTES).then_some("the disk is full")
 }
 

@@ -45,6 +45,7 @@ impl SessionTransfer for SqliteStore {
             .map_err(|error| store_error(&error))?;
         let entries = rows.into_iter().filter_map(|row| {
             Some(PrefixCacheEntryCopy {
+                // A CHECK of the table holds keys to 32 bytes, so no entry is dropped here.
                 key: PrefixCacheKey::from_bytes(row.key.try_into().ok()?),
                 body: row.body,
             })

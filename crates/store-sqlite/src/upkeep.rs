@@ -1,4 +1,4 @@
-//! The maintenance of the store: blobs that events name, and sessions that may be deleted.
+//! The maintenance of the store: blobs named by events, and expired sessions.
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
@@ -27,6 +27,7 @@ impl StoreMaintenance for SqliteStore {
     }
 
     async fn at_rest_before(&self, before: Millis, limit: usize) -> Result<Vec<SessionId>, StoreError> {
+        // The hour only bounds the search, because the index has no finer time. `updated_ms` decides.
         let (before, limit) = (to_db(before), limit_to_db(limit));
         let ids = sqlx::query_scalar!(
             "SELECT id FROM session
@@ -54,7 +55,7 @@ impl StoreMaintenance for SqliteStore {
     }
 }
 
-/// Adds the blobs that logs name, and returns the stored forms of the waiting messages.
+/// Adds the blobs named by logs, and returns the stored forms of the waiting messages.
 async fn named_by_logs(
     db: &mut SqliteConnection,
     named: &mut ReferencedBlobs,

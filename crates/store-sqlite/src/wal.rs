@@ -1,11 +1,11 @@
-//! Finds damage in a write-ahead log, and the writes that SQLite will drop because of it.
+//! Finds damage in a write-ahead log, and the writes that SQLite will drop because of the damage.
 //!
-//! SQLite reads a log up to the first frame that is not whole, and drops the rest without a word. A crash in
-//! the middle of an unacknowledged write leaves such an end. But SQLite also drops acknowledged writes behind
-//! a damaged frame. This module looks before SQLite does, keeps a copy, and logs the damage. The format is
-//! described at <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
+//! SQLite reads a log up to the first broken frame, and drops the rest without a word. A crash in the middle of
+//! an unacknowledged write leaves such an end. But SQLite also drops acknowledged writes behind a damaged frame.
+//! The module looks before SQLite does, keeps a copy, and logs the damage. The format is described at
+//! <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
 //!
-//! A log that was cut off or removed looks like one that ended there, so that damage is not noticed.
+//! A shortened or removed log looks like a log with an early end, so such damage is not noticed.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -26,12 +26,12 @@ const MAX_PAGE_BYTES: u32 = 65_536;
 pub(crate) enum WalDamage {
     /// The header is damaged: nothing of the log can be read.
     Header,
-    /// A frame is damaged, counted from 1. `dropped_writes` is the number of whole writes that end at the frame or
-    /// behind it.
+    /// A frame is damaged, counted from 1. `dropped_writes` is the number of whole writes with their end at the
+    /// frame or behind.
     Frame { number: u64, dropped_writes: u64 },
 }
 
-/// Looks for damage in the log beside `database`. Keeps a copy of a damaged log and logs what is lost.
+/// Looks for damage in the log beside `database`. Keeps a copy of a damaged log and logs the loss.
 ///
 /// # Errors
 /// The errors of the file system.
@@ -49,6 +49,7 @@ pub(crate) fn report_damage(database: &Path) -> io::Result<()> {
         WalDamage::Header => "none of it can be read".to_owned(),
         WalDamage::Frame { number, dropped_writes } => format!(
             "from frame {number} on it cannot be read, which is {} acknowledged writes or one more",
+            // The newest whole write may have reached the disk without being acknowledged.
             dropped_writes - 1
         ),
     };
@@ -91,6 +92,9 @@ pub(crate) fn find_damage(log: &mut impl Read) -> io::Result<Option<WalDamage>> 
         // SQLite reuses the file from its start after a checkpoint. Frames of an earlier round have other salts.
         let is_of_this_log = frame[8..16] == header[16..24];
         let is_commit = frame[4..8] != [0; 4];
+        // A frame's checksum covers the first 8 bytes of its header and the page, and continues the checksum of
+        // the frame before. Behind the first damaged frame no checksum can be verified, so only salts and commit
+        // marks are left there.
         if damaged.is_none() {
             sum.add(&frame[..8]);
             sum.add(&frame[FRAME_HEADER_BYTES..]);
@@ -161,7 +165,7 @@ mod tests {
         find_damage(&mut &log[..]).unwrap()
     }
 
-    /// Returns the log of a store that was killed after ten appends.
+    /// Returns the log of a store killed after ten appends.
     async fn written_log() -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(folder.path()).await.unwrap();

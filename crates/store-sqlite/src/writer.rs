@@ -1,9 +1,9 @@
-//! The one writer: a task that owns the only connection that writes.
+//! The one writer: a task with the only writing connection.
 //!
-//! A caller sends a request and waits. The task takes all waiting requests into one transaction and answers
-//! them after `COMMIT`. No timer is needed: while one transaction is flushed, the next one's requests gather.
-//! A refused request ([`SqliteWriteError::Refused`]) has changed nothing and does not concern its neighbours.
-//! If the transaction fails, its requests are repeated one by one, so that one bad request fails alone.
+//! A caller sends a request and waits. The task takes all waiting requests into one transaction and answers after
+//! `COMMIT`. No timer is needed: while one transaction is flushed, the next one's requests gather. A refused
+//! request ([`SqliteWriteError::Refused`]) has changed nothing and does not concern the neighbours. The requests
+//! of a failed transaction are repeated one by one, so a bad request fails alone.
 
 mod batch;
 pub(crate) mod chunk;
@@ -31,14 +31,13 @@ use crate::lock::ExclusiveFolderLock;
 /// The maximum number of requests in one transaction.
 const BATCH_REQUESTS: usize = 512;
 
-/// The content size at which a transaction takes no further request, in bytes. A single larger request has a
-/// transaction of its own.
+/// The content size of a full transaction, in bytes. A single larger request has a transaction of its own.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// The number of waiting requests above which a sender has to wait for room.
+/// The maximum number of waiting requests. Further senders wait for room.
 const WAITING_REQUESTS: usize = 1024;
 
-/// The number of bytes that a probe writes.
+/// The number of bytes in the write of a probe.
 const PROBE_BYTES: usize = 16 << 10;
 
 /// A write operation.
@@ -60,12 +59,12 @@ pub(crate) trait SqliteWriteOperation: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct SqliteWriter {
     requests: mpsc::Sender<SqliteWriterMessage>,
-    /// The writer task. Everybody who closes the store locks it and waits for its end.
+    /// The writer task. Every `close` locks the handle and waits for the end of the task.
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     failure: Arc<LastWriteError>,
 }
 
-/// The error of the newest write, if it failed and the next write may fail too.
+/// The error of the newest write, if the next write may fail too.
 #[derive(Debug, Default)]
 struct LastWriteError(Mutex<Option<StoreError>>);
 
@@ -88,7 +87,8 @@ impl SqliteWriteOperation for SqliteSpaceProbe {
 
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
         // The probe is larger than what the last block of a file may have left on a full disk. Its row is deleted
-        // with the settled pieces.
+        // with the settled pieces. No session has the number 0, and the index -1 marks a settled step: no reader
+        // ever sees the row.
         sqlx::query("DELETE FROM chunk WHERE session_no = 0").execute(batch.db().await?).await?;
         sqlx::query("INSERT INTO chunk (session_no, step, idx, body) VALUES (0, '', -1, ?)")
             .bind(" ".repeat(PROBE_BYTES))
@@ -104,7 +104,7 @@ enum SqliteWriterMessage {
 }
 
 impl SqliteWriter {
-    /// Starts the task. It holds `lock` until its connection is closed.
+    /// Starts the task. The task holds `lock` until the connection is closed.
     pub(crate) fn spawn(
         db: SqliteConnection,
         lock: ExclusiveFolderLock,
@@ -122,6 +122,8 @@ impl SqliteWriter {
         };
         let task = tokio::spawn(async move {
             desk.serve(waiting).await;
+            // Only now may another process have the folder: the end of `serve` still moves the WAL into the
+            // database.
             drop(lock);
         });
         Self { requests, task: tokio::sync::Mutex::new(Some(task)), failure }
@@ -138,8 +140,10 @@ impl SqliteWriter {
     /// Returns whether writes work. After a failed write, another write is tried.
     ///
     /// # Errors
-    /// The reason that writes fail.
+    /// The reason for failing writes.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
+        // Without an earlier failure nothing is tried: a health check that writes each time costs a flush each
+        // time.
         match self.failure.get() {
             Some(_) => self.submit(SqliteSpaceProbe).await,
             None => Ok(()),
@@ -160,7 +164,7 @@ impl SqliteWriter {
     }
 }
 
-/// A write together with its waiting caller.
+/// A write together with the waiting caller.
 #[async_trait]
 trait SqliteWriteRequest: Send {
     async fn apply(&mut self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error>;
@@ -202,7 +206,7 @@ struct SqliteWriterTask {
     db: SqliteConnection,
     watchers: Arc<SessionWatchers>,
     leases: SqliteLeaseTable,
-    /// Set after an error that leaves unknown what is on disk.
+    /// Set after an error that leaves the content of the disk unknown.
     poisoned: Option<StoreError>,
     last_failure: Arc<LastWriteError>,
 }
@@ -245,7 +249,7 @@ impl SqliteWriterTask {
         }
     }
 
-    /// Writes `requests` in one transaction: all of them are on disk, or none.
+    /// Writes `requests` in one transaction: all are on disk, or none.
     async fn attempt(&mut self, requests: &mut [Box<dyn SqliteWriteRequest>]) -> Result<(), StoreError> {
         if let Some(why) = &self.poisoned {
             return Err(why.clone());

@@ -1,8 +1,8 @@
 //! Content addressed by its hash: images, files, and tool outputs too long for the model.
 //!
-//! A blob is stored before the event that names it, so a name in a log always resolves. Equal content is
-//! stored once, whoever sends it; whether a session may read a blob is decided by its log
-//! ([`Store::blobs`](crate::Store::blobs)), never by knowing the hash.
+//! A blob is stored before the event with its name, so a name in a log always resolves. Equal content is stored
+//! once for all senders. The log of a session decides which blobs the session may read
+//! ([`Store::blobs`](crate::Store::blobs)); knowing the hash is not enough.
 
 #[doc(hidden)]
 pub mod conformance;
@@ -27,7 +27,7 @@ pub use self::named::{blob_hashes, blob_refs};
 pub use self::unnamed::{BlobSweepReport, ReferencedBlobs, UNTOUCHED};
 use crate::durable::flush_folder;
 
-/// The folder that all keys begin with.
+/// The first folder of all keys.
 const TOP: &str = "blob";
 
 /// Content of this size or more is hashed off the async executor, in bytes.
@@ -46,7 +46,7 @@ const LARGE_BYTES: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     objects: Arc<dyn ObjectStore>,
-    /// The folder of the blobs, if they are files.
+    /// The folder of the blobs, if blobs are files.
     folder: Option<Arc<Path>>,
     max_bytes: u64,
 }
@@ -54,7 +54,7 @@ pub struct BlobStore {
 /// The reason that a blob could not be stored or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlobError {
-    /// There is no blob with this hash.
+    /// No blob has the hash.
     #[error("no blob {0}")]
     NotFound(String),
     /// The content is larger than a blob may be.
@@ -68,7 +68,7 @@ pub enum BlobError {
     /// The text is not a BLAKE3 hash: 64 lower-case hexadecimal digits.
     #[error("not a blob hash: {0:?}")]
     BadHash(String),
-    /// The stored bytes differ from the bytes that were put in.
+    /// The stored bytes differ from the bytes of the put.
     #[error("blob {0} is damaged")]
     Damaged(String),
     /// The range does not lie inside the content.
@@ -85,7 +85,7 @@ pub enum BlobError {
 }
 
 impl BlobStore {
-    /// Opens the blobs in `folder`, which is created if missing. Each blob is flushed to disk before
+    /// Opens the blobs in `folder`, and creates a missing folder. Each blob is flushed to disk before
     /// [`BlobStore::put`] returns. `max_bytes` is the largest size of one blob, in bytes.
     ///
     /// # Errors
@@ -111,17 +111,17 @@ impl BlobStore {
         Ok(Self { folder: Some(folder.into()), ..Self::new(Arc::new(objects), max_bytes) })
     }
 
-    /// Creates a store of blobs that live as long as the process.
+    /// Creates a store of blobs in the memory of the process.
     pub fn in_memory(max_bytes: u64) -> Self {
         Self::new(Arc::new(InMemory::new()), max_bytes)
     }
 
-    /// Creates a store of blobs in any object store that can create without overwriting.
+    /// Creates a store of blobs in an object store. The object store must be able to create without overwriting.
     pub fn new(objects: Arc<dyn ObjectStore>, max_bytes: u64) -> Self {
         Self { objects, folder: None, max_bytes }
     }
 
-    /// Stores content, durably. Storing it again changes nothing and succeeds.
+    /// Stores content, durably. Storing the same content again changes nothing and succeeds.
     ///
     /// # Errors
     /// [`BlobError::TooLarge`]; [`BlobError::Storage`].
@@ -164,8 +164,8 @@ impl BlobStore {
         swept.map_err(|error| BlobError::Storage(error.to_string()))
     }
 
-    /// Flushes the name of a blob and of its folders, whoever made them. The maker may be a killed process,
-    /// or another writer of the same content.
+    /// Flushes the name of a blob and of the folders above. Their maker may be a killed process, or another
+    /// writer of the same content.
     async fn keep_name(&self, key: &Key) -> Result<(), BlobError> {
         let Some(folder) = self.folder.clone() else { return Ok(()) };
         let file = folder.join(key.as_ref());
@@ -179,7 +179,7 @@ impl BlobStore {
         flushed.map_err(|error| BlobError::Storage(error.to_string()))
     }
 
-    /// Writes a stored object again if its length differs from the content's, or if a sweep might set it
+    /// Writes a stored object again if the length differs from the content's, or if a sweep might set the object
     /// aside soon.
     async fn renew(&self, key: &Key, content: Bytes) -> Result<(), BlobError> {
         // A stored object of another length is damaged, so it gets its content back here.
@@ -203,7 +203,7 @@ impl BlobStore {
     /// Returns whether the blobs can be reached and listed.
     ///
     /// # Errors
-    /// [`BlobError::Storage`], with what to do about it.
+    /// [`BlobError::Storage`], with the remedy.
     pub async fn check(&self) -> Result<(), BlobError> {
         // The first entry shows whether the key and the bucket work. A whole list of a large bucket takes minutes.
         match self.objects.list(Some(&Key::from(TOP))).next().await {
@@ -212,7 +212,7 @@ impl BlobStore {
         }
     }
 
-    /// Returns the content of a blob, checked against its hash.
+    /// Returns the content of a blob, checked against the hash.
     ///
     /// # Errors
     /// [`BlobError::NotFound`]; [`BlobError::BadHash`]; [`BlobError::Damaged`]; [`BlobError::Storage`].
@@ -220,7 +220,7 @@ impl BlobStore {
         self.get_by_hash(&blob.hash).await
     }
 
-    /// Returns a blob by its hash alone. Otherwise like [`BlobStore::get`].
+    /// Returns a blob by the hash alone. Otherwise like [`BlobStore::get`].
     ///
     /// # Errors
     /// The errors of [`BlobStore::get`].
@@ -273,7 +273,7 @@ impl BlobStore {
     }
 }
 
-/// Makes a folder for blobs, durably, and returns its canonical path.
+/// Makes a folder for blobs, durably, and returns the canonical path.
 fn make_folder(folder: &Path) -> io::Result<PathBuf> {
     std::fs::create_dir_all(folder.join(TOP))?;
     let folder = folder.canonicalize()?;
@@ -299,6 +299,7 @@ async fn hash_of(content: Bytes) -> Result<String, BlobError> {
 fn key_of(hash: &str) -> Result<Key, BlobError> {
     let digits = hash.bytes().filter(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')).count();
     if digits != 64 || hash.len() != 64 {
+        // The text may come from anybody and have any length, and it ends in an error message.
         return Err(BlobError::BadHash(hash.chars().take(80).collect()));
     }
     Ok(Key::from(format!("{TOP}/{}/{hash}", &hash[..2])))
@@ -311,7 +312,7 @@ fn storage(hash: &str, error: &object_store::Error) -> BlobError {
     }
 }
 
-/// Returns the reason that the blobs cannot be reached, and the remedy.
+/// Returns the reason for unreachable blobs, and the remedy.
 fn reason(error: &object_store::Error) -> String {
     // `object_store` has one error kind for several of these causes. Only the code in the service's own text
     // tells them apart.
@@ -333,7 +334,7 @@ const OTHER_REGION: &str = "the bucket is in another region: name it with AWS_RE
 const REFUSED_KEY: &str = "the key is not accepted: look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
 const NO_RIGHTS: &str = "the key may not list what is there: it needs to list, read, write and delete";
 
-/// The codes in the errors of S3 and of `object_store`, and what to do about each. The first that occurs counts.
+/// The codes in the errors of S3 and of `object_store`, each with a remedy. The first that occurs counts.
 const REMEDIES: [(&str, &str); 7] = [
     ("NoSuchBucket", NO_BUCKET),
     ("AuthorizationHeaderMalformed", OTHER_REGION),

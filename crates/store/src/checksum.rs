@@ -1,9 +1,9 @@
-//! Checksums of stored events, so that a flipped bit is noticed.
+//! Checksums of stored events. A checksum shows a flipped bit.
 
 use longhaul_core::ids::Millis;
 
-/// Returns the checksum that a back-end stores beside an event: the first eight bytes of a BLAKE3 hash over
-/// the event's format, time and body. A back-end checks the position and the session by itself, as keys.
+/// Returns the checksum for a back-end to store beside an event: the first eight bytes of a BLAKE3 hash over the
+/// event's format, time and body. A back-end checks the position and the session as keys.
 pub fn event_checksum(format: i64, at: Millis, body: &[u8]) -> i64 {
     let mut hash = blake3::Hasher::new();
     hash.update(&format.to_le_bytes()).update(&at.to_le_bytes()).update(body);
@@ -29,7 +29,7 @@ mod tests {
         }
     }
 
-    /// They are stored: with another function, every old event would be taken for damaged.
+    /// Checksums are stored: with another function, every old event would be taken for damaged.
     #[test]
     fn checksums_stay_what_they_were() {
         let hash = blake3::hash(b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0{}");

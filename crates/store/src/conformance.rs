@@ -1,4 +1,4 @@
-//! The promises of every back-end, as tests that any back-end runs.
+//! The promises of every back-end, as tests for any back-end.
 //!
 //! A back-end writes `longhaul_store::conformance!(make);` in a test module, where
 //! `async fn make() -> (SharedStore, Guard)` gives a new empty store and whatever must outlive it.
@@ -75,7 +75,7 @@ macro_rules! conformance {
     };
 }
 
-/// The time of every step that needs no time of its own.
+/// The time of every step without a time of its own.
 const NOW: Millis = 1_700_000_000_000;
 
 fn started() -> EventBody {

@@ -1,9 +1,9 @@
-//! The calls that make new file names survive a power cut.
+//! Flushes of new file names, against a power cut.
 
 use std::io;
 use std::path::Path;
 
-/// Flushes the names in a folder to disk, where the system can. A flushed file is lost without its name.
+/// Flushes the names in a folder to disk, where the system can. A flushed file is lost without a flushed name.
 ///
 /// # Errors
 /// The errors of the file system.

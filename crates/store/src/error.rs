@@ -1,8 +1,8 @@
-//! The errors of a store, by what the caller can do about them.
+//! The errors of a store, by what the caller can do.
 
 use longhaul_core::ids::{Seq, SessionId};
 
-/// The reason that the store refused a call.
+/// The reason for a refused call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// There is no such session, or no such waiting message.
@@ -19,13 +19,13 @@ pub enum StoreError {
     Elsewhere {
         /// The session.
         session: SessionId,
-        /// The address of that node, if the node announced one.
+        /// The address of the other node, if announced.
         address: Option<String>,
     },
     /// The session is in use.
     #[error("session {0} is in use")]
     Busy(SessionId),
-    /// The queue already holds its maximum number of messages. The field is that number.
+    /// The queue already holds the maximum number of messages. The field is the number.
     #[error("the queue is full: {0} messages wait")]
     QueueFull(usize),
     /// Another process has the data folder.
@@ -33,11 +33,10 @@ pub enum StoreError {
     Locked {
         /// The folder.
         folder: String,
-        /// The process that holds the store, if the process left its name.
+        /// The holder of the store, if the process left a name.
         by: Option<String>,
     },
-    /// A living node has another token than this one. The field is the node, by its address if the node
-    /// announced one.
+    /// A living node has another token than this process. The field is the node, by the address if announced.
     #[error(
         "a node that lives on this database ({0}) has another token: all are started with the same --token-file. To \
          change it, end all nodes first; one that was killed counts as alive for 10 s"
@@ -60,7 +59,7 @@ pub enum StoreError {
     /// The disk or the database failed. After a failed fsync every later write fails too.
     #[error("storage failed: {0}")]
     Storage(String),
-    /// The data was written by an older version: opening it for writing brings it up to date.
+    /// The data was written by an older version: opening for writing brings the data up to date.
     #[error("{0}")]
     Outdated(String),
     /// The store was opened for reading only.

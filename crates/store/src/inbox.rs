@@ -12,15 +12,15 @@ use crate::StoreError;
 pub struct NewQueuedMessage {
     /// The id of the message in the queue.
     pub id: QueueId,
-    /// The caller's key for this message, for safe retries.
+    /// The caller's key for the message, for safe retries.
     pub client_key: Option<String>,
-    /// The time at which the message arrived.
+    /// The arrival time of the message.
     pub at: Millis,
     /// The content of the message.
     pub parts: Vec<Part>,
-    /// The metadata that the client sent with the message.
+    /// The client's metadata of the message.
     pub metadata: Option<MessageMetadata>,
-    /// The maximum number of waiting messages, this one included.
+    /// The maximum number of waiting messages, the new message included.
     pub queue_limit: usize,
 }
 
@@ -31,7 +31,7 @@ impl NewQueuedMessage {
     }
 }
 
-/// The stored form of a message that has metadata.
+/// The stored form of a message with metadata.
 #[derive(Serialize, Deserialize)]
 struct QueuedMessageBody<P> {
     parts: P,
@@ -52,7 +52,7 @@ pub fn encode_queued(parts: &[Part], metadata: Option<&MessageMetadata>) -> Resu
     encoded.map_err(|error| StoreError::Storage(error.to_string()))
 }
 
-/// Returns the parts and the metadata that [`encode_queued`] stored.
+/// Returns the parts and the metadata from the text of [`encode_queued`].
 ///
 /// # Errors
 /// The errors of [`serde_json`] for any other text.
@@ -67,9 +67,9 @@ pub fn decode_queued(body: &str) -> Result<(Vec<Part>, Option<MessageMetadata>),
 /// The answer to [`Store::enqueue`](crate::Store::enqueue).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnqueueReceipt {
-    /// The message's id: of the first acceptance, if its key was seen before.
+    /// The message's id: of the first acceptance, if the key was seen before.
     pub id: QueueId,
-    /// The position among the waiting messages, from 1. 0 means that the message was taken already.
+    /// The position among the waiting messages, from 1. 0 means a message already taken.
     pub position: usize,
     /// `true` if the key was seen before.
     pub repeated: bool,

@@ -1,6 +1,6 @@
 //! The storage interface of the runtime, in the words of the domain.
 //!
-//! A back-end implements [`Store`] and passes the conformance suite. It promises:
+//! A back-end implements [`Store`] and passes the conformance suite. A back-end promises:
 //! - an acknowledged call is on disk (fsync before the answer), all of it or nothing;
 //! - `seq` counts 1, 2, 3 … per session, in commit order, so that "everything after seq N" misses nothing;
 //! - only the holder of the newest [`Lease`] of a session appends to its log (fencing by epoch);
@@ -83,10 +83,10 @@ pub trait Store: Send + Sync {
     /// Makes the caller the session's only writer: older leases are void from here on.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`]; [`StoreError::Elsewhere`] while another node that lives has it.
+    /// [`StoreError::NotFound`]; [`StoreError::Elsewhere`] while another living node has the session.
     async fn claim(&self, id: &SessionId, owner: &str) -> Result<Lease, StoreError>;
 
-    /// Gives the session up: the lease is void from here on. One that is void already is no error.
+    /// Gives the session up: the lease is void from here on. A void lease is no error.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -105,7 +105,7 @@ pub trait Store: Send + Sync {
     /// Returns the events after position `after` (0: from the start), at most `limit`, in order.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`]; [`StoreError::Damaged`] with the first event that cannot be read.
+    /// [`StoreError::NotFound`]; [`StoreError::Damaged`] with the first unreadable event.
     async fn read(&self, id: &SessionId, after: Seq, limit: usize) -> Result<Vec<Event>, StoreError>;
 
     /// Returns the newest `limit` events, in order.
@@ -145,8 +145,8 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// Returns the events of one kind that changed the view, after position `after`, at most `limit`, in order.
-    /// Damaged events are left out.
+    /// Returns the view-changing events of one kind after position `after`, at most `limit`, in order. Damaged
+    /// events are left out.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::Storage`].
@@ -169,10 +169,10 @@ pub trait Store: Send + Sync {
         Ok(found)
     }
 
-    /// Returns whether writes can be expected to work now. Cheap; after a write that failed it may try one.
+    /// Returns whether writes can be expected to work now. Cheap; after a failed write the store may try another.
     ///
     /// # Errors
-    /// The reason that writes fail: [`StoreError::Storage`] with a full or failed disk,
+    /// The reason for failing writes: [`StoreError::Storage`] with a full or failed disk,
     /// [`StoreError::ReadOnly`].
     async fn check_writable(&self) -> Result<(), StoreError> {
         Ok(())
@@ -192,13 +192,13 @@ pub trait Store: Send + Sync {
         })
     }
 
-    /// Accepts a message for later, durably. Anyone may; no lease is needed. The same `client_key` again
-    /// answers with the first acceptance and adds nothing, also when that message was taken or removed since.
+    /// Accepts a message for later, durably. Anyone may; no lease is needed. The same `client_key` again answers
+    /// with the first acceptance and adds nothing, also when the message was taken or removed since.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::QueueFull`] if `queue_limit` messages wait already;
-    /// [`StoreError::Conflict`] if another waiting message of the session has the same id. No id may be given twice;
-    /// whether a store notices that one was given to a message that waits no more is its own affair.
+    /// [`StoreError::Conflict`] if another waiting message of the session has the same id. No id may be given
+    /// twice; a store need not notice an id of a message that no longer waits.
     async fn enqueue(&self, id: &SessionId, message: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError>;
 
     /// Returns the waiting messages, oldest first.
@@ -231,7 +231,7 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`].
     async fn clear_queue(&self, id: &SessionId) -> Result<Vec<QueueId>, StoreError>;
 
-    /// Records durably that a request has arrived, before any of its work is done. No lease is needed. A
+    /// Records the arrival of a request durably, before any work for the request is done. No lease is needed. A
     /// repeated `key` changes nothing, and is answered with the state of the first request.
     ///
     /// # Errors
@@ -242,8 +242,8 @@ pub trait Store: Send + Sync {
         request: NewIdempotentRequest,
     ) -> Result<IdempotentRequest, StoreError>;
 
-    /// Stores the answer to a request. `None` forgets the request: it may be sent again as if for the first
-    /// time. An unknown request is no error.
+    /// Stores the answer to a request. `None` forgets the request: the sender may send the request again as if
+    /// for the first time. An unknown request is no error.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such session.
@@ -254,21 +254,21 @@ pub trait Store: Send + Sync {
         answer: Option<String>,
     ) -> Result<(), StoreError>;
 
-    /// Stores a piece of a streaming answer. The pieces of one step are numbered 0, 1, 2 … and only appended.
-    /// A piece is durable when it is acknowledged.
+    /// Stores a piece of a streaming answer. The pieces of one step are numbered 0, 1, 2 … and only appended. An
+    /// acknowledged piece is durable.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`]; [`StoreError::Conflict`] if the piece is not the next of its step (one was
-    /// lost, came twice, or the step is settled): what was kept stays whole up to there.
+    /// [`StoreError::Fenced`]; [`StoreError::Conflict`] if the piece is not the next of the step (a piece was
+    /// lost, came twice, or the step is settled). The stored pieces have no gap.
     async fn put_chunk(&self, lease: &Lease, chunk: AnswerChunk) -> Result<(), StoreError>;
 
-    /// Returns the pieces that belong to no settled step: step by step as they began, each in order.
+    /// Returns the pieces of unsettled steps: step by step in order of their start, each in order.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn chunks(&self, id: &SessionId) -> Result<Vec<AnswerChunk>, StoreError>;
 
-    /// Returns the blobs that the session's log names, each once: it may read these and no others.
+    /// Returns the blobs named by the session's log, each once. The session may read no others.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -281,7 +281,7 @@ pub trait Store: Send + Sync {
     /// [`StoreError::NotFound`].
     async fn watch(&self, id: &SessionId) -> Result<watch::Receiver<Seq>, StoreError>;
 
-    /// Finishes what was accepted and releases the files. Later calls fail.
+    /// Finishes all accepted calls and releases the files. Later calls fail.
     async fn close(&self);
 }
 

@@ -1,12 +1,12 @@
-//! View edits that are remembered for prefixes of conversations outside sessions.
+//! The memory of view edits for prefixes of conversations outside sessions.
 //!
-//! A client that resends its whole history on every request has no session here. The edits for a prefix of
-//! such a history are stored under a hash of that prefix. So no prefix is summarised twice, and the bytes
-//! that an upstream has cached stay unchanged. This is a cache and not a log: unused entries are evicted, and
-//! a lost entry costs a summary, never a message.
+//! A client that resends its whole history on every request has no session here. The edits for a prefix of such a
+//! history are stored under a hash of the prefix. So no prefix is summarised twice, and the upstream's cached
+//! bytes stay unchanged. The memory is a cache and not a log: unused entries are evicted, and a lost entry costs
+//! a summary, never a message.
 //!
-//! Beside the edits the cache keeps texts under keys of another scope: the answers from which such a client
-//! continues by name. A lost text costs the client a request with all of its history.
+//! Beside the edits the cache keeps texts under keys of another scope: the answers for such a client to continue
+//! by name. A lost text costs the client a request with all of its history.
 
 pub mod conformance;
 mod limits;
@@ -25,46 +25,45 @@ use crate::StoreError;
 
 /// Remembers view edits. Object-safe; one instance serves all conversations of a process.
 ///
-/// A back-end passes [the conformance suite](conformance). It promises:
-/// - an acknowledged entry is found by every later call, until it is evicted;
-/// - the entry that was put or found last is evicted last;
-/// - there are never more entries, nor more bytes in them, than its [`PrefixCacheLimits`] say.
+/// A back-end passes [the conformance suite](conformance). A back-end promises:
+/// - an acknowledged entry is found by every later call until eviction;
+/// - the entry of the last put or find is evicted last;
+/// - there are never more entries, nor more bytes in all entries, than [`PrefixCacheLimits`] allow.
 #[async_trait]
 pub trait PrefixCache: Send + Sync {
     /// Returns the entry of the first known key in `keys`. Callers give the longest prefix first.
     ///
     /// # Errors
-    /// [`StoreError::Storage`]. An entry that cannot be read counts as unknown.
+    /// [`StoreError::Storage`]. An unreadable entry counts as unknown.
     async fn find(&self, keys: &[PrefixCacheKey]) -> Result<Option<PrefixCacheHit>, StoreError>;
 
-    /// Remembers `edits`, in the order they were made, in place of the earlier entry under `key`. Edits that
-    /// exceed the limit by themselves are not remembered, and the earlier entry stays.
+    /// Remembers `edits`, in order, in place of the earlier entry under `key`. Edits above the limit by
+    /// themselves are not remembered, and the earlier entry stays.
     ///
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::ReadOnly`].
     async fn put(&self, key: PrefixCacheKey, edits: &[ViewEdit]) -> Result<(), StoreError>;
 
-    /// Returns the text under `key`. Like an entry of edits, a text that was found last is evicted last.
+    /// Returns the text under `key`. Like an entry of edits, the text of the last find is evicted last.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn find_text(&self, key: &PrefixCacheKey) -> Result<Option<String>, StoreError>;
 
-    /// Stores a text without NUL in place of the earlier entry under `key`. Texts and edits share the room
-    /// and are evicted alike. A text that exceeds the limit by itself is not stored, and the earlier entry
-    /// stays.
+    /// Stores a text without NUL in place of the earlier entry under `key`. Texts and edits share the room and
+    /// are evicted alike. A text above the limit by itself is not stored, and the earlier entry stays.
     ///
     /// # Errors
     /// [`StoreError::Storage`]; [`StoreError::ReadOnly`].
     async fn put_text(&self, key: PrefixCacheKey, text: &str) -> Result<(), StoreError>;
 }
 
-/// An entry that a lookup found.
+/// The result of a successful lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixCacheHit {
-    /// The index in `keys` of the key that was found.
+    /// The index of the found key in `keys`.
     pub index: usize,
-    /// The edits that were decided for that prefix, in order.
+    /// The edits for the prefix, in order.
     pub edits: Vec<ViewEdit>,
 }
 
@@ -72,19 +71,19 @@ pub struct PrefixCacheHit {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PrefixCacheKey([u8; 32]);
 
-/// The properties that two conversations must share before one may use the other's decisions.
+/// The common properties of two conversations that may use each other's decisions.
 #[derive(Clone, Copy, Debug)]
 pub struct PrefixCacheScope<'a> {
     /// The hash of the caller's credential. So no caller gets another's summary.
     pub credential: &'a [u8],
-    /// The upstream and its model.
+    /// The upstream and the model there.
     pub upstream: &'a str,
-    /// All values that shaped the decision: strategy, options, window, their version.
+    /// All values behind the decision: strategy, options, window, their version.
     pub policy: &'a str,
 }
 
 impl PrefixCacheKey {
-    /// Creates the key of a prefix from the hash of its canonical form.
+    /// Creates the key of a prefix from the hash of the canonical form.
     pub fn new(scope: &PrefixCacheScope<'_>, prefix: &[u8; 32]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("longhaul 2026 memo of view edits");
         for part in [scope.credential, scope.upstream.as_bytes(), scope.policy.as_bytes(), prefix] {
@@ -95,7 +94,7 @@ impl PrefixCacheKey {
         Self(*hasher.finalize().as_bytes())
     }
 
-    /// Creates a key from its stored form.
+    /// Creates a key from the stored form.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -117,15 +116,15 @@ impl fmt::Debug for PrefixCacheKey {
     }
 }
 
-/// Returns the stored form of edits. Its length counts against [`PrefixCacheLimits::bytes`].
+/// Returns the stored form of edits. The length of the form counts against [`PrefixCacheLimits::bytes`].
 ///
 /// # Errors
-/// [`StoreError::Storage`] if they have no such form.
+/// [`StoreError::Storage`] if the edits have no such form.
 pub fn encode_edits(edits: &[ViewEdit]) -> Result<String, StoreError> {
     serde_json::to_string(edits).map_err(|error| StoreError::Storage(error.to_string()))
 }
 
-/// Returns the edits that were stored as `body`. Logs a warning and returns `None` if they cannot be read.
+/// Returns the edits in the stored form `body`. Logs a warning and returns `None` for an unreadable body.
 pub fn decode_edits(key: &PrefixCacheKey, body: &str) -> Option<Vec<ViewEdit>> {
     let read = serde_json::from_str(body);
     read.inspect_err(|error| tracing::warn!(?key, %error, "a remembered view edit cannot be read")).ok()

@@ -1,4 +1,4 @@
-//! A store that lives as long as the process: for tests, simulation and short runs.
+//! A store with the lifetime of the process, for tests, simulation and short runs.
 
 mod inbox;
 mod log;
@@ -32,7 +32,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct MemoryStoreState {
     sessions: HashMap<SessionId, MemorySession>,
-    /// Sessions ever created: the order of sessions that changed at the same time.
+    /// Sessions ever created: the order of sessions with the same time of change.
     created: u64,
     /// Claims ever made, over all sessions, so that no lease fits a later session of the same name.
     claims: u64,

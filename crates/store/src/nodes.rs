@@ -1,9 +1,8 @@
 //! Several processes on one store: the living nodes, the owner of a session, and the signals between nodes.
 //!
-//! A node is one process that has the store open. The node holds a lease that it renews. The leases of the
-//! sessions that the node has claimed end with the node's lease. A node that cannot renew in time stops
-//! writing by itself ([`NodeStatus::Fenced`]) before any other node may take its sessions. It comes back as a
-//! new node.
+//! A node is one process that has the store open. The node holds a lease and renews the lease. The leases of all
+//! sessions of the node end with the node's lease. A node without a renewal in time stops writing by itself
+//! ([`NodeStatus::Fenced`]) before any other node may take the sessions. The process comes back as a new node.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,12 +15,12 @@ use tokio::sync::{Notify, watch};
 
 use crate::{Lease, StoreError};
 
-/// Names one life of a node: chosen at random when it joins, never used again.
+/// Names one life of a node: chosen at random for each join, never used again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BootId(Arc<str>);
 
 impl BootId {
-    /// Wraps a name that was made elsewhere.
+    /// Wraps an existing name.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
@@ -38,16 +37,16 @@ impl fmt::Display for BootId {
     }
 }
 
-/// A node that lives: its lease has not run out.
+/// A living node: the lease has not run out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterNode {
     /// The process lifetime of the node.
     pub boot_id: BootId,
     /// The address for other nodes, as `HOST:PORT`, if the node announced one.
     pub address: Option<String>,
-    /// The time at which the node joined, by the clock of the database.
+    /// The time of the node's join, by the clock of the database.
     pub since: Millis,
-    /// The number of sessions that the node owns.
+    /// The number of the node's sessions.
     pub sessions: usize,
 }
 
@@ -56,14 +55,14 @@ pub struct ClusterNode {
 pub enum NodeStatus {
     /// The process is a node and may write.
     Joined(BootId),
-    /// The process could not renew its lease in time. Everything under its leases is over: runs, tools and
-    /// model calls. The process will join again under another name.
+    /// The process could not renew its lease in time. All work under the leases is over: runs, tools and model
+    /// calls. The process will join again under another name.
     Fenced,
     /// The store was closed.
     Left,
 }
 
-/// A signal of one node to the owner of a session, whichever node that is.
+/// A signal of one node to the present owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSignal {
     /// The number of the signal. The signals of one session are numbered in the order of their arrival.
@@ -72,36 +71,36 @@ pub struct SessionSignal {
     pub body: String,
 }
 
-/// The operations of a store that several processes share, beside [`Store`](crate::Store). Object-safe.
+/// The operations of a store shared by several processes, beside [`Store`](crate::Store). Object-safe.
 #[async_trait]
 pub trait ClusterStore: Send + Sync {
-    /// Returns a receiver of this process's status and of every later change.
+    /// Returns a receiver of the process's status and of every later change.
     fn standing(&self) -> watch::Receiver<NodeStatus>;
 
-    /// Returns the living nodes, this one included, the oldest first.
+    /// Returns the living nodes, the own node included, the oldest first.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn nodes(&self) -> Result<Vec<ClusterNode>, StoreError>;
 
-    /// Returns the node that has the session, if it lives. It may be this one.
+    /// Returns the living node with the session, if any. The answer may be the own node.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn living_owner(&self, id: &SessionId) -> Result<Option<ClusterNode>, StoreError>;
 
-    /// Returns sessions that have work and no living owner: an open run, or messages in the queue of a
-    /// session that is not parked. Messages count only if they arrived after the newest event, unless
-    /// `waiting`: the others wait since a cancel or a crash. Returns at most `limit`, and not the same ones
-    /// first on every node. Returns none for one lifetime of a lease after the database was away, so that the
-    /// earlier owners come first.
+    /// Returns sessions with work and without a living owner: an open run, or messages in the queue of a session
+    /// that is not parked. Messages count only if newer than the newest event, unless `waiting`: older messages
+    /// wait since a cancel or a crash. Returns at most `limit`, and not the same ones first on every node.
+    /// Returns none for one lifetime of a lease after the database was away, so that the earlier owners come
+    /// first.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn orphans(&self, limit: usize, waiting: bool) -> Result<Vec<SessionId>, StoreError>;
 
-    /// Returns the time until the first other node is gone if no other node renews its lease. Returns `None`
-    /// if this process is alone, or leaves the sessions of others alone.
+    /// Returns the time until the first other node is gone if no other node renews its lease. Returns `None` if
+    /// the process is alone, or leaves the sessions of others alone.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -113,28 +112,27 @@ pub trait ClusterStore: Send + Sync {
     /// [`StoreError::NotFound`].
     async fn signal(&self, id: &SessionId, body: String) -> Result<(), StoreError>;
 
-    /// Returns the signals that wait for the session's owner, oldest first. The signals keep waiting.
+    /// Returns the waiting signals for the session's owner, oldest first. The signals keep waiting.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     async fn signals(&self, id: &SessionId) -> Result<Vec<SessionSignal>, StoreError>;
 
-    /// Takes the signals that wait for the session's owner, oldest first. Each signal is taken once, whoever
-    /// asks.
+    /// Takes the waiting signals for the session's owner, oldest first. Each signal is taken once.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if the lease is void.
     async fn take_signals(&self, lease: &Lease) -> Result<Vec<SessionSignal>, StoreError>;
 
-    /// Returns a receiver of this node's sessions whose queue or signals another node changes from now on.
+    /// Returns a receiver of the node's sessions whose queue or signals another node changes from now on.
     fn arrivals(&self) -> SessionChangeReceiver;
 }
 
 /// Shared access to the other nodes.
 pub type SharedNodes = Arc<dyn ClusterStore>;
 
-/// A receiver of sessions to look after. A session that changed several times is received once. A session may
-/// also be received although nothing is new.
+/// A receiver of sessions to look after. A session with several changes is received once. A session may also be
+/// received although nothing is new.
 #[derive(Debug)]
 pub struct SessionChangeReceiver {
     inbound: Arc<SessionChangeQueue>,

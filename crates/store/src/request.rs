@@ -1,15 +1,15 @@
-//! Requests that their senders may repeat.
+//! Idempotent requests: their senders may repeat them.
 
 use longhaul_core::ids::{Millis, Seq};
 
-/// A request that has come.
+/// A request on arrival.
 #[derive(Clone, Debug)]
 pub struct NewIdempotentRequest {
     /// The sender's key for the request.
     pub key: String,
-    /// The content of the request. Another request under the same key is noticed by it.
+    /// The content of the request. The content shows another request under the same key.
     pub what: String,
-    /// The time at which the request arrived.
+    /// The arrival time of the request.
     pub at: Millis,
 }
 
@@ -18,10 +18,10 @@ pub struct NewIdempotentRequest {
 pub struct IdempotentRequest {
     /// The content of the request when it first arrived.
     pub what: String,
-    /// The newest position of the session's log at that time.
+    /// The newest position of the session's log at the first arrival.
     pub since: Seq,
     /// `true` if the key was seen before.
     pub repeated: bool,
-    /// The answer to the request. `None` if there was none, or if it was lost.
+    /// The answer to the request. `None` if no answer was given, or the answer was lost.
     pub answer: Option<String>,
 }

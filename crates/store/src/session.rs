@@ -1,4 +1,4 @@
-//! Sessions, the right to write them, and what is written.
+//! Sessions, the right to write, and the content of a write.
 
 use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::{Millis, QueueId, Seq, SessionId};
@@ -16,20 +16,20 @@ pub struct NewSession {
     pub events: Vec<(Millis, EventBody)>,
 }
 
-/// The facts about a session that need no read of its log.
+/// The facts about a session without a read of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
     /// The id of the session.
     pub id: SessionId,
     /// The title, kept in step with `TitleSet` events.
     pub title: Option<String>,
-    /// The time at which the session was created.
+    /// The time of creation.
     pub created_at: Millis,
     /// The time of the newest append to the log.
     pub updated_at: Millis,
-    /// The newest position of its log.
+    /// The newest position of the log.
     pub last_seq: Seq,
-    /// The number of messages that wait.
+    /// The number of waiting messages.
     pub queued: usize,
     /// `true` if a run was begun and not finished (`RunStarted` without a later `RunFinished`).
     pub running: bool,
@@ -54,16 +54,16 @@ pub struct LogAppend {
     pub at: Millis,
     /// The events, in order.
     pub events: Vec<EventBody>,
-    /// Queue entries that these events take into the conversation.
+    /// The queue entries to take into the conversation with the events.
     pub takes: Vec<QueueId>,
-    /// The ids, as text, of the steps whose streamed chunks these events make superfluous.
+    /// The ids, as text, of the steps whose streamed chunks the events make superfluous.
     pub settles: Vec<String>,
 }
 
 /// A piece of a streaming answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerChunk {
-    /// The step that streams, as text.
+    /// The streaming step, as text.
     pub step: String,
     /// The number of the piece within the step: 0, 1, 2 …
     pub index: u64,
@@ -74,13 +74,13 @@ pub struct AnswerChunk {
 /// A stretch of a log without its damaged events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UndamagedEvents {
-    /// The events that can be read, in order.
+    /// The readable events, in order.
     pub events: Vec<Event>,
     /// The positions of the damaged events, in order.
     pub damaged: Vec<Seq>,
 }
 
-/// A kind of event that changes the view of earlier messages. Stores find these without reading the log.
+/// A kind of event that changes the view of earlier messages. Stores find such events without reading the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewChangeKind {
     /// [`EventBody::ViewEdited`].
@@ -90,7 +90,7 @@ pub enum ViewChangeKind {
 }
 
 impl ViewChangeKind {
-    /// Returns whether `event` is of this kind.
+    /// Returns whether `event` is of the kind.
     pub fn is_kind_of(self, event: &EventBody) -> bool {
         match self {
             Self::Edited => matches!(event, EventBody::ViewEdited(_)),
@@ -106,23 +106,23 @@ pub struct SessionCounts {
     pub sessions: u64,
     /// The number of sessions that wait for a person after repeated failures.
     pub parked: u64,
-    /// The number of messages that wait, in all sessions.
+    /// The number of waiting messages in all sessions.
     pub queued: u64,
 }
 
-/// The changes that events make to the record of their session.
+/// The changes of events to the record of their session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionRecordChange {
     /// The new title, if the events set one.
     pub title: Option<String>,
     /// The run state after the events, if the events begin or end a run.
     pub running: Option<bool>,
-    /// The parked state after the events, if the events change it.
+    /// The parked state after the events, if changed.
     pub parked: Option<bool>,
 }
 
 impl SessionRecordChange {
-    /// Returns the changes that `events` make, in order.
+    /// Returns the changes of `events`, in order.
     pub fn of<'e>(events: impl IntoIterator<Item = &'e EventBody>) -> Self {
         events.into_iter().fold(Self::default(), Self::then)
     }

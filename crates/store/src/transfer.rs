@@ -12,14 +12,14 @@ use longhaul_core::message::BlobRef;
 
 use crate::{AnswerChunk, PrefixCacheKey, StoreError};
 
-/// A session as it is stored.
+/// The stored form of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionCopy {
     /// The id of the session.
     pub id: SessionId,
     /// The title of the session.
     pub title: Option<String>,
-    /// The time at which the session was created.
+    /// The time of creation.
     pub created_at: Millis,
     /// The time of the newest append to the log.
     pub updated_at: Millis,
@@ -37,12 +37,12 @@ pub struct SessionCopy {
     pub requests: Vec<IdempotentRequestCopy>,
     /// The pieces of answers that still stream: step by step in order of their start, each step in order.
     pub chunks: Vec<AnswerChunk>,
-    /// The blobs that the log names, each with the position of the first event that names it, in that order.
-    /// The content of the blobs is not part of the copy.
+    /// The blobs named by the log, each with the position of the first naming event, in order of position. The
+    /// content of the blobs is not part of the copy.
     pub blobs: Vec<(BlobRef, Seq)>,
 }
 
-/// An event as it is stored.
+/// The stored form of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventCopy {
     /// The position of the event in the log.
@@ -51,20 +51,20 @@ pub struct EventCopy {
     pub format: u16,
     /// The epoch of the lease under which the event was written; 0 for none.
     pub epoch: u64,
-    /// The time at which the event was appended.
+    /// The time of the append.
     pub at: Millis,
     /// The event, as JSON.
     pub body: String,
 }
 
-/// An accepted message as it is stored.
+/// The stored form of an accepted message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxEntryCopy {
     /// The id of the queue entry.
     pub id: QueueId,
     /// The caller's key for the message.
     pub client_key: Option<String>,
-    /// The time at which the message arrived.
+    /// The arrival time of the message.
     pub at: Millis,
     /// The parts of the message, as JSON. Empty if the message no longer waits.
     pub body: String,
@@ -83,7 +83,7 @@ pub enum InboxEntryState {
     Removed,
 }
 
-/// A request as it is stored.
+/// The stored form of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotentRequestCopy {
     /// The sender's key for the request.
@@ -92,13 +92,13 @@ pub struct IdempotentRequestCopy {
     pub what: String,
     /// The newest position of the log at the arrival of the request.
     pub since: Seq,
-    /// The time at which the request arrived.
+    /// The arrival time of the request.
     pub at: Millis,
     /// The answer to the request.
     pub answer: Option<String>,
 }
 
-/// An entry of a memo as it is stored.
+/// The stored form of an entry of the prefix cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixCacheEntryCopy {
     /// The key of the entry.
@@ -110,8 +110,8 @@ pub struct PrefixCacheEntryCopy {
 /// A store that whole sessions can be read from and written to. Object-safe.
 #[async_trait]
 pub trait SessionTransfer: Send + Sync {
-    /// Returns all sessions in the order of their creation. Written in that order, they are listed alike in
-    /// the other store.
+    /// Returns all sessions in the order of their creation. Written in the same order, sessions are listed alike
+    /// in the other store.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -123,7 +123,7 @@ pub trait SessionTransfer: Send + Sync {
     /// [`StoreError::NotFound`].
     async fn export(&self, id: &SessionId) -> Result<SessionCopy, StoreError>;
 
-    /// Stores a session, all of it or nothing. The session has no owner afterwards; leases of the other store
+    /// Stores a session completely or not at all. The session has no owner afterwards; leases of the other store
     /// are void here.
     ///
     /// # Errors
@@ -136,8 +136,8 @@ pub trait SessionTransfer: Send + Sync {
     /// [`StoreError::Storage`].
     async fn export_memo(&self) -> Result<Vec<PrefixCacheEntryCopy>, StoreError>;
 
-    /// Stores `entries` as the most recently used, in their order. They replace earlier entries under their
-    /// keys.
+    /// Stores `entries` as the most recently used, in their order. The new entries replace earlier entries under
+    /// their keys.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -147,8 +147,8 @@ pub trait SessionTransfer: Send + Sync {
 /// Copies a session to another store, reads the copy and compares. Returns the digest of both.
 ///
 /// # Errors
-/// The errors of [`SessionTransfer::export`] and [`SessionTransfer::import`]; [`StoreError::Corrupt`] if the
-/// copy that was read back differs.
+/// The errors of [`SessionTransfer::export`] and [`SessionTransfer::import`]; [`StoreError::Corrupt`] if the copy
+/// read back differs.
 pub async fn transfer_session(
     from: &dyn SessionTransfer,
     to: &dyn SessionTransfer,
@@ -157,7 +157,7 @@ pub async fn transfer_session(
     import_verified_copy(&from.export(id).await?, to).await
 }
 
-/// Writes a copy that was read already into another store. Otherwise like [`transfer_session`].
+/// Writes an existing copy into another store. Otherwise like [`transfer_session`].
 ///
 /// # Errors
 /// As [`transfer_session`].
@@ -209,13 +209,13 @@ impl SessionCopy {
         digest.0.finalize()
     }
 
-    /// Reports whether two copies are equal apart from their leases. Even a reader takes a lease when it
-    /// opens a session.
+    /// Reports whether two copies are equal apart from their leases. Even the opening of a session for reading
+    /// takes a lease.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.digest() == Self { epoch: self.epoch, ..other.clone() }.digest()
     }
 
-    /// Checks that the log has at least one event, and the positions 1, 2, 3 … without a gap.
+    /// Checks the log for at least one event, and for the positions 1, 2, 3 … without a gap.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
@@ -233,7 +233,7 @@ impl SessionCopy {
 }
 
 impl InboxEntryState {
-    /// Returns the number under which the state is stored.
+    /// Returns the stored number of the state.
     pub const fn number(self) -> i16 {
         match self {
             Self::Waiting => 0,
@@ -242,7 +242,7 @@ impl InboxEntryState {
         }
     }
 
-    /// Returns the state that was stored as `number`.
+    /// Returns the state with the stored `number`.
     pub const fn of(number: i64) -> Self {
         match number {
             0 => Self::Waiting,

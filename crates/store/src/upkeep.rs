@@ -1,4 +1,4 @@
-//! Periodic maintenance of a store: expired sessions and blobs that no event names are deleted.
+//! Periodic maintenance of a store: expired sessions and unnamed blobs are deleted.
 
 use std::any::Any;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::{ReferencedBlobs, StoreError};
 /// The maintenance operations of a store, beside [`Store`](crate::Store). Object-safe.
 #[async_trait]
 pub trait StoreMaintenance: Send + Sync {
-    /// Returns all blobs that a log or a waiting message names, as they are at one moment.
+    /// Returns all blobs named by a log or a waiting message at one moment.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
@@ -26,33 +26,33 @@ pub trait StoreMaintenance: Send + Sync {
     /// [`StoreError::Storage`].
     async fn at_rest_before(&self, before: Millis, limit: usize) -> Result<Vec<SessionId>, StoreError>;
 
-    /// Deletes a session that [`StoreMaintenance::at_rest_before`] would return at that moment. Returns `true`
-    /// if the session was deleted.
+    /// Deletes a session if [`StoreMaintenance::at_rest_before`] would return the session now. Returns `true` if
+    /// the session was deleted.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn delete_at_rest(&self, id: &SessionId, before: Millis) -> Result<bool, StoreError>;
 
-    /// Takes the lock for maintenance. One process on the store has it until it is dropped; `None` if another
-    /// has it. The lock only saves work: two processes at once do no harm.
+    /// Takes the lock for maintenance. One process on the store has the lock until the drop; `None` if another
+    /// process has the lock. The lock only saves work: two processes at once do no harm.
     ///
     /// # Errors
     /// [`StoreError::Storage`].
     async fn turn(&self) -> Result<Option<MaintenanceLock>, StoreError>;
 }
 
-/// The lock of the process that does the maintenance.
+/// The lock of the maintaining process.
 pub struct MaintenanceLock(
     #[expect(dead_code, reason = "it is there to be dropped")] Option<Box<dyn Any + Send>>,
 );
 
 impl MaintenanceLock {
-    /// Creates the lock of a process that has the store for itself.
+    /// Creates the lock of a process alone on the store.
     pub fn unshared() -> Self {
         Self(None)
     }
 
-    /// Creates a lock that lasts as long as `held`.
+    /// Creates a lock with the lifetime of `held`.
     pub fn with_guard(held: impl Any + Send) -> Self {
         Self(Some(Box::new(held)))
     }

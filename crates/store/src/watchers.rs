@@ -28,10 +28,11 @@ impl SessionWatchers {
         PendingWatch { _held: sender.subscribe(), sender }
     }
 
-    /// Sends the newest position to the session's watchers, after it was committed.
+    /// Sends the newest committed position to the session's watchers.
     pub fn publish(&self, id: &SessionId, seq: Seq) {
         let mut senders = self.lock();
         let Some(sender) = senders.get(id) else { return };
+        // A dropped receiver tells nobody, so the list is tidied when something is published.
         if sender.receiver_count() == 0 {
             senders.remove(id);
         } else {
@@ -39,14 +40,14 @@ impl SessionWatchers {
         }
     }
 
-    /// Returns the sessions that have watchers.
+    /// Returns the sessions with watchers.
     pub fn watched(&self) -> Vec<SessionId> {
         let mut senders = self.lock();
         senders.retain(|_, sender| sender.receiver_count() > 0);
         senders.keys().cloned().collect()
     }
 
-    /// Ends all watches of a session that is no more.
+    /// Ends all watches of a deleted session.
     pub fn end(&self, id: &SessionId) {
         self.lock().remove(id);
     }

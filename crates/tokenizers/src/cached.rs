@@ -119,6 +119,7 @@ impl TokenCountCache {
         if let Some(groups) = self.young.get(&key.0) {
             return Some(*groups);
         }
+        // A count that is used moves to the young half, and so survives the next change of halves.
         let groups = self.old.remove(&key.0)?;
         self.insert(key, groups);
         Some(groups)
@@ -151,6 +152,7 @@ impl Hasher for ContentKeyHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
+        // A `u128` key calls `write_u128` only. The trait demands this method all the same.
         for &byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(byte);
         }

@@ -76,6 +76,7 @@ impl TokenizerJsonCounter {
         let name = format!("tokenizer.json {}", hash.get(..8).unwrap_or_default());
         let options = EncodeOptions {
             add_special_tokens: false,
+            // A text that spells a special token comes from a person or a tool, so it counts as ordinary text.
             encode_special_tokens: true,
             padding: Override::Off,
             truncation: Override::Off,
@@ -115,6 +116,7 @@ fn check_ids(value: &serde_json::Value) -> Result<(), TokenizerLoadError> {
 fn canonical(bytes: &[u8]) -> Result<String, TokenizerLoadError> {
     let mut value: serde_json::Value =
         serde_json::from_slice(bytes).map_err(|error| TokenizerLoadError::Malformed(error.to_string()))?;
+    // Before the library sees the file: its tables are as long as the largest id, whatever the file's size.
     check_ids(&value)?;
     tokenizers::canonicalize_value(&mut value)
         .map_err(|error| TokenizerLoadError::Malformed(error.to_string()))?;

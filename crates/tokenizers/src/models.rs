@@ -64,6 +64,7 @@ pub fn encoding_of(model: &str) -> Option<&'static str> {
 
 /// Reports whether only qualifiers and numbers follow, each separated.
 fn is_qualified(family: &str, rest: &str) -> bool {
+    // A separator must follow, so that `gpt-4` does not take `gpt-4.1`, which has another encoding.
     let set_off = rest.is_empty() || family.ends_with('.') || rest.starts_with(SEPARATORS);
     set_off && rest.split(SEPARATORS).all(|word| word.is_empty() || is_qualifier(word))
 }

@@ -65,6 +65,8 @@ fn is_stable_seam(bpe: &CoreBpe, seam: Option<[u32; 2]>, tokens: &[u32]) -> bool
 /// tokens before it, and its position. The window ends at `cut`.
 fn last_boundary(bpe: &CoreBpe, text: &str, tokens: &[u32], cut: usize) -> Option<(usize, usize)> {
     let most = tokens.len().checked_sub(DROPPED)?;
+    // A token may end inside a character. A character has at most four bytes, so one of so many places is a
+    // boundary.
     (most.saturating_sub(DROPPED)..=most).rev().find_map(|kept| {
         let at = cut.checked_sub(bpe.decode(tokens.get(kept..)?).len())?;
         text.is_char_boundary(at).then_some((kept, at))
@@ -79,6 +81,8 @@ fn cuts(text: &str) -> Vec<usize> {
     while probe < text.len() {
         let (start, end) = run_around(text, text.floor_char_boundary(probe));
         if end - start >= LONG_BYTES {
+            // The patterns look ahead to the end of a run. The last blank of a run, for example, belongs to the
+            // word behind it.
             let last = end - MARGIN_BYTES;
             let places = (start + WINDOW_BYTES..last).step_by(WINDOW_BYTES);
             cuts.extend(places.map(|place| text.floor_char_boundary(place)));

@@ -125,6 +125,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     if let Err(error) = &told {
         tracing::warn!(%error, "whoever starts a second server is not told of this one");
     }
+    // The bare address is the only data on standard output, for scripts. What people read goes to standard error.
     out::line(&format!("http://{address}"))?;
     out::told(&format!(
         "open   {link}   (once, within ten minutes)\ntoken  {}, for other clients\n",
@@ -373,6 +374,7 @@ async fn unusable(
 /// Returns the next free port after an address's own. Returns 0, which means any port, if all of them are in use.
 async fn free_port(addr: SocketAddr) -> u16 {
     for port in (addr.port()..).skip(1).take(NEXT_PORTS) {
+        // The listener is dropped at once. Another program may take the port meanwhile: it is only a proposal.
         if TcpListener::bind((addr.ip(), port)).await.is_ok() {
             return port;
         }
@@ -415,6 +417,7 @@ pub(super) fn token_file(loaded: &ResolvedConfig) -> Option<PathBuf> {
 /// the usual 1,024 files are few.
 fn allow_many_connections() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    // The hard limit stays as it is: only a privileged process may raise it.
     let wanted = maximum.map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
     if current.is_none_or(|current| current >= wanted) {
         return;

@@ -23,12 +23,18 @@ const ESCAPED: [RangeInclusive<u32>; 44] = [
     0x0000..=0x0009,
     0x000B..=0x001F,
     0x007F..=0x00A0,
+    // The soft hyphen, which is drawn at the end of a line only.
     0x00AD..=0x00AD,
+    // Marks over and under letters: enough of them cover the lines above and below.
     0x0300..=0x036F,
     0x0483..=0x0489,
+    // The Arabic letter mark: it turns the direction.
     0x061C..=0x061C,
+    // Fillers of Hangul: letters by their class, and blank on the screen.
     0x115F..=0x1160,
+    // The blank of Ogham, which many fonts draw as a line.
     0x1680..=0x1680,
+    // Vowels of Khmer that are never drawn.
     0x17B4..=0x17B5,
     0x180B..=0x180F,
     0x1AB0..=0x1AFF,
@@ -37,18 +43,25 @@ const ESCAPED: [RangeInclusive<u32>; 44] = [
     0x2028..=0x202F,
     0x205F..=0x206F,
     0x20D0..=0x20FF,
+    // Braille without a dot.
     0x2800..=0x2800,
     0x3000..=0x3000,
+    // Another filler of Hangul.
     0x3164..=0x3164,
+    // Surrogates, which no text of Rust has but texts of the page may have, and private use.
     0xD800..=0xF8FF,
     0xFDD0..=0xFDEF,
     0xFE00..=0xFE0F,
     0xFE20..=0xFE2F,
     0xFEFF..=0xFEFF,
+    // The filler of Hangul in half width.
     0xFFA0..=0xFFA0,
+    // Marks of annotations, and the stand-in for an object.
     0xFFF0..=0xFFFC,
     0xFFFE..=0xFFFF,
+    // Controls of shorthand.
     0x1BCA0..=0x1BCA3,
+    // The head of a note that is not drawn, and below the controls of beams and slurs.
     0x1D159..=0x1D159,
     0x1D173..=0x1D17A,
     0x1FFFE..=0x1FFFF,
@@ -63,6 +76,7 @@ const ESCAPED: [RangeInclusive<u32>; 44] = [
     0xAFFFE..=0xAFFFF,
     0xBFFFE..=0xBFFFF,
     0xCFFFE..=0xCFFFF,
+    // Tags, with which a whole text can be hidden, further selectors of variants, and private use.
     0xDFFFE..=0x10FFFF,
 ];
 

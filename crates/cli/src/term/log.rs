@@ -123,6 +123,8 @@ mod tests {
 
     #[test]
     fn words_of_others_forge_no_line_and_move_no_cursor() {
+        // Forges a line, clears the screen, sets the window's title, begins an escape with the one character
+        // U+009B, and goes back over what was written.
         let words =
             "a name\r\n ERROR the disk is full\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m\u{8}\u{0}b\u{b}c\td";
         for with_colours in [false, true] {

@@ -29,6 +29,7 @@ const USUAL: usize = 80;
 pub(crate) fn data(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
+    // Standard output is written line by line, and a text without a line end would stay behind.
     out.flush()
 }
 

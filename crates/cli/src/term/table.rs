@@ -46,6 +46,7 @@ impl PlannerSummary {
 
 /// Returns the whole report.
 pub(crate) fn table(report: &ContextReport, beside: &PlannerSummary, model: &str) -> String {
+    // A window of 0 tokens would make every share infinite.
     let mut table = ContextTable { window: report.window.max(1), beside: *beside, text: String::new() };
     table.head(report, model);
     // Providers report only the total, so every part is an estimate.

@@ -17,7 +17,8 @@ pub(crate) fn visible(text: &str) -> String {
             }
             '\n' => shown.push('\n'),
             '\t' => shown.push_str("    "),
-            // Of other sequences only the ESC goes, which turns the rest into plain text.
+            // Of other sequences only the ESC goes, which turns the rest into plain text. A carriage return is a
+            // control too: with it text could overwrite what stands before it.
             c if c.is_control() || turns_direction(c) => {}
             c => shown.push(c),
         }
@@ -26,6 +27,7 @@ pub(crate) fn visible(text: &str) -> String {
 }
 
 fn turns_direction(c: char) -> bool {
+    // With overrides of the direction a command could look different from the one that will run.
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

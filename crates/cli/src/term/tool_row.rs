@@ -32,6 +32,7 @@ pub(crate) fn label(call: &ToolCallInfo, columns: usize) -> String {
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let telling = TELLING.iter().find_map(|key| arguments[key].as_str());
     let argument = match call.tool.as_str() {
+        // A search may have a path too, but the pattern tells which search it is.
         "grep" | "glob" => arguments["pattern"].as_str().or(telling),
         _ => telling.or_else(|| arguments.as_object()?.values().find_map(Value::as_str)),
     };
@@ -53,6 +54,7 @@ pub(crate) fn running(call: &ToolCallInfo, elapsed: Duration, columns: usize, st
 
 /// Returns the call's text, and the space between it and the outcome.
 fn placed(call: &ToolCallInfo, outcome: &str, columns: usize) -> (String, String) {
+    // At least a dozen columns, or a narrow terminal would show outcomes without their calls.
     let room = columns.saturating_sub(4 + 2 + width(outcome)).max(12);
     let label = label(call, room);
     let gap = OUTCOME_COLUMN.saturating_sub(4 + width(&label)).min(room - width(&label)) + 2;

@@ -52,6 +52,7 @@ impl WordWrapper {
 
     /// Sets the indent of the rest of the current line, for the case that it is broken.
     pub(crate) fn hang(&mut self, columns: usize) {
+        // In a narrow terminal a deep indent would leave no room for words.
         self.hang = columns.min(self.width.saturating_sub(self.indent) / 2);
     }
 
@@ -167,6 +168,7 @@ pub(crate) fn broken(line: &str, hanging: usize, columns: usize) -> String {
     let mut used = 0;
     for word in line.split_inclusive(' ') {
         let shown = visible(word);
+        // A word that is wider than a row gains nothing from a new row: the break would leave an empty one.
         if used + width(shown.trim_end()) > columns && used > hanging {
             text.truncate(text.trim_end().len());
             text.push('\n');

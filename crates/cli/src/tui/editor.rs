@@ -300,6 +300,7 @@ impl InputEditor {
 }
 
 fn is_word(c: char) -> bool {
+    // A fold is a word too, or moves and deletions by words would pass over it.
     c.is_alphanumeric() || is_fold(c)
 }
 

@@ -93,6 +93,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
         let columns = columns.max(1);
         // A wider terminal breaks no row of ours, so all places stay.
         if self.reflows && columns < self.size.width {
+            // A terminal that reflows breaks each longer row into several, and the cursor moves down with them.
             let above = self
                 .drawn
                 .iter()

@@ -43,6 +43,8 @@ impl KeyAction {
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let shift = key.modifiers.contains(KeyModifiers::SHIFT);
         Some(match key.code {
+            // Many terminals send the same byte for Enter, Shift-Enter and Ctrl-Enter. Alt-Enter puts an escape
+            // in front of it and so arrives everywhere, as Ctrl-J does.
             KeyCode::Enter if shift || alt || control => Self::NewLine,
             KeyCode::Enter => Self::Enter,
             KeyCode::Tab => Self::Complete,

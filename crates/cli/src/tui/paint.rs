@@ -11,6 +11,7 @@ pub(crate) fn rows(text: &str, columns: usize) -> Vec<Line<'static>> {
     let mut rows = Vec::new();
     let mut row = SpanRow::default();
     for (style, piece) in pieces(text) {
+        // A cluster is never torn: an emoji of several characters has its width only as a whole.
         for cluster in piece.graphemes(true) {
             let needed = width(cluster);
             if row.columns + needed > columns && row.columns > 0 {
@@ -67,6 +68,7 @@ fn painted(style: Style, code: &str) -> Style {
         "31" => style.fg(Color::Red),
         "33" => style.fg(Color::Yellow),
         "36" => style.fg(Color::Cyan),
+        // Also `0`, which ends all paint.
         _ => Style::default(),
     }
 }

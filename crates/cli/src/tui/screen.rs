@@ -106,6 +106,8 @@ impl TerminalScreen {
         let screen = Self { terminal, manners, heard };
         *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender.clone());
         log::redirect(Some(Box::new(ScreenLogWriter(sender.clone()))));
+        // A read blocks until a key comes, and nothing can wake it: hence a thread, which ends with the next
+        // input after the screen is gone.
         std::thread::spawn(move || listen(&sender));
         Ok(screen)
     }
@@ -146,6 +148,7 @@ impl TerminalScreen {
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.terminal.backend_mut().erase()?;
         give_back();
+        // The shell's job is the whole group: the rest of a pipeline has to stop too.
         kill_current_process_group(Signal::TSTP)?;
         // The signal takes effect a moment later. Without the pause the terminal would be taken again before
         // the stop.
@@ -216,6 +219,8 @@ fn give_back_on_panic() {
                 }
                 None => {
                     if TAKEN.load(Ordering::SeqCst) {
+                        // In raw mode a line feed does not lead back to the first column, hence the carriage
+                        // return.
                         let _ = out::data("\r\n\u{1b}[J");
                     }
                     give_back();

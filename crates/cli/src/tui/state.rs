@@ -346,6 +346,8 @@ impl UiState {
                 return None;
             }
             Some(command) if !is_whole => self.editor.set(command.name()),
+            // A backslash before Enter makes a new line, because many terminals cannot tell Shift-Enter from
+            // Enter.
             _ if self.editor.cursor() == typed.len() && goes_on(&typed) => {
                 self.editor.delete_back();
                 self.editor.insert('\n');

@@ -70,6 +70,7 @@ fn write_call(text: &str) -> Say {
 fn a_cancel_at_the_official_client_keeps_what_was_said() {
     let Some(node) = node("a_cancel_at_the_official_client_keeps_what_was_said") else { return };
     let bench = Bench::new();
+    // An unusual number, by which the process is found among those of the machine.
     let sleep = json!({ "command": "sleep 7393" });
     let fake =
         Fake::start([Say::Stall("The beginning of a long "), Say::Call("bash", sleep), Say::Text("Yes.")]);
@@ -213,8 +214,10 @@ impl Wire {
 fn nothing_but_the_protocol_is_on_its_output() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Text("Hello there.")]);
+    // With many log lines: none of them may get among the protocol's.
     let mut wire = Wire::start(agent(&bench, &fake).env("LONGHAUL_LOG", "debug"));
     let session = wire.begin(&bench);
+    // JSON-RPC has -32700 for what is no JSON, and -32601 for an unknown method.
     wire.put("this is no JSON");
     assert_eq!(wire.seek(|message| message.get("error").is_some())["error"]["code"], -32700);
     assert_eq!(wire.answer("session/dance", json!({}))["error"]["code"], -32601);

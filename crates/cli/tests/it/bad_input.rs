@@ -49,6 +49,7 @@ const DIALECTS: [Dialect; 3] = [
         path: "/v1/messages",
         before: r#"{"model":"fake-1","max_tokens":50,"messages":[{"role":"user","content":"#,
         after: "}]}",
+        // Anthropic's own name of an error 413.
         kind: "request_too_large",
     },
 ];
@@ -121,6 +122,7 @@ fn a_body_of_100_mb_is_refused_in_its_dialect_and_not_kept() {
     let before = peak_mb(server.id());
     let large = format!("\"{}\"", "x".repeat(LARGE));
     for dialect in &DIALECTS {
+        // With a length a body can be refused before it is read. Without a length it has to be counted.
         for announced in [true, false] {
             let body = Bytes::from(dialect.request(&large));
             let body = if announced { Body::from(body) } else { in_pieces(body) };
@@ -171,6 +173,7 @@ fn what_is_nested_10000_deep_breaks_nothing() {
     let client = Sender::to(&address);
     let nested =
         |open: &str, close: &str| [open.repeat(10_000), "1".to_owned(), close.repeat(10_000)].concat();
+    // The last text never closes its lists.
     let deep = [nested("[", "]"), nested(r#"{"a":"#, "}"), "[".repeat(10_000)];
     let before = peak_mb(server.id());
     for dialect in &DIALECTS {

@@ -151,9 +151,11 @@ fn stream(deltas: &[Value], end: Option<(&str, usize)>) -> Response<Body> {
     if let Some((finish, tokens)) = end {
         pieces.push(chunk(json!([{ "index": 0, "delta": {}, "finish_reason": finish }]), Value::Null));
         let usage = json!({ "prompt_tokens": tokens, "completion_tokens": 10, "total_tokens": tokens + 10 });
+        // OpenAI's servers send the usage in a chunk without choices, behind the last one.
         pieces.push(chunk(json!([]), usage));
         pieces.push(Ok(Bytes::from_static(b"data: [DONE]\n\n")));
     }
+    // `take(0)` ends at once; `take(1)` waits for an item that never comes.
     let silence = futures_util::stream::pending().take(usize::from(open));
     let body = Body::from_stream(futures_util::stream::iter(pieces).chain(silence));
     Response::builder().header("content-type", "text/event-stream").body(body).unwrap()

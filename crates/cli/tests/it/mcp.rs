@@ -65,6 +65,7 @@ fn a_program_that_may_do_more_than_commands_is_not_the_agents_to_change() {
     let Some(python) = server(test, &bench) else { return };
     let fake = Fake::start([rewrite_call(), Say::Text("one"), rewrite_call(), Say::Text("two")]);
     let closed = "sandbox: { network: deny }\n";
+    // Commands have no network and the program has it: an agent that rewrites the program would have it too.
     let open = bench.write("open.yml", &(file(&fake, &python, "plain", ", network: allow") + closed));
     let run = |config: &Path, command: &[&str]| {
         let mut args = vec!["--config", config.to_str().unwrap()];
@@ -80,6 +81,7 @@ fn a_program_that_may_do_more_than_commands_is_not_the_agents_to_change() {
     assert!(answer.contains("`server.py` belongs to an MCP program"), "{answer}");
     let content = || std::fs::read_to_string(bench.work().join("server.py")).unwrap();
     assert_ne!(content(), "theirs\n");
+    // Where the program may do no more than commands, a change of it gains nothing.
     let equal = bench.write("equal.yml", &file(&fake, &python, "plain", ""));
     let told = run(&equal, &["doctor"]).exits(0).out;
     assert_eq!(told.lines().filter(says).count(), 0, "{told}");
@@ -98,6 +100,7 @@ fn the_doctor_lists_each_server() {
     let fake = Fake::start([]);
     let broken =
         format!("  b: {{ command: {}, args: [server.py, broken], optional: true }}\n", python.display());
+    // Nothing listens on port 9. The address holds a key, which no message may show.
     let remote = "  r: { url: 'http://127.0.0.1:9/mcp?key=s3cret' }\n";
     let path =
         bench.write("longhaul.yml", &(file(&fake, &python, "once, starts.txt", "") + &broken + remote));

@@ -53,6 +53,7 @@ fn answers_of(mcp: Command, calls: &[Value]) -> Vec<Value> {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no protocol: {line}")))
         .collect();
+    // JSON-RPC lets answers come in any order.
     lines.sort_by_key(|line| line["id"].as_u64());
     lines
 }

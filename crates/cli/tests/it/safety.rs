@@ -16,6 +16,8 @@ fn approving(bench: &Bench, address: &str, approval: &str) -> String {
             "exec 3<>/dev/tcp/127.0.0.1/{port}; printf '%b' 'POST /api/approvals/{approval} HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\n{headers}Content-Type: application/json\\r\\nContent-Length: {length}\\r\\nConnection: close\\r\\n\\r\\n{body}' >&3; head -1 <&3; exec 3>&-\n"
         )
     };
+    // Without a token, with the token's file, with words that a careless check takes, as the page, and as a
+    // proxied request of this machine.
     let ways = [
         say(""),
         say(&format!("Authorization: Bearer '$(cat {data}/token)'\\r\\n")),
@@ -153,6 +155,8 @@ fn a_command_does_not_end_the_server_by_its_limits() {
         "own.yml",
         "approvals: { rules: [{ tool: bash, decision: allow }] }\nmodel: { provider: openai-compatible, name: fake-1, base_url: 'BASE' }\n",
     );
+    // A process may lower the limits of any process of its user, and a file size of 0 would end the server's
+    // writes.
     let command = "for limit in fsize nofile cpu; do prlimit --pid $PPID --$limit=0:0; done 2>&1; echo tried";
     let fake = Fake::start([Say::Call("bash", json!({ "command": command }))]);
     let text = std::fs::read_to_string(&file).unwrap().replace("BASE", &fake.url());
@@ -182,6 +186,7 @@ fn a_command_has_no_descriptor_that_longhaul_was_started_with() {
     let fake = Fake::start([Say::Call("bash", json!({ "command": "read line <&9 && echo \"got $line\"" }))]);
     let inner = bench.with(&fake, &["run", "--yes", "try"]);
     let mut outer = std::process::Command::new("/bin/bash");
+    // The shell hands descriptor 9 down to longhaul, as a careless parent process would.
     outer.args(["-c", "exec 9<\"$0\"; exec \"$@\""]).arg(&secret).arg(inner.get_program());
     outer.args(inner.get_args()).env_clear().current_dir(bench.work());
     outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -164,6 +164,8 @@ fn say(address: &str, token: &str, session: Option<&str>, content: &str) -> Stri
 #[test]
 fn no_secret_is_in_any_log_file_event_answer_or_export() {
     let bench = Bench::new();
+    // The server's environment holds the keys, and `/proc` shows the environment of every process of the same
+    // user.
     let snoop = "env; cat /proc/$PPID/environ; cat /proc/*/environ; echo done";
     let own = [
         Say::Refuse(401, ECHO),

@@ -11,6 +11,7 @@ use crate::fake::{Fake, Say};
 fn a_found_file_sends_the_conversation_to_nobody_else() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Text("one")]);
+    // The second name only begins like that of this machine.
     for (model, address) in [
         ("name: m, base_url: 'http://nowhere.invalid/v1'", "http://nowhere.invalid/v1"),
         ("name: m, base_url: 'http://localhost.nowhere.invalid/v1'", "http://localhost.nowhere.invalid/v1"),
@@ -52,6 +53,7 @@ fn an_address_of_a_found_file_counts_once_it_was_named_and_not_over_the_command_
 fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let bench = Bench::new();
     let fake = Fake::start([Say::Text("one")]);
+    // The open of a pipe waits for a writer, and here none ever comes.
     for name in ["prompt.md", "tokenizer.json"] {
         assert!(Command::new("mkfifo").arg(bench.work().join(name)).status().unwrap().success());
     }

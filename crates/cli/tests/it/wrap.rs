@@ -80,6 +80,7 @@ fn what_was_changed_since_is_left_alone() {
     fs::write(&path, &written).unwrap();
     bench.run(&["wrap", "codex", "--undo"]).exits(0);
     assert!(!path.exists());
+    // No TOML: a change could lose what a person wrote.
     fs::write(&path, "model = [").unwrap();
     let refused = bench.run(&["--model", "m1", "wrap", "codex", "--write", "--yes"]).exits(1);
     assert!(refused.err.contains("left alone"), "{}", refused.err);
@@ -119,6 +120,7 @@ fn gateway(status: &'static str) -> String {
     std::thread::spawn(move || {
         for line in listener.incoming() {
             let mut line = line.unwrap();
+            // A close with unread input resets the connection, and the answer may be lost.
             let _ = line.read(&mut [0; 4096]);
             let head = format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}");
             let _ = line.write_all(head.as_bytes());

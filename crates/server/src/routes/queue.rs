@@ -98,7 +98,8 @@ async fn holder(app: &AppState, id: &str, session_id: Option<&str>) -> Result<Se
     if let Some(session_id) = session_id {
         return app.open(session_id).await;
     }
-    // Only sessions with waiting messages are read, and these are few.
+    // Only sessions with waiting messages are read, and these are few. The limit fits the signed integers of a
+    // database.
     for record in app.runtime().sessions(usize::MAX >> 1).await? {
         if record.queued > 0
             && app.runtime().store().queue(&record.id).await?.iter().any(|entry| entry.id.as_str() == id)

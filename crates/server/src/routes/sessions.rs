@@ -332,6 +332,7 @@ async fn origin(app: &AppState, fork_id: &SessionId) -> Result<Value, ApiProblem
 
 fn checked(title: &str) -> Result<String, ApiProblem> {
     let title = title.trim();
+    // Titles are printed in terminals, where control characters are commands.
     if is_blank(title) || title.chars().count() > TITLE_CHARS || title.chars().any(char::is_control) {
         return Err(ApiProblem::invalid(format!("A title has 1 to {TITLE_CHARS} visible characters.")));
     }

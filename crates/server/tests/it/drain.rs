@@ -41,6 +41,7 @@ async fn what_runs_finishes_and_nothing_begins() {
     world.until(&session, "streaming").await;
     let app = world.app.clone();
     let drained = tokio::spawn(async move { app.drain(PATIENCE).await });
+    // The drain runs beside this test: only after this loop is it sure to have begun.
     while status(&world, Method::GET, "/readyz", json!({})).await == StatusCode::OK {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -76,6 +76,7 @@ async fn every_described_operation_wants_the_token() {
             let headers: Vec<_> = [("Host", "localhost")].into_iter().chain(shown).collect();
             check(&format!("{head} {shown:?}"), 401, &raw(&world, &head, &headers, b"{}").await);
         }
+        // A token in an address would end in logs and histories, so it must not count there.
         let in_address = format!("{head}?token={}", TOKEN.replace(' ', "%20"));
         check(&in_address, 401, &raw(&world, &in_address, &[("Host", "localhost")], b"{}").await);
     }
@@ -89,6 +90,7 @@ async fn no_described_operation_answers_under_a_rebound_name_or_to_a_foreign_pag
         if HEALTH.contains(&path.as_str()) {
             continue;
         }
+        // A page can point its own name at this machine. The token is right here, and the name alone must refuse.
         for host in
             ["rebound.example", "localhost.rebound.example", "127.0.0.1.rebound.example:4400", "10.0.0.7"]
         {
@@ -122,6 +124,7 @@ async fn what_browsers_send_for_foreign_pages_does_nothing() {
         if !wants_token || head.starts_with("GET") {
             continue;
         }
+        // Browsers send these three for any page without a preflight.
         for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
             for signs in foreign {
                 let mut headers = vec![("Host", "localhost"), ("Cookie", &cookie), ("Content-Type", kind)];

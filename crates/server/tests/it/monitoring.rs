@@ -62,6 +62,7 @@ async fn what_happens_is_counted() {
 #[tokio::test]
 async fn what_clients_make_up_is_no_label() {
     let world = World::new(ModelScript::always("Yes.")).await;
+    // With names of clients as labels anybody could fill the memory with figures, and quotes could forge lines.
     for path in ["/no/such/x%22%7D%20999", "/api/sessions/made-up"] {
         world.request(Method::GET, path).send().await.unwrap();
     }
@@ -86,6 +87,7 @@ async fn a_client_that_asks_too_often_is_told_when_to_come_again() {
     }
     let refused = world.request(Method::GET, "/api/sessions").send().await.unwrap();
     let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    // 3 requests in 3,600 s: one comes back every 1,200 s.
     assert!((1_000..=1_201).contains(&wait), "{wait}");
     let problem = expect(refused, StatusCode::TOO_MANY_REQUESTS).await;
     assert_eq!(problem["code"], "rate-limit-exceeded");

@@ -30,6 +30,7 @@ async fn orders_are_pinned_listed_edited_and_removed_and_watchers_hear_of_it() {
         "order": { "id": "o1", "text": "Answer in French.", "source": "user", "seq": 2, "state": "active" },
     });
     assert_eq!((status, &first), (StatusCode::CREATED, &pinned));
+    // Case and runs of spaces make no other order.
     let (status, again) = send(&world, Method::POST, &path, json!({ "text": "answer  in french." })).await;
     assert_eq!((status, &again["created"]), (StatusCode::OK, &json!(false)));
     assert_eq!(again["order"], first["order"]);

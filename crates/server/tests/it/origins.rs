@@ -38,6 +38,7 @@ async fn a_page_that_is_allowed_may_ask_with_the_token_and_read_the_answer() {
     for method in ["POST", "DELETE", "PATCH", "PUT"] {
         assert!(headers["access-control-allow-methods"].to_str().unwrap().contains(method), "{method}");
     }
+    // The token comes in a header. With this permission a page of another origin could use the cookie too.
     assert!(!headers.contains_key("access-control-allow-credentials"));
 
     for (token, status) in [(TOKEN, StatusCode::OK), ("wrong", StatusCode::UNAUTHORIZED)] {
@@ -56,6 +57,7 @@ async fn a_page_that_is_allowed_may_ask_with_the_token_and_read_the_answer() {
 #[tokio::test]
 async fn others_are_told_nothing() {
     let world = world().await;
+    // A stranger, a name that begins like the allowed one, another scheme, and the origin of sandboxed pages.
     for origin in ["https://evil.example", "https://page.example.evil.example", "http://page.example", "null"]
     {
         let told = preflight(&world, origin, None).await;

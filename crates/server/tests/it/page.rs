@@ -90,6 +90,7 @@ async fn the_page_answers_anybody_under_a_strict_policy() {
 async fn nothing_but_its_files_is_served() {
     let browser = browser().await;
     assert_eq!(browser.get("/web/index.html", &[]).await.status(), StatusCode::OK);
+    // The slashes are encoded because the client would resolve a plain `..` by itself.
     for path in [
         "/web/",
         "/web/none.js",
@@ -131,6 +132,7 @@ async fn an_opening_link_opens_once() {
     let sessions = browser.get("/api/sessions", &[("cookie", &cookie)]).await;
     assert_eq!(sessions.status(), StatusCode::OK);
 
+    // Spent, never given, and with line ends that try to add a header to the answer.
     for link in [link.as_str(), "/open/unknown", "/open/%22%0d%0aset-cookie:%20x=y"] {
         let spent = browser.get(link, &[]).await;
         let to = spent.headers()["location"].to_str().unwrap();
@@ -149,6 +151,7 @@ async fn a_login_takes_the_token_and_nothing_else() {
         assert!(!refused.headers().contains_key("set-cookie"));
         expect(refused, StatusCode::UNAUTHORIZED).await;
     }
+    // Anybody may ask for a login, so its body has a limit that is far below that of messages.
     let large = browser.login(&"x".repeat(5_000), &[]).await;
     assert_eq!(large.status(), StatusCode::PAYLOAD_TOO_LARGE);
     let answer = browser.login(TOKEN, &[("origin", &browser.own())]).await;
@@ -176,9 +179,11 @@ async fn the_cookie_is_of_no_use_to_other_pages() {
         request.send().await.unwrap().status()
     };
     assert_eq!(send(&[]).await, StatusCode::FORBIDDEN, "no page says that it asks");
+    // Another server of this machine, a stranger, and a sandboxed page.
     for origin in ["http://localhost:3000", "https://evil.example", "null"] {
         assert_eq!(send(&[("origin", origin)]).await, StatusCode::FORBIDDEN, "{origin}");
     }
+    // Browsers send `same-site` for a page of another port too, and `none` for an address that somebody typed.
     for site in ["same-site", "cross-site", "none"] {
         assert_eq!(send(&[("sec-fetch-site", site)]).await, StatusCode::FORBIDDEN, "{site}");
     }

@@ -184,6 +184,7 @@ async fn foreign_names_and_pages_are_refused() {
 async fn unknown_names_are_not_found() {
     let site = site().await;
     for (method, path) in ROUTES.iter().filter(|(_, path)| path.contains("SESSION")) {
+        // Ids become keys of the store and parts of names: no id may lead to a file or into a statement.
         for id in ["no-such-session", "..%2F..%2Fetc%2Fpasswd", "%00", "a%20b", "'%20OR%201=1--"] {
             let head = site.route(method, path, id);
             let body: &[u8] = if *method == "PATCH" { br#"{"title":"x"}"# } else { b"" };
@@ -242,6 +243,7 @@ fn nonsense() -> Vec<&'static [u8]> {
 
 /// A field in which nothing but lists is.
 fn deep() -> Vec<u8> {
+    // A parser that calls itself for each level would overflow its stack.
     format!("{{\"content\":{}{},\"title\":\"x\"}}", "[".repeat(10_000), "]".repeat(10_000)).into_bytes()
 }
 
@@ -339,6 +341,7 @@ async fn wrong_addresses_and_headers_are_invalid() {
         check(&head, 400, &site.ask(&head, &[], b"").await);
     }
     let events = format!("GET /api/sessions/{session}/events");
+    // The second number counts announcements from 1, and there is no event 0.
     for id in ["x", "1.", "1.0", "0.1", "1.1.1", "1.x"] {
         check("Last-Event-ID", 400, &site.ask(&events, &[("Last-Event-ID", id)], b"").await);
     }

@@ -79,6 +79,8 @@ async fn every_trigger_that_may_be_chosen_is_taken_and_no_other_is() {
 async fn nothing_else_can_be_set() {
     let world = World::new(ModelScript::always("Yes.")).await;
     let before = world.get("/api/settings").await;
+    // Hooks run commands, a base URL receives conversations and keys, and rules allow tools: these are the agent
+    // file's alone.
     for wrong in [
         json!({ "strategy": "magic" }),
         json!({ "strategy": 4 }),

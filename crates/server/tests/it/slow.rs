@@ -98,6 +98,7 @@ async fn a_body_that_comes_slowly_is_taken() {
     let mut socket = begin(&world, "/api/message", body.len(), first).await;
     let begun = Instant::now();
     for byte in rest.as_bytes() {
+        // Each byte comes in time, and all together take longer than one wait: the limit is for each piece.
         tokio::time::sleep(PATIENT / 7).await;
         socket.write_all(&[*byte]).await.unwrap();
     }

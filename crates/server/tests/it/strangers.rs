@@ -44,6 +44,7 @@ async fn who_brings_no_token_in_time_is_put_out_and_who_did_stays() {
         World::with(ModelScript::always("Yes."), |_| {}, move |config| config.first_request = brief).await;
     let mut known = connect(&world, &with_token("/api/sessions")).await;
     read_until(&mut known, "sessions").await;
+    // Nothing, half a head, and a head without its end: each takes a descriptor without being a request.
     for begun in ["", "GET /healthz HTTP/1.1\r\nHost: l", "POST /api/message HTTP/1.1\r\nHost: localhost\r\n"]
     {
         assert_eq!(to_end(connect(&world, begun).await).await, "", "{begun}");

@@ -243,6 +243,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        // A plain drop of a runtime waits for its tasks, and panics within another runtime.
         if let Some(machine) = self.machine.take() {
             machine.shutdown_background();
         }
@@ -300,6 +301,7 @@ impl Events {
             }
             let piece =
                 tokio::time::timeout(PATIENCE, self.body.next()).await.expect("no event in time")??;
+            // Bytes, not text: a piece may end amid a character.
             self.text.extend_from_slice(&piece);
             while let Some(end) = self.text.windows(2).position(|pair| pair == b"\n\n") {
                 let block: Vec<u8> = self.text.drain(..end + 2).collect();

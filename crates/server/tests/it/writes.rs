@@ -22,6 +22,8 @@ struct Frames {
 
 /// The frames of the log from byte `from` on.
 fn frames(log: &[u8], from: usize) -> Frames {
+    // SQLite's format: a header of 32 bytes with the page size at byte 8; then frames, each with a header of 24
+    // bytes, whose bytes 4 to 7 are not zero in the last frame of a commit.
     let page = u32::from_be_bytes(log[8..12].try_into().unwrap()) as usize;
     let new = log[from.max(32)..].chunks_exact(page + 24);
     let commits = new.clone().filter(|frame| frame[4..8] != [0; 4]).count();

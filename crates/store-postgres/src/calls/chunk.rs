@@ -60,7 +60,7 @@ impl PostgresLeasedWrite for PostgresChunkInsert {
 }
 
 impl PostgresChunkInsert {
-    /// Returns whether this piece is the newest of its step. Then an earlier attempt stored the piece, and its
+    /// Returns whether the piece is the newest of the step. Then an earlier attempt stored the piece, and the
     /// answer was lost.
     async fn is_kept(
         &self,

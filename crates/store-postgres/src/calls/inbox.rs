@@ -1,4 +1,4 @@
-//! The queue: accepting and changing messages. They are taken by [appends](super::log).
+//! The queue: accepting and changing messages. [Appends](super::log) take the messages.
 
 use async_trait::async_trait;
 use longhaul_core::ids::{Millis, QueueId, SessionId};
@@ -35,8 +35,8 @@ impl PostgresEnqueue {
         })
     }
 
-    /// Returns the receipt of the message under the same key: an earlier call's, or this call's own if its
-    /// answer was lost.
+    /// Returns the receipt of the message under the same key: an earlier call's, or the call's own after a lost
+    /// answer.
     async fn known(&self, db: &mut PgConnection, no: i64) -> Result<Option<EnqueueReceipt>, sqlx::Error> {
         let first = sqlx::query!(
             r#"SELECT queue_id, made_by, (SELECT count(*) FROM inbox AS waiting
@@ -143,6 +143,8 @@ impl PostgresOperation for PostgresQueueEdit {
     type Answer = i64;
 
     async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<i64, PostgresOperationError> {
+        // A repetition writes the same content again and raises the count of mail twice. The owner then looks
+        // once too often.
         let edited = sqlx::query_scalar!(
             r#"WITH edited AS (
                    UPDATE inbox SET body = $3
@@ -193,6 +195,7 @@ impl PostgresOperation for PostgresQueueRemoval {
             .fetch_optional(&mut *db)
             .await?
             .ok_or_else(|| not_found(&self.id))?;
+        // Rows are locked in the order of their numbers, here as in an append, so that two calls cannot deadlock.
         let entry = self.entry.as_ref().map(|entry| text_to_db(entry.as_str()).into_owned());
         sqlx::query!(
             r#"WITH waiting AS MATERIALIZED (

@@ -16,7 +16,7 @@ pub(crate) struct PostgresLeaseClaim {
     pub(crate) boot: BootId,
 }
 
-/// A session that was claimed.
+/// A claimed session.
 pub(crate) struct PostgresLeaseRow {
     pub(crate) no: i64,
     pub(crate) epoch: i64,
@@ -32,8 +32,11 @@ impl PostgresOperation for PostgresLeaseClaim {
         _again: bool,
     ) -> Result<PostgresLeaseRow, PostgresOperationError> {
         let (id, owner_name) = (text_to_db(self.id.as_str()), text_to_db(&self.owner_name));
-        // Epochs begin at `no << 32`: no lease fits a later session of the same name. The statement compares leases
-        // by the clock of the database, because the clocks of nodes differ.
+        // Epochs begin at `no << 32`: no lease fits a later session of the same name. The statement compares
+        // leases by the clock of the database, because the clocks of nodes differ. `clock_timestamp()` and not
+        // `now()`: `now()` is the start of the transaction, and the statement may have waited for a lock since. A
+        // node may claim its own session again, so a repetition simply makes a newer epoch. `writes` begins at 0,
+        // because the new holder counts from there.
         let claimed = sqlx::query_as!(
             PostgresLeaseRow,
             r#"UPDATE session

@@ -39,14 +39,15 @@ impl PostgresEventAppend {
         })
     }
 
-    /// Appends in one statement, so that the session's row is never locked while this node is waited for.
-    /// Entries of the queue are locked before the session. Other code that locks both does so under the
-    /// session's lock alone.
+    /// Appends in one statement. So the session's row is never locked during a wait for this node. Entries of the
+    /// queue are locked before the session. Other code that locks both does so under the session's lock alone.
     async fn append(
         &self,
         db: &mut PgConnection,
         place: &PostgresWriteContext,
     ) -> Result<PostgresAppendRow, sqlx::Error> {
+        // If an entry no longer waits, or the lease is void, `held` is empty and the other parts of the statement
+        // do nothing.
         sqlx::query_as!(
             PostgresAppendRow,
             r#"WITH waiting AS MATERIALIZED (

@@ -34,7 +34,7 @@ impl PostgresOperation for PostgresPrefixCacheQuery {
     }
 }
 
-/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the keys that were found since the last put.
+/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the found keys since the last put.
 pub(crate) struct PostgresPrefixCacheInsert {
     /// The found keys, the oldest first.
     pub(crate) found: Vec<PrefixCacheKey>,
@@ -60,9 +60,10 @@ impl PostgresOperation for PostgresPrefixCacheInsert {
     }
 }
 
-/// Locks the cache for one writing node. Two nodes that write at once would each miss the other's entry and
-/// exceed the limits together.
+/// Locks the cache for one writing node. Two writing nodes at once would each miss the other's entry and exceed
+/// the limits together.
 pub(crate) async fn lock(db: &mut PgConnection) -> Result<(), sqlx::Error> {
+    // Advisory locks belong to the whole database. The table's oid makes this one a lock of its schema.
     sqlx::query!(r#"SELECT pg_advisory_xact_lock('memo'::regclass::oid::bigint) AS "locked: ()""#)
         .fetch_one(db)
         .await?;

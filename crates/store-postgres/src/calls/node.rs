@@ -11,7 +11,7 @@ use crate::call::PostgresOperation;
 use crate::error::{PostgresOperationError, not_found};
 use crate::text::{count_from_db, from_db, limit_to_db, text_from_db, text_to_db};
 
-/// Makes this process a node. Its earlier life, if it had one, ends at once.
+/// Makes the process a node. An earlier life of the node ends at once.
 pub(crate) struct PostgresNodeJoin {
     pub(crate) boot: BootId,
     pub(crate) before: Option<BootId>,
@@ -100,6 +100,7 @@ impl PostgresOperation for PostgresNodeRenewal {
     type Answer = bool;
 
     async fn run_once(&self, db: &mut PgConnection, _again: bool) -> Result<bool, PostgresOperationError> {
+        // A lease that has run out is not revived: another node may have claimed the sessions since.
         let renewed = sqlx::query!(
             "UPDATE node SET lease_until = clock_timestamp() + make_interval(secs => $2)
              WHERE boot_id = $1 AND lease_until > clock_timestamp()",
@@ -112,7 +113,7 @@ impl PostgresOperation for PostgresNodeRenewal {
     }
 }
 
-/// Ends the lease: this node's sessions are free.
+/// Ends the lease: the node's sessions are free.
 pub(crate) struct PostgresNodeRemoval {
     pub(crate) boot: BootId,
 }
@@ -204,9 +205,9 @@ impl PostgresOperation for PostgresOwnerQuery {
 /// [`ClusterStore::orphans`](longhaul_store::ClusterStore::orphans).
 pub(crate) struct PostgresOrphansQuery {
     pub(crate) limit: usize,
-    /// `true` if messages count that wait since a cancel or a crash.
+    /// `true` if messages from before a cancel or a crash count.
     pub(crate) waiting: bool,
-    /// The seed of the order, so that nodes that ask at the same time do not begin with the same session.
+    /// The seed of the order. Two nodes that ask at the same time then begin with different sessions.
     pub(crate) seed: i64,
 }
 
@@ -219,6 +220,8 @@ impl PostgresOperation for PostgresOrphansQuery {
         db: &mut PgConnection,
         _again: bool,
     ) -> Result<Vec<SessionId>, PostgresOperationError> {
+        // Both halves of the UNION have a partial index (`session_running`, `inbox_waiting`): sessions at rest
+        // are not read.
         let ids = sqlx::query_scalar!(
             "SELECT id FROM session
              WHERE no IN (SELECT no FROM session WHERE running UNION SELECT session_no FROM inbox WHERE state = 0)
@@ -239,7 +242,7 @@ impl PostgresOperation for PostgresOrphansQuery {
 
 /// [`ClusterStore::next_lease_end`](longhaul_store::ClusterStore::next_lease_end).
 pub(crate) struct PostgresNextLeaseEndQuery {
-    /// The node that asks.
+    /// The asking node.
     pub(crate) boot: BootId,
 }
 
@@ -264,8 +267,8 @@ impl PostgresOperation for PostgresNextLeaseEndQuery {
     }
 }
 
-/// The query that asks whether the database started less than `ttl` ago. Nodes that live may then not have
-/// returned to it yet.
+/// The query that asks whether the database started less than `ttl` ago. Living nodes may then not have returned
+/// to the database yet.
 pub(crate) struct PostgresRecentStartQuery {
     pub(crate) ttl: Duration,
 }
@@ -285,8 +288,7 @@ impl PostgresOperation for PostgresRecentStartQuery {
     }
 }
 
-/// The query for the ends of logs and the counts of mail for their owners, for a node that may have missed
-/// news.
+/// The query for the ends of logs and the counts of mail for their owners, for a node that may have missed news.
 pub(crate) struct PostgresMissedNewsQuery {
     pub(crate) sessions: Vec<i64>,
 }

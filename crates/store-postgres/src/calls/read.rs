@@ -1,4 +1,4 @@
-//! Reads of the store. Each call sees everything that was committed before it.
+//! Reads of the store. Each call sees everything committed before.
 
 use async_trait::async_trait;
 use longhaul_core::event::{Event, FORMAT};
@@ -24,7 +24,7 @@ pub(crate) struct PostgresSessionListQuery {
     pub(crate) limit: usize,
 }
 
-/// The query for the number of a session and the end of its log.
+/// The query for the number of a session and the end of the log.
 pub(crate) struct PostgresLogExtentQuery {
     pub(crate) id: SessionId,
 }
@@ -73,7 +73,7 @@ struct PostgresSessionRow {
     queued: i64,
 }
 
-/// An event as it is stored.
+/// The stored form of an event.
 pub(crate) struct PostgresEventRow {
     seq: i64,
     format: i32,
@@ -265,6 +265,7 @@ impl PostgresOperation for PostgresViewChangesQuery {
     ) -> Result<Vec<Event>, PostgresOperationError> {
         let no = session_no(&mut *db, &self.id).await?;
         let (after, limit) = (to_db(self.after), limit_to_db(self.limit));
+        // The partial indexes have the same `starts_with`. With another expression the whole log would be read.
         let rows = match self.kind {
             ViewChangeKind::Edited => {
                 sqlx::query_as!(
@@ -329,7 +330,7 @@ async fn session_no(db: &mut PgConnection, id: &SessionId) -> Result<i64, Postgr
     no.ok_or_else(|| not_found(id).into())
 }
 
-/// Decodes the events in `rows`, which follow `after` without a gap.
+/// Decodes the events in `rows`. The events follow `after` without a gap.
 ///
 /// # Errors
 /// [`StoreError::Damaged`].
@@ -368,6 +369,7 @@ impl PostgresEventRow {
         if seq != expected {
             return Err(damaged(session, expected, "it is missing"));
         }
+        // The checksum comes first: a damaged number of the format must not pass for a newer format.
         check(session, seq, self.checksum, event_checksum(self.format.into(), at, self.body.as_bytes()))?;
         let format = u16::try_from(self.format).unwrap_or(u16::MAX);
         if format > FORMAT {
@@ -379,7 +381,7 @@ impl PostgresEventRow {
     }
 }
 
-/// Compares the checksum that was stored with an event, if there was one, with the checksum of the event as read.
+/// Compares the stored checksum of an event, if any, with the checksum of the event as read.
 ///
 /// # Errors
 /// [`StoreError::Damaged`].

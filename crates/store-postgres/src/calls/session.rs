@@ -29,7 +29,7 @@ impl PostgresSessionCreation {
         Ok(Self { id: new.id.clone(), title, at: new.at, events, made_by: call_name() })
     }
 
-    /// Returns the record that the new session will have.
+    /// Returns the record of the new session.
     pub(crate) fn record(&self) -> SessionRecord {
         SessionRecord {
             id: self.id.clone(),
@@ -83,7 +83,7 @@ impl PostgresSessionCreation {
         Ok(inserted.is_some())
     }
 
-    /// Reports whether this call, whose answer was lost, made the existing session.
+    /// Reports whether an earlier attempt of the call made the existing session.
     async fn is_mine(&self, db: &mut PgConnection) -> Result<bool, sqlx::Error> {
         let maker =
             sqlx::query_scalar!("SELECT made_by FROM session WHERE id = $1", &*text_to_db(self.id.as_str()))
@@ -145,6 +145,8 @@ impl PostgresOperation for PostgresSessionDeletion {
 /// # Errors
 /// The errors of the database.
 pub(crate) async fn remove(db: &mut PgConnection, no: i64) -> Result<(), sqlx::Error> {
+    // Events and pieces have no foreign key to the session. The rows of all other tables go with the session's
+    // row.
     sqlx::query!("DELETE FROM event WHERE session_no = $1", no).execute(&mut *db).await?;
     sqlx::query!("DELETE FROM chunk WHERE session_no = $1", no).execute(&mut *db).await?;
     sqlx::query!("DELETE FROM session WHERE no = $1", no).execute(db).await?;

@@ -67,6 +67,7 @@ impl PostgresOperation for PostgresSignalsQuery {
         db: &mut PgConnection,
         _again: bool,
     ) -> Result<Vec<SessionSignal>, PostgresOperationError> {
+        // The outer join gives one empty row for a session without signals. No row means no session.
         let rows = sqlx::query!(
             r#"SELECT signal.no AS "no?", body AS "body?"
                FROM session LEFT JOIN signal ON session_no = session.no AND taken_epoch IS NULL

@@ -1,4 +1,4 @@
-//! The queries for blobs that events name and for sessions that may be deleted.
+//! The queries for blobs named by events and for expired sessions.
 
 use std::sync::OnceLock;
 
@@ -133,11 +133,12 @@ impl PostgresOperation for PostgresIdleSessionDeletion {
     }
 }
 
-/// Takes the lock for maintenance on this connection. Returns `false` if another connection has the lock.
+/// Takes the lock for maintenance on the connection. Returns `false` if another connection has the lock.
 ///
 /// # Errors
 /// The errors of the database.
 pub(crate) async fn take_turn(db: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    // Advisory locks belong to the whole database, which may hold a store in each of several schemas.
     sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_lock(hashtextextended('longhaul upkeep ' || current_schema(), 0)) AS "taken!""#
     )

@@ -1,5 +1,5 @@
-//! The text of a notification. It begins with the sender; then follow `NO:SEQ` for a log that grew, `NO` for
-//! a queue or signals that changed, `NO!` for a deleted session.
+//! The text of a notification: the sender, then `NO:SEQ` for each grown log, `NO` for each session with a changed
+//! queue or signals, `NO!` for each deleted session.
 
 use std::fmt;
 

@@ -41,12 +41,14 @@ impl Cluster {
         let data = cluster.data();
         let made = cluster
             .command("initdb")
+            // The files need not survive this test, so `initdb` does not flush them.
             .args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"])
             .arg(&data)
             .stdout(Stdio::null())
             .status()
             .unwrap();
         assert!(made.success());
+        // PostgreSQL takes no port 0, so a free one is looked for and given back a moment before the start.
         cluster.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         cluster.start().await;
         Some(cluster)
@@ -70,6 +72,8 @@ impl Cluster {
         let server = self
             .command("postgres")
             .args(["-p", &port, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300"])
+            // A killed process must not bring the server back by itself. The socket lies in the test's folder,
+            // because the usual one may not be writable.
             .args(["-c", "restart_after_crash=off", "-k"])
             .arg(self.folder.path())
             .arg("-D")
@@ -102,6 +106,7 @@ impl Cluster {
     /// Ends it in order, without waiting for its clients.
     pub(crate) fn end(&mut self) {
         let Some(mut server) = self.server.take() else { return };
+        // SIGINT ends PostgreSQL at once with its clients. SIGTERM would wait until they have left.
         send("-INT", &[server.id()]);
         server.wait().unwrap();
     }

@@ -55,6 +55,8 @@ impl Writer {
             match append(&self.store, &lease, &text).await {
                 Ok(_) => self.acknowledged.push(text),
                 Err(StoreError::Fenced(_) | StoreError::Storage(_)) => {
+                    // The append may have been done although its answer was lost. Only the log tells, and only
+                    // after a claim, which keeps a late attempt from being written.
                     lease = self.claim().await;
                     if notes(&self.store, &self.id).await.last() != Some(&text) {
                         continue;
@@ -330,6 +332,7 @@ async fn a_message_whose_acceptance_was_lost_is_accepted_once() {
         let parts = vec![Part::text("x")];
         let id = format!("q{number}");
         let message = NewQueuedMessage::new(id, 1, parts, 99);
+        // A call has several answers: to `BEGIN`, to each statement, to `COMMIT`. Each of them is lost in turn.
         proxy.lose_answer_after(number % 12);
         let accepted = store.enqueue(&"s".into(), message).await.unwrap();
         proxy.lose_nothing();
@@ -351,6 +354,7 @@ async fn a_deletion_at_rest_whose_answer_was_lost_is_reported() {
     for number in 0..32 {
         let id = SessionId::from(format!("s{number}").as_str());
         create(&store, id.as_str()).await;
+        // Each answer of the call is lost in turn, that to `COMMIT` included, after which the session is gone.
         proxy.lose_answer_after(number % 16);
         let deleted = store.delete_at_rest(&id, u64::MAX >> 1).await.unwrap();
         proxy.lose_nothing();

@@ -29,6 +29,7 @@ async fn a_newer_schema_is_refused() {
 #[tokio::test]
 async fn a_database_that_may_lose_commits_is_refused() {
     let Some(place) = Place::new().await else { return };
+    // Each of these acknowledges a commit before it is flushed everywhere that it has to be.
     for value in ["off", "local", "remote_write"] {
         let why = refused(&format!("{}&options[synchronous_commit]={value}", place.url())).await;
         assert!(why.contains("synchronous_commit must be on") && why.contains(value), "{why}");

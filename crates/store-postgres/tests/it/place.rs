@@ -77,6 +77,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let (server, schema) = (self.server.clone(), self.schema.clone());
+        // A runtime cannot be started within another one, and `drop` cannot wait for a future: hence a thread.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {

@@ -43,6 +43,8 @@ impl Proxy {
         let accepting = tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
+                // The system has accepted the connection already. To the client it looks like a server that
+                // closes at once.
                 if passing.refused.load(Ordering::Relaxed) {
                     continue;
                 }
@@ -113,6 +115,7 @@ impl Drop for Proxy {
 impl Way {
     fn loses(&self) -> bool {
         let before =
+            // At 0 the subtraction fails and nothing is counted.
             self.lose_in.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         let loses = before == Ok(1);
         self.lost.fetch_add(u64::from(loses), Ordering::Relaxed);
@@ -136,6 +139,8 @@ async fn copy(way: &Way, number: u64, (mut from, mut to): (OwnedReadHalf, OwnedW
     let mut bytes = vec![0; 64 * 1024];
     let (mut cut, mut held) = (way.cut.subscribe(), way.answers_held.subscribe());
     loop {
+        // Bytes are read before the wait: during a cut they are held here and arrive late, as packets do in a
+        // network.
         let Ok(count) = from.read(&mut bytes).await else { return };
         if answers && held.wait_for(|held| !held).await.is_err() {
             return;
@@ -143,6 +148,7 @@ async fn copy(way: &Way, number: u64, (mut from, mut to): (OwnedReadHalf, OwnedW
         if cut.wait_for(|cut| !cut).await.is_err() || count == 0 || answers && way.loses() {
             return;
         }
+        // Neither end is closed, so neither gets a sign: a router that forgot a connection behaves so.
         if number <= way.dead.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }

@@ -9,25 +9,25 @@ use super::{SqliteReader, not_found};
 use crate::error::store_error;
 use crate::key::{event_id, from_db, last_event_id, limit_to_db, seq_of};
 
-/// The maximum number of events in one row, unless they are large.
+/// The maximum number of small events in one row.
 const ROW_EVENTS: i64 = 64;
 
-/// The size in bytes above which an event's body is read in a row of its own.
+/// The maximum size of the bodies in a row of several events, in bytes.
 const ROW_BYTES: i64 = 1 << 20;
 
-/// The separator between the events of a row: `char(30)`, which JSON never contains.
+/// The separator between the events of a row: `char(30)`. JSON never contains this character.
 const BETWEEN: u8 = 0x1e;
 
 /// The placeholder for a missing checksum.
 const NO_CHECKSUM: &str = "-";
 
-/// The key of a session's log and the extent of its positions.
+/// The key of a session's log and the newest position.
 struct SqliteLogExtent {
     no: i64,
     last_seq: i64,
 }
 
-/// An event as it is stored. A damaged body need not be UTF-8.
+/// The stored form of an event. A damaged body need not be UTF-8.
 pub(crate) struct SqliteEventRow<'a> {
     pub(crate) id: i64,
     pub(crate) format: i64,
@@ -55,7 +55,7 @@ impl SqliteReader {
         self.span(id, place.no, last.saturating_sub(limit), last).await
     }
 
-    /// Returns the events that changed the view, by the indexes that hold only such events.
+    /// Returns the view-changing events, by the indexes with only such events.
     pub(crate) async fn view_changes(
         &self,
         id: &SessionId,
@@ -135,6 +135,11 @@ impl SqliteReader {
             return Ok(events);
         }
         let (from, to) = (event_id(no, after + 1), event_id(no, last));
+        // `part` cuts the range into stretches of `ROW_EVENTS` positions. For a small stretch the join with
+        // `single` matches nothing (`BETWEEN first AND 0`), and the CASE joins its events into one row. A stretch
+        // above `ROW_BYTES` gives a row for each event, so that no row becomes much larger than its largest
+        // event. The result is a BLOB, because sqlx refuses a TEXT that damage has made invalid UTF-8. A stretch
+        // without any event gives NULL, which the check behind the loop notices.
         let mut rows = sqlx::query_scalar!(
             r#"WITH RECURSIVE part (first, last) AS (
                    SELECT ?1, min(?1 + ?3 - 1, ?2)
@@ -177,7 +182,7 @@ impl SqliteReader {
         Ok(events)
     }
 
-    /// Reads one event after the other, so that the error names the first damaged event.
+    /// Reads one event after the other. The error names the first damaged event.
     async fn find_damage(
         &self,
         id: &SessionId,
@@ -232,7 +237,7 @@ fn split_fields(event: &[u8]) -> Option<SqliteEventRow<'_>> {
 }
 
 impl SqliteEventRow<'_> {
-    /// Returns the reason why the event is damaged, if its checksum does not match.
+    /// Returns the reason as an error if the checksum does not match.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let found = event_checksum(self.format, from_db(self.at_ms), self.body);
         match self.checksum {

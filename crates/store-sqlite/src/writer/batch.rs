@@ -1,4 +1,4 @@
-//! A transaction that collects several writes.
+//! A transaction of several writes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,12 +15,11 @@ use crate::key::{event_id, to_db};
 /// The maximum number of events in one `INSERT`. Each event takes six parameters.
 const INSERT_ROWS: usize = 64;
 
-/// The batch to which the requests of one transaction write. Events, the session rows they change and pieces
-/// of answers are gathered. Everything else is written at once, through [`SqliteWriteBatch::db`].
+/// The batch of one transaction's requests. Events, changed session rows and pieces of answers are gathered.
+/// Everything else is written at once, through [`SqliteWriteBatch::db`].
 ///
-/// The connection has a thread of its own, and a call to that thread costs as much as its statement. Gathered
-/// rows are therefore written together with `BEGIN` and `COMMIT`: a transaction that only appends is one
-/// call.
+/// The connection has a thread of its own, and a call to the thread costs as much as the statement. Gathered rows
+/// are therefore written together with `BEGIN` and `COMMIT`: a transaction of appends alone is one call.
 pub(crate) struct SqliteWriteBatch<'w> {
     connection: &'w mut SqliteConnection,
     begun: bool,
@@ -40,7 +39,7 @@ struct SqliteEventInsert {
     body: Arc<str>,
 }
 
-/// The change of a session's row in this transaction.
+/// The change of a session's row in the transaction.
 struct SqliteSessionUpdate {
     last_seq: Seq,
     at: Millis,
@@ -48,7 +47,7 @@ struct SqliteSessionUpdate {
     parked: Option<bool>,
 }
 
-/// The notices that watchers receive after the commit.
+/// The notices for watchers after the commit.
 #[derive(Debug, Default)]
 pub(crate) struct SqliteCommitNotices {
     pub(crate) grown: Vec<(SessionId, Seq)>,
@@ -105,17 +104,17 @@ impl<'w> SqliteWriteBatch<'w> {
         self.grown.insert(no, SqliteSessionUpdate { last_seq, at, running, parked });
     }
 
-    /// Stages a piece of an answer, which is the next of its step.
+    /// Stages the next piece of a step's answer.
     pub(crate) fn stage_piece(&mut self, no: i64, step: &str, index: i64, body: &str) {
         self.pieces.push((no, step.to_owned(), index, body.to_owned()));
     }
 
-    /// Writes everything that is staged. Requests that look at session rows call this method first.
+    /// Writes all staged rows. A request that reads session rows calls this method first.
     pub(crate) async fn flush(&mut self) -> Result<(), sqlx::Error> {
         self.write_staged("").await
     }
 
-    /// Writes everything that is staged, and commits the transaction.
+    /// Writes all staged rows, and commits the transaction.
     pub(crate) async fn commit(mut self) -> Result<SqliteCommitNotices, sqlx::Error> {
         self.write_staged("COMMIT").await?;
         Ok(self.news)
@@ -219,23 +218,23 @@ fn push_pieces(
     Ok(())
 }
 
-/// Returns rows as one JSON parameter, so that the statement is the same for every number of rows.
+/// Returns rows as one JSON parameter. So the statement is the same for every number of rows.
 fn parameter(rows: serde_json::Result<String>) -> Result<String, sqlx::Error> {
     rows.map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
-/// The leases that are held. Only the writer gives and takes leases, so this table is complete. The database
-/// holds the epochs only so that they continue after a restart.
+/// The held leases. Only the writer gives and takes leases, so the table is complete. The database holds the
+/// epochs only for the time after a restart.
 #[derive(Debug, Default)]
 pub(crate) struct SqliteLeaseTable {
     held: HashMap<SessionId, SqliteLeasedSession>,
-    /// The answers that stream.
+    /// The streaming answers.
     pub(super) steps: SqliteChunkCounts,
-    /// The earlier values of the entries that this transaction changed, in order.
+    /// The earlier values of the entries changed by the transaction, in order.
     before: Vec<(SessionId, Option<SqliteLeasedSession>)>,
 }
 
-/// A session that has a writer.
+/// A session with a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SqliteLeasedSession {
     pub(crate) no: i64,

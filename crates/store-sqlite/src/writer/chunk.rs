@@ -1,9 +1,9 @@
 //! Pieces of streaming answers.
 //!
-//! The table is a log without an index: pieces of all sessions lie in the order of their arrival, so that one
-//! commit writes a few full pages. [`SqliteChunkCounts`] knows the facts that an index would have. A settled
-//! step gets a marker. Its pieces are deleted later together with those of others, so that a page is
-//! rewritten once, and not for each step with a piece in it.
+//! The table is a log without an index: pieces of all sessions lie in the order of their arrival, so one commit
+//! writes a few full pages. [`SqliteChunkCounts`] has the facts that an index would have. A settled step gets a
+//! marker. The pieces of several settled steps are deleted together later, so a page is rewritten once, and not
+//! for each step with a piece there.
 
 use std::collections::BTreeMap;
 
@@ -16,19 +16,19 @@ use super::batch::SqliteWriteBatch;
 use crate::error::SqliteWriteError;
 use crate::key::to_db;
 
-/// The index of the marker that settles a step.
+/// The index of the marker of a settled step.
 const SETTLED: i64 = -1;
 
-/// The number of rows of settled steps that may always stay. If the live steps have more rows, as many rows of
-/// settled steps may stay.
+/// The allowed number of rows of settled steps. If the live steps have more rows, as many rows of settled steps
+/// may stay.
 const MAX_SETTLED_ROWS: i64 = 256;
 
 /// The counters of the chunk table, without the text of the chunks.
 #[derive(Debug, Default)]
 pub(crate) struct SqliteChunkCounts {
-    /// `true` if the other fields are known. They are read again after a failed transaction.
+    /// `true` if the other fields are known. After a failed transaction the counts are read again.
     known: bool,
-    /// The number of pieces of each step that is not settled, by session and step.
+    /// The number of pieces of each unsettled step, by session and step.
     live: BTreeMap<(i64, String), i64>,
     live_rows: i64,
     settled_rows: i64,
@@ -49,6 +49,7 @@ impl SqliteChunkCounts {
         .await?;
         let mut steps = Self { known: true, ..Self::default() };
         for row in rows {
+            // The marker has the least index of its step, so the minimum tells whether the step is settled.
             if row.first == SETTLED {
                 steps.settled_rows += row.rows;
             } else {
@@ -68,7 +69,7 @@ impl SqliteChunkCounts {
         self.live_rows += 1;
     }
 
-    /// Settles a step; returns whether it had pieces.
+    /// Settles a step; returns whether the step had pieces.
     fn settle(&mut self, no: i64, step: &str) -> bool {
         let Some(rows) = self.live.remove(&(no, step.to_owned())) else { return false };
         self.live_rows -= rows;
@@ -110,7 +111,7 @@ impl SqliteWriteOperation for SqliteChunkInsert {
     }
 }
 
-/// Reads the steps that have chunks, unless they are known.
+/// Reads the steps with chunks, unless known.
 async fn know_steps(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
     if !batch.leases.steps.known {
         // Staged pieces must be in the table before the table is counted.
@@ -120,7 +121,7 @@ async fn know_steps(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error>
     Ok(())
 }
 
-/// Drops the pieces of a step that is settled.
+/// Drops the pieces of a settled step.
 pub(super) async fn drop_step(
     batch: &mut SqliteWriteBatch<'_>,
     no: i64,
@@ -151,6 +152,7 @@ async fn sweep(batch: &mut SqliteWriteBatch<'_>) -> Result<(), sqlx::Error> {
 /// Deletes all pieces of a session.
 pub(super) async fn drop_session(batch: &mut SqliteWriteBatch<'_>, no: i64) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM chunk WHERE session_no = ?", no).execute(batch.db().await?).await?;
+    // Rows of settled steps are only counted over all sessions, so the session's share cannot be subtracted.
     batch.leases.steps.forget();
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::batch::SqliteWriteBatch;
 use crate::error::SqliteWriteError;
 use crate::key::{count_from_db, last_event_id, to_db};
 
-/// The stored state of a message that is in the log.
+/// The stored state of a message in the log.
 const TAKEN: i64 = 1;
 const REMOVED: i64 = 2;
 
@@ -38,9 +38,11 @@ impl SqliteEnqueue {
         })
     }
 
-    /// Returns the receipt of the message that was accepted under the same key before.
+    /// Returns the receipt of the message accepted earlier under the same key.
     async fn known(&self, db: &mut SqliteConnection, no: i64) -> Result<Option<EnqueueReceipt>, sqlx::Error> {
         let Some(key) = &self.client_key else { return Ok(None) };
+        // `id >> 32` must be the same expression as in the index `inbox_key`. A message that no longer waits has
+        // position 0, because the inner query then matches no row.
         let first = sqlx::query!(
             r#"SELECT queue_id, (SELECT count(*) FROM inbox AS waiting
                    WHERE waiting.id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1)
@@ -92,6 +94,8 @@ impl SqliteWriteOperation for SqliteEnqueue {
 
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<EnqueueReceipt, SqliteWriteError> {
         let no = batch.session_no(&self.session).await?;
+        // The key comes before the limit: a repetition of an accepted message succeeds although the queue is full
+        // by now.
         if let Some(first) = self.known(batch.db().await?, no).await? {
             return Ok(first);
         }
@@ -214,7 +218,7 @@ impl SqliteWriteOperation for SqliteQueueClearing {
 /// Marks waiting messages as taken: all `count` of the list, or none.
 ///
 /// # Errors
-/// [`StoreError::Conflict`] if one of them does not wait, or is listed twice.
+/// [`StoreError::Conflict`] if a message does not wait, or is listed twice.
 pub(super) async fn take(
     db: &mut SqliteConnection,
     no: i64,
@@ -232,6 +236,7 @@ pub(super) async fn take(
     )
     .fetch_one(&mut *db)
     .await?;
+    // An id that is listed twice is found once, so the count differs then too.
     if count_from_db(waiting) != count {
         return Err(StoreError::Conflict(format!("not all of the queued messages {ids} wait")).into());
     }
@@ -242,6 +247,8 @@ pub(super) async fn take(
 /// Gives the waiting messages among `ids` another state. Returns the number of changed messages.
 async fn settle(db: &mut SqliteConnection, no: i64, ids: &str, state: i64) -> Result<u64, sqlx::Error> {
     let last = last_event_id(no);
+    // The row stays, so that a repetition of its `client_key` is recognised. Its content is in the log or not
+    // wanted.
     let settled = sqlx::query!(
         "UPDATE inbox SET state = ?4, body = '[]'
          WHERE id > (SELECT no << 32 | settled_messages FROM session WHERE no = ?1) AND id <= ?2 AND state = 0
@@ -267,7 +274,7 @@ async fn settle(db: &mut SqliteConnection, no: i64, ids: &str, state: i64) -> Re
     Ok(settled.rows_affected())
 }
 
-/// Returns ids as the JSON list that [`take`] expects.
+/// Returns ids as the JSON list for [`take`].
 pub(super) fn id_list(ids: &[QueueId]) -> Result<String, StoreError> {
     serde_json::to_string(ids).map_err(|error| StoreError::Storage(error.to_string()))
 }

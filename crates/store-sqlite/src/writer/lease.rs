@@ -23,7 +23,8 @@ impl SqliteWriteOperation for SqliteLeaseClaim {
         // The statement below reads `last_seq`, which events staged in this transaction may still change.
         batch.flush().await?;
         let id = self.id.as_str();
-        // Epochs begin at `no << 32`: no lease fits a later session of the same name.
+        // Epochs begin at `no << 32`: no lease fits a later session of the same name. An earlier lease is not
+        // looked at: this process alone has the folder, and the newest claim wins.
         let row = sqlx::query!(
             r#"UPDATE session SET owner = ?, epoch = max(epoch, no << 32) + 1 WHERE id = ?
                RETURNING no AS "no!", epoch AS "epoch!", last_seq AS "last_seq!""#,
@@ -49,6 +50,7 @@ impl SqliteWriteOperation for SqliteLeaseRelease {
     type Answer = ();
 
     async fn apply(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
+        // A void lease must not end the lease of its successor.
         let Ok(held) = batch.leases.check(&self.lease) else { return Ok(()) };
         batch.flush().await?;
         sqlx::query!("UPDATE session SET owner = NULL WHERE no = ?", held.no)

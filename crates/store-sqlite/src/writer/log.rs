@@ -15,12 +15,12 @@ use super::inbox;
 use crate::error::SqliteWriteError;
 use crate::key::{advance, to_db};
 
-/// Events in their stored form, with their changes to other tables. The caller's task encodes them, because the
+/// Events in their stored form, with their changes to other tables. The caller's task encodes events, because the
 /// writer's task serves all sessions.
 pub(super) struct SqliteEncodedEvents {
     pub(super) bodies: Vec<(Millis, Arc<str>)>,
     pub(super) change: SessionRecordChange,
-    /// The named blobs, each with the index of the event that names it.
+    /// The named blobs, each with the index of the naming event.
     blobs: Vec<(u64, BlobRef)>,
 }
 
@@ -46,7 +46,7 @@ impl SqliteEncodedEvents {
         self.bodies.iter().map(|(_, body)| body.len()).sum()
     }
 
-    /// Stores the blobs that these events name. The first event has position `first`.
+    /// Stores the blobs named by the events. The first event has position `first`.
     pub(super) async fn name_blobs(
         &self,
         batch: &mut SqliteWriteBatch<'_>,
@@ -55,6 +55,7 @@ impl SqliteEncodedEvents {
     ) -> Result<(), sqlx::Error> {
         for (index, blob) in &self.blobs {
             let (hash, bytes, seq) = (&blob.hash, to_db(blob.bytes), to_db(first + index));
+            // A conflict is no error: a blob keeps the position of the first event that names it.
             sqlx::query!(
                 "INSERT INTO blob_ref (session_no, hash, bytes, first_seq) VALUES (?, ?, ?, ?)
                  ON CONFLICT DO NOTHING",

@@ -9,7 +9,7 @@ use super::batch::SqliteWriteBatch;
 use crate::error::SqliteWriteError;
 use crate::key::limit_to_db;
 
-/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the keys that were found since the last put.
+/// [`PrefixCache::put`](longhaul_store::PrefixCache::put), with the found keys since the last put.
 pub(crate) struct SqlitePrefixCacheInsert {
     /// The found keys, the oldest first.
     pub(crate) found: Vec<PrefixCacheKey>,
@@ -40,6 +40,7 @@ impl SqlitePrefixCacheInsert {
         if self.found.is_empty() {
             return Ok(());
         }
+        // A key may be noted several times. Its last use counts, hence `max(key)`, the index in the list.
         let found = keys_to_db(&self.found)?;
         let newest = sqlx::query_scalar!(r#"SELECT coalesce(max(used), 0) AS "used!: i64" FROM memo"#)
             .fetch_one(batch.db().await?)
@@ -57,6 +58,8 @@ impl SqlitePrefixCacheInsert {
     }
 
     async fn shrink(&self, batch: &mut SqliteWriteBatch<'_>) -> Result<(), SqliteWriteError> {
+        // Running counts from the most recently used entry on mark all entries beyond the limits in one pass. The
+        // index `memo_used` covers the query, so no body is read.
         let (entries, bytes) = (limit_to_db(self.limits.entries), limit_to_db(self.limits.bytes));
         sqlx::query!(
             "DELETE FROM memo WHERE no IN (
@@ -97,7 +100,7 @@ pub(super) async fn insert(
 /// Returns keys as a JSON list for `json_each`, in order.
 ///
 /// # Errors
-/// None that is known: hexadecimal texts always serialise.
+/// None in practice: hexadecimal texts always serialise.
 pub(crate) fn keys_to_db(keys: &[PrefixCacheKey]) -> Result<String, serde_json::Error> {
     let names: Vec<String> = keys.iter().map(PrefixCacheKey::to_hex).collect();
     serde_json::to_string(&names)

@@ -1,4 +1,4 @@
-//! Requests that their senders may repeat.
+//! Idempotent requests: their senders may repeat them.
 
 use async_trait::async_trait;
 use longhaul_core::ids::SessionId;

@@ -28,7 +28,7 @@ impl SqliteSessionCreation {
         Ok(Self { id: new.id.clone(), title, at: new.at, events })
     }
 
-    /// Returns the record that the new session will have.
+    /// Returns the record of the new session.
     pub(crate) fn record(&self) -> SessionRecord {
         SessionRecord {
             id: self.id.clone(),
@@ -113,6 +113,7 @@ async fn remove(batch: &mut SqliteWriteBatch<'_>, id: &SessionId, no: i64) -> Re
         .execute(batch.db().await?)
         .await?;
     super::chunk::drop_session(batch, no).await?;
+    // Requests and blob references go with the row (`ON DELETE CASCADE`).
     sqlx::query!("DELETE FROM session WHERE no = ?", no).execute(batch.db().await?).await?;
     batch.news.deleted.push(id.clone());
     Ok(())

@@ -15,7 +15,7 @@ use super::{
 use crate::error::SqliteWriteError;
 use crate::open::{SqliteConnections, open};
 
-/// A writer's desk without its task, so that a test decides what goes into one transaction.
+/// The state of a writer task without the task, so that a test decides on the content of one transaction.
 struct Setup {
     desk: SqliteWriterTask,
     _opened: (tempfile::TempDir, crate::lock::ExclusiveFolderLock, sqlx::SqlitePool),
@@ -69,7 +69,7 @@ fn titled(lease: &Lease, title: &str) -> log::SqliteEventAppend {
     log::SqliteEventAppend::new(lease, &LogAppend { at: 2, events, ..LogAppend::default() }).unwrap()
 }
 
-/// Fails in the database, after having changed it.
+/// A write that fails in the database, after a change.
 struct Broken {
     error: fn() -> sqlx::Error,
     tries: Arc<AtomicUsize>,

@@ -1,4 +1,4 @@
-//! Writes sessions and prefix caches that come from another store.
+//! Writes sessions and prefix caches of another store.
 
 use async_trait::async_trait;
 use longhaul_store::transfer::{PrefixCacheEntryCopy, SessionCopy};
@@ -76,6 +76,7 @@ impl SqliteSessionImport {
     }
 
     async fn inbox(&self, db: &mut SqliteConnection, no: i64) -> Result<(), sqlx::Error> {
+        // Messages have keys like those of events: the session in the high bits, then the order of arrival.
         for (id, entry) in (event_id(no, 1)..).zip(&self.copy.inbox) {
             let (queue_id, at, state) = (entry.id.as_str(), to_db(entry.at), entry.state.number());
             sqlx::query!(

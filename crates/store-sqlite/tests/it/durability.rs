@@ -86,6 +86,7 @@ fn queued(id: &str, key: &str) -> NewQueuedMessage {
 /// The files as a crash would leave them: copied while the store is open and everything is acknowledged.
 fn crash_copy(from: &Path, to: &Path) {
     for file in ["longhaul.db", "longhaul.db-wal"] {
+        // Without `-shm`: a restart after a power cut has none, and SQLite makes it again from the WAL.
         std::fs::copy(from.join(file), to.join(file)).unwrap();
     }
 }
@@ -118,6 +119,7 @@ async fn a_torn_wal_loses_only_its_end_and_leaves_no_gap() {
         store.append(&lease, three).await.unwrap();
     }
     let mut newest = Seq::MAX;
+    // Cuts amid a page, at the end of a frame (1,048 bytes), and through several frames.
     for torn_bytes in [0, 1, 24, 1048, 4096, 8216, 30_000] {
         let copy = tempfile::tempdir().unwrap();
         crash_copy(folder.path(), copy.path());

@@ -19,6 +19,8 @@ impl SmallDisk {
             return None;
         }
         let disk = Self { folder: tempfile::tempdir().unwrap() };
+        // tmpfs has no blocks in reserve for root, so it is full for the test too, and it vanishes with the
+        // mount.
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
             .arg(disk.path())
@@ -43,6 +45,7 @@ impl SmallDisk {
     }
 
     fn reserve(&self) -> PathBuf {
+        // Removed by the test later, so that there is room again without touching the database.
         let file = self.path().join("reserve");
         std::fs::write(&file, vec![0; 1 << 20]).unwrap();
         file

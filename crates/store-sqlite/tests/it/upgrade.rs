@@ -71,6 +71,7 @@ async fn what_earlier_versions_wrote_is_read_and_goes_on() {
         store.import_memo(std::slice::from_ref(&entry)).await.unwrap();
         assert!(store.export_memo().await.unwrap().contains(&entry), "{version}");
         store.close().await;
+        // A second start finds nothing more to migrate.
         open(folder.path()).await.close().await;
     }
 }

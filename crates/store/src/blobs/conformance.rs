@@ -1,4 +1,4 @@
-//! The promises of every blob store, as checks that any implementation runs.
+//! The promises of every blob store, as checks for any implementation.
 #![expect(clippy::unwrap_used, reason = "these are tests: a failure is their purpose")]
 
 use std::ops::Range;
@@ -8,10 +8,10 @@ use tokio::task::JoinSet;
 
 use super::{BlobError, BlobStore, BlobSweepReport, ReferencedBlobs, UNTOUCHED};
 
-/// The largest blob of the place that is checked, in bytes.
+/// The largest blob of the checked place, in bytes.
 pub const LIMIT: u64 = 1 << 20;
 
-/// Checks a place that holds nothing, and holds up to [`LIMIT`] bytes in a blob. It holds something afterwards.
+/// Checks an empty place with a limit of [`LIMIT`] bytes for a blob. The place is not empty afterwards.
 pub async fn all(blobs: &BlobStore) {
     blobs.check().await.unwrap();
     gives_back_what_was_put(blobs).await;
@@ -50,6 +50,7 @@ async fn refuses(blobs: &BlobStore) {
     assert_eq!(blobs.put(large).await, Err(BlobError::TooLarge { bytes: LIMIT + 1, limit: LIMIT }));
     let absent = blake3::hash(b"never stored").to_hex().to_string();
     assert_eq!(blobs.get_by_hash(&absent).await, Err(BlobError::NotFound(absent.clone())));
+    // A hash becomes part of a path, so nothing but 64 lower-case digits may pass.
     for bad in ["", "../../etc/passwd", &absent[1..], &absent.to_uppercase(), &absent.replace('a', "é")] {
         assert_eq!(blobs.get_by_hash(bad).await, Err(BlobError::BadHash(bad.to_owned())), "{bad}");
     }
@@ -66,7 +67,7 @@ async fn takes_the_same_from_many(blobs: &BlobStore) {
     assert_eq!(blobs.get(&stored[0]).await.unwrap(), "the same");
 }
 
-/// Returns a time at which everything stored now counts as forgotten.
+/// Returns a time so late that everything stored now counts as forgotten.
 fn later() -> SystemTime {
     SystemTime::now() + UNTOUCHED + Duration::from_secs(60)
 }

@@ -1,16 +1,16 @@
-//! Collects the blobs that a stored event names.
+//! Collects the blobs named by a stored event.
 
 use std::collections::HashSet;
 
 use longhaul_core::event::{EventBody, ViewOperation};
 use longhaul_core::message::{BlobRef, Part, ToolResult};
 
-/// Returns the hashes of all blobs that an event names, each once, in the order they appear.
+/// Returns the hashes of all blobs named by an event, each once, in the order of appearance.
 pub fn blob_hashes(event: &EventBody) -> Vec<String> {
     blob_refs(event).into_iter().map(|blob| blob.hash.clone()).collect()
 }
 
-/// Returns all blobs that an event names, each once, in the order they appear.
+/// Returns all blobs named by an event, each once, in the order of appearance.
 pub fn blob_refs(event: &EventBody) -> Vec<&BlobRef> {
     let mut named = Vec::new();
     collect(event, &mut named);

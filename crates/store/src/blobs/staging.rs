@@ -1,4 +1,4 @@
-//! The removal of blobs that a killed process left half written.
+//! The removal of half-written blobs of killed processes.
 //!
 //! A blob is written as `<hash>#<number>` and then renamed. A killed process therefore leaves such a file
 //! beside the blobs, and no event names the file.

@@ -49,6 +49,7 @@ async fn what_a_killed_process_left_half_written_is_removed() {
     let blob = blobs.put("kept").await.unwrap();
     let below = folder.path().join("blob").join(&blob.hash[..2]);
     let staged = ["#1", "#27"].map(|end| below.join(format!("{}{end}", blob.hash)));
+    // Files whose names only resemble staged ones belong to somebody else.
     let others = ["notes#1".to_owned(), format!("{}#", blob.hash), format!("{}#1a", blob.hash)];
     let others = others.map(|name| below.join(name));
     staged.iter().chain(&others).for_each(|path| std::fs::write(path, "ke").unwrap());
@@ -85,6 +86,7 @@ async fn who_has_the_blobs_alone_removes_at_once_what_is_old() {
     assert_eq!(blobs.keep_only(&all(), Duration::from_secs(60)).await, Ok((0, 0)));
     let later = SystemTime::now() + UNTOUCHED + Duration::from_secs(60);
     assert_eq!(blobs.sweep_unnamed(&ReferencedBlobs::default(), later).await.unwrap().set_aside, 2);
+    // Ages are compared in whole seconds.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert_eq!(blobs.keep_only(&all(), Duration::ZERO).await, Ok((1, 7)), "also what is aside");
     assert_eq!(blobs.get(&unnamed).await, Err(BlobError::NotFound(unnamed.hash.clone())));

@@ -1,11 +1,10 @@
-//! Removes blobs that no event names, in two steps, each after a day: a blob is first set aside, then
-//! removed. A blob that is set aside can still be read, and returns to its place if an event names it.
+//! Removes unnamed blobs in two steps, each after a day: a blob is first set aside, then removed. A blob set
+//! aside can still be read, and returns to the old place if an event names the blob.
 //!
-//! One step is not enough if several processes share the blobs. A process that stores content which is there
-//! already names it only a moment later. An object store cannot delete "unless somebody has touched it
-//! since". So a sweep that looks first and deletes afterwards would leave a name without content. A blob that
-//! is only set aside does no harm: it is found in its new place, and the next sweep, which sees the name,
-//! brings it back.
+//! One step is not enough if several processes share the blobs. A process may store existing content, and names
+//! the content only a moment later. An object store cannot delete "unless somebody has touched the object since".
+//! A sweep in one step looks first and deletes afterwards, and would so leave a name without content. A blob set
+//! aside does no harm: readers find the blob there, and the next sweep sees the name and brings the blob back.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -18,7 +17,7 @@ use object_store::{Error, ObjectMeta, ObjectStoreExt, PutMode, PutOptions};
 
 use super::{BlobError, BlobStore, TOP, storage};
 
-/// The folder of the blobs that are set aside.
+/// The folder of the blobs set aside.
 pub(super) const ASIDE: &str = "aside";
 
 /// The age below which a sweep leaves a blob alone: an event that names the blob may still be on its way. The
@@ -28,16 +27,16 @@ pub const UNTOUCHED: Duration = Duration::from_secs(25 * 60 * 60);
 /// The age from which a stored blob is renewed when its content is stored again.
 pub(super) const RENEWED: Duration = Duration::from_secs(60 * 60);
 
-/// The hashes of the blobs that logs and waiting messages name.
+/// The hashes of the blobs named by logs and waiting messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReferencedBlobs(HashSet<[u8; 32]>);
 
 /// The result of one sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlobSweepReport {
-    /// The number of blobs that were set aside. They are removed if no event names them for another day.
+    /// The number of blobs set aside. A blob without a name is removed after another day.
     pub set_aside: u64,
-    /// The number of blobs that return to their place because an event names them.
+    /// The number of blobs that returned to their place because an event names them.
     pub brought_back: u64,
     /// The number of removed blobs.
     pub removed: u64,
@@ -46,19 +45,19 @@ pub struct BlobSweepReport {
 }
 
 impl ReferencedBlobs {
-    /// Adds a blob by its hash. A text that is no hash is ignored.
+    /// Adds a blob by its hash. Any other text is ignored.
     pub fn add(&mut self, hash: &str) {
         self.0.extend(blake3::Hash::from_hex(hash).ok().map(|hash| *hash.as_bytes()));
     }
 
-    /// Adds the blobs that the parts of a message name.
+    /// Adds the blobs named by the parts of a message.
     pub fn add_parts(&mut self, parts: &[Part]) {
         let mut refs = Vec::new();
         super::named::of_parts(parts, &mut refs);
         refs.into_iter().for_each(|blob| self.add(&blob.hash));
     }
 
-    /// Returns whether the blob with this hash is named.
+    /// Returns whether a blob is named, by the hash.
     pub fn has(&self, hash: &str) -> bool {
         blake3::Hash::from_hex(hash).is_ok_and(|hash| self.0.contains(hash.as_bytes()))
     }
@@ -73,9 +72,9 @@ impl<S: AsRef<str>> FromIterator<S> for ReferencedBlobs {
 }
 
 impl BlobStore {
-    /// Sets aside blobs that are not in `named` and were not touched since [`UNTOUCHED`] before `now`.
-    /// Removes blobs that have been aside for as long, and brings back those that are named again. Meanwhile
-    /// others may store and read, and other processes may sweep. `named` may be older than the newest blobs.
+    /// Sets aside blobs that are not in `named` and were not touched since [`UNTOUCHED`] before `now`. Removes
+    /// blobs after the same time aside, and brings back blobs that are named again. Meanwhile others may store
+    /// and read, and other processes may sweep. `named` may be older than the newest blobs.
     ///
     /// # Errors
     /// [`BlobError::Storage`]; what was not removed does no harm.
@@ -139,13 +138,14 @@ impl BlobStore {
         Ok((count, bytes))
     }
 
-    /// Returns the blob that is set aside under the hash, and tries to restore it to its place.
+    /// Returns the blob set aside under the hash, and tries to restore the blob to the old place.
     ///
     /// # Errors
     /// [`BlobError::NotFound`]; [`BlobError::Storage`].
     pub(super) async fn found_aside(&self, hash: &str) -> Result<Bytes, BlobError> {
         let content = self.content(&aside(hash)).await.map_err(|error| storage(hash, &error))?;
-        // The content is at hand whatever happens here. After a failure the next sweep brings the blob back.
+        // The content is at hand whatever happens here. After a failure the next sweep brings the blob back. The
+        // copy stays aside until a sweep removes it, so that a reader that comes in between finds one of the two.
         if let Err(error) = self.create(hash, content.clone()).await {
             tracing::warn!(hash, %error, "what was set aside is needed, and is not brought back yet");
         }
@@ -161,7 +161,7 @@ impl BlobStore {
         self.remove(&aside(hash)).await
     }
 
-    /// Puts content back under its name, if it is not there.
+    /// Puts content back under the name, if the name is free.
     async fn create(&self, hash: &str, content: Bytes) -> Result<(), BlobError> {
         let key = super::key_of(hash)?;
         let created = self.objects.put_opts(&key, content.into(), PutOptions::from(PutMode::Create)).await;
@@ -171,8 +171,8 @@ impl BlobStore {
         }
     }
 
-    /// Reports whether the blob was set aside. It was not if another process was faster, or has just stored
-    /// it again.
+    /// Reports whether the blob was set aside. The answer is `false` if another process was faster, or has just
+    /// stored the blob again.
     async fn set_aside(&self, object: &ObjectMeta, hash: &str, oldest: i64) -> Result<bool, BlobError> {
         let content = match self.content(&object.location).await {
             Ok(content) => content,
@@ -209,7 +209,7 @@ impl BlobStore {
         }
     }
 
-    /// Returns all objects below a folder, as they were at one moment.
+    /// Returns all objects below a folder, from one moment.
     async fn all(&self, folder: &str) -> Result<Vec<ObjectMeta>, BlobError> {
         let listed = self.objects.list(Some(&Key::from(folder))).boxed();
         listed.try_collect().await.map_err(|error| storage(folder, &error))

@@ -36,7 +36,7 @@ pub async fn settled_chunks_are_dropped(store: SharedStore) {
     assert_eq!(setup.store.chunks(&setup.id).await.unwrap(), [chunk("b", 0)]);
 }
 
-/// A chunk that is not the next of its step is refused. The stored chunks have no holes and no repeats.
+/// A chunk out of order is refused. The stored chunks have no holes and no repeats.
 pub async fn only_the_next_chunk_is_kept(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;

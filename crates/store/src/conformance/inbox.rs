@@ -16,9 +16,10 @@ fn taking(ids: &[&str]) -> LogAppend {
     LogAppend { takes, ..append(vec![note("taken")]) }
 }
 
-/// Messages wait in the order of their arrival. A message's position counts those before it, from 1.
+/// Messages wait in the order of their arrival. The position counts from 1 at the oldest message.
 pub async fn queued_messages_have_positions(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
+    // Not in the order of the alphabet: a store must not sort by its ids.
     for (position, id) in (1..).zip(["c", "a", "b"]) {
         assert_eq!(setup.enqueue(id, None).await, accepted(id, position, false));
     }
@@ -31,7 +32,7 @@ pub async fn queued_messages_have_positions(store: SharedStore) {
     assert_eq!(setup.enqueue("d", None).await, accepted("d", 3, false));
 }
 
-/// A repeated key is answered with the first message, wherever that message is by now.
+/// A repeated key is answered with the first message, in whatever state.
 pub async fn a_repeated_key_adds_nothing(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for (id, key) in [("a", "ka"), ("b", "kb"), ("c", "kc")] {
@@ -89,11 +90,12 @@ pub async fn a_taken_queue_id_is_a_conflict(store: SharedStore) {
     assert_eq!(setup.waiting().await, ["a".into()]);
 }
 
-/// An edited message keeps its place and has the new text. A message that does not wait is not found.
+/// An edited message keeps its place and has the new text. A settled message is not found.
 pub async fn waiting_messages_can_be_edited(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", None).await.unwrap();
     setup.enqueue("b", None).await.unwrap();
+    // PostgreSQL's texts hold no U+0000, and quotes break careless SQL and JSON.
     let parts = vec![Part::text("new"), Part::text("é\0\"")];
     setup.store.edit_queued(&setup.id, &"a".into(), parts.clone(), None).await.unwrap();
     let queue = setup.store.queue(&setup.id).await.unwrap();
@@ -137,7 +139,7 @@ async fn waiting_metadata(setup: &ConformanceSetup) -> Vec<String> {
     queue.iter().map(|one| metadata_text(one.metadata.as_ref())).collect()
 }
 
-/// A removed message no longer waits. The messages behind it move up.
+/// A removed message no longer waits. The messages behind move up.
 pub async fn waiting_messages_can_be_removed(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for id in ["a", "b", "c"] {
@@ -150,7 +152,7 @@ pub async fn waiting_messages_can_be_removed(store: SharedStore) {
     assert_eq!(setup.enqueue("c", Some("c")).await, accepted("c", 2, true));
 }
 
-/// Clearing removes every waiting message and names them, oldest first.
+/// Clearing removes every waiting message and returns the ids, oldest first.
 pub async fn the_queue_can_be_cleared(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     for id in ["b", "a", "c"] {
@@ -164,7 +166,7 @@ pub async fn the_queue_can_be_cleared(store: SharedStore) {
     assert_eq!(setup.enqueue("d", None).await, accepted("d", 1, false));
 }
 
-/// A message enters the log once: taking it again is a conflict, also within one call.
+/// A message enters the log once: a second take is a conflict, also within one call.
 pub async fn a_message_is_taken_once(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", None).await.unwrap();
@@ -176,7 +178,7 @@ pub async fn a_message_is_taken_once(store: SharedStore) {
     assert_eq!(setup.waiting().await, []);
 }
 
-/// A message that was removed in between cannot be taken, and nothing is appended.
+/// A message removed in between cannot be taken, and nothing is appended.
 pub async fn a_removed_message_is_not_taken(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     setup.enqueue("a", None).await.unwrap();
@@ -200,7 +202,7 @@ pub async fn all_messages_are_taken_or_none(store: SharedStore) {
     assert_eq!(setup.waiting().await, []);
 }
 
-/// A message that is taken and removed at the same time is either taken or removed, never both.
+/// A message taken and removed at the same time is either taken or removed, never both.
 pub async fn taking_and_removing_race_to_one_end(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -217,7 +219,7 @@ pub async fn taking_and_removing_race_to_one_end(store: SharedStore) {
     }
 }
 
-/// Any process may enqueue, whoever holds the session.
+/// Any process may enqueue, also without the lease.
 pub async fn enqueueing_needs_no_lease(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     assert_eq!(setup.enqueue("a", None).await, accepted("a", 1, false));

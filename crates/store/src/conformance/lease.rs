@@ -20,6 +20,7 @@ pub async fn an_older_claim_is_fenced(store: SharedStore) {
     assert!(second.epoch > first.epoch);
     assert!(fenced(&write(&setup, &first, "late").await, &setup.id));
     write(&setup, &second, "second").await.unwrap();
+    // A caller can make any lease: an epoch that was never given must be refused too.
     let invented = Lease { epoch: second.epoch + 1, ..second };
     assert!(fenced(&write(&setup, &invented, "invented").await, &setup.id));
     assert_eq!(setup.log().await, [started(), note("first"), note("second")]);

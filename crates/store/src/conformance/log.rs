@@ -17,11 +17,12 @@ use super::{
 };
 use crate::{LogAppend, SharedStore, ViewChangeKind};
 
-/// Appended events are answered with positions 1, 2, 3 … and read back at them.
+/// Appended events get the positions 1, 2, 3 … and are read back there.
 pub async fn seq_counts_without_gaps(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let mut next = 2;
+    // Also more events than one row of the SQLite store's reads holds (64).
     for count in [1, 3, 1, 70, 130, 2] {
         let events = (0..count).map(|index| note(&format!("{count}/{index}"))).collect();
         let answer = setup.store.append(&lease, append(events)).await.unwrap();
@@ -33,11 +34,12 @@ pub async fn seq_counts_without_gaps(store: SharedStore) {
     assert_eq!(seqs(&all), (1..next).collect::<Vec<_>>());
 }
 
-/// Every byte of an event is kept: Unicode, control characters, JSON inside, numbers as they were written.
+/// Every byte of an event is kept: Unicode, control characters, JSON inside, numbers as written.
 pub async fn events_come_back_as_they_went_in(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let text = "a\0b\u{1e}\u{1f}\u{7f}\\\"'\n\r\t\u{2028}\u{feff}é e\u{301} 🦀👩‍👩‍👧 \u{10ffff} {\"a\":1e400} % ? $1 :x --";
+    // Numbers that a parser would round or write otherwise, and keys in an order that a map would lose.
     let native = RawJson(r#"{"b":1.0e3,"a":"\u00e9","a":10000000000000000000000}"#.into());
     let parts = vec![
         Part::text(text),
@@ -94,7 +96,7 @@ pub async fn large_bodies_are_kept(store: SharedStore) {
     assert_eq!(setup.log().await, [started(), note("before"), large, note("after")]);
 }
 
-/// An append with a queue entry that cannot be taken changes nothing at all.
+/// An append with a settled queue entry changes nothing at all.
 pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -117,7 +119,7 @@ pub async fn a_refused_append_leaves_nothing(store: SharedStore) {
     assert_eq!(seqs(&next), [2], "the refused call used up no position");
 }
 
-/// An append may have no events: it takes and settles, and the log stays unchanged.
+/// An append without events takes and settles, and the log stays unchanged.
 pub async fn an_append_without_events_takes_and_settles(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -129,7 +131,7 @@ pub async fn an_append_without_events_takes_and_settles(store: SharedStore) {
     assert_eq!((after.last_seq, after.updated_at, after.queued), (1, before.updated_at, 0));
 }
 
-/// Reading continues where it stopped, never past the limit, and is empty at the end.
+/// A read continues behind the one before, never past the limit, and is empty at the end.
 pub async fn the_log_is_read_in_pages(store: SharedStore) {
     let setup = filled(store, 9).await;
     for (after, limit, expected) in [
@@ -146,13 +148,14 @@ pub async fn the_log_is_read_in_pages(store: SharedStore) {
     }
 }
 
-/// Events that changed the view are found by their kind, after any position, at most as many as are asked for; those
-/// of other sessions and events that only mention one are not among them.
+/// View-changing events are found by their kind, after any position, up to the limit. Events of other sessions,
+/// and events with only the name of the kind in their text, are left out.
 pub async fn changes_of_the_view_are_found(store: SharedStore) {
     let setup = filled(store, 2).await;
     let lease = setup.claim().await;
     let restored = ["a", "c"].map(|id| EventBody::ViewRestored { edit_id: id.into() });
     let [restored_a, restored_c] = restored;
+    // Back-ends find the kind by the first bytes of a body, and a text may mention any kind.
     let mentioned = note(r#"{"kind":"view-edited"}"#);
     let events = vec![edited("a"), mentioned, restored_a, edited("b"), note("n"), edited("c"), restored_c];
     setup.store.append(&lease, append(events)).await.unwrap();
@@ -195,18 +198,20 @@ fn edited(id: &str) -> EventBody {
     }))
 }
 
-/// Small events and large ones, in any mixture, come back as they were, whatever a reader asks for at a time.
+/// Small events and large ones, in any mixture, come back unchanged for every page size.
 pub async fn large_events_are_read_among_small_ones(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
     let mut written = setup.store.read(&setup.id, 0, 1).await.unwrap();
     let texts = (0..200).map(|index| match index {
+        // Above a mebibyte, and two in a row: the SQLite store reads such events in rows of their own.
         20 | 150 | 151 => "large \u{1e}\n".repeat(150_000),
         70..=100 => "middling ".repeat(4_000),
         _ => format!("small \u{1e}{index}"),
     });
     let events = texts.map(|text| note(&text)).collect();
     written.extend(setup.store.append(&lease, append(events)).await.unwrap());
+    // Page sizes around the 64 events of one row in the SQLite store.
     for limit in [1, 63, 64, 65, 200, usize::MAX] {
         let mut read = Vec::new();
         while read.len() < written.len() {
@@ -219,7 +224,7 @@ pub async fn large_events_are_read_among_small_ones(store: SharedStore) {
     assert!(setup.store.tail(&setup.id, 60).await.unwrap() == written[141..], "the tail");
 }
 
-/// The tail is the newest events, oldest of them first.
+/// The tail is the newest events, oldest first.
 pub async fn the_tail_is_the_newest(store: SharedStore) {
     let setup = filled(store, 9).await;
     for (limit, expected) in
@@ -229,7 +234,7 @@ pub async fn the_tail_is_the_newest(store: SharedStore) {
     }
 }
 
-/// Makes a session between two others. Its log has `count` more events than the first.
+/// Makes a session between two others, with a log of `count` events behind the first.
 async fn filled(store: SharedStore, count: usize) -> ConformanceSetup {
     store.create(new_session("before", NOW)).await.unwrap();
     let setup = ConformanceSetup::new(store).await;
@@ -242,7 +247,7 @@ async fn filled(store: SharedStore, count: usize) -> ConformanceSetup {
 const WRITERS: usize = 8;
 const APPENDS: usize = 40;
 
-/// Eight writers at once, each on its own session: each log holds its writer's events, in its order.
+/// Eight writers at once, each on its own session: each log holds the events of one writer, in order.
 pub async fn writers_of_different_sessions_do_not_mix(store: SharedStore) {
     let ids: Vec<SessionId> = (0..WRITERS).map(|n| SessionId::from(format!("s{n}"))).collect();
     let writers: Vec<_> =
@@ -290,7 +295,7 @@ pub async fn readers_never_see_a_gap(store: SharedStore) {
     assert_eq!(seen, (1..=301).collect::<Vec<_>>());
 }
 
-/// The blobs that the log names are listed, each once. Those of another session are not.
+/// The blobs named by the log are listed, each once. Blobs of another session are not.
 pub async fn blobs_named_by_the_log_are_listed(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let other = new_session("other", NOW);

@@ -53,20 +53,19 @@ fn event(kind: u8) -> EventBody {
     }
 }
 
-/// A store with the leases it has given.
+/// A store with all leases given so far.
 pub struct StoreUnderTest<'s> {
     store: &'s dyn Store,
     leases: Vec<Lease>,
-    /// The number of times that each queue entry of a session was accepted and settled. Queue ids are never
-    /// reused.
+    /// How often each queue entry of a session was accepted and settled. Queue ids are never reused.
     generations: HashMap<(SessionId, u8), (u32, bool)>,
 }
 
-/// An answer without what may differ: the epochs of leases, the wording of errors.
+/// An answer without the parts that may differ: the epochs of leases, the wording of errors.
 pub type Answer = Result<String, Discriminant<StoreError>>;
 
 impl<'s> StoreUnderTest<'s> {
-    /// Wraps a store that has given no lease yet.
+    /// Wraps a store without a lease so far.
     pub fn new(store: &'s dyn Store) -> Self {
         Self { store, leases: Vec::new(), generations: HashMap::new() }
     }
@@ -87,12 +86,14 @@ impl<'s> StoreUnderTest<'s> {
         format!("entry {number}.{generation}").into()
     }
 
-    /// Returns the id of an entry to queue. The id is a new one if the last of that number was accepted and
-    /// no longer waits.
+    /// Returns the id of an entry to queue. The id is new if the last id of the number was accepted and no longer
+    /// waits.
     async fn next_entry_id(&mut self, session: &SessionId, number: u8) -> QueueId {
         let last = self.entry_id(session, number);
         let waiting = self.store.queue(session).await.unwrap_or_default();
         let (generation, accepted) = self.generations.entry((session.clone(), number)).or_default();
+        // Stores may differ on an id that is given again after its message was settled, so the model never gives
+        // one.
         if *accepted && waiting.iter().all(|entry| entry.id != last) {
             (*generation, *accepted) = (*generation + 1, false);
         }

@@ -1,4 +1,4 @@
-//! Requests that are repeated: noted before they are done, answered the same again.
+//! Repeated requests: noted before their work, and answered the same again.
 
 use longhaul_core::ids::SessionId;
 
@@ -13,8 +13,7 @@ fn known(what: &str, since: u64, repeated: bool, answer: Option<&str>) -> Idempo
     IdempotentRequest { what: what.to_owned(), since, repeated, answer: answer.map(str::to_owned) }
 }
 
-/// A repeated request finds the first request's content, the position of the log at that time, and the
-/// answer.
+/// A repeated request finds the first request's content, the position of the log then, and the answer.
 pub async fn a_repeated_request_finds_its_answer(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     assert_eq!(setup.begin("k", "this").await, Ok(known("this", 1, false, None)));
@@ -57,7 +56,7 @@ pub async fn of_racing_requests_one_is_first(store: SharedStore) {
     assert_eq!(first, 1);
 }
 
-/// Requests belong to their session, and end with it.
+/// Requests belong to their session, and end with the session.
 pub async fn requests_belong_to_their_session(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let other = SessionId::from("other");

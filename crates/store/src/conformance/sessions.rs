@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{LogAppend, NewSession, SessionCounts, SessionRecord, SharedStore, StoreError};
 
-/// A session is found as it was created.
+/// A session is found unchanged after the creation.
 pub async fn created_sessions_are_found(store: SharedStore) {
+    // Any text may be an id: none may become a path, or lose a character on its way.
     let id = SessionId::from("Ünïcode/\u{202e} id 🦀");
     let events = vec![(NOW - 5, started()), (NOW - 4, note("a"))];
     let new = NewSession { id: id.clone(), title: Some("A title".into()), at: NOW, events };
@@ -32,7 +33,7 @@ pub async fn created_sessions_are_found(store: SharedStore) {
     assert_eq!(events.iter().map(|event| event.at).collect::<Vec<_>>(), [NOW - 5, NOW - 4]);
 }
 
-/// An id is used once. The session that has the id stays unchanged.
+/// An id is used once. The first session with the id stays unchanged.
 pub async fn a_taken_id_is_a_conflict(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let again = NewSession { title: Some("other".into()), ..new_session("s", NOW + 1) };
@@ -85,7 +86,7 @@ async fn listed(store: &SharedStore, limit: usize) -> Vec<String> {
     sessions.into_iter().map(|session| session.id.as_str().to_owned()).collect()
 }
 
-/// Title, `running`, position, time and queue length of the record are those of the log and the queue.
+/// Title, `running`, position, time and queue length of the record follow the log and the queue.
 pub async fn the_record_follows_the_log(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -139,7 +140,7 @@ pub async fn the_record_says_what_is_parked(store: SharedStore) {
     assert!(setup.store.session(&"copy".into()).await.unwrap().parked);
 }
 
-/// A deleted session is gone with its log, queue and chunks; its id is free again, and so are the others.
+/// A deleted session is gone with log, queue and chunks; the id is free again, and so are the others.
 pub async fn a_deleted_session_is_gone(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let store = &setup.store;
@@ -171,7 +172,7 @@ pub async fn a_leased_session_is_not_deleted(store: SharedStore) {
     setup.store.delete(&setup.id).await.unwrap();
 }
 
-/// After closing, every call says that the store is closed; closing again is harmless.
+/// After closing, every call fails with `Closed`; closing again is harmless.
 pub async fn a_closed_store_refuses(store: SharedStore) {
     let setup = ConformanceSetup::new(store).await;
     let lease = setup.claim().await;
@@ -187,7 +188,7 @@ pub async fn a_closed_store_refuses(store: SharedStore) {
     assert_eq!(store.watch(&setup.id).await.map(|_| ()), Err(StoreError::Closed));
 }
 
-/// Sessions are counted: all, those that are parked, and the messages that wait in any of them.
+/// Sessions are counted: all, the parked ones, and the waiting messages in any of them.
 pub async fn sessions_are_counted(store: SharedStore) {
     assert_eq!(store.session_counts().await.unwrap(), SessionCounts::default());
     let setup = ConformanceSetup::new(store).await;

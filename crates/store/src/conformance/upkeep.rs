@@ -1,4 +1,4 @@
-//! Checks of maintenance: sessions that may be deleted, and blobs that events name.
+//! Checks of maintenance: expired sessions, and blobs named by events.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn queued(id: &str, parts: Vec<Part>) -> NewQueuedMessage {
     NewQueuedMessage::new(id, NOW, parts, 10)
 }
 
-/// The named blobs are exactly those that a log or a waiting message names.
+/// The named blobs are exactly the blobs named by logs and waiting messages.
 pub async fn blobs_are_named_by_logs_and_by_what_waits<S: Store + StoreMaintenance>(store: Arc<S>) {
     let [said, waiting, other] = ["said", "waiting", "other"].map(blob);
     let message = Message::user("m", vec![image(&said)]);

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::{ConformanceSetup, append, note};
 use crate::SharedStore;
 
-/// Longer than anything here takes; so that a missed change fails the test instead of hanging it.
+/// A limit longer than any wait here. A missed change fails the test instead of hanging it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn next(watch: &mut Receiver<Seq>) -> Seq {

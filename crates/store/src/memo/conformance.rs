@@ -1,4 +1,4 @@
-//! The promises of every prefix cache, as tests that any back-end runs.
+//! The promises of every prefix cache, as tests for any back-end.
 //!
 //! A back-end writes `longhaul_store::memo_conformance!(make);` in a test module, where
 //! `async fn make(limits: MemoLimits) -> (Arc<dyn PrefixCache>, Guard)` gives a new empty memo and whatever must outlive it.
@@ -47,7 +47,7 @@ pub fn key(number: u32) -> PrefixCacheKey {
     PrefixCacheKey::new(&scope, blake3::hash(&number.to_le_bytes()).as_bytes())
 }
 
-/// Returns an edit that explains itself in `why`.
+/// Returns an edit with an explanation in `why`.
 pub fn edit(why: &str) -> ViewEdit {
     ViewEdit {
         id: "e".into(),
@@ -69,7 +69,7 @@ pub fn edit(why: &str) -> ViewEdit {
     }
 }
 
-/// Returns a text with which an entry has `bytes` bytes.
+/// Returns a text for an entry of `bytes` bytes.
 fn text_of_entry(bytes: usize) -> String {
     let frame = encode_edits(&[edit("")]).unwrap().len();
     "x".repeat(bytes - frame)
@@ -94,7 +94,7 @@ pub async fn nothing_is_known_at_first(memo: Arc<dyn PrefixCache>) {
     assert_eq!(memo.find(&[key(2)]).await, Ok(None));
 }
 
-/// Edits are returned as they were stored, in their order, none included.
+/// Edits are returned unchanged and in their order, an empty list too.
 pub async fn what_was_put_is_found(memo: Arc<dyn PrefixCache>) {
     let edits = vec![edit("first \u{1f980}\u{0}\"\\"), edit("second")];
     memo.put(key(1), &edits).await.unwrap();
@@ -123,7 +123,7 @@ pub async fn a_later_put_replaces(memo: Arc<dyn PrefixCache>) {
     assert_eq!(known(&memo, 1).await.as_deref(), Some("new"));
 }
 
-/// A full cache with room for three evicts the entry that was neither put nor found for the longest time.
+/// A full cache with room for three evicts the entry without a put or find for the longest time.
 pub async fn the_least_recently_used_gives_way(memo: Arc<dyn PrefixCache>) {
     for number in 1..=3 {
         put(&memo, number, "x").await;
@@ -165,7 +165,7 @@ pub async fn bytes_are_bounded_too(memo: Arc<dyn PrefixCache>) {
     assert_eq!((known(&memo, 3).await, known(&memo, 4).await), (None, None));
 }
 
-/// An entry larger than the cache evicts nothing, not even the entry that it should replace.
+/// An entry larger than the cache evicts nothing, not even the earlier entry under the same key.
 pub async fn what_is_too_large_changes_nothing(memo: Arc<dyn PrefixCache>) {
     put(&memo, 1, "small").await;
     put(&memo, 2, "other").await;
@@ -181,7 +181,7 @@ pub async fn thousands_of_keys_are_looked_up(memo: Arc<dyn PrefixCache>) {
     assert_eq!(memo.find(&keys).await.unwrap().unwrap().index, 4_999);
 }
 
-/// No put of many simultaneous ones is lost, and a common key has the edits of one of them.
+/// No put of many simultaneous ones is lost, and a common key has the edits of one put.
 pub async fn puts_at_the_same_time_are_all_kept(memo: Arc<dyn PrefixCache>) {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 1..=40 {
@@ -201,8 +201,7 @@ pub async fn puts_at_the_same_time_are_all_kept(memo: Arc<dyn PrefixCache>) {
     assert!((1..=40).contains(&last));
 }
 
-/// Texts are returned as they were stored, and share the room with edits. The least recently used entry is
-/// evicted.
+/// Texts are returned unchanged, and share the room with edits. The least recently used entry is evicted.
 pub async fn texts_are_kept_beside_edits(memo: Arc<dyn PrefixCache>) {
     assert_eq!(memo.find_text(&key(1)).await, Ok(None));
     for text in ["first", "{\"a\": [1, \"\u{1f980}\"]}\n"] {

@@ -1,6 +1,6 @@
 //! The limits of a prefix cache.
 
-/// The maximum amount that a prefix cache remembers.
+/// The maximum content of a prefix cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefixCacheLimits {
     /// The maximum number of entries.

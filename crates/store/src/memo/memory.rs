@@ -1,4 +1,4 @@
-//! A prefix cache that lives as long as the process.
+//! A prefix cache with the lifetime of the process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use longhaul_core::event::ViewEdit;
 use super::{PrefixCache, PrefixCacheHit, PrefixCacheKey, PrefixCacheLimits, encode_edits};
 use crate::StoreError;
 
-/// A prefix cache that keeps its entries in memory.
+/// A prefix cache with all entries in memory.
 #[derive(Debug)]
 pub struct MemoryPrefixCache {
     limits: PrefixCacheLimits,
@@ -101,6 +101,7 @@ impl PrefixCache for MemoryPrefixCache {
     }
 
     async fn put(&self, key: PrefixCacheKey, edits: &[ViewEdit]) -> Result<(), StoreError> {
+        // Counted as a database would store the edits, so that the limits mean the same for every cache.
         let bytes = encode_edits(edits)?.len();
         if bytes <= self.limits.bytes {
             let mut state = self.state();

@@ -1,4 +1,4 @@
-//! A prefix cache in a database: a lookup only reads, and the next write records which entries were found.
+//! A prefix cache in a database: a lookup only reads, and the next write records the found entries.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,10 +8,10 @@ use longhaul_core::event::ViewEdit;
 use super::{PrefixCache, PrefixCacheHit, PrefixCacheKey, PrefixCacheLimits, decode_edits, encode_edits};
 use crate::StoreError;
 
-/// The number of found keys at which they are written without waiting for the next put.
+/// The number of found keys to write without waiting for the next put.
 const NOTED_KEYS: usize = 512;
 
-/// A store that keeps prefix cache entries as rows.
+/// A store of prefix cache entries as rows.
 #[async_trait]
 pub trait PrefixCacheRows: Send + Sync {
     /// Returns the known entries of `keys`, in the order of `keys`: the index of the key, and the body.
@@ -20,7 +20,7 @@ pub trait PrefixCacheRows: Send + Sync {
     /// [`StoreError::Storage`]; [`StoreError::Closed`].
     async fn remembered(&self, keys: &[PrefixCacheKey]) -> Result<Vec<(usize, String)>, StoreError>;
 
-    /// Records in order that the entries `found` were used, puts `entry` after them, and evicts the entries
+    /// Records the use of the entries `found` in order, puts `entry` behind `found`, and evicts the entries
     /// beyond `limits`.
     ///
     /// # Errors
@@ -35,8 +35,8 @@ pub trait PrefixCacheRows: Send + Sync {
 
 /// A prefix cache in a store. Once the store is closed, every call fails.
 ///
-/// Entries that were found last are evicted last, as far as their use was noted. Uses are noted together with
-/// the next put. A crash may lose the newest of these notes, never an entry.
+/// The entries of the last finds are evicted last, as far as their use was noted. Uses are noted together with
+/// the next put. A crash may lose the newest notes, never an entry.
 #[derive(Debug)]
 pub struct DatabasePrefixCache<S> {
     store: Arc<S>,
@@ -50,7 +50,7 @@ impl<S: PrefixCacheRows> DatabasePrefixCache<S> {
         Self { store, limits, found: Mutex::default() }
     }
 
-    /// Notes that `key` was used. Returns all notes if they are due to be written.
+    /// Notes the use of `key`. Returns all notes if a write is due.
     fn note(&self, key: PrefixCacheKey) -> Option<Vec<PrefixCacheKey>> {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         // A growing conversation finds the same prefix with every request. Repetitions do not change the order.
@@ -60,7 +60,7 @@ impl<S: PrefixCacheRows> DatabasePrefixCache<S> {
         (found.len() >= NOTED_KEYS).then(|| std::mem::take(&mut *found))
     }
 
-    /// Notes that `key` was used, and writes all notes to the store if they are due.
+    /// Notes the use of `key`, and writes all notes to the store if a write is due.
     async fn use_of(&self, key: PrefixCacheKey) {
         if let Some(found) = self.note(key)
             && let Err(error) = self.store.remember(found, None, self.limits).await

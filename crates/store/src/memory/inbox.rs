@@ -7,7 +7,7 @@ use longhaul_core::queue::QueuedMessage;
 
 use crate::{EnqueueReceipt, NewQueuedMessage, StoreError};
 
-/// Every message ever accepted, in order. Messages that no longer wait are kept for their client keys.
+/// Every message ever accepted, in order. Settled messages are kept for their client keys.
 #[derive(Debug, Default)]
 pub(super) struct MemoryInbox {
     entries: Vec<MemoryInboxEntry>,
@@ -26,6 +26,8 @@ impl MemoryInbox {
     }
 
     pub(super) fn accept(&mut self, new: NewQueuedMessage) -> Result<EnqueueReceipt, StoreError> {
+        // The key comes before the limit: a repetition of an accepted message succeeds although the queue is full
+        // by now.
         if let Some(first) = self.known(new.client_key.as_deref()) {
             return Ok(EnqueueReceipt { id: first.clone(), position: self.position(first), repeated: true });
         }
@@ -48,7 +50,7 @@ impl MemoryInbox {
         Some(&entry.message.id)
     }
 
-    /// Returns the position from 1, or 0 for a message that no longer waits.
+    /// Returns the position from 1, or 0 for a settled message.
     fn position(&self, id: &QueueId) -> usize {
         self.waiting().position(|message| message.id == *id).map_or(0, |index| index + 1)
     }

@@ -21,7 +21,7 @@ pub(super) struct MemorySession {
     pub(super) updated_at: Millis,
     running: bool,
     parked: bool,
-    /// The epoch of the lease that is held.
+    /// The epoch of the held lease.
     pub(super) lease: Option<u64>,
     events: Vec<Event>,
     pub(super) inbox: MemoryInbox,

@@ -32,6 +32,7 @@ impl TypedApprovalAnswer {
     pub(super) fn of(line: &str) -> Self {
         let (word, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         let reason = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
+        // A line that merely begins like a yes may be a message for the model, so nothing may follow a yes.
         match (word.to_lowercase().as_str(), &reason) {
             ("y" | "yes", None) => Self::Yes,
             ("a" | "always", None) => Self::Always,
@@ -138,6 +139,7 @@ fn arguments_shown(call: &ToolCallInfo, columns: usize) -> Vec<String> {
         },
         _ => return set(&call.arguments, "", columns),
     };
+    // A person allows the whole call, so no argument may hide behind those that are known.
     let others = arguments.iter().filter(|(name, _)| !shown.contains(&name.as_str()));
     lines.extend(others.flat_map(|(name, value)| set(&format!("{name}: {value}"), "", columns)));
     lines

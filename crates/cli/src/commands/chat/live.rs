@@ -274,6 +274,7 @@ impl LineChat<'_, '_> {
             UiEvent::Asked { approval_id, call } => {
                 let first = self.approvals.first().is_none();
                 let open = self.approvals.ask(approval_id, call.clone(), &self.talk.session).await?;
+                // A question behind another one is asked when that one is answered.
                 if open && first {
                     self.ask_next();
                 }

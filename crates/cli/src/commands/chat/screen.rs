@@ -90,6 +90,7 @@ impl ScreenChat<'_, '_> {
             if is_stale && self.show().is_err() {
                 return Ok(self.leave());
             }
+            // A picture that was put off until `draw_at` is still owed.
             is_stale = Instant::now() < self.draw_at && is_stale;
             let next = tokio::select! {
                 heard = self.screen.next() => {

@@ -146,6 +146,7 @@ impl Api {
 }
 
 fn lost(error: reqwest::Error) -> Lost {
+    // A killed server breaks the connection. Silence is a fault of its own, and must not pass for a kill.
     assert!(!error.is_timeout(), "the server does not answer: {error}");
     Lost
 }

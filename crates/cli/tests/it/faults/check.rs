@@ -48,6 +48,7 @@ impl Findings {
 pub(crate) fn log(session: &str, events: &[Event], findings: &mut Findings) {
     for (index, event) in events.iter().enumerate() {
         if event.seq != index as u64 + 1 {
+            // One gap would make a finding of every event behind it, so the check ends here.
             return findings.add(session, format!("place {} has seq {}", index + 1, event.seq));
         }
     }
@@ -68,6 +69,7 @@ pub(crate) fn log(session: &str, events: &[Event], findings: &mut Findings) {
             _ => {}
         }
     }
+    // A call of a run that is still open may lack its result.
     let resting = !open;
     for (id, call) in calls(session, events, findings) {
         let finished = call.finished.len();
@@ -241,6 +243,7 @@ pub(crate) async fn sound(data: &Path, findings: &mut Findings) {
             Ok(rows) => rows.iter().map(|row| row.try_get(0).unwrap_or_default()).collect(),
             Err(error) => vec![error.to_string()],
         };
+        // `integrity_check` answers one row, `ok`, and `foreign_key_check` none at all, if nothing is wrong.
         if !verdicts.iter().all(|verdict| verdict == "ok") {
             findings.add("database", format!("{pragma}: {verdicts:?}"));
         }

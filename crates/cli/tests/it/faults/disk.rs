@@ -95,6 +95,8 @@ impl Disk {
             }
             Done::SyncFailed { file } => {
                 if let Some(content) = self.files.get_mut(file) {
+                    // After a failed fsync the system may have dropped or written each page, and will not say
+                    // which.
                     content.settle(|_| rng.chance(50), |data| vec![(0, data.len())]);
                 }
             }
@@ -131,6 +133,7 @@ impl Disk {
         }
         for (path, entry) in &names {
             let whole = std::iter::successors(parent(path), |path| parent(path));
+            // A name may have survived although the name of a folder above it did not: nothing leads there.
             if !whole.into_iter().all(|above| names.get(above) == Some(&Entry::Folder)) {
                 continue;
             }

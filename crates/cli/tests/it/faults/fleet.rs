@@ -78,6 +78,8 @@ impl Fleet {
         };
         for _ in 0..count {
             let way = Proxy::to(fleet.cluster.port()).await;
+            // The port is chosen here because the proxy in front of it, and so the address that the node
+            // advertises, must exist before the node starts.
             let port = free_port();
             let door = Proxy::to(port).await;
             let shared = Shared {
@@ -96,6 +98,7 @@ impl Fleet {
             fleet.doors.push(door);
         }
         let mut db = fleet.connect().await;
+        // The nodes have made the tables on which the trigger stands when they started.
         sqlx::raw_sql(WATCH).execute(&mut db).await.unwrap();
         Some(fleet)
     }

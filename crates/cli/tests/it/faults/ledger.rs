@@ -93,6 +93,7 @@ impl Account {
             entries.complaints.push(format!("{text} was {before:?}, is {id}"));
         }
         let sent = entries.sent.get_mut(text).unwrap();
+        // The first acceptance is the promise. The answer to a repetition promises nothing new.
         if before.is_none() {
             sent.position = position;
         }

@@ -124,6 +124,7 @@ async fn killed_at_any_write_of_a_turn() {
     let model = Model::start(steady).await;
     let (template, session) = about_to_compact(&model).await;
     let place = shimmed(template.copy());
+    // A kill that never comes: the shim only counts the writes of a whole turn.
     place.shim().kill_at(u64::MAX >> 1, Moment::Before, kind::ALL, "data");
     assert!(try_turn(&place, &session.successor("whole")).await);
     let total = place.shim().counted();
@@ -145,6 +146,7 @@ async fn killed_at_any_write_of_the_first_start() {
     let seed = seed("first start");
     let model = Model::start(steady).await;
     let place = shimmed(Place::new(&model.url));
+    // A kill that never comes: the shim only counts the writes of a first start.
     place.shim().kill_at(u64::MAX >> 1, Moment::Before, kind::ALL, "data");
     place.start(Rules::default()).await.kill().await;
     let total = place.shim().counted();

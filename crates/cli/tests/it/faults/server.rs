@@ -142,11 +142,13 @@ impl Place {
     pub(crate) async fn try_start(&self, rules: Rules) -> Result<Server, Ended> {
         let mut child = self.command(rules).spawn().unwrap();
         let said = Said::default();
+        // Standard error is read from the start: with a full pipe the server would stop at its next log line.
         let listens = tokio::spawn(said.clone().listen(child.stderr.take().unwrap()));
         let mut line = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let read = tokio::time::timeout(PATIENCE, out.read_line(&mut line)).await;
         read.unwrap_or_else(|_| panic!("the server did not start\n{}", said.text())).unwrap();
+        // A server that ends before it listens leaves the line empty.
         let Some(base) = line.trim().strip_prefix("http://") else {
             let status = child.wait().await.unwrap();
             listens.await.unwrap();
@@ -235,6 +237,7 @@ impl Server {
     pub(crate) async fn ended(mut self) -> Ended {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         let status = ended.unwrap_or_else(|_| panic!("the server does not end\n{}", self.said.text()));
+        // Standard error is read to its end first, or the last words could be missing.
         self.listens.await.unwrap();
         Ended { status: status.unwrap(), said: self.said.text() }
     }

@@ -100,6 +100,8 @@ impl Shim {
     /// Kills the process at the `n`th operation (from 1, from now on) of one of these kinds on a path that
     /// has `pattern` in it, or ends with it if that ends with `$`.
     pub(crate) fn kill_at(&self, n: u64, moment: Moment, kinds: u32, pattern: &str) {
+        // The process counts while the test writes to the shared memory: an old number must not meet the new
+        // pattern, so the number goes first and comes last.
         self.set(Field::KillAt, 0);
         self.set(Field::Counted, 0);
         self.match_only(kinds, pattern);
@@ -170,6 +172,7 @@ fn build() -> PathBuf {
     if library.exists() {
         return library;
     }
+    // Other test processes may build the same library at the same time: each finds it whole or not at all.
     let draft = folder.join(format!("shim-{}.draft", std::process::id()));
     let flags = ["-O1", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread", "-o"];
     let built = Command::new("cc").args(flags).arg(&draft).arg(&source).output().unwrap();

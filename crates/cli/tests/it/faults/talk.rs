@@ -182,6 +182,7 @@ impl Talker {
         let act = self.0.acts.fetch_add(1, Ordering::Relaxed);
         let mut rng = Rng::of(self.0.seed, (&self.0.name, act));
         tokio::time::sleep(Duration::from_millis(rng.below(250))).await;
+        // A client repeats what it has no answer to, under the same key, before it says anything new.
         if let Some(text) = self.unanswered() {
             return self.send(api, &text).await.map(drop);
         }
@@ -313,6 +314,7 @@ pub(crate) async fn compare(
     let mut logs = Vec::new();
     for talker in talkers {
         let Some(session) = talker.session() else { continue };
+        // The session was acknowledged after the last write that counts, so it may be missing.
         if talker.has_begun_after(until) {
             continue;
         }

@@ -25,6 +25,7 @@ pub(crate) async fn watch(
     let mut pieces = response.bytes_stream();
     let mut buffer = Vec::new();
     while let Some(Ok(piece)) = pieces.next().await {
+        // Noted when the piece has arrived: whatever it tells was written before this place of the trace.
         let position = position();
         buffer.extend_from_slice(&piece);
         while let Some(end) = buffer.windows(2).position(|pair| pair == b"\n\n") {

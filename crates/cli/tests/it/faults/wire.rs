@@ -34,6 +34,7 @@ pub(crate) fn check(request: &Value) -> Result<(), String> {
             "assistant" => open = calls(message),
             _ => return at(&format!("role {role}")),
         }
+        // Only an answer may lack content: with tool calls it is `null`.
         if role != "assistant" && is_empty(&message["content"]) {
             return at("no content");
         }

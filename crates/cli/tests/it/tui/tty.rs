@@ -52,6 +52,7 @@ impl Tty {
         let end = || Stdio::from(slave.try_clone().unwrap());
         let mut started = Command::new(SETSID);
         started.arg("--ctty").arg(command.get_program()).args(command.get_args());
+        // Variables of the machine, such as a locale or `NO_COLOR`, must not decide what a test sees.
         started.env_clear().env("TERM", "st-256color");
         started.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
         started.current_dir(command.get_current_dir().unwrap());
@@ -121,6 +122,7 @@ impl Tty {
     /// Presses keys; what is pressed together arrives together.
     pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
+        // Keys that arrive together would count as an unmarked paste.
         std::thread::sleep(Duration::from_millis(60));
     }
 
@@ -156,6 +158,7 @@ impl Tty {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
+        // The reading thread may still be behind: a command can end before its last output is read.
         std::thread::sleep(Duration::from_millis(100));
         status.unwrap()
     }

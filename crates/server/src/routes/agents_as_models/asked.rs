@@ -273,6 +273,7 @@ fn part(block: &Value, place: &str) -> Result<Option<Value>, GatewayError> {
 }
 
 fn brought(url: Option<&str>, name: Option<&str>, place: &str) -> Result<Value, GatewayError> {
+    // An address is never fetched: the server may reach hosts that the client cannot.
     let rest = url.and_then(|url| url.strip_prefix("data:")).and_then(|rest| rest.split_once(";base64,"));
     let (kind, data) = rest.ok_or_else(|| not_brought(place))?;
     Ok(media(kind, data, name))
