@@ -160,6 +160,7 @@ pub fn value(json: &str) -> Option<Box<RawValue>> {
 
 /// Returns the error for a payload that is not of the wire's form.
 pub fn unreadable(payload: &str, error: &serde_json::Error) -> ProviderError {
+    // The server or the network has cut such JSON, so another attempt may succeed.
     if error.is_eof() {
         return ProviderError::new(ErrorCode::TruncatedStream, "the stream ended inside an event");
     }

@@ -29,6 +29,7 @@ pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<Part
 /// Reads the refused part from an error. `None` if the same request may succeed later, or if the error is about
 /// something outside the conversation.
 pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Option<PartRefusal> {
+    // Servers quote names differently or not at all, so the tables of words have no quotes.
     let text = message.to_lowercase().replace(['`', '"', '\'', '’'], "");
     let kind = kind(code, &text);
     match (status, code) {
@@ -43,6 +44,7 @@ pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Optio
                 && has(&text, FAILED_AT) => {}
         _ => return None,
     }
+    // Leaving out a part of the conversation does not help against a refused setting.
     if kind.is_none() && (has(&text, PARAMETERS) || code == ErrorCode::NotFound) {
         return None;
     }
@@ -72,6 +74,7 @@ fn named_tool(refusal: &PartRefusal, error_body: &str) -> Option<String> {
     if refusal.kind != Some(RefusedPartKind::ToolSchema) {
         return None;
     }
+    // The quotes around the name are escaped if the body is JSON.
     let text = error_body.replace("\\\"", "\"");
     ["function ", "Function ", "tool ", "Tool "].iter().find_map(|word| {
         text.match_indices(word).find_map(|(at, _)| {
@@ -96,6 +99,7 @@ fn kind(code: ErrorCode, text: &str) -> Option<RefusedPartKind> {
     if has(text, NOT_LEFT_OUT) {
         return None;
     }
+    // The first row that matches wins, so the order matters: an error about a file may mention images too.
     let table: [(RefusedPartKind, &[&str]); 5] = [
         (RefusedPartKind::Reasoning, REASONING),
         (RefusedPartKind::ToolSchema, TOOL_SCHEMAS),

@@ -24,6 +24,7 @@ pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> Provi
 /// Returns the error that a server put into an answer that began with 200.
 pub fn from_answer(payload: &str) -> ProviderError {
     let said = ServerErrorFields::read(payload);
+    // A status inside an answer is only a number that some proxy chose, so the words come first.
     let verdict = match (ErrorClassification::of_words(&said.words), said.status) {
         (Some(verdict), _) => verdict,
         (None, Some(status)) => ErrorClassification::of_status(status, &said.words),
@@ -38,6 +39,7 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
     let mut error = ProviderError::new(verdict.code, message);
     error.retryable = verdict.retryable;
     error.status = status;
+    // An overflow comes first, because its words match other rows too and only this code leads to a compaction.
     if let Some(overflow) = overflow::recognise(status, body) {
         error.code = ErrorCode::ContextOverflow;
         error.retryable = false;
@@ -49,6 +51,7 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
             let text = said_and_typed(&error.message, body);
             error.refusal = refused_part::read(status, error.code, &text).map(Box::new);
         }
+        // A server that refuses a part of a request refuses the part again.
         error.retryable &= !error.refuses_tools && error.refusal.is_none();
     }
     error
@@ -142,6 +145,7 @@ impl ErrorClassification {
             404 | 410 => permanent(ErrorCode::NotFound),
             408 => again(ErrorCode::Timeout),
             409 => again(ErrorCode::Conflict),
+            // The server lacks the method or the version of HTTP, and no repetition changes that.
             501 | 505 => permanent(ErrorCode::InvalidRequest),
             // Anthropic reports an overload as 529.
             425 | 500..=599 => again(ErrorCode::ThirdParty),

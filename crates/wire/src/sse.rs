@@ -95,6 +95,7 @@ pub struct SseReader {
 impl SseReader {
     /// Feeds more bytes of the body.
     pub fn feed(&mut self, chunk: Bytes) {
+        // Most chunks hold whole events. Those are cut from the chunk without a copy.
         if self.rest.is_empty() && self.chunk.is_empty() {
             self.chunk = chunk;
         } else {
@@ -112,6 +113,7 @@ impl SseReader {
             }
             let chunk = std::mem::take(&mut self.chunk);
             self.rest.extend_from_slice(&chunk);
+            // The end of an event may begin in the last three bytes: `\r\n\r` of `\r\n\r\n`.
             self.searched = self.rest.len().saturating_sub(3);
             return None;
         }

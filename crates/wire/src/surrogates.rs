@@ -66,6 +66,7 @@ pub fn whole(json: &str) -> Cow<'_, str> {
 /// Reports whether the data of an event is only a sign of life. Such events have no content, so they end no
 /// waiting.
 pub fn is_ping(data: &str) -> bool {
+    // Anthropic's ping is `{"type": "ping"}`.
     data.is_empty() || (data.len() <= MAX_PING_BYTES && data.contains("\"ping\""))
 }
 

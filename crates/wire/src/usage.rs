@@ -49,6 +49,7 @@ pub fn llama_cpp_timings(raw: &str) -> Option<Usage> {
     let timings = RawObject::parse(raw)?;
     let cached = timings.tokens("cache_n")?;
     Some(Usage {
+        // `prompt_n` counts only the tokens that were evaluated, without those from the cache.
         input_tokens: cached.saturating_add(timings.tokens("prompt_n")?),
         output_tokens: timings.tokens("predicted_n")?,
         cache_read_tokens: cached,
@@ -77,6 +78,7 @@ pub fn gemini_usage(counts: &RawObject) -> Option<Usage> {
     counts.get("promptTokenCount")?;
     let thoughts = counts.tokens("thoughtsTokenCount").unwrap_or_default();
     Some(Usage {
+        // Google counts the results of its own tools beside the prompt, and the thoughts beside the candidates.
         input_tokens: counts
             .tokens("promptTokenCount")
             .unwrap_or_default()

@@ -186,6 +186,7 @@ pub fn check_prefill(request: &ModelRequest) -> Result<(), RequestViolation> {
 }
 
 fn check_merged(index: usize, role: Role, before: Option<Role>) -> Result<(), RequestViolation> {
+    // Each result may be a message of its own, so several tool messages may follow each other.
     if role != Role::Tool && before == Some(role) {
         return Err(RequestViolation::NotMerged { index, role });
     }

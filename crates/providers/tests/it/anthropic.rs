@@ -52,7 +52,7 @@ fn request() -> ModelRequest {
     ModelRequest { system: "be brief".into(), messages: vec![user("hi")], ..ModelRequest::default() }
 }
 
-/// What the model that [`config`] names wrote.
+/// A message of the model in [`config`].
 fn written(parts: Vec<Part>) -> Message {
     let origin = ModelOrigin { provider: "anthropic".into(), api: API.into(), model: "m".into() };
     Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin) }
@@ -77,7 +77,7 @@ async fn refused(status: u16, body: &'static str) -> ProviderError {
     error.unwrap()
 }
 
-/// A stream that stays open until the client goes, and what tells that it has gone.
+/// A stream open until the client goes, and the sign of the client's leave.
 fn open_stream(
     pieces: &'static [&'static str],
 ) -> (impl Fn(&Asked) -> Response<Body> + Clone, oneshot::Receiver<()>) {

@@ -89,7 +89,7 @@ async fn a_base_url_of_another_route_is_understood() {
     }
 }
 
-/// The whole of it: a call with tools, its result, and what goes back.
+/// A whole turn: a call with tools, the result, and the next request.
 #[tokio::test]
 async fn hazard_05_one_line_may_hold_thinking_text_and_calls_and_arguments_go_back_as_they_came() {
     let calls = [

@@ -183,7 +183,7 @@ async fn a_server_that_takes_the_request_and_says_nothing_is_late() {
     drop(listener);
 }
 
-/// A server that answers the request at once and then reads the prompt: comments, pings and blank lines are signs of
+/// A server with an immediate status line and a long read of the prompt: comments, pings and blank lines are signs of
 /// life.
 #[tokio::test]
 async fn signs_of_life_before_the_first_word_have_no_limit() {
@@ -318,7 +318,8 @@ async fn a_query_in_the_base_url_stays() {
     assert_eq!(fake.asked()[0].path, "/deployments/x/chat/completions");
 }
 
-/// llama.cpp says that it keeps a connection and closes it after a stream: what goes over it next is lost.
+/// llama.cpp promises to keep a connection and closes the connection after a stream: the next request over it is
+/// lost.
 #[tokio::test]
 async fn no_request_goes_over_a_connection_that_may_be_closed() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

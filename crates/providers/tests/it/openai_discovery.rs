@@ -1,4 +1,4 @@
-//! What a running server says of itself: its family, its window, and what a request costs by its own count.
+//! A running server's description of itself: the family, the window, and the server's count of a request.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

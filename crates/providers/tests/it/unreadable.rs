@@ -1,5 +1,4 @@
-//! Answers of which a part cannot be read, or is too much: nothing of what was said is lost in silence, over every
-//! wire.
+//! Answers with an unreadable or oversized part: no content is lost in silence, over every wire.
 
 use axum::body::Body;
 use axum::http::Response;
@@ -25,7 +24,7 @@ where
     call(connect(kind, endpoint).unwrap().as_ref(), hi()).await
 }
 
-/// Pieces of text, or of a call's arguments, as each wire sends them: already escaped for JSON.
+/// Pieces of text, or of a call's arguments, in the form of each wire: already escaped for JSON.
 fn told(kind: Kind, pieces: &[&str], as_arguments: bool) -> Vec<String> {
     let mut payloads: Vec<String> = match (kind, as_arguments) {
         (Kind::Anthropic, false) => vec![

@@ -70,6 +70,8 @@ impl ToolDeferral {
         if !has_search {
             tools.retain(|tool| !tool.is_provider_search);
         }
+        // The provider's own search defers these tools already. A client's tool with one of our two names could not
+        // be told from ours.
         if finds_by_itself && has_search
             || tools
                 .iter()
@@ -93,6 +95,7 @@ impl ToolDeferral {
             return None;
         }
         let kept_tools = kept.iter().map(|at| &tools[*at]);
+        // A cache mark on a deferred tool moves to our last tool, so that the list still ends a cached prefix.
         let mark = deferred.clone().filter_map(|tool| tool.cache_mark.clone()).next_back();
         let [search, call] = &stand_ins;
         let list: Vec<String> = kept_tools

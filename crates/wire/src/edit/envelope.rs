@@ -101,6 +101,7 @@ impl RequestEnvelope {
         };
         let envelope = Self {
             model: name,
+            // A `null` has a range too, because a new name replaces it there.
             model_at: fields.model.map(|part| range_in(text, part)),
             stream,
             stream_at: fields.stream.map(|part| range_in(text, part)),
@@ -111,6 +112,7 @@ impl RequestEnvelope {
             system_at: fields.system.filter(|raw| *raw != "null").map(|part| range_in(text, part)),
             tools_at: fields.tools.filter(|raw| *raw != "null").map(|part| range_in(text, part)),
             others_at: fields.others.iter().map(|(name, raw)| (*name, range_in(text, raw))).collect(),
+            // `text` borrows from `bytes` until every range is known.
             bytes: Bytes::new(),
         };
         Ok(Self { bytes, ..envelope })
@@ -133,6 +135,7 @@ impl RequestEnvelope {
 
     /// Returns the request's name of its output limit, if the request sets one.
     pub fn max_output_name(&self) -> Option<&str> {
+        // A dialect may have several names for the limit, and the bytes before the value show which of them was used.
         let before = self.text(&(0..self.max_output_at.as_ref()?.start)).trim_end().strip_suffix(':')?;
         before.trim_end().strip_suffix('"')?.rsplit_once('"').map(|(_, name)| name)
     }
@@ -269,6 +272,7 @@ impl<'a> Visitor<'a> for EnvelopeVisitor<'_, 'a> {
                     if let Some(at) = names.max_output.iter().position(|name| *name == key) {
                         fields.max_output[at] = Some(raw);
                     } else if let Some(name) = names.others.iter().find(|name| **name == key) {
+                        // Of repeated fields the last one counts, as JSON readers take it.
                         fields.others.retain(|(known, _)| known != name);
                         fields.others.push((name, raw));
                     }
@@ -316,6 +320,7 @@ impl<'a> DeserializeSeed<'a> for ItemListSeed<'a> {
     type Value = (&'a str, Option<Vec<&'a str>>);
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        // The list is by far the largest part of a request. Reading it as one raw value first would walk it twice.
         if let Some(rest) = self.rest.filter(|rest| rest.starts_with('[')) {
             let list = deserializer.deserialize_seq(ItemListVisitor)?;
             let end = list.last().map_or(1, |item| range_in(rest, item).end);

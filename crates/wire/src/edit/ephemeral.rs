@@ -94,6 +94,8 @@ pub fn exceeded(used: u64, limit: u64) -> String {
 
 /// Reports whether a JSON text may contain one of our notices.
 pub fn may_have_notices(json: &str) -> bool {
+    // Clients escape the symbols and the dots of the notices in different ways, so only their ASCII words are
+    // searched.
     WORDS.iter().any(|words| memmem::find(json.as_bytes(), words.as_bytes()).is_some())
 }
 

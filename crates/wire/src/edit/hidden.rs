@@ -90,6 +90,7 @@ pub(crate) fn strip_shown_texts<'t>(
     let mut rest = text;
     let mut is_other = false;
     while let Some(next) = said.front() {
+        // The blanks between two texts come from the merger or from the client, so they do not have to agree.
         let Some(behind) = rest.trim_start().strip_prefix(next.trim()) else { break };
         (rest, is_other) = (behind.trim_start_matches('\n'), true);
         said.pop_front();

@@ -36,6 +36,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
 /// As [`encode`].
 pub fn encode_count(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
     let mut counted = RequestBody::default();
+    // The nested request must name the model again, although the address names it.
     counted.put("model", &resource(&settings.model))?;
     put(&mut counted, request, settings)?;
     let counted: Box<RawValue> =

@@ -63,6 +63,7 @@ pub fn encode_load(settings: &ModelSettings, window: Option<u64>) -> Result<Byte
         body.put("keep_alive", keep_alive)?;
     }
     put_stream(&mut body, settings, false)?;
+    // Without messages Ollama only loads the model, and answers with the reason `load`.
     body.put("messages", &[(); 0])?;
     put_options(&mut body, settings, window, None)?;
     Ok(body.finish())

@@ -121,6 +121,7 @@ impl SuspectedOverflow {
 pub fn suspect(sent: &AnsweredRequestTokens, answer: &ModelAnswer) -> Option<SuspectedOverflow> {
     let total =
         answer.usage.as_ref().map(longhaul_core::usage::Usage::total_tokens).filter(|total| *total > 0);
+    // The server's own word needs no counts, so it is examined before the numbers.
     if names_the_window(answer) {
         return Some(SuspectedOverflow::WindowFull { total });
     }

@@ -1,4 +1,4 @@
-//! What every adapter must survive, as Gemini does it.
+//! Known hazards of adapters, in Gemini's form.
 
 use std::time::Duration;
 

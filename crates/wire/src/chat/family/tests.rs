@@ -1,4 +1,4 @@
-//! Each row: how it is known, and what it changes in a request.
+//! Each row: the signs of the family, and the changes in a request.
 
 use bytes::Bytes;
 use longhaul_core::message::{
@@ -81,7 +81,7 @@ fn hi() -> Vec<Message> {
     vec![user(vec![Part::text("hi")])]
 }
 
-/// A step with reasoning and a call, its result, and what the user says to that.
+/// A step with reasoning and a call, the result, and the user's next message.
 fn step() -> Vec<Message> {
     vec![
         user(vec![Part::text("1")]),

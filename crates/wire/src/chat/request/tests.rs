@@ -310,7 +310,7 @@ fn file(hash: &str) -> Part {
     Part::File(MediaPart { media_type: "application/pdf".into(), name: Some("a.pdf".into()), ..media })
 }
 
-/// Everything a conversation may hold, as three families are sent it.
+/// Everything a conversation may hold, in the forms of three families.
 #[test]
 fn a_whole_conversation() {
     let failed =

@@ -15,7 +15,7 @@ pub(super) enum ChatRequestMessage<'a> {
     Tool { tool_call_id: String, content: String },
 }
 
-/// The content of a message. Text alone is a string, which every server takes.
+/// The content of a message. Text alone is a string: every server takes strings.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ChatRequestContent<'a> {
@@ -84,7 +84,7 @@ pub(super) struct ChatRequestToolCall<'a> {
     pub(super) id: String,
     pub(super) r#type: &'static str,
     pub(super) function: ChatRequestFunctionCall<'a>,
-    /// The server's additional fields of the call, which it wants back, for example a thought signature.
+    /// The server's additional fields of the call, to be sent back, for example a thought signature.
     #[serde(flatten)]
     pub(super) extra: BTreeMap<String, Box<RawValue>>,
 }

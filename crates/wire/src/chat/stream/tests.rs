@@ -406,8 +406,8 @@ fn the_envelope_holds_what_was_said_of_the_whole() {
     assert_eq!(answer.envelope.unwrap().as_str(), expected);
 }
 
-/// A server that repeats the name with each piece and gives no id: whether a call is whole decides where a piece
-/// belongs, and must not be found by reading all of it again.
+/// A server with a repeated name in each piece and without ids: the completeness of a call decides about the place of
+/// a piece, and must be known without reading the whole call again.
 #[test]
 fn each_byte_of_arguments_is_looked_at_once() {
     let piece = |text: &str| {

@@ -49,6 +49,8 @@ fn tool(dialect: Dialect, raw: &str) -> Option<ListedTool> {
         cache_mark: field(&said, "cache_control").filter(|mark| *mark != "null").map(str::to_owned),
         is_deferred_by_client: field(&said, "defer_loading").is_some_and(|value| value == "true"),
         is_provider_search: kind.starts_with("tool_search"),
+        // A tool that the model's server runs is shown to the model in an unknown form. Its JSON is the best
+        // estimate.
         tokens: text_tokens(raw),
         ..ListedTool::default()
     };
@@ -62,6 +64,7 @@ fn tool(dialect: Dialect, raw: &str) -> Option<ListedTool> {
             field(&said, "function").and_then(|function| spec(function, "parameters"))
         }
         (Dialect::Responses, "function") => spec(raw, "parameters"),
+        // The tools that Anthropic runs have a versioned type, such as `web_search_20250305`.
         (Dialect::Messages, "" | "custom") => spec(raw, "input_schema"),
         _ => None,
     };

@@ -27,9 +27,12 @@ impl RequestEnvelope {
         let start = known.items_at.start;
         let count = known.items.partition_point(|item| item.end <= shared);
         let behind = known.items.get(count.checked_sub(1)?)?.end;
+        // A number or a word may continue behind the shared bytes (`12` of `123`), so the last shared item must be
+        // closed by its own last byte.
         let is_whole = known.bytes.get(start) == Some(&b'[')
             && matches!(known.bytes.get(behind - 1), Some(b'}' | b']' | b'"'));
         let rest = std::str::from_utf8(bytes.get(behind..)?).ok()?;
+        // Only a full read replaces lone halves of characters.
         if !is_whole || mended(rest.as_bytes()).is_some() {
             return None;
         }
@@ -40,6 +43,7 @@ impl RequestEnvelope {
         let without = [bytes.get(..start)?, b"[]", bytes.get(end..)?].concat();
         let fields = Self::read(without.into(), names).ok()?;
         let (at, moved) = (start..start + 2, end - start - 2);
+        // A second field with the items' name would move the list. Such a request is read whole.
         (fields.items_at == at).then(|| fields.with_list(bytes, at.end, moved, (start..end, items)))
     }
 

@@ -55,7 +55,7 @@ fn an_ordinary_answer_is_not_suspected() {
     }
 }
 
-/// Ollama: 4,096 by default, 2,050 kept of a message that alone is too long.
+/// Ollama: 4,096 by default, 2,050 kept of a message beyond the window.
 #[test]
 fn half_a_window_is_silent_truncation() {
     let sent = AnsweredRequestTokens { estimated: 9_000, ..EXACT };
@@ -71,7 +71,7 @@ fn half_a_window_is_silent_truncation() {
     assert_eq!(suspect(&narrow, &cut), Some(expected));
 }
 
-/// A server must count again what it has counted before, so dropped messages show at once.
+/// A server must count earlier content again, so dropped messages show at once.
 #[test]
 fn a_request_that_grew_and_was_counted_smaller_was_cut() {
     let sent = AnsweredRequestTokens { counted_before: 5_000, estimated: 600, ..EXACT };
@@ -228,7 +228,7 @@ fn a_count_that_stands_still_after_it_grew_is_where_the_server_cuts() {
     );
 }
 
-/// A report that never grows with the request says nothing of a cut, however much is missing.
+/// A report without growth proves no cut, however much is missing.
 #[test]
 fn a_report_that_never_grew_is_a_wrong_one() {
     let standing = answer("Yes.", ModelStopReason::Stop, Some((4_096, 9)));
@@ -238,7 +238,7 @@ fn a_report_that_never_grew_is_a_wrong_one() {
     }
 }
 
-/// Below half of any window that the server may have nothing was cut: it reports something else.
+/// Nothing was cut below half of any possible window: the report counts something else.
 #[test]
 fn a_report_below_half_a_window_is_a_wrong_one() {
     let sent = AnsweredRequestTokens { estimated: 40_000, ..server(32_768) };

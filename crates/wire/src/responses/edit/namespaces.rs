@@ -30,6 +30,7 @@ pub(crate) fn flat_name(namespace: &str, name: &str) -> String {
     if flat.chars().count() <= MAX_NAME_CHARS {
         return flat;
     }
+    // Two long names may differ only behind the cut, so a hash of the whole name tells them apart.
     let hash = blake3::hash(flat.as_bytes()).to_hex();
     let kept: String = flat.chars().take(MAX_NAME_CHARS - HASH_CHARS - 1).collect();
     format!("{kept}_{}", &hash.as_str()[..HASH_CHARS])

@@ -98,6 +98,7 @@ impl StreamMerger for ResponsesStreamMerger {
         self.begun = 0;
         self.unseen.next_stream();
         if let Some(open) = &self.open {
+            // The next stream continues this message, so its finished copy is void.
             self.done.remove(&open.index);
         }
         self.reader.go_on();

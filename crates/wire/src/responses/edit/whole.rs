@@ -24,6 +24,7 @@ pub(super) fn answer(body: &str) -> Option<PartialResponse> {
         read(&item, &mut seen);
     }
     let called = !seen.calls.is_empty();
+    // Compatible servers may leave the status out of a whole answer.
     let status = text_field(&said, "status").unwrap_or_else(|| "completed".to_owned());
     seen.finish = finish(&status, field(&said, "incomplete_details"), called);
     seen.usage = field(&said, "usage").and_then(responses_usage);
