@@ -43,6 +43,7 @@ impl Provider for CatalogProvider {
 
     async fn limits(&self) -> Limits {
         let origin = self.origin();
+        // The server is asked first, because the catalogue only fills the gaps.
         let known = self.provider.limits().await;
         let limits = known.or(limits(&origin, &self.base_url));
         tracing::debug!(

@@ -55,6 +55,7 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>>> NdjsonEventStream<S> {
 
     fn add(&mut self, chunk: &Bytes) {
         let mut pieces = chunk.split(|byte| *byte == b'\n');
+        // The first piece continues the line that an earlier chunk has begun.
         self.rest.extend_from_slice(pieces.next().unwrap_or_default());
         for piece in pieces {
             self.end_line();

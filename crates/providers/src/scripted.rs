@@ -257,6 +257,7 @@ impl ScriptedProvider {
         let scripted = self.script.answer(request, turn);
         let answer = match scripted {
             Some(answer) => answer,
+            // A list that is used up is a mistake of the test, and must not pass for an answer.
             None if self.script.is_list() => return Err(over(turn)),
             None => ScriptedSummaries::Extract.answer(request),
         };

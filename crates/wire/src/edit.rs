@@ -335,6 +335,7 @@ impl PartialResponse {
 
     /// Returns the answer so far as parts of a message, in the form of a client's next request.
     pub fn parts(&self) -> Vec<Part> {
+        // Reasoning is left out, because many clients do not send it back.
         let text = (!self.text.is_empty()).then(|| Part::text(self.text.as_str()));
         let calls = self.calls.iter().map(|call| {
             Part::ToolCall(longhaul_core::message::ToolCall {

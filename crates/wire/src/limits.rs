@@ -138,6 +138,7 @@ impl DeclaredLimits {
     /// Returns the declared limits, completed with `known`.
     #[must_use]
     pub fn over(self, known: Limits) -> Limits {
+        // The source is that of the window, even if other limits were declared.
         let source = if self.window.is_some() { LimitSource::Declared } else { known.source };
         Limits {
             window: self.window.or(known.window),

@@ -114,6 +114,7 @@ pub struct ProviderError {
 impl ProviderError {
     /// Returns an error without details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        // This is the default of the code. A reader that knows more of the error decides anew.
         let retryable = matches!(
             code,
             ErrorCode::RateLimitExceeded

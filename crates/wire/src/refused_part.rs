@@ -33,6 +33,7 @@ pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Optio
     let text = message.to_lowercase().replace(['`', '"', '\'', '’'], "");
     let kind = kind(code, &text);
     match (status, code) {
+        // A filter refuses with any status, or inside a stream.
         (_, ErrorCode::Refused) => {}
         (Some(400 | 413 | 415 | 422), ErrorCode::InvalidRequest) => {}
         (None, ErrorCode::InvalidRequest) => {}

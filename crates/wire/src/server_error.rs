@@ -114,12 +114,15 @@ const fn permanent(code: ErrorCode) -> ErrorClassification {
 const WORDS: &[(&[&str], ErrorClassification)] = &[
     // OpenAI and Moonshot: only a payment helps against a used-up quota, so the call is not repeated.
     (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], permanent(ErrorCode::RateLimitExceeded)),
+    // `resource_exhausted` is Google's word, `throttlingexception` Amazon Bedrock's.
     (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
     (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], permanent(ErrorCode::Auth)),
     (&["content_policy_violation", "content_filter", "image_content_policy_violation"], permanent(ErrorCode::Refused)),
     (&["timeout", "timeout_error", "request_timeout", "deadline_exceeded"], again(ErrorCode::Timeout)),
+    // `overloaded_error` and `api_error` are Anthropic's words, `engine_overloaded_error` is Moonshot's.
     (&[ "overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable", ], again(ErrorCode::ThirdParty)),
     (&["not_found_error", "model_not_found", "not_found", "invalid_model"], permanent(ErrorCode::NotFound)),
+    // `tool_use_failed` is Groq's word for a call that does not fit its tool.
     (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], permanent(ErrorCode::InvalidRequest)),
 ];
 

@@ -283,6 +283,7 @@ impl<'a> UnansweredToolCalls<'a> {
 
     fn answer(&mut self, index: usize, part: &Part) -> Result<(), RequestViolation> {
         let Part::ToolResult(result) = part else { return Ok(()) };
+        // A result of a later call is only out of order. A result of no open call answers nothing.
         let known = self.calls.iter().skip(self.answered).any(|call| call.call_id == result.call_id);
         match self.calls.get(self.answered) {
             Some(next) if next.call_id == result.call_id => {

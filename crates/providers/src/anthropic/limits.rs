@@ -24,6 +24,7 @@ pub(super) async fn ask(http: &ProviderHttpClient, base: &BaseUrl, config: &Anth
         prefill: prefill(&config.endpoint.body),
         ..Limits::default()
     };
+    // The usual abilities stand last, because older servers describe no abilities at all.
     declared.over(said.as_ref().map(read).unwrap_or_default().or(usual))
 }
 

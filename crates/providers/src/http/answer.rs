@@ -80,6 +80,8 @@ pub(crate) async fn call<D: StreamDecoder>(
         request_id: request_id::read(response.headers()),
         server: url.origin().ascii_serialization(),
     };
+    // The bytes and the deadlines share this value: the first content, seen by the decoder, changes the limit of the
+    // bytes.
     let silence = BodyIdleTimeout::before_start(http.timeouts);
     let bytes = http.bytes_with_idle_timeout(response, silence.clone());
     let patience = ProgressDeadline::new(http.timeouts, silence);

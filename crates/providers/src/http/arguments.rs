@@ -39,6 +39,7 @@ impl EmptyArgumentsFilter {
             None => delta,
             Some(held) => {
                 held.push_str(&delta);
+                // The pieces `nu` and `ll` make `null`, so only the joined text can decide.
                 if held.len() <= MAX_HELD_BYTES && may_be_no_arguments(held) {
                     String::new()
                 } else {

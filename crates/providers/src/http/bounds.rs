@@ -81,6 +81,7 @@ impl EventByteCount {
             self.bytes += piece.len();
             self.in_line |= !line.unwrap_or(piece).trim_ascii().is_empty();
             longest = longest.max(self.bytes);
+            // Only an empty line ends a server-sent event, but every line end is an event's end in NDJSON.
             if line.is_some() && (by_line || !self.in_line) {
                 self.bytes = 0;
             }

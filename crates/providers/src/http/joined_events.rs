@@ -49,6 +49,7 @@ impl JoinedEventStream {
                 return None;
             }
             let next = match self.held {
+                // Only a held event waits for so short a time. Without one the limits of the answer apply.
                 Some(_) => timeout(MAX_WAIT, self.events.next()).await,
                 None => Ok(self.events.next().await),
             };

@@ -96,6 +96,7 @@ impl Provider for OllamaProvider {
             return declared.over(limits::OllamaModelInfo::default().limits(None));
         }
         let mut found = self.ask().await;
+        // Loading can take minutes, so it is done only if nothing else can tell the window.
         if self.loads_first && declared.window.is_none() && !found.has_window() {
             let begun = Instant::now();
             self.load().await;

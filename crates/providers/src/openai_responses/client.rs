@@ -71,6 +71,7 @@ impl Provider for OpenAiResponsesProvider {
     /// Returns the limits. Over the Responses API no server continues an answer, and a model is shown the reasoning
     /// of the current turn (<https://platform.openai.com/docs/guides/reasoning>).
     async fn limits(&self) -> Limits {
+        // The discovery speaks for Chat Completions servers, so two of its facts do not hold on this wire.
         let known = self.discovery.limits().await;
         Limits { prefill: FeatureSupport::No, reasoning: Some(ReasoningScope::Turn), ..known }
     }

@@ -78,6 +78,7 @@ impl ScriptedCallLog {
         rendered: Bytes,
         request: &ModelRequest,
     ) -> ScriptedCallEntry {
+        // This hasher may change with the compiler, but hashes are compared within a build only.
         let mut hasher = DefaultHasher::new();
         rendered.hash(&mut hasher);
         let record = ScriptedCallRecord {

@@ -120,6 +120,7 @@ fn cut_at_fault(events: &mut Vec<ModelEvent>, fault: Option<&ScriptedFault>) -> 
     };
     // A fault behind the closing event could not be told from success.
     events.truncate(after.min(events.len().saturating_sub(1)));
+    // A real decoder, too, puts the usage so far into the error of a broken stream.
     let told = events.iter().rev().find_map(|event| match event {
         ModelEvent::Usage(usage) => Some(usage.clone()),
         _ => None,

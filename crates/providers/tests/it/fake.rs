@@ -49,6 +49,7 @@ impl Fake {
                 answer(&asked)
             }
         });
+        // The task never ends by itself; `Drop` aborts it.
         let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { address, asked, task }
     }
@@ -104,6 +105,7 @@ pub(crate) fn stream(pieces: &[&str], end: End) -> Response<Body> {
         }
         End::Silence(open) => {
             let silence = futures_util::stream::once(async move {
+                // Dropping the sender tells the test that the client has gone.
                 let _open = open;
                 std::future::pending::<Result<Bytes, Infallible>>().await
             });

@@ -21,9 +21,11 @@ fn recorded_errors_are_told_apart() {
         .collect();
     let (overflows, others): (Vec<_>, Vec<_>) =
         errors.drain(..).partition(|(file, ..)| file.contains("context_overflow"));
+    // A wrong path would find no recordings and pass.
     assert!(others.len() >= 40, "{} recorded errors", others.len());
     for (file, status, body) in &others {
         assert_eq!(recognise(Some(*status), body), None, "{file}: {status} {body}");
+        // Inside a stream the same errors come without a status.
         assert_eq!(recognise(None, body), None, "{file} without its status: {body}");
     }
     let expected = ReportedOverflow { used_tokens: Some(2009), limit_tokens: Some(512) };
@@ -72,6 +74,7 @@ fn good_answers_are_no_overflow() {
             assert_eq!(recognise(None, payload), None, "{name}");
         }
     }
+    // A wrong path would find no payloads and pass.
     assert!(payloads >= 8_000, "{payloads} payloads");
     println!("{payloads} recorded payloads, 0 taken for an overflow");
 }

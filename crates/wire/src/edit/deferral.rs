@@ -90,6 +90,7 @@ impl ToolDeferral {
         let found = DeferredTools::new(specs);
         let stand_ins = found.stand_ins(window_tokens >= NAMING_WINDOW_TOKENS);
         let kept_tokens: u64 = kept.iter().map(|at| tools[*at].tokens).sum();
+        // Our two tools cost tokens themselves, so a short list may not be worth deferring.
         let in_place: u64 = stand_ins.iter().map(longhaul_core::estimate::tool_tokens).sum();
         if !is_worth_deferring(all_tokens, kept_tokens + in_place, window_tokens, DEFER_ABOVE) {
             return None;

@@ -159,6 +159,7 @@ impl MessageListBuilder<'_> {
             _ => {
                 self.say_behind()?;
                 self.release();
+                // Only answers that became neighbours here are joined. Neighbours in the client's own list stay two.
                 let text = if self.next_in_list() == Some(index) { text } else { self.spoken_on(text) };
                 self.settled.push(MessageListEntry::Change(index, text));
             }

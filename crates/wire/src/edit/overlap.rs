@@ -102,6 +102,7 @@ impl<'a> OverlapInput<'a> {
         let repeated = &self.said[at..];
         let rest = self.held.strip_prefix(repeated)?;
         let chars = repeated.chars().count();
+        // The client has the blanks already, so their repetition is left out with the text.
         let same_blanks = rest.strip_prefix(self.blanks);
         if chars >= SURE_CHARS {
             return Some(same_blanks.unwrap_or_else(|| rest.trim_start()));

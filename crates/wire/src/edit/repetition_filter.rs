@@ -60,6 +60,7 @@ impl RepetitionFilter {
                 return Some(new);
             }
         }
+        // The whitespace at the end was not sent, so a model may write it again.
         let gap = &said[said.len() - self.unsent..];
         if gap.len() > self.held.len() && gap.starts_with(&self.held) {
             return None;

@@ -202,6 +202,7 @@ impl RequestParts {
             self.parts.push(RequestPart { at: shifted_place(text, value, start), kind, name, element: None });
         }
         for (name, value) in &all {
+            // Chat Completions servers have three names for reasoning in a message.
             let is_reasoning = matches!(&**name, "reasoning_content" | "reasoning_details" | "reasoning");
             if is_reasoning && *value != "null" {
                 let kind = RequestPartKind::Reasoning;

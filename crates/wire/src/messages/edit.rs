@@ -189,6 +189,7 @@ fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
 /// Returns a text part, unless the text is empty.
 fn text(text: String) -> Option<Part> {
     let text = crate::edit::ephemeral::without_notices(&text).unwrap_or(text);
+    // A text that had only notices is empty now.
     (!text.is_empty()).then(|| Part::text(text))
 }
 

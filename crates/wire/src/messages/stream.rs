@@ -51,6 +51,7 @@ impl MessagesStreamDecoder {
             }
             Some("message") => self.whole(&event).map_err(|error| self.with_usage(error)),
             Some("error") => Err(self.with_usage(server_error::from_answer(payload))),
+            // Compatible servers may leave the type of an error out.
             None if event.get("error").is_some() => Err(self.with_usage(server_error::from_answer(payload))),
             // Some compatible servers leave the type of a whole message out.
             None if event.get("content").is_some() => {

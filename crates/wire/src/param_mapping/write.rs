@@ -58,6 +58,7 @@ impl UpstreamParamWriter<'_> {
             // Claude's newer models refuse a request that sets both.
             RequestParamValue::TopP(_) if kind == ProviderKind::Anthropic && self.says_temperature => false,
             RequestParamValue::TopP(number) => self.sampling(["top_p", "topP"], number.into()),
+            // OpenAI's APIs have no `top_k`, but servers that people run themselves have one.
             RequestParamValue::TopK(_)
                 if kind == ProviderKind::OpenAi || kind == ProviderKind::OpenAiCompatible && !is_local =>
             {
@@ -77,6 +78,7 @@ impl UpstreamParamWriter<'_> {
                 ProviderKind::Ollama => self.put(&["options", "stop"], stops.into()),
                 ProviderKind::OpenAiCompatible => self.put(&["stop"], stops.into()),
             },
+            // Neither Anthropic's API nor OpenAI's Responses API has one of the three.
             RequestParamValue::Seed(_)
             | RequestParamValue::FrequencyPenalty(_)
             | RequestParamValue::PresencePenalty(_)

@@ -96,6 +96,7 @@ impl<'a> ResponsesInputEncoder<'a> {
             items.extend(item.map(|item| (kind, if loses { without_id(&item) } else { item })));
         }
         let followed =
+            // OpenAI refuses reasoning without an item behind it, so trailing reasoning is cut off.
             items.iter().rposition(|(kind, _)| *kind == ResponsesInputKind::Other).map_or(0, |last| last + 1);
         self.items.extend(items.into_iter().take(followed).map(|(_, item)| item));
         Ok(())
@@ -106,6 +107,7 @@ impl<'a> ResponsesInputEncoder<'a> {
         let native = call.native.as_ref().filter(|_| own);
         let object = native.and_then(|native| RawObject::parse(native.as_str()));
         let given = call_name(call, own);
+        // Local servers repeat their ids from answer to answer.
         let is_free = (1..=MAX_CALL_ID_BYTES).contains(&given.len()) && !self.used.contains(given);
         let id = if is_free { given } else { call.call_id.as_str() };
         let is_custom =

@@ -96,6 +96,7 @@ impl PartialResponsesItem {
 
     fn reasoning(&self) -> Option<Part> {
         let text = match self.texts("summary") {
+            // A summary that was cut off exists only in the deltas.
             _ if !self.is_done() => self.streamed.clone(),
             // OpenAI shows only a summary; servers of open models show the reasoning itself.
             summary if summary.is_empty() => self.texts("content").join("\n\n"),

@@ -59,6 +59,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
     let mut body = RequestBody::default();
     body.put("model", &settings.model)?;
     body.put_declared(declared, &["model", "instructions", "input", "stream", "tools", "include"])?;
+    // The configured tools are merged with ours, so the field is not one of the declared fields above.
     let tools = tools(request, declared)?;
     if !tools.is_empty() {
         body.put("tools", &tools)?;

@@ -196,6 +196,7 @@ fn content(raw: Option<&RawValue>, index: usize) -> Result<Vec<Part>, ParseError
     match raw.as_bytes().first() {
         Some(b'"') => {
             let text: String = serde_json::from_str(raw).map_err(|_| unreadable_content(index))?;
+            // Notices of the gateway come back in the client's copy of an answer, but the model never wrote them.
             let text = without_notices(&text).unwrap_or(text);
             Ok(if text.is_empty() { Vec::new() } else { vec![Part::text(text)] })
         }

@@ -54,6 +54,7 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     message.insert("role".to_owned(), "assistant".into());
     message.insert("content".to_owned(), content);
     if !seen.reasoning.is_empty() {
+        // Reasoning that was streamed as `reasoning` gets the more common name here.
         message.insert("reasoning_content".to_owned(), seen.reasoning.as_str().into());
     }
     if !seen.calls.is_empty() {

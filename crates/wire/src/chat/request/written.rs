@@ -75,6 +75,7 @@ pub(super) struct ChatAssistantMessage<'a> {
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tool_calls: Vec<ChatRequestToolCall<'a>>,
+    // Other servers may refuse the field, so only Mistral's prefill writes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) prefix: bool,
 }

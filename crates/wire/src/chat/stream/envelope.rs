@@ -23,6 +23,7 @@ impl ChatResponseEnvelope {
     /// Takes the first chunk, and the last chunks: both have more fields than a delta.
     pub(super) fn add(&mut self, chunk: &str, choices: &[&RawValue]) {
         let choice = choices.first().and_then(|choice| RawObject::parse(choice.get()));
+        // A chunk without choices is OpenAI's report of usage, the last chunk of a stream.
         let ends = choice.as_ref().is_none_or(|choice| given(choice, OF_CHOICE[0]));
         if self.begun && !ends {
             return;

@@ -83,6 +83,7 @@ impl CallUnwrapper {
         };
         match passed {
             UnwrappedEvent::AsItIs => out.extend_from_slice(raw),
+            // An empty list means that the event is held back, so its bytes count until the call is complete.
             UnwrappedEvent::Replaced(events) => {
                 self.held_bytes = if events.is_empty() { self.held_bytes + raw.len() } else { 0 };
                 events.iter().for_each(|event| write_event(event, out));

@@ -143,6 +143,7 @@ fn is_note(part: &Part) -> bool {
 fn result(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<ItemSegment, ParseError> {
     let call = block.text("tool_use_id");
     let call = call.ok_or_else(|| ParseError::field(place, "`tool_use_id` is missing"))?;
+    // A field that is absent means success.
     let failed = field(&block.fields, "is_error") == Some("true");
     let content = match field(&block.fields, "content") {
         None | Some("null") => Vec::new(),
@@ -222,6 +223,7 @@ fn sourced(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<Part, Parse
     let source = field(&block.fields, "source")
         .and_then(fields)
         .ok_or_else(|| ParseError::field(place, "`source` is missing"))?;
+    // A source by address or by file id states no media type.
     let default = if block.kind == "image" { "image/png" } else { "application/pdf" };
     let media_type = text_field(&source, "media_type").unwrap_or_else(|| default.to_owned());
     let title = block.text("title");

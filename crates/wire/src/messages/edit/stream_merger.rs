@@ -53,6 +53,7 @@ impl StreamMerger for MessagesStreamMerger {
             "content_block_stop" => self.stop(&payload, raw, &event.data, out),
             "message_delta" | "message_stop" => {
                 self.reader.take(&payload);
+                // Whether the answer ends here is the caller's decision: a next stream may continue it.
                 self.held.push(raw.to_vec());
             }
             "error" => {

@@ -19,6 +19,7 @@ pub(super) fn of(
 ) -> Option<Value> {
     let configured = config.settings.body.get("thinking");
     let has_budget = kind(configured) == Some("enabled");
+    // Adaptive thinking has neither restriction.
     if has_budget && (is_forced(request) || lost_its_reasoning(request, config)) {
         return None;
     }

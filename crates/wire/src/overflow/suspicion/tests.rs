@@ -124,6 +124,7 @@ fn length_with_the_window_full() {
     assert_eq!(
         suspect(
             &AnsweredRequestTokens { estimated: 300, ..EXACT },
+            // A request this short fills no window, whatever ended the answer.
             &answer("Hm", ModelStopReason::Length, Some((300, 3)))
         ),
         None
@@ -148,10 +149,12 @@ fn the_servers_own_word_for_it() {
     for envelope in [
         r#"{"stop_reason":"model_context_window_exceeded","stop_sequence":null}"#,
         r#"{"id":"1","choices":[{"finish_reason":"model_length"}]}"#,
+        // LM Studio's own API. The two above are Anthropic's and Mistral's.
         r#"{"stats":{"stopReason":"contextLengthReached"}}"#,
     ] {
         assert_eq!(suspect(&EXACT, &said(envelope)), full, "{envelope}");
     }
+    // The word must be a code: the model may write it as text.
     for envelope in [r#"{"stop_reason":"max_tokens"}"#, r#"{"content":"model_context_window_exceeded"}"#, ""]
     {
         assert_eq!(suspect(&EXACT, &said(envelope)), None, "{envelope}");
@@ -183,6 +186,7 @@ fn an_empty_answer_to_a_long_request() {
 #[test]
 fn reasoning_and_calls_are_an_answer() {
     let long = AnsweredRequestTokens { estimated: 4_200, ..EXACT };
+    // A model that calls a server's tool or only thinks has answered.
     let opaque =
         Part::Opaque(OpaquePart { kind: "server_tool_use".to_owned(), native: RawJson("{}".to_owned()) });
     let thought = Part::Reasoning(ReasoningPart { text: "Hm.".to_owned(), native: None });

@@ -39,6 +39,8 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
                 arguments,
             });
         }
+        // OpenAI encrypts reasoning, and servers of open models send it readable. An item with neither is only a
+        // reference.
         let is_elsewhere = item.kind == "reasoning"
             && field(&item.fields, "encrypted_content").is_none_or(|own| own == "null")
             && field(&item.fields, "content").and_then(elements).is_none_or(|own| own.is_empty());

@@ -189,6 +189,7 @@ impl StreamMerger for ResponsesStreamMerger {
                 let data = SseEvent::parse(&last).data;
                 // The model only repeated its earlier text, so the answer is incomplete. Its end must not claim
                 // otherwise.
+                // Only a normal end can claim too much. An answer that was cut or withheld says so already.
                 let lacks = self.echo.says_nothing() && self.seen().finish == Some(ModelStopReason::Stop);
                 let cut = lacks.then(|| cut_short(&data)).flatten();
                 self.total(cut.as_deref().unwrap_or(&data), output_tokens_before, out);

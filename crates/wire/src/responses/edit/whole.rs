@@ -72,6 +72,7 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
         if output.is_some_and(|output| !output.is_empty()) || items.is_empty() {
             return Some(Bytes::from(response.to_owned()));
         }
+        // Items may be finished in another order than that of the output.
         items.sort_by_key(|(place, _)| *place);
         return with_field(response, "output", &list(items.iter().map(|(_, item)| *item))).map(Bytes::from);
     }
