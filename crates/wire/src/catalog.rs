@@ -42,7 +42,7 @@ pub struct CatalogModel {
     facts: Arc<CatalogEntry>,
 }
 
-/// Returns all models, each under every name.
+/// Returns all models: an entry for each name.
 pub fn models() -> &'static [CatalogModel] {
     &CATALOG.models
 }

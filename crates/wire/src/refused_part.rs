@@ -1,4 +1,4 @@
-//! Refusals about one part of a request: the kind of the part, and its place.
+//! Refusals about a part of a request: the kind and the place of the part.
 //!
 //! The words of an error give the kind. The place that the error names is looked up in the request. Sources of
 //! the words: Anthropic, OpenAI, Azure, Google, Alibaba, DeepSeek, OpenRouter, vLLM, llama.cpp, Ollama, LM
@@ -15,7 +15,7 @@ mod place;
 mod tests;
 
 /// Recognises a refused part in an answer outside 2xx, or in an error inside an answer (`status` is `None` then).
-/// `request` is the request that another program sent.
+/// `request` is another program's request.
 pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<PartRefusal> {
     let error = match status {
         Some(status) => server_error::from_response(status, None, said.to_owned()),
@@ -126,7 +126,7 @@ fn most(text: &str) -> Option<u32> {
     })
 }
 
-/// Requirements that no omission of a part can meet.
+/// Requirements beyond the omission of a part.
 const NOT_LEFT_OUT: &[&str] = &[
     "must be passed back",
     "must start with a thinking block",

@@ -107,7 +107,7 @@ async fn whole(kind: Kind, calls: usize) -> Outcome {
     against(kind, move |_| answer(200, "application/json", body.clone())).await
 }
 
-/// How many calls a viewer was told of.
+/// The number of calls shown to a viewer.
 fn begun_calls(events: &[ModelEvent]) -> usize {
     let indexes = events.iter().filter_map(|event| match event {
         ModelEvent::ToolInput { index, .. } => Some(*index),

@@ -77,7 +77,7 @@ async fn refused(status: u16, body: &'static str) -> ProviderError {
     error.unwrap()
 }
 
-/// A stream open until the client goes, and the sign of the client's leave.
+/// A stream open until the client goes, and the signal of the client's disconnect.
 fn open_stream(
     pieces: &'static [&'static str],
 ) -> (impl Fn(&Asked) -> Response<Body> + Clone, oneshot::Receiver<()>) {

@@ -1,5 +1,5 @@
-//! Deferral of a client's tools towards the model's server. The upstream's requests list two tools in their
-//! place; its answers call the client's own tools again.
+//! Deferral of a client's tools towards the model's server. The upstream's requests list two tools in place of the
+//! deferred tools; the upstream's answers call the client's own tools again.
 //!
 //! The deferred tools depend only on the client's list, the window, and a tool that the request forces. So the
 //! list stays the same from request to request, and the upstream's cache stays warm. Tools are kept in the
@@ -55,9 +55,9 @@ struct ClientToolName {
 }
 
 impl ToolDeferral {
-    /// Decides which of a client's tools are deferred in a window of so many tokens; `None` if none are. `forced`
-    /// is the tool that the request forces. `has_search`: the upstream has the tool search of the client's API. Where
-    /// it has not, tools with `defer_loading` are deferred here.
+    /// Decides which of a client's tools are deferred in a window of so many tokens; `None` if none are. `forced` is
+    /// the tool that the request forces. `has_search`: the upstream has the tool search of the client's API. Without
+    /// such a search, tools with `defer_loading` are deferred here.
     pub fn decide(
         dialect: Dialect,
         tools: &str,
@@ -115,7 +115,7 @@ impl ToolDeferral {
         })
     }
 
-    /// Returns the tools that the model finds.
+    /// Returns the deferred tools.
     pub fn deferred(&self) -> &DeferredTools {
         &self.deferred
     }
@@ -139,7 +139,7 @@ impl ToolDeferral {
         patch.apply(&envelope.bytes)
     }
 
-    /// Returns a whole answer with the calls that the client knows; `None` if it has no other.
+    /// Returns a whole answer with calls of the client's own tools; `None` if nothing changes.
     pub fn unwrap_answer(&self, answer: &[u8]) -> Option<Bytes> {
         answer::unwrapped(self, std::str::from_utf8(answer).ok()?).map(Bytes::from)
     }

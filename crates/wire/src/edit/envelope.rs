@@ -1,4 +1,4 @@
-//! The outermost object of a request: the range of each field, found in one pass over its bytes.
+//! The outermost object of a request: the range of each field, found in a single pass over the bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,12 +13,12 @@ use super::ParseError;
 
 mod resume;
 
-/// The ranges of the request's fields that the gateway reads. The bytes are the client's.
+/// The ranges of the request's fields for the gateway. The bytes are the client's.
 #[derive(Clone, Debug)]
 pub struct RequestEnvelope {
     /// The request.
     pub bytes: Bytes,
-    /// The model that the client asks for; empty if it names none.
+    /// The requested model; empty for none.
     pub model: String,
     /// The range of the model's name, quotes included.
     pub model_at: Option<Range<usize>>,
@@ -26,8 +26,7 @@ pub struct RequestEnvelope {
     pub stream: bool,
     /// The range of the `stream` value.
     pub stream_at: Option<Range<usize>>,
-    /// The output limit that the client sets, in tokens; of several limits the first of
-    /// [`EnvelopeFieldNames::max_output`].
+    /// The client's output limit, in tokens; of several limits the first of [`EnvelopeFieldNames::max_output`].
     pub max_output: Option<u64>,
     /// The range of the output limit's value.
     pub max_output_at: Option<Range<usize>>,
@@ -62,7 +61,7 @@ impl RequestEnvelope {
     /// Parses a request into the ranges of its fields.
     ///
     /// # Errors
-    /// [`ParseError`] if it is no JSON object, if the items are missing or if a field has another type.
+    /// [`ParseError`] for other content than a JSON object, for missing items and for a field of another type.
     pub fn read(bytes: Bytes, names: &EnvelopeFieldNames) -> Result<Self, ParseError> {
         let bytes = without_half_characters(bytes);
         let text = std::str::from_utf8(&bytes).map_err(|_| ParseError::new("the request is not UTF-8"))?;
@@ -123,7 +122,7 @@ impl RequestEnvelope {
         self.bytes.get(at.clone()).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
     }
 
-    /// Returns one item as the client wrote it.
+    /// Returns an item with the client's bytes.
     pub fn item(&self, index: usize) -> &str {
         self.items.get(index).map(|at| self.text(at)).unwrap_or_default()
     }
@@ -152,7 +151,7 @@ fn without_half_characters(bytes: Bytes) -> Bytes {
     mended(&bytes).map_or(bytes, BytesMut::freeze)
 }
 
-/// Returns the text without lone halves of surrogate pairs; `None` if it has none.
+/// Returns the text without lone halves of surrogate pairs; `None` if nothing changes.
 fn mended(bytes: &[u8]) -> Option<BytesMut> {
     let mut mended: Option<BytesMut> = None;
     for half in [b"\\ud", b"\\uD"] {

@@ -1,8 +1,8 @@
 //! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes. The stable
-//! parts (instruction, options, tools) come before the contents; the parts that may change (tool choice, output
-//! limit) come after them.
+//! Equal requests give equal bytes, and a continued conversation begins with the same bytes. The stable parts
+//! (instruction, options, tools) come before the contents; the variable parts (tool choice, output limit) come after
+//! the contents.
 
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;

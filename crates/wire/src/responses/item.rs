@@ -1,4 +1,4 @@
-//! An output item in the making, and the part that it becomes, whole or cut off.
+//! An unfinished output item, and the item's part, whole or cut off.
 
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall, given_arguments};
 

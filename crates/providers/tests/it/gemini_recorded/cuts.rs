@@ -1,4 +1,4 @@
-//! Where the network may cut a body: anywhere.
+//! Cuts of a body by the network, at every place.
 
 use bytes::Bytes;
 

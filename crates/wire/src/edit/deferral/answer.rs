@@ -1,5 +1,5 @@
-//! Calls in a whole answer. A call of `tool_call` that names no tool of the client stays unchanged: the gateway
-//! answers it.
+//! Calls in a whole answer. A call of `tool_call` without a tool of the client stays unchanged: the gateway answers
+//! the call.
 
 use longhaul_core::deferral::CALL;
 

@@ -1,4 +1,4 @@
-//! Errors with only the sound of overflow.
+//! Errors similar to overflow.
 
 /// Errors other than overflow, as (description, status, body). The vetoes are from opencode, cline and qwen-code.
 /// Some sentences are here because goose, opencode and cline mistake such errors for overflow.

@@ -1,4 +1,4 @@
-//! Whole answers: those that were not streamed, and the answer that a stream's events make.
+//! Whole answers: unstreamed answers, and the answer of a stream's events.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;

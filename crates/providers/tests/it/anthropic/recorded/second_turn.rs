@@ -42,7 +42,7 @@ fn grow(block: &mut Value, delta: &Value, input: &mut String) {
     block[key] = (before + delta[key].as_str().unwrap()).into();
 }
 
-/// Whether the API takes the block back.
+/// Reports whether the API takes the block back.
 fn is_sendable(block: &Value) -> bool {
     let blank = |key: &str| block[key].as_str().unwrap_or_default().trim().is_empty();
     match block["type"].as_str().unwrap() {
