@@ -63,7 +63,8 @@ pub trait RolePolicy {
 }
 
 /// Merges our texts into messages, and merges messages of one author that were no neighbours before. A text of ours
-/// joins the next message if the message is a person's, else a person's message before, else becomes a separate message.
+/// joins the next message if the next message is a person's, else a person's message before, else becomes a separate
+/// message.
 ///
 /// # Errors
 /// [`ParseError`] if a message cannot be read.
