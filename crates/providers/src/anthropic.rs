@@ -32,7 +32,7 @@ pub struct AnthropicConfig {
     pub endpoint: ModelEndpoint,
     /// The enabled beta features, for the header `anthropic-beta`.
     pub betas: Vec<String>,
-    /// The requested time for the prefix in the server's cache.
+    /// The time for which the server is asked to keep the prefix cached.
     pub cache: PromptCacheTtl,
 }
 

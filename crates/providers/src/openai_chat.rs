@@ -21,7 +21,7 @@ pub struct OpenAiChatConfig {
     pub endpoint: ModelEndpoint,
     /// The family of the server; `None`: the family of the host, else of the answers.
     pub family: Option<ServerFamily>,
-    /// The time of validity of the server's facts before [`limits`](crate::Provider::limits) asks again.
+    /// The validity period of the server's facts before [`limits`](crate::Provider::limits) asks again.
     pub reread_after: Duration,
 }
 

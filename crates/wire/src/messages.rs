@@ -31,11 +31,11 @@ pub const VERSION: &str = "2023-06-01";
 pub struct MessagesConfig {
     /// The model's names, extra fields and declared limits.
     pub settings: ModelSettings,
-    /// The requested time for the prefix in the server's cache.
+    /// The time for which the server is asked to keep the prefix cached.
     pub cache: PromptCacheTtl,
 }
 
-/// The requested time for the prefix in the server's cache, by marks in the request.
+/// The time for which the server is asked to keep the prefix cached, by marks in the request.
 ///
 /// Marks are put at the end of the tools, of the system prompt and of the last two user turns: the API takes no
 /// more than four. The marks move with the conversation. The server matches the content before a mark, not the

@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The wait for a known server's description. A busy server may be reading a prompt.
 const REREAD_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The time of validity of the facts.
+/// The validity period of the facts.
 pub(crate) const REREAD_AFTER: Duration = Duration::from_secs(5);
 
-/// The time of validity of facts of a provider's own host: nobody reloads a model there, and the list may be long.
+/// The validity period of facts of a provider's own host: nobody reloads a model there, and the list may be long.
 const HOSTED_REREAD_AFTER: Duration = Duration::from_secs(3600);
 
 /// A model of a server, with the known facts.

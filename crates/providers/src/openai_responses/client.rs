@@ -48,7 +48,7 @@ impl OpenAiResponsesProvider {
         Ok(Self { endpoint, base, http, discovery })
     }
 
-    /// Sets the time of validity of the server's facts before [`limits`](Provider::limits) asks again.
+    /// Sets the validity period of the server's facts before [`limits`](Provider::limits) asks again.
     #[must_use]
     pub fn reread_after(mut self, pause: Duration) -> Self {
         self.discovery = ServerDiscovery::new(self.http.clone(), &self.endpoint, &self.base, None, pause);

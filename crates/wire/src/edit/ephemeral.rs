@@ -13,16 +13,16 @@ use crate::raw_json::{elements, field, fields, quote, string, with_field};
 /// unchanged. Claude Code does so too, but for this block and its cache marks.
 const TOKENS: [&str; 1] = ["x-anthropic-billing-header:"];
 
-/// The notice of a stopped or delayed answer while room is made.
+/// The notice that an answer is stopped, or not begun yet, because room is made.
 pub const COMPACTING: &str = "⚙️ Compacting conversation history…";
 
-/// The notice of the made room.
+/// The notice that room was made.
 pub const CONTINUING: &str = "✅ Context compacted, continuing…";
 
-/// The notice of an answer up to the real end of the window.
+/// The notice that the answer continues to the real end of the window.
 pub const SPENT: &str = "⚠️ Max compaction attempts reached";
 
-/// The beginning of the notice of an answer's end at the window's end.
+/// The beginning of the notice that an answer has ended at the window's end.
 const EXCEEDED: &str = "⚠️ Context limit exceeded (";
 
 /// The end of the notice [`EXCEEDED`].

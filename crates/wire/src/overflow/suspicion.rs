@@ -68,7 +68,7 @@ pub struct AnsweredRequestTokens {
     pub max_output: Option<u64>,
 }
 
-/// An overflow with the look of success.
+/// An overflow that looks like success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuspectedOverflow {
     /// The window was full: the answer ended there, or the window is smaller than the input.

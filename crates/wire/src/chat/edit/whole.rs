@@ -1,4 +1,4 @@
-//! Whole, unstreamed answers.
+//! Answers that are no streams.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
