@@ -1,4 +1,4 @@
-//! A client for Anthropic's Messages API, as Anthropic and compatible servers speak it. The wire itself is
+//! A client for Anthropic's Messages API, for Anthropic and compatible servers. The wire is
 //! [`longhaul_wire::messages`].
 
 mod client;
@@ -15,24 +15,24 @@ pub use longhaul_wire::messages::{
     API, BASE_URL, MAX_TOKENS, MessagesStreamDecoder, PromptCacheTtl, VERSION, encode_parts,
 };
 
-/// The header that carries the key.
+/// The header of the key.
 const KEY_HEADER: &str = "x-api-key";
 
-/// The header that enables beta features.
+/// The header for enabling beta features.
 const BETA_HEADER: &str = "anthropic-beta";
 
-/// The header that names the version.
+/// The header of the API's version.
 const VERSION_HEADER: &str = "anthropic-version";
 
-/// The configuration of a client for one model behind one Messages server.
+/// The configuration of a client for a model behind a Messages server.
 #[derive(Clone, Debug)]
 pub struct AnthropicConfig {
-    /// The server and the model. The key is sent as `x-api-key`. A server that wants a bearer token gets a header
+    /// The server and the model. The key is sent as `x-api-key`. For a server with bearer tokens, set a header
     /// `authorization` and no key.
     pub endpoint: ModelEndpoint,
     /// The enabled beta features, for the header `anthropic-beta`.
     pub betas: Vec<String>,
-    /// The time for which the server is asked to keep the prefix in its cache.
+    /// The time for which the server is asked to keep the prefix cached.
     pub cache: PromptCacheTtl,
 }
 
@@ -46,7 +46,7 @@ impl AnthropicConfig {
         }
     }
 
-    /// Returns the part of the configuration that shapes requests.
+    /// Returns the configuration of requests.
     pub fn request_config(&self) -> MessagesConfig {
         MessagesConfig { settings: self.endpoint.settings.clone(), cache: self.cache }
     }
@@ -55,7 +55,7 @@ impl AnthropicConfig {
         self.endpoint.origin(API)
     }
 
-    /// Returns the headers that may hold a secret.
+    /// Returns the headers, secrets included.
     fn secret_headers(&self) -> Vec<(String, Secret)> {
         let mut headers = self.endpoint.all_headers(KEY_HEADER, "");
         // `betas` merges the features of this header with the others. Two headers of one name would replace each other.
@@ -63,7 +63,7 @@ impl AnthropicConfig {
         headers
     }
 
-    /// Returns the version, unless a header sets another.
+    /// Returns the version, unless a header sets another version.
     fn version(&self) -> Option<&'static str> {
         // A version among the configured headers replaces ours: a proxy may require an older one.
         let mut names = self.endpoint.headers.iter().map(|(name, _)| name);

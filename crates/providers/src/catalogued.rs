@@ -1,4 +1,4 @@
-//! A provider whose limits the catalogue completes.
+//! A provider with limits completed by the catalogue.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
 };
 use longhaul_wire::catalog;
 
-/// Returns the provider, with limits from the catalogue where neither the user nor the server gives one.
+/// Returns the provider, with limits from the catalogue where neither the user nor the server gives a limit.
 ///
 /// The provider's own limits win, declared ones among them: `declared.over(server.or(catalogue))`.
 pub fn with_catalog_limits(provider: SharedProvider, base_url: impl Into<String>) -> SharedProvider {
@@ -43,6 +43,7 @@ impl Provider for CatalogProvider {
 
     async fn limits(&self) -> Limits {
         let origin = self.origin();
+        // The server is asked first, because the catalogue only fills the gaps.
         let known = self.provider.limits().await;
         let limits = known.or(limits(&origin, &self.base_url));
         tracing::debug!(
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{FeatureSupport, LimitSource};
 
-    /// A provider whose model reports only these limits.
+    /// A provider of a model with the given limits and no others.
     struct Says(&'static str, Limits);
 
     #[async_trait]

@@ -1,4 +1,4 @@
-//! Creation of a client from the kind of its provider.
+//! Creation of a client from the kind of provider.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{ModelEndpoint, ProviderError, SharedProvider};
 
 pub use longhaul_wire::ProviderKind as Kind;
 
-/// Creates a client for one model, without connecting.
+/// Creates a client for a model, without connecting.
 ///
 /// # Errors
 /// `invalid-request` if the base URL or a header cannot be used; `network` if TLS cannot be set up.

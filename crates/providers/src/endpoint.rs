@@ -1,4 +1,4 @@
-//! One model behind one server: its settings, and how the server is reached.
+//! A model behind a server: the settings, and the way to the server.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -7,21 +7,21 @@ use longhaul_wire::ModelSettings;
 
 use crate::http::{self, HttpTimeouts, NetworkVariables, Secret};
 
-/// One model behind one server: its [settings](ModelSettings) and the way to the server. The endpoint
-/// dereferences to the settings.
+/// A model behind a server: the [settings](ModelSettings) and the way to the server. The endpoint dereferences to the
+/// settings.
 #[derive(Clone)]
 pub struct ModelEndpoint {
-    /// The names, extra fields and declared limits that shape its requests.
+    /// The names, extra fields and declared limits, as input of requests.
     pub settings: ModelSettings,
     /// The base URL of the API, for example `https://api.anthropic.com/v1`.
     pub base_url: String,
-    /// The key; each wire has its own header for it.
+    /// The key; each wire has another header for the key.
     pub api_key: Option<Secret>,
     /// Headers of every request. A header with the name of the key's header replaces the key.
     pub headers: Vec<(String, Secret)>,
     /// The waits of a call.
     pub timeouts: HttpTimeouts,
-    /// The environment variables that decide on the way to the server, for errors to name.
+    /// The environment variables for the way to the server, to be named in errors.
     pub variables: NetworkVariables,
 }
 
@@ -38,7 +38,7 @@ impl ModelEndpoint {
         }
     }
 
-    /// Returns all headers; the key, if there is one, as `name: prefix + key`.
+    /// Returns all headers; the key, if any, as `name: prefix + key`.
     pub(crate) fn all_headers(&self, name: &str, prefix: &str) -> Vec<(String, Secret)> {
         let key = self.api_key.iter();
         let key = key.map(|key| (name.to_owned(), Secret::new(format!("{prefix}{}", key.expose()))));
@@ -47,8 +47,7 @@ impl ModelEndpoint {
     }
 }
 
-/// Prints the endpoint without headers, and without secrets that a URL may hold: a password, or a key in its
-/// query.
+/// Prints the endpoint without headers, and without secrets of a URL: a password, or a key in the query.
 impl fmt::Debug for ModelEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ModelEndpoint")

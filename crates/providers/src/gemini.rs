@@ -1,4 +1,4 @@
-//! A client for Google's Gemini API. The wire itself is [`longhaul_wire::gemini`].
+//! A client for Google's Gemini API. The wire is [`longhaul_wire::gemini`].
 
 mod client;
 mod limits;

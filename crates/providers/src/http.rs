@@ -40,46 +40,46 @@ pub use network::NetworkVariables;
 pub use retry_after::retry_after;
 pub use secret::Secret;
 
-/// The largest size of an error's body that is kept, in bytes.
+/// The largest kept size of an error's body, in bytes.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 
-/// The largest size of one answer, in bytes. Most of it is the wire's frame around each token: an answer of
+/// The largest size of an answer, in bytes. Most of the size is the wire's frame around each token: an answer of
 /// 256,000 tokens stays far below.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
 
-/// The largest size of a server's description of itself, in bytes.
+/// The largest size of a server's own description, in bytes.
 const MAX_INFO_BYTES: usize = 8 << 20;
 
-/// The pause before a second attempt at a server on this machine that refused the connection.
+/// The pause before a second attempt at a local server after a refused connection.
 const BEFORE_RECONNECT: Duration = Duration::from_millis(300);
 
-/// A body that is still arriving.
+/// An arriving body.
 pub(crate) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
-/// The longest waits of one call. A whole answer has no limit: a long answer is not a broken one.
+/// The longest waits of a call. A whole answer has no limit: a long answer is not broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpTimeouts {
     /// The wait for the connection, TLS included.
     pub connect: Duration,
-    /// The wait for the first byte of the answer; `None` waits without end, because a local server may read a
-    /// long prompt for minutes. Until the answer has content, comments, pings and blank lines restart this wait.
+    /// The wait for the first byte of the answer; `None` waits without end, because a local server may read a long
+    /// prompt for minutes. Until the answer has content, comments, pings and blank lines restart the wait.
     pub first_byte: Option<Duration>,
-    /// The wait between two reads of an answer that has content. A server that sends only comments and pings gets
-    /// the same time.
+    /// The wait between two reads of an answer with content. A server with only comments and pings gets the same
+    /// time.
     pub idle: Duration,
-    /// The wait for the first content while comments, pings and blank lines come. `None` waits without end, which
-    /// is meant for callers that a person can stop.
+    /// The wait for the first content while comments, pings and blank lines come. `None` waits without end, for
+    /// callers under a person's control.
     pub signs_of_life: Option<Duration>,
 }
 
-/// The default wait for the first byte of a server that is neither local nor private.
+/// The default wait for the first byte of a public server.
 const FIRST_BYTE_ELSEWHERE: Duration = Duration::from_secs(600);
 
-/// The wait that represents no limit. [`Duration::MAX`] would overflow when it is added to a time.
+/// The wait in place of no limit. [`Duration::MAX`] would overflow in a sum with a time.
 const ENDLESS: Duration = Duration::from_secs(u32::MAX as u64);
 
 impl HttpTimeouts {
-    /// Returns the default waits for the server at `base_url`. On this machine and in private networks the first
+    /// Returns the default waits for the server at `base_url`. On the local machine and in private networks the first
     /// byte has no limit.
     pub fn for_server(base_url: &str) -> Self {
         let is_near = Url::parse(base_url).is_ok_and(|url| client::is_private(&url));
@@ -103,7 +103,7 @@ impl Default for HttpTimeouts {
     }
 }
 
-/// A client for one server.
+/// A client for a server.
 #[derive(Clone)]
 pub(crate) struct ProviderHttpClient {
     client: Client,
@@ -140,12 +140,12 @@ impl ProviderHttpClient {
         Ok(Self { client, headers: header_map(headers)?, secrets, key, timeouts, variables })
     }
 
-    /// Gives errors the variables that decide on the way to the server.
+    /// Gives errors the variables for the way to the server.
     pub(crate) fn with_variables(self, variables: &NetworkVariables) -> Self {
         Self { variables: variables.clone(), ..self }
     }
 
-    /// Returns the same client with one more header, whose value is no secret.
+    /// Returns the same client with another header, without a secret value.
     ///
     /// # Errors
     /// `invalid-request` for a header that cannot be sent.
@@ -194,8 +194,8 @@ impl ProviderHttpClient {
         if response.status().is_success() { Ok(response) } else { Err(self.refused(response, &sent).await) }
     }
 
-    /// Sends the request. A server that refuses the connection has received nothing. If such a server is on this
-    /// machine, it may be restarting: it is asked once more after a pause.
+    /// Sends the request. A server has received nothing over a refused connection. A local server may be restarting
+    /// then, and is asked once more after a pause.
     async fn send(&self, url: &Url, body: Bytes) -> reqwest::Result<Response> {
         let request = self.client.post(url.clone()).headers(self.headers.clone());
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
@@ -235,12 +235,12 @@ impl ProviderHttpClient {
         read
     }
 
-    /// Returns the body of a response that is no model's answer, as it arrives, decompressed if needed.
+    /// Returns the arriving body of a response without a model's answer, decompressed if needed.
     pub(crate) fn bytes(&self, response: Response) -> ByteStream {
         self.bytes_with_idle_timeout(response, BodyIdleTimeout::after_start(self.timeouts))
     }
 
-    /// Returns the body as it arrives, decompressed if needed.
+    /// Returns the arriving body, decompressed if needed.
     pub(crate) fn bytes_with_idle_timeout(&self, response: Response, silence: BodyIdleTimeout) -> ByteStream {
         let coding = match BodyDecompressor::of(response.headers()) {
             Ok(coding) => coding,
@@ -262,6 +262,7 @@ impl ProviderHttpClient {
     fn unreachable(&self, url: &Url, error: &reqwest::Error) -> ProviderError {
         let words = self.variables.explain(url, error);
         let failed = ProviderError::new(ErrorCode::Network, words);
+        // Only a connection that was never made proves that the server received nothing.
         ProviderError { unsent: error.is_connect(), retryable: !network::is_certificate(error), ..failed }
     }
 
@@ -305,7 +306,7 @@ impl ProviderHttpClient {
     }
 }
 
-/// Returns the bytes of a body, until it is silent for too long.
+/// Returns the bytes of a body, until the body is silent for too long.
 fn with_idle_timeout(response: Response, silence: BodyIdleTimeout) -> ByteStream {
     let server = place(response.url());
     let start = (Box::pin(response.bytes_stream()), silence, server);
@@ -321,7 +322,7 @@ fn with_idle_timeout(response: Response, silence: BodyIdleTimeout) -> ByteStream
     }))
 }
 
-/// Returns the bytes, with an error once one answer exceeds its largest size.
+/// Returns the bytes, with an error once an answer exceeds the largest size.
 fn with_size_limit(bytes: ByteStream) -> ByteStream {
     Box::pin(futures_util::stream::try_unfold((bytes, 0_usize), |(mut bytes, seen)| async move {
         match bytes.next().await.transpose()? {
@@ -335,12 +336,12 @@ fn with_size_limit(bytes: ByteStream) -> ByteStream {
     }))
 }
 
-/// Returns the error for a body whose coding cannot be read. A repeated call would fail again.
+/// Returns the error for a body with an unreadable coding. A repeated call would fail again.
 fn unreadable(error: &ContentCodingError) -> ProviderError {
     ProviderError { retryable: false, ..ProviderError::new(ErrorCode::ThirdParty, error.to_string()) }
 }
 
-/// Collects the body, at most `limit` bytes of it.
+/// Collects at most `limit` bytes of the body.
 ///
 /// # Errors
 /// The stream's.
@@ -351,7 +352,7 @@ pub(crate) async fn collect(bytes: ByteStream, limit: usize) -> Result<Bytes, Pr
     }
 }
 
-/// Collects the body as far as it came, with the error that broke it.
+/// Collects the received part of the body, with the error at the break.
 async fn collect_lossy(mut bytes: ByteStream, limit: usize) -> (Bytes, Option<ProviderError>) {
     let mut all = BytesMut::new();
     while all.len() < limit {
@@ -367,13 +368,14 @@ async fn collect_lossy(mut bytes: ByteStream, limit: usize) -> (Bytes, Option<Pr
 /// Returns `base` with path segments added; a query in `base` stays.
 ///
 /// # Errors
-/// `invalid-request` if `base` is no URL that can have a path.
+/// `invalid-request` if `base` is no URL, or cannot have a path.
 pub(crate) fn endpoint(base: &str, segments: &[&str]) -> Result<Url, ProviderError> {
     let mut url = Url::parse(base).map_err(|error| base_url_error(base, &error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(base_url_error(base, "it must begin with http:// or https://"));
     }
     let mut path = url.path_segments_mut().map_err(|()| base_url_error(base, "it cannot have a path"))?;
+    // A slash at the end of the base URL is an empty last segment.
     path.pop_if_empty().extend(segments);
     drop(path);
     Ok(url)
@@ -383,7 +385,7 @@ fn base_url_error(base: &str, why: &str) -> ProviderError {
     ProviderError::new(ErrorCode::InvalidRequest, format!("base URL `{base}`: {why}"))
 }
 
-/// Returns scheme, host, port and path for people. User and query are left out, because they may hold a key.
+/// Returns scheme, host, port and path for people. User and query are left out, because both may hold a key.
 fn shown(url: &Url) -> String {
     format!("{}{}", place(url), url.path().trim_end_matches('/'))
 }
@@ -409,7 +411,7 @@ pub(crate) fn server(base: &str) -> String {
     Url::parse(base).map_or_else(|_| "no URL".to_owned(), |url| place(&url))
 }
 
-/// Returns scheme, host and port. User, path and query are left out, because they may hold a key.
+/// Returns scheme, host and port. User, path and query are left out, because all may hold a key.
 fn place(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
@@ -426,7 +428,7 @@ fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Erro
     std::iter::successors(std::error::Error::source(error), |cause| cause.source())
 }
 
-/// Returns the error for `what` on the network, with its causes.
+/// Returns the error for `what` on the network, with the causes.
 fn network(what: &str, error: &reqwest::Error) -> ProviderError {
     let mut words = what.to_owned();
     network::push_causes(&mut words, error);
@@ -437,8 +439,8 @@ fn timeout_error(what: String, limit: Duration) -> ProviderError {
     ProviderError::new(ErrorCode::Timeout, format!("{what} for {}", in_words(limit)))
 }
 
-/// Returns the error for a server that is alive and has not begun its answer. A repeated call would only restart
-/// the server's work, so the call is not repeated.
+/// Returns the error for a live server without the beginning of an answer. A repeated call would only restart the
+/// server's work, so the call is not repeated.
 fn slow_start_error(server: &str, limit: Duration) -> ProviderError {
     let message = format!(
         "{server} sent no answer for {}; it was not asked again, because it may still read the prompt. `model.timeout` \

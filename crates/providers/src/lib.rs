@@ -1,9 +1,8 @@
-//! Clients of model servers: one small client for each wire format of [`longhaul_wire`].
+//! Clients of model servers: a small client for each wire format of [`longhaul_wire`].
 //!
-//! A [`Provider`] makes one model call and nothing else. It never retries, never rewrites history, and never
-//! drops content that it does not understand. The loop above decides. A second attempt is made in two cases,
-//! because the first one did nothing: a connection that this machine itself refuses, and a base URL without the
-//! version of its API.
+//! A [`Provider`] makes a single model call and nothing else. A provider never retries, never rewrites history, and
+//! never drops unknown content. The loop above decides. A second attempt is made in two cases, because the first
+//! attempt did nothing: a refused connection to the local machine, and a base URL without the version of the API.
 
 pub mod anthropic;
 pub mod catalogued;
@@ -35,17 +34,17 @@ pub use longhaul_wire::{
 /// A model behind a wire.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Returns the origin: the model and its wire.
+    /// Returns the origin: the model and the wire.
     fn origin(&self) -> ModelOrigin;
 
-    /// Returns the known limits and abilities of the model. May ask the server. The loop calls this once per
-    /// session and after a limit was learned.
+    /// Returns the known limits and abilities of the model. May ask the server. The loop asks once per session and
+    /// after a limit was learned.
     async fn limits(&self) -> Limits;
 
-    /// Returns the exact bytes of the call for `request`, without sending them.
+    /// Returns the exact bytes of the call for `request`, without sending anything.
     ///
     /// # Errors
-    /// [`ProviderError`] with code `invalid-request` if the request cannot be expressed on this wire.
+    /// [`ProviderError`] with code `invalid-request` if the request cannot be expressed on the provider's wire.
     fn render(&self, request: &ModelRequest) -> Result<Bytes, ProviderError>;
 
     /// Returns the input tokens of `request` by the server's own count; `None` if the server does not count. The
@@ -57,22 +56,21 @@ pub trait Provider: Send + Sync {
         Ok(None)
     }
 
-    /// Makes one call. The stream ends with exactly one [`ModelEvent::Finished`], or with an error. `refused`
-    /// means that the answer was withheld; the events so far stay with the caller. Dropping the stream closes the
-    /// connection.
+    /// Makes a call. The stream ends with exactly one [`ModelEvent::Finished`], or with an error. `refused` means a
+    /// withheld answer; the events so far stay with the caller. Dropping the stream closes the connection.
     ///
     /// # Errors
-    /// [`ProviderError`] for everything that fails before the first event.
+    /// [`ProviderError`] for every failure before the first event.
     async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError>;
 }
 
 /// A shared provider.
 pub type SharedProvider = Arc<dyn Provider>;
 
-/// The events of one model call.
+/// The events of a model call.
 pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ProviderError>> + Send>>;
 
-/// Returns the stream of an answer that is known already, for a provider that does not stream.
+/// Returns the stream of a known answer, for a provider without streams.
 ///
 /// ```
 /// use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};

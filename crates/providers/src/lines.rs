@@ -1,4 +1,4 @@
-//! Events of a stream with one JSON object per line (NDJSON).
+//! Events of a stream with a JSON object per line (NDJSON).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,8 +11,8 @@ use longhaul_wire::sse::SseEvent;
 use crate::ProviderError;
 use crate::sse::EventStream;
 
-/// Cuts a body into lines, wherever the network cut it; the data of each event is one line. Empty lines are
-/// skipped. A last line without its line end is delivered too: its content tells its reader whether it is
+/// Cuts a body into lines, however the network cut the body; the data of each event is a line. Empty lines are
+/// skipped. A last line without a line end is delivered too: the content shows the reader whether the line is
 /// complete.
 pub fn events<S>(body: S) -> EventStream
 where
@@ -27,7 +27,7 @@ where
 
 struct NdjsonEventStream<S> {
     body: Pin<Box<S>>,
-    /// The line that has begun; it never contains a line end.
+    /// The begun line, always without a line end.
     rest: Vec<u8>,
     ready: VecDeque<SseEvent<'static>>,
     over: bool,
@@ -55,6 +55,7 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>>> NdjsonEventStream<S> {
 
     fn add(&mut self, chunk: &Bytes) {
         let mut pieces = chunk.split(|byte| *byte == b'\n');
+        // The first piece continues the line that an earlier chunk has begun.
         self.rest.extend_from_slice(pieces.next().unwrap_or_default());
         for piece in pieces {
             self.end_line();

@@ -1,4 +1,4 @@
-//! A client for Ollama's native API. The wire itself is [`longhaul_wire::ollama`].
+//! A client for Ollama's native API. The wire is [`longhaul_wire::ollama`].
 
 mod client;
 mod limits;

@@ -1,5 +1,4 @@
-//! A client for OpenAI Chat Completions, as OpenAI and every compatible server speak it. The wire itself is
-//! [`longhaul_wire::chat`].
+//! A client for OpenAI Chat Completions, for OpenAI and every compatible server. The wire is [`longhaul_wire::chat`].
 
 mod client;
 pub(crate) mod count;
@@ -12,17 +11,17 @@ use crate::ModelEndpoint;
 pub use client::OpenAiChatProvider;
 pub use longhaul_wire::chat::{API, ServerFamily, family, request, stream};
 
-/// The first segment of the API's paths at its maker.
+/// The first segment of the API's paths at OpenAI.
 pub(crate) const VERSION: &str = "v1";
 
-/// The configuration of a client for one model behind one Chat Completions server.
+/// The configuration of a client for a model behind a Chat Completions server.
 #[derive(Clone, Debug)]
 pub struct OpenAiChatConfig {
-    /// The model and its server; the key is sent as `Authorization: Bearer …`.
+    /// The model and the server; the key is sent as `Authorization: Bearer …`.
     pub endpoint: ModelEndpoint,
-    /// The family of the server; `None`: the family of its host, else of its answers.
+    /// The family of the server; `None`: the family of the host, else of the answers.
     pub family: Option<ServerFamily>,
-    /// The time for which the server's facts stay valid before [`limits`](crate::Provider::limits) asks again.
+    /// The validity period of the server's facts before [`limits`](crate::Provider::limits) asks again.
     pub reread_after: Duration,
 }
 

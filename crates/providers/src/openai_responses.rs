@@ -1,5 +1,4 @@
-//! A client for OpenAI's Responses API, as OpenAI and compatible servers speak it. The wire itself is
-//! [`longhaul_wire::responses`].
+//! A client for OpenAI's Responses API, for OpenAI and compatible servers. The wire is [`longhaul_wire::responses`].
 
 mod client;
 

@@ -1,8 +1,8 @@
-//! A model that follows a script: deterministic, without network, and as strict as the strictest real server.
+//! A model with a script: deterministic, without network, and as strict as the strictest real server.
 //!
-//! The scripted model replaces a real one in tests, simulations and the demo. It refuses every request that
-//! breaks the [rules](longhaul_wire::validation) and enforces its window by its own count. It streams in small
-//! deltas, fails on demand in every way seen in the field, and keeps a [log](ScriptedProvider::log) of its calls.
+//! The scripted model replaces a real model in tests, simulations and the demo. The model refuses every request
+//! against the [rules](longhaul_wire::validation) and enforces a window by counting tokens. Answers stream in small
+//! deltas, calls fail on demand in every way seen in the field, and a [log](ScriptedProvider::log) keeps all calls.
 //!
 //! ```
 //! use longhaul_providers::scripted::{ModelScript, ScriptedProvider, ScriptedAnswer};
@@ -66,7 +66,7 @@ pub struct ScriptedProvider {
 }
 
 impl ScriptedProvider {
-    /// Creates a model that follows `script`, with a window of [`DEFAULT_WINDOW_TOKENS`].
+    /// Creates a model with the script `script` and a window of [`DEFAULT_WINDOW_TOKENS`].
     pub fn new(script: ModelScript) -> Self {
         Self {
             script,
@@ -101,60 +101,60 @@ impl ScriptedProvider {
         self
     }
 
-    /// Sets the largest output of one call, in tokens. A request that asks for more is refused.
+    /// Sets the largest output of a call, in tokens. A request for more is refused.
     #[must_use]
     pub fn max_output(mut self, tokens: u64) -> Self {
         self.max_output = Some(tokens);
         self
     }
 
-    /// Sets the counter of the tokens that the model reports and enforces.
+    /// Sets the counter for the model's reports and limits.
     #[must_use]
     pub fn count(mut self, count: ScriptedTokenCounter) -> Self {
         self.count = count;
         self
     }
 
-    /// Accepts a request whose output limit does not fit beside its input, as llama.cpp does. The answer then
-    /// ends with `length` where the window ends. By default such a request is refused.
+    /// Accepts a request without room for the output limit beside the input, as llama.cpp does. The answer then ends
+    /// with `length` where the window ends. By default such a request is refused.
     #[must_use]
     pub fn without_output_reserve(mut self) -> Self {
         self.reserves_output = false;
         self
     }
 
-    /// Accepts requests that end with the beginning of the answer.
+    /// Accepts requests with the beginning of the answer at the end.
     #[must_use]
     pub fn with_prefill(mut self) -> Self {
         self.prefill = true;
         self
     }
 
-    /// Refuses requests that offer tools.
+    /// Refuses requests with tools.
     #[must_use]
     pub fn without_tools(mut self) -> Self {
         self.tools = false;
         self
     }
 
-    /// Refuses requests that hold images.
+    /// Refuses requests with images.
     #[must_use]
     pub fn without_images(mut self) -> Self {
         self.images = false;
         self
     }
 
-    /// Answers every recognised summary request this way; the script does not see them.
+    /// Answers every recognised summary request as `how` describes, without the script.
     ///
-    /// Without this setting, a list of turns leaves summary requests to [`ScriptedSummaries::Extract`]. A closure
-    /// is asked first; if the closure returns `None`, the extract is the answer.
+    /// By default, a list of turns leaves summary requests to [`ScriptedSummaries::Extract`]. A closure is asked
+    /// first; if the closure returns `None`, the extract is the answer.
     #[must_use]
     pub fn summaries(mut self, how: ScriptedSummaries) -> Self {
         self.summaries = Some(how);
         self
     }
 
-    /// Replaces the rule by which a summary request is recognised, [`is_summary_request`].
+    /// Replaces the rule for recognising a summary request, [`is_summary_request`].
     #[must_use]
     pub fn recognise_summaries(
         mut self,
@@ -164,8 +164,8 @@ impl ScriptedProvider {
         self
     }
 
-    /// Lets one attempt fail. Attempts count from 0 and are the valid, fitting requests that are no summary
-    /// requests. The script's turn is not used up: the next attempt gets it.
+    /// Lets a single attempt fail. Attempts count from 0 and are the valid, fitting requests other than summary
+    /// requests. The script's turn is not used up: the next attempt gets the same turn.
     #[must_use]
     pub fn fail_at(mut self, attempt: CallIndex, fault: ScriptedFault) -> Self {
         self.faults.insert(attempt, fault);
@@ -184,12 +184,12 @@ impl ScriptedProvider {
         self.log.records()
     }
 
-    /// Returns the number of requests that were refused because they broke the rules.
+    /// Returns the number of requests refused by the rules.
     pub fn invalid_requests(&self) -> usize {
         self.log.records().iter().filter(|record| record.violation.is_some()).count()
     }
 
-    /// Returns the number of turns of the script that were used.
+    /// Returns the number of used turns of the script.
     pub fn turns_used(&self) -> CallIndex {
         self.turn.load(Ordering::SeqCst)
     }
@@ -226,6 +226,7 @@ impl ScriptedProvider {
             return Err(overflow(Some(input), Some(self.window), None));
         }
         match output {
+            // OpenAI refuses a request whose output limit does not fit beside its input.
             Some(output) if input.saturating_add(output) > self.window => {
                 Err(overflow(Some(input), Some(self.window), Some(output)))
             }
@@ -233,7 +234,7 @@ impl ScriptedProvider {
         }
     }
 
-    /// Returns the number of tokens that are left for the output of one call.
+    /// Returns the room for the output of a call, in tokens.
     fn room(&self, input: u64, request: &ModelRequest) -> u64 {
         let asked = request.max_output_tokens.unwrap_or(u64::MAX);
         self.window.saturating_sub(input).min(asked).min(self.max_output.unwrap_or(u64::MAX))
@@ -256,6 +257,7 @@ impl ScriptedProvider {
         let scripted = self.script.answer(request, turn);
         let answer = match scripted {
             Some(answer) => answer,
+            // A list that is used up is a mistake of the test, and must not pass for an answer.
             None if self.script.is_list() => return Err(over(turn)),
             None => ScriptedSummaries::Extract.answer(request),
         };
@@ -313,6 +315,7 @@ impl Provider for ScriptedProvider {
     }
 
     async fn call(&self, request: ModelRequest) -> Result<ModelStream, ProviderError> {
+        // The model counts every request, even one that it refuses, so that the log always has a count.
         let input = self.count.input(&request);
         let kind =
             if (self.is_summary)(&request) { ScriptedCallKind::Summary } else { ScriptedCallKind::Main };
@@ -349,7 +352,7 @@ impl fmt::Debug for ScriptedProvider {
     }
 }
 
-/// The body of a request, as the model hashes and renders it.
+/// The body of a request, as hashed and rendered by the model.
 #[derive(Serialize)]
 struct ScriptedRequestBody<'a> {
     system: &'a str,
@@ -396,7 +399,7 @@ fn over(turn: CallIndex) -> ProviderError {
     }
 }
 
-/// Returns the overflow error of OpenAI's chat API, with these numbers.
+/// Returns the overflow error of OpenAI's chat API, with the given numbers.
 fn overflow(input: Option<u64>, limit: Option<u64>, output: Option<u64>) -> ProviderError {
     let message = overflow_text(input, limit, output);
     let body = error_body(&message, "invalid_request_error", Some("context_length_exceeded"));

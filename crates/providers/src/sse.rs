@@ -10,14 +10,14 @@ use longhaul_wire::sse::{SseEvent, SseReader};
 
 use crate::ProviderError;
 
-/// The events of an answer, as they arrive.
+/// The arriving events of an answer.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<SseEvent<'static>, ProviderError>> + Send>>;
 
-/// Cuts a body into events, wherever the network cut it. Comments and other events without name and data are left
-/// out.
+/// Cuts a body into events, however the network cut the body. Comments and other events without name and data are
+/// left out.
 ///
-/// A last event without its empty line is delivered too: some servers end with `data: [DONE]` and close. The
-/// event's data tells its decoder whether the event is complete.
+/// A last event without an empty line is delivered too: some servers end with `data: [DONE]` and close. The event's
+/// data tells the decoder whether the event is complete.
 pub fn events<S>(body: S) -> EventStream
 where
     S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
@@ -69,6 +69,7 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>>> SseEventStream<S> {
 
     fn push_event(&mut self, raw: &[u8]) {
         let event = SseEvent::parse(raw);
+        // A comment keeps the connection alive and has nothing for the decoder.
         if event.name.is_some() || !event.data.is_empty() {
             self.ready.push_back(event.into_owned());
         }

@@ -1,13 +1,12 @@
-//! Limits of one answer. A decoder stops at them while the answer streams, which bounds the work that a server
-//! can cause.
+//! Limits of one answer. A decoder stops at a limit while the answer streams, so a server causes bounded work.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{ModelAnswer, Part};
 
 use crate::ProviderError;
 
-/// The largest number of tool calls in one answer. OpenAI's API takes no message back whose `tool_calls` has more
-/// elements, so nothing could follow a longer answer there. Models that mean their calls stay far below it.
+/// The largest number of tool calls in one answer. OpenAI's API takes no message back with more elements in
+/// `tool_calls`, so nothing could follow a longer answer there. Serious answers stay far below the limit.
 pub const MAX_TOOL_CALLS: usize = 128;
 
 /// The largest number of parts in one answer: texts, reasoning, calls and a provider's own items.
@@ -19,7 +18,7 @@ pub const MAX_ARGUMENT_BYTES: usize = 8 << 20;
 /// The longest name of a tool, in bytes. OpenAI's API allows 64 characters, others up to 128.
 pub(crate) const MAX_TOOL_NAME_BYTES: usize = 1 << 10;
 
-/// A limit that an answer exceeds. The answer is given up there, and none of its tool calls runs.
+/// A limit exceeded by an answer. The answer is given up there, and none of the answer's tool calls runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerTooLarge {
@@ -51,7 +50,7 @@ impl From<AnswerTooLarge> for ProviderError {
     }
 }
 
-/// The number of parts that an answer has so far.
+/// The number of an answer's parts so far.
 #[derive(Debug, Default)]
 pub struct AnswerSize {
     parts: usize,
@@ -59,7 +58,7 @@ pub struct AnswerSize {
 }
 
 impl AnswerSize {
-    /// Counts a part that is no tool call.
+    /// Counts a part other than a tool call.
     ///
     /// # Errors
     /// [`AnswerTooLarge::Parts`].
@@ -68,11 +67,12 @@ impl AnswerSize {
         if self.parts > MAX_PARTS { Err(AnswerTooLarge::Parts) } else { Ok(()) }
     }
 
-    /// Counts a tool call, and returns which of the answer's calls it is, from 0.
+    /// Counts a tool call, and returns the call's position among the answer's calls, from 0.
     ///
     /// # Errors
-    /// [`AnswerTooLarge::ToolCalls`], or that of [`add_part`](Self::add_part).
+    /// [`AnswerTooLarge::ToolCalls`], or the error of [`add_part`](Self::add_part).
     pub fn add_call(&mut self) -> Result<usize, AnswerTooLarge> {
+        // The calls are checked before the parts, because only their error says that no tool ran.
         if self.calls >= MAX_TOOL_CALLS {
             return Err(AnswerTooLarge::ToolCalls);
         }
@@ -81,7 +81,7 @@ impl AnswerSize {
         Ok(self.calls - 1)
     }
 
-    /// Counts the parts of an answer that came whole.
+    /// Counts the parts of an unstreamed answer.
     ///
     /// # Errors
     /// [`AnswerTooLarge`].

@@ -1,12 +1,11 @@
-//! Facts about models that are known without a request: windows, list prices and abilities.
+//! Facts about models, known without a request: windows, list prices and abilities.
 //!
-//! The facts are data (`catalog/models.json`), each row with its source and date. A name that is not in the data
-//! is unknown. Only a date, a version or the format of packed weights may follow a known name.
+//! The facts are data (`catalog/models.json`), each row with a source and a date. A name outside the data is unknown.
+//! Only a date, a version or the format of packed weights may follow a known name.
 //!
-//! A model with closed weights has one window at every address. A model with open weights has the window of the
-//! server that runs the model. The catalogue believes the maker's window at the maker's own address only. The
-//! trained window is never taken for a server's window; the trained window is an upper bound
-//! ([`CatalogModel::upper_bound`]).
+//! A model with closed weights has the same window at every address. A model with open weights has the window of the
+//! running server. The catalogue believes the maker's window at the maker's own address only. The trained window is
+//! never taken for a server's window; the trained window is an upper bound ([`CatalogModel::upper_bound`]).
 
 mod file;
 mod name;
@@ -36,19 +35,19 @@ pub struct CatalogSource {
     pub date: String,
 }
 
-/// One model under one of its names.
+/// A model under a single name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CatalogModel {
     name: String,
     facts: Arc<CatalogEntry>,
 }
 
-/// Returns all models, each under each of its names.
+/// Returns all models: an entry for each name.
 pub fn models() -> &'static [CatalogModel] {
     &CATALOG.models
 }
 
-/// Returns the model of a name in any of its usual forms; the longest match wins. `None`: unknown.
+/// Returns the model of a name in any usual form; the longest match wins. `None`: unknown.
 ///
 /// ```
 /// use longhaul_wire::catalog::find;
@@ -62,7 +61,7 @@ pub fn find(name: &str) -> Option<&'static CatalogModel> {
     name::find(&CATALOG, name)
 }
 
-/// Returns the known limits of a model that is reached at `base_url`; empty limits for an unknown model.
+/// Returns the known limits of a model at `base_url`; empty limits for an unknown model.
 ///
 /// ```
 /// use longhaul_wire::catalog;
@@ -74,8 +73,8 @@ pub fn limits(model: &str, base_url: &str) -> Limits {
     find(model).map(|model| model.limits(base_url)).unwrap_or_default()
 }
 
-/// Returns the maker's list prices of a model that is reached at `base_url`. A fine-tuned model has prices of its
-/// own, so the result is `None`.
+/// Returns the maker's list prices of a model at `base_url`. A fine-tuned model has prices of its own, so the result
+/// is `None`.
 pub fn prices(model: &str, base_url: &str) -> Option<ListPrices> {
     if name::is_tuned(model) {
         return None;
@@ -94,14 +93,15 @@ impl CatalogModel {
         &self.facts.maker
     }
 
-    /// Reports whether the model's weights are public, so that anybody may run the model.
+    /// Reports whether the model's weights are public: anybody may run the model.
     pub fn is_open(&self) -> bool {
         self.facts.open
     }
 
-    /// Returns the largest number of tokens that any server can give the model; never the window of one server.
-    /// Methods that stretch the trained window (YaRN) can exceed this bound.
+    /// Returns the largest number of tokens at any server; never the window of a single server. Methods for
+    /// stretching the trained window (YaRN) can exceed the bound.
     pub fn upper_bound(&self) -> Option<u64> {
+        // `None` is less than any number, so one known value is enough.
         self.facts.trained.max(self.facts.window)
     }
 
@@ -116,6 +116,7 @@ impl CatalogModel {
                 [facts.images, facts.files].map(|ability| ability.filter(|can| !can).into());
             return Limits { images, files, reasoning, ..Limits::default() };
         }
+        // A server refuses input above its input limit, however much of the window is left for the output.
         let input = facts.max_input.or(facts.window);
         Limits {
             max_output: facts.max_output,
@@ -133,8 +134,8 @@ impl CatalogModel {
         self.facts.usd.filter(|_| self.holds_at(base_url))
     }
 
-    /// Returns the maker's whole window, input and output together. Some models accept only a part of the window
-    /// as input: that part is the window in [`CatalogModel::limits`].
+    /// Returns the maker's whole window, input and output together. Some models accept only a part of the window as
+    /// input: the part is the window in [`CatalogModel::limits`].
     pub fn window(&self) -> Option<u64> {
         self.facts.window
     }
@@ -164,6 +165,7 @@ impl CatalogModel {
     }
 
     fn is_maker(&self, base_url: &str) -> bool {
+        // An address that cannot be read does not prove that the maker serves the model.
         let Ok(url) = Url::parse(base_url) else { return false };
         let host = url.host_str().unwrap_or_default();
         let hosts = CATALOG.makers.get(&self.facts.maker);
@@ -171,8 +173,8 @@ impl CatalogModel {
     }
 }
 
-/// Reports whether `host` is the maker's host `own`, or a regional host (`us-central1-aiplatform.googleapis.com`)
-/// or subdomain of it. A host that only ends with the same letters is not.
+/// Reports whether `host` is the maker's host `own`, or a regional host (`us-central1-aiplatform.googleapis.com`) or
+/// a subdomain. A host with merely the same last letters is another host.
 fn is_host_of(host: &str, own: &str) -> bool {
     host == own || host.strip_suffix(own).is_some_and(|rest| rest.ends_with(['.', '-']))
 }

@@ -9,5 +9,5 @@ pub mod stream;
 
 pub use family::ServerFamily;
 
-/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
+/// The wire's name in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
 pub const API: &str = "openai-chat";

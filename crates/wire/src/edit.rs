@@ -1,9 +1,8 @@
-//! The functions that the three dialects have in common, for callers to whom the dialect does not matter.
+//! The common functions of the three dialects, for callers without interest in the dialect.
 //!
-//! A request's bytes are read once into a [`RequestEnvelope`], which holds ranges only. New messages are read
-//! item by item into [`ItemSegment`]s. [`WireCodec::render`] writes a changed request with as many of the
-//! client's own bytes as possible. A [`StreamParser`] reads a stream event by event, and a [`StreamMerger`] makes
-//! one answer of two streams.
+//! A request's bytes are read once into a [`RequestEnvelope`] of ranges. New messages are read item by item into
+//! [`ItemSegment`]s. [`WireCodec::render`] writes a changed request with as many of the client's own bytes as
+//! possible. A [`StreamParser`] reads a stream event by event, and a [`StreamMerger`] makes an answer of two streams.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -29,7 +28,7 @@ pub use crate::sse::{SseEvent, SseReader};
 pub use envelope::RequestEnvelope;
 pub use hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep};
 
-/// A wire that clients of the gateway speak.
+/// A wire of the gateway's clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
     /// OpenAI's Chat Completions: `/v1/chat/completions`.
@@ -60,7 +59,7 @@ impl Dialect {
     }
 }
 
-/// The functions of one dialect. Each function depends on its arguments only.
+/// The functions of a dialect. Each function depends on the arguments only.
 pub trait WireCodec: Send + Sync {
     /// Returns the dialect of this codec.
     fn dialect(&self) -> Dialect;
@@ -68,32 +67,31 @@ pub trait WireCodec: Send + Sync {
     /// Parses a request into the ranges of its fields. Messages are not parsed.
     ///
     /// # Errors
-    /// [`ParseError`] if it is no JSON object or a field that is needed has another form.
+    /// [`ParseError`] if the request is no JSON object or a needed field has another form.
     fn read(&self, bytes: Bytes) -> Result<RequestEnvelope, ParseError>;
 
-    /// Parses a request that begins like an earlier one. `None`: the request must be read whole.
+    /// Parses a request with the beginning of an earlier request. `None`: the request must be read whole.
     fn parse_continued_request(&self, bytes: &Bytes, known: &RequestEnvelope) -> Option<RequestEnvelope>;
 
     /// Parses items into segments, in order. The outer list is as long as `items`; the model is not shown an item
-    /// without a segment. `items` are JSON texts as the client wrote them; `before` is the number of items that
-    /// precede them.
+    /// without a segment. `items` are the client's JSON texts; `before` is the number of earlier items.
     ///
     /// # Errors
-    /// [`ParseError`] if one is no item of this dialect.
+    /// [`ParseError`] for an item outside of the dialect.
     fn segments(&self, items: &[&str], before: usize) -> Result<Vec<Vec<ItemSegment>>, ParseError>;
 
     /// Returns the fixed content: the system prompt outside of the items, and the tools.
     ///
     /// # Errors
-    /// [`ParseError`] if one of them has another form.
+    /// [`ParseError`] if the system prompt or the tools have another form.
     fn fixed_content(&self, envelope: &RequestEnvelope) -> Result<FixedContent, ParseError>;
 
-    /// Appends the canonical form of an item to `out`: the form that stays the same when a client sends the item
-    /// again. It has no whitespace, sorted keys, no cache marks, and nothing of [`ephemeral`]. `index` is the
-    /// item's position.
+    /// Appends the canonical form of an item to `out`: the form stays the same when a client sends the item again.
+    /// The form has no whitespace, sorted keys, no cache marks, and nothing of [`ephemeral`]. `index` is the item's
+    /// position.
     ///
     /// # Errors
-    /// [`ParseError`] if it is no JSON.
+    /// [`ParseError`] if the item is no JSON.
     fn write_canonical_item(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError>;
 
     /// Returns the request with `edited`'s changes. Every other byte is the client's, and nothing before the
@@ -103,30 +101,31 @@ pub trait WireCodec: Send + Sync {
     /// [`ParseError`] if a change cannot be expressed.
     fn render(&self, envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError>;
 
-    /// Returns a parser for a stream in this dialect.
+    /// Returns a parser for a stream in the dialect.
     fn stream_parser(&self) -> Box<dyn StreamParser>;
 
-    /// Returns a merger that makes one stream of several.
+    /// Returns a merger of several streams into one.
     fn stream_merger(&self) -> Box<dyn StreamMerger>;
 
-    /// Parses a whole answer (not a stream); `None` if it is no answer.
+    /// Parses a whole answer (not a stream); `None` for other content.
     fn answer(&self, body: &[u8]) -> Option<PartialResponse>;
 
-    /// Returns the whole answer of a stream's events, with every field that a client without a stream would have
-    /// got. `None` if the events end before the answer does.
+    /// Returns the whole answer of a stream's events, with every field of an unstreamed answer. `None` if the events
+    /// end before the answer does.
     fn collect(&self, events: &[Bytes]) -> Option<Bytes>;
 
     /// Returns the model's step in a whole answer, in the form of a request. `None` if `answer` is no answer.
     fn step(&self, answer: &[u8]) -> Option<ModelStep>;
 
-    /// Returns a model's item with text before its own. `None` if the dialect cannot express that.
+    /// Returns a model's item with `text` before the item's own text. `None` if the dialect cannot express the
+    /// change.
     fn with_text_before(&self, item: &str, text: &str) -> Option<String>;
 
-    /// Returns the items of a model's step with these calls in place of its own, in order: ids and arguments.
-    /// Arguments are objects in a request, whatever the model wrote.
+    /// Returns the items of a model's step with `calls` in place of the step's own calls, in order: ids and
+    /// arguments. Arguments are objects in a request, whatever the model wrote.
     fn with_calls_of(&self, items: Vec<String>, calls: &[PartialToolCall]) -> Vec<String>;
 
-    /// Returns the items that answer calls.
+    /// Returns the items with the results of calls.
     fn results(&self, answered: &[AnsweredToolCall]) -> Vec<String>;
 
     /// Returns a whole answer without the calls of a tool. `None` if the answer has no list of calls.
@@ -135,23 +134,23 @@ pub trait WireCodec: Send + Sync {
     /// Returns an error as the body of an answer.
     fn error(&self, fault: &GatewayError) -> Bytes;
 
-    /// Returns an error inside a stream that has begun, with every event that ends the stream.
+    /// Returns an error inside a begun stream, with every event at the end of the stream.
     fn error_event(&self, fault: &GatewayError) -> Bytes;
 
-    /// Returns an error inside a stream whose content so far is known. A dialect whose errors name the answer
+    /// Returns an error inside a stream whose content so far is known. A dialect with the answer's name in errors
     /// uses the answer's id.
     fn error_event_after(&self, fault: &GatewayError, _seen: &PartialResponse) -> Bytes {
         self.error_event(fault)
     }
 }
 
-/// A request that cannot be read.
+/// An unreadable request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ParseError {
     /// The mistake, worded for the client.
     pub message: String,
-    /// The field with the mistake, if it is in one field: `messages`, `messages[3].content`.
+    /// The field with the mistake, if the mistake is in a single field: `messages`, `messages[3].content`.
     pub param: Option<String>,
 }
 
@@ -161,7 +160,7 @@ impl ParseError {
         Self { message: message.into(), param: None }
     }
 
-    /// Creates an error about one field.
+    /// Creates an error about a single field.
     pub fn field(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { message: message.into(), param: Some(param.into()) }
     }
@@ -171,21 +170,21 @@ impl ParseError {
     }
 }
 
-/// A part of a client's item that can be kept or left out by itself. As a rule an item is one segment. An item of
-/// the Messages dialect with results and text is one segment for each result and one for the text.
+/// A part of a client's item, to be kept or left out separately. As a rule an item is a single segment. An item of
+/// the Messages dialect with results and text has a segment for each result and another for the text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ItemSegment {
     /// A system prompt among the items. Always kept.
     System(Vec<Part>),
-    /// Text that a person typed.
+    /// A person's typed text.
     Typed(Vec<Part>),
-    /// User-role content that no person typed: reminders of the client, our own summaries that come back.
+    /// User-role content not typed by a person: reminders of the client, our own summaries from earlier requests.
     Note(Vec<Part>),
     /// Content of the model. Tool calls have the client's ids as `call_id` and `provider_id`.
     Assistant(Vec<Part>),
     /// A tool's answer.
     Result {
-        /// The call that the result answers, under the client's id.
+        /// The call of the result, under the client's id.
         call: String,
         /// `true` if the result reports an error.
         failed: bool,
@@ -194,7 +193,7 @@ pub enum ItemSegment {
     },
 }
 
-/// The content that every request of a conversation carries beside its items.
+/// The content of every request of a conversation beside the items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FixedContent {
     /// The system prompt outside of the items; empty for none.
@@ -206,26 +205,25 @@ pub struct FixedContent {
 /// The changes to make in a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RequestEdit {
-    /// The model's new name, if it changes.
+    /// The model's new name, if changed.
     pub model: Option<String>,
-    /// The new output limit in tokens, if it changes.
+    /// The new output limit in tokens, if changed.
     pub max_output: Option<u64>,
-    /// The new value of `stream`, if it changes.
+    /// The new value of `stream`, if changed.
     pub stream: Option<bool>,
     /// `true` if the server is asked to report usage in the stream although the client did not ask.
     pub include_usage: bool,
-    /// The operations that write the new list of items, if the items change.
+    /// The operations for the new list of items, if the items change.
     pub steps: Option<Vec<RenderOp>>,
-    /// The beginning of the answer that the model continues.
+    /// The beginning of the answer, for the model to continue.
     pub prefill: Option<AnswerPrefill>,
-    /// `true` if a message asks the model to continue the prefill, because its server does not do so by itself.
+    /// `true` if a message asks the model to continue the prefill, because the server does not continue by itself.
     pub asks_to_go_on: bool,
     /// A tool of ours, beside the client's.
     pub tool: Option<ToolSpec>,
     /// `true` if the model must call no tool, whatever the request says about tools.
     pub forbids_calls: bool,
-    /// Calls that the client was not shown. They are put back into those of the model's steps that the client
-    /// has.
+    /// Calls hidden from the client. The calls are put back into the client's copies of the model's steps.
     pub replays: Vec<HiddenCallReplay>,
     /// The conversation's `prompt_cache_key`, if the client set none and the server takes one.
     pub cache_key: Option<String>,
@@ -233,7 +231,7 @@ pub struct RequestEdit {
     pub rounds: Vec<String>,
 }
 
-/// The message that asks a model to go on with an answer.
+/// The message to a model to go on with an answer.
 pub const GO_ON: &str = "Your answer above was cut off to make room. Go on with it exactly where it ends, in the \
     middle of a sentence if need be. Repeat nothing of it, do not begin anew, and say nothing about the interruption.";
 
@@ -250,43 +248,43 @@ impl RequestEdit {
     }
 }
 
-/// One operation that writes the list of items again.
+/// An operation for writing the list of items again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RenderOp {
-    /// These items as the client wrote them.
+    /// Items with the client's bytes.
     Keep(Range<usize>),
-    /// This item in another form.
+    /// An item in another form.
     Rewrite {
         /// The index of the item.
         item: usize,
         /// The item.
         text: String,
     },
-    /// This item with edited segments: one edit for each segment that [`WireCodec::segments`] gave. At least one
-    /// segment is kept or shown.
+    /// An item with edited segments: an edit for each segment of [`WireCodec::segments`]. At least one segment is
+    /// kept or shown.
     Change {
         /// The index of the item.
         item: usize,
         /// The edit of each segment.
         fates: Vec<SegmentEdit>,
     },
-    /// A user-role message of our own: a summary or a note. Where roles must alternate, the message is merged
-    /// with the user-role item that follows, else with the item before.
+    /// A user-role message of our own: a summary or a note. Where roles must alternate, the message is merged with
+    /// the next user-role item, else with the item before.
     Say(String),
 }
 
-/// The edit of one segment.
+/// The edit of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentEdit {
-    /// The segment stays as the client wrote it.
+    /// The segment keeps the client's bytes.
     Keep,
     /// The segment is left out.
     Drop,
-    /// The segment stays with this text as its only content.
+    /// The segment stays with the text as the only content.
     Show(String),
 }
 
-/// The beginning of an answer, as it was streamed.
+/// The beginning of an answer, as streamed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerPrefill {
     /// The text of the beginning.
@@ -296,7 +294,7 @@ pub struct AnswerPrefill {
     pub must_be_told: bool,
 }
 
-/// The part of an answer that has been parsed so far.
+/// The parsed part of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartialResponse {
     /// The upstream's id of the answer.
@@ -305,7 +303,7 @@ pub struct PartialResponse {
     pub text: String,
     /// The readable reasoning so far.
     pub reasoning: String,
-    /// The tool calls that were begun, with the name and arguments so far.
+    /// The begun tool calls, with the name and arguments so far.
     pub calls: Vec<PartialToolCall>,
     /// `true` if the model sent content of another kind: a picture, sound, a search, a second choice.
     pub has_other: bool,
@@ -317,9 +315,9 @@ pub struct PartialResponse {
     pub usage: Option<Usage>,
     /// An error inside the stream, as JSON text.
     pub error: Option<String>,
-    /// `true` once the stream's own end has been read (`[DONE]`, `message_stop`, `response.completed`).
+    /// `true` once the stream's end has been read (`[DONE]`, `message_stop`, `response.completed`).
     pub over: bool,
-    /// The number of the newest event, where the dialect numbers them.
+    /// The number of the newest event, where the dialect numbers events.
     pub number: Option<u64>,
 }
 
@@ -335,8 +333,9 @@ impl PartialResponse {
         self.written_bytes() == 0 && self.calls.is_empty() && !self.has_other
     }
 
-    /// Returns the answer so far as parts of a message, in the form in which a client sends it back.
+    /// Returns the answer so far as parts of a message, in the form of a client's next request.
     pub fn parts(&self) -> Vec<Part> {
+        // Reasoning is left out, because many clients do not send it back.
         let text = (!self.text.is_empty()).then(|| Part::text(self.text.as_str()));
         let calls = self.calls.iter().map(|call| {
             Part::ToolCall(longhaul_core::message::ToolCall {
@@ -351,7 +350,7 @@ impl PartialResponse {
     }
 }
 
-/// A tool call with the pieces that were read so far.
+/// A tool call with the pieces so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartialToolCall {
     /// The id of the call.
@@ -368,103 +367,102 @@ pub enum StreamPosition {
     /// Before the first word, or between blocks.
     #[default]
     Nothing,
-    /// In the text: the one place where an answer may be cut.
+    /// In the text: the only place for cutting an answer.
     Text,
     /// In reasoning.
     Reasoning,
-    /// In a tool call, or after one. An answer with a begun call cannot be continued.
+    /// In a tool call, or after a call. An answer with a begun call cannot be continued.
     Call,
 }
 
-/// A parser that reads a stream as it passes. It ignores unknown events.
+/// A parser of a passing stream. The parser ignores unknown events.
 pub trait StreamParser: Send {
-    /// Parses one event.
+    /// Parses an event.
     fn read(&mut self, event: &SseEvent<'_>);
 
-    /// Returns the part that was parsed so far.
+    /// Returns the part parsed so far.
     fn seen(&self) -> &PartialResponse;
 }
 
-/// A merger that makes one answer of several upstream streams: one id, one start, indices without gaps, one finish,
-/// no repeated text.
+/// A merger of several upstream streams into a single answer: a single id, start and finish, indices without gaps, no
+/// repeated text.
 ///
-/// Every event of a stream is passed in order; between two streams the caller calls [`begin_next_stream`](Self::begin_next_stream). The
-/// first stream's events come out unchanged, except for the end of the answer. The end is held back until the
-/// caller confirms that the answer really ends there ([`end`](Self::end)).
+/// Every event of a stream is passed in order; between two streams the caller calls
+/// [`begin_next_stream`](Self::begin_next_stream). The first stream's events come out unchanged, except for the end
+/// of the answer. The end is held back until the caller confirms the end of the answer ([`end`](Self::end)).
 pub trait StreamMerger: Send {
-    /// Passes one event of the present stream, with its empty line (`raw`). Appends to `out` the bytes that the
-    /// client is shown.
+    /// Passes an event of the present stream, with the empty line (`raw`). Appends to `out` the bytes for the client.
     fn pass_event(&mut self, raw: &[u8], out: &mut Vec<u8>);
 
-    /// Leaves the present stream, whether it has ended or not, and forgets its held-back end. `prefill` is the
-    /// text that the next stream was told to continue, without whitespace at its end. If the next stream begins
-    /// by repeating this text, the repetition is left out.
+    /// Leaves the present stream, ended or not, and forgets the held-back end. `prefill` is the text for the next
+    /// stream to continue, without whitespace at the end. If the next stream begins by repeating `prefill`, the
+    /// repetition is left out.
     fn begin_next_stream(&mut self, prefill: &str);
 
-    /// Leaves the present stream if a message asks the model to continue `said`. `gap` is the whitespace that was
-    /// about to come. Text that repeats the end of `said` is left out. The first text is held back until a
-    /// repetition is ruled out or complete.
+    /// Leaves the present stream if a message asks the model to continue `said`. `gap` is the whitespace due next. A
+    /// repetition of the end of `said` is left out. The first text is held back until a repetition is ruled out or
+    /// complete.
     fn begin_requested_stream(&mut self, said: &str, gap: &str);
 
     /// Writes a notice of ours into the open text, if a text is open. The client is shown the notice;
-    /// [`seen`](Self::seen) does not contain it.
+    /// [`seen`](Self::seen) does not contain the notice.
     fn notice(&mut self, text: &str, out: &mut Vec<u8>);
 
-    /// Hides calls of this tool, too, from the client and from [`seen`](Self::seen), from now on.
+    /// Hides calls of `tool`, too, from the client and from [`seen`](Self::seen), from now on.
     fn hide_tool(&mut self, tool: &'static str);
 
     /// Reports whether the present stream has begun a hidden call.
     fn has_hidden(&self) -> bool;
 
     /// Ends the present stream but not the answer: the next stream begins another step of the answer. Appends the
-    /// events that were held back, except for the end.
+    /// held-back events, except for the end.
     fn next_step(&mut self, out: &mut Vec<u8>);
 
-    /// Ends the answer with this text, because hidden calls of the present stream stay unanswered. The client
-    /// sees an answer that says `text` and calls nothing. [`end`](Self::end) follows.
+    /// Ends the answer with `text`, because hidden calls of the present stream stay unanswered. The client sees an
+    /// answer with `text` and without calls. [`end`](Self::end) follows.
     fn end_with_text(&mut self, text: &str, out: &mut Vec<u8>);
 
     /// Ends the answer. Appends the held-back end. If the stream was left and has none, appends an end with the
-    /// finish reason for an output limit. The usage in it has the input of the newest stream and the output of
-    /// all streams. Of the output, `output_tokens_before` were counted in streams that were left.
+    /// finish reason for an output limit. The usage at the end has the input of the newest stream and the output of
+    /// all streams. Of the output, `output_tokens_before` were counted in earlier streams.
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>);
 
-    /// Returns the part of the whole answer that was parsed.
+    /// Returns the parsed part of the whole answer.
     fn seen(&self) -> &PartialResponse;
 }
 
-/// An error of the gateway, before it is written in a dialect.
+/// An error of the gateway, not yet written in a dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayError {
-    /// The HTTP status of an answer that contains only this error.
+    /// The HTTP status of an answer with only the error.
     pub status: StatusCode,
     /// The kind of error.
     pub kind: GatewayErrorKind,
     /// The message for the client: plain, with numbers.
     pub message: String,
-    /// The field with the mistake, if it is in one field.
+    /// The field with the mistake, if the mistake is in a single field.
     pub param: Option<String>,
-    /// The time after which the upstream wants the next request, if it named one.
+    /// The time after which the upstream wants the next request, if named.
     pub retry_after: Option<Duration>,
 }
 
-/// Kinds of errors, as far as the dialects tell them apart.
+/// Kinds of errors, as far as the dialects distinguish kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GatewayErrorKind {
     /// The request has a mistake.
     Invalid,
     /// The request cannot be made to fit the window.
     ContextOverflow,
-    /// Nothing can be left out to make the request fit. Clients that shorten by themselves and try again must not
-    /// take this error for [`ContextOverflow`](Self::ContextOverflow): they would do so without end.
+    /// Nothing can be left out to make the request fit. Clients with their own compaction must not take the error for
+    /// [`ContextOverflow`](Self::ContextOverflow): such clients would shorten and retry without end.
     DoesNotFit,
-    /// No credential, or a wrong one.
+    /// No credential, or a wrong credential.
     Auth,
-    /// The caller may not do this here.
+    /// The caller lacks the permission.
     Forbidden,
     /// No such model.
     NotFound,
-    /// Another thing that the request names is absent.
+    /// Another named thing is absent.
     Absent,
     /// No such path.
     NoSuchPath,
@@ -472,7 +470,7 @@ pub enum GatewayErrorKind {
     WrongMethod,
     /// The body's encoding or media type is not supported.
     Unsupported,
-    /// The request continues an answer that the server does not know.
+    /// The request continues an answer unknown to the server.
     NoSuchAnswer,
     /// The body is too large.
     TooLarge,
@@ -496,6 +494,7 @@ impl GatewayErrorKind {
     /// Returns the usual HTTP status.
     pub fn status(self) -> StatusCode {
         match self {
+            // OpenAI and Anthropic answer an overflow with 400 and not with 413, and clients look for 400.
             Self::Invalid | Self::ContextOverflow | Self::DoesNotFit | Self::NoSuchAnswer => {
                 StatusCode::BAD_REQUEST
             }
@@ -514,7 +513,7 @@ impl GatewayErrorKind {
         }
     }
 
-    /// Returns our own stable name of the error, which is `code` in dialects that have one. OpenAI's clients know
+    /// Returns our own stable name of the error: `code` in dialects with such a field. OpenAI's clients know
     /// `context_length_exceeded`.
     pub fn code(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! Stop reasons, and the errors of answers that end without being one: refused, withheld, paused, spoilt.
+//! Stop reasons, and the errors of unusable answers: refused, withheld, paused, spoilt.
 //!
-//! The events of such an answer have been delivered already. The error names who ended the answer and why, in the
-//! provider's own words if there are any.
+//! The events of such an answer have been delivered already. The error names the cause of the end, in the provider's
+//! own words if there are any.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{ModelStopReason, Part};
@@ -9,11 +9,11 @@ use longhaul_core::message::{ModelStopReason, Part};
 use crate::ProviderError;
 use crate::raw_json::RawObject;
 
-/// Characters of the provider's own words that go into an error.
+/// The number of characters of the provider's own words in an error.
 const MAX_WORDS_CHARS: usize = 1_000;
 
-/// Returns the error of an answer that ended without being one: `what` happened, the provider's codes, and its
-/// words. `envelope` holds the fields of the answer as a whole; it becomes the error's body.
+/// Returns the error of an unusable answer: `what` happened, the provider's codes and words. `envelope` holds the
+/// fields of the answer as a whole and becomes the error's body.
 pub(crate) fn error(
     code: ErrorCode,
     what: &str,
@@ -38,14 +38,19 @@ pub fn finish_of_reason(reason: &str) -> Option<ModelStopReason> {
     Some(match reason {
         "stop" | "end_turn" | "eos" | "stop_sequence" | "complete" => ModelStopReason::Stop,
         "tool_calls" | "tool_use" | "function_call" => ModelStopReason::ToolCalls,
+        // `model_length` is Mistral's word and `model_context_window_exceeded` Anthropic's: the window ended the
+        // answer.
         "length" | "max_tokens" | "model_length" | "model_context_window_exceeded" => ModelStopReason::Length,
+        // `sensitive` is Zhipu's word, `refusal` Anthropic's.
         "content_filter" | "sensitive" | "safety" | "refusal" => ModelStopReason::ContentFilter,
+        // `error` comes from Mistral and OpenRouter, `network_error` from Zhipu, `insufficient_system_resource` from
+        // DeepSeek.
         "error" | "network_error" | "insufficient_system_resource" => return None,
         _ => ModelStopReason::Other,
     })
 }
 
-/// Corrects a reason by the answer's parts: servers name it carelessly, so tool calls decide.
+/// Corrects a reason by the answer's parts: servers name reasons carelessly, so tool calls decide.
 pub fn agree_with_parts(finish: ModelStopReason, parts: &[Part]) -> ModelStopReason {
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
     match (finish, has_calls) {

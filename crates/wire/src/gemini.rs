@@ -1,7 +1,7 @@
 //! Google's Gemini API, `generateContent` in its streamed form.
 //!
-//! A part with a thought signature is never merged with another. Such a part is sent back unchanged to the model
-//! that signed it. Plain text that was cut into chunks becomes one part again.
+//! A part with a thought signature is never merged with another. Such a part is sent back unchanged to its signer.
+//! Plain text in chunks becomes a single part again.
 
 mod call;
 mod contents;
@@ -15,7 +15,7 @@ mod withheld;
 pub use self::encode::encode_parts;
 pub use self::stream::GeminiStreamDecoder;
 
-/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
+/// The wire's name in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
 pub const API: &str = "gemini";
 
 /// The base URL of Google's own API.

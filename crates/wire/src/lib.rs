@@ -1,15 +1,15 @@
 //! The wire formats of model servers, read and written by pure functions: Chat Completions, Responses, Messages, Gemini
 //! and Ollama.
 //!
-//! Nothing here opens a socket, reads a clock or keeps state between calls. A quirk of one provider is handled in
-//! one place, for every reader of that wire: the clients in `longhaul-providers`, the gateway, imports, agents
-//! that pose as models, and the fuzz targets.
+//! Nothing here opens a socket, reads a clock or keeps state between calls. A provider's quirk is handled in a single
+//! place, for every reader of the wire: the clients in `longhaul-providers`, the gateway, imports, agents posing as
+//! models, and the fuzz targets.
 //!
 //! - [`chat`], [`responses`], [`messages`], [`gemini`], [`ollama`]: a [`ModelRequest`] to bytes, and the bytes of an
-//!   answer to [`ModelEvent`]s, one module for each wire.
+//!   answer to [`ModelEvent`]s, a module for each wire.
 //! - [`server_error`], [`overflow`], [`refused_part`]: the meaning of an error, in any server's words.
 //! - [`catalog`], [`Limits`]: the known limits and abilities of models.
-//! - [`surrogates`], [`token_count`], [`validation`]: parts that all wires share.
+//! - [`surrogates`], [`token_count`], [`validation`]: parts shared by all wires.
 
 mod answer_size;
 pub mod catalog;

@@ -1,11 +1,11 @@
 //! The known limits of a model: window, abilities, and the source of each.
 
-/// Limits and abilities of a model. A limit that no source gave stays unknown.
+/// Limits and abilities of a model. A limit without a source stays unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The context window in tokens.
     pub window: Option<u64>,
-    /// The largest number of tokens that the model writes in one call.
+    /// The largest number of output tokens in a call.
     pub max_output: Option<u64>,
     /// The source of the window.
     pub source: LimitSource,
@@ -15,9 +15,9 @@ pub struct Limits {
     pub images: FeatureSupport,
     /// Support for documents (PDF).
     pub files: FeatureSupport,
-    /// Support for prefill: the model continues an assistant message that ends the request.
+    /// Support for prefill: the model continues an assistant message at the end of the request.
     pub prefill: FeatureSupport,
-    /// The part of its own earlier reasoning that the model is shown again; `None` if no source gave one.
+    /// The part of its own earlier reasoning shown to the model again; `None` without a source.
     pub reasoning: Option<ReasoningScope>,
 }
 
@@ -30,7 +30,7 @@ pub enum LimitSource {
     Server,
     /// A provider's refusal.
     Learned,
-    /// The catalogue that comes with this build.
+    /// The built-in catalogue.
     Catalogue,
     /// Nobody.
     #[default]
@@ -56,26 +56,26 @@ impl std::fmt::Display for LimitSource {
     }
 }
 
-/// A model's support for one feature.
+/// A model's support for a feature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FeatureSupport {
     /// The model supports the feature.
     Yes,
     /// The model does not support the feature.
     No,
-    /// No source said so.
+    /// No source gave an answer.
     #[default]
     Unknown,
 }
 
 impl FeatureSupport {
-    /// Reports whether to try the feature. An unknown model is offered every feature: its server's refusal is
-    /// more exact than a guess of ours.
+    /// Reports whether to try the feature. An unknown model is offered every feature: the server's refusal is more
+    /// exact than a guess of ours.
     pub fn may(self) -> bool {
         self != Self::No
     }
 
-    /// Returns this support, or `other` if this support is unknown.
+    /// Returns `self`, or `other` if `self` is unknown.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         if self == Self::Unknown { other } else { self }
@@ -98,24 +98,24 @@ impl From<bool> for FeatureSupport {
     }
 }
 
-/// The part of its own earlier reasoning that a model is shown again.
+/// The part of its own earlier reasoning shown to a model again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningScope {
     /// None: the server drops or refuses reasoning.
     #[default]
     Never,
-    /// The reasoning of the current turn, which is still going on.
+    /// The reasoning of the current, unfinished turn.
     Turn,
     /// All reasoning.
     Always,
 }
 
-/// Limits and abilities that the user declared; each of them overrides every other source.
+/// The user's declared limits and abilities; each overrides every other source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeclaredLimits {
     /// The context window in tokens.
     pub window: Option<u64>,
-    /// The largest number of tokens that the model writes in one call.
+    /// The largest number of output tokens in a call.
     pub max_output: Option<u64>,
     /// Support for tools.
     pub tools: Option<bool>,
@@ -123,21 +123,22 @@ pub struct DeclaredLimits {
     pub images: Option<bool>,
     /// Support for documents (PDF).
     pub files: Option<bool>,
-    /// Support for prefill: the model continues an assistant message that ends the request.
+    /// Support for prefill: the model continues an assistant message at the end of the request.
     pub prefill: Option<bool>,
-    /// The part of its own earlier reasoning that the model is shown again.
+    /// The part of its own earlier reasoning shown to the model again.
     pub reasoning: Option<ReasoningScope>,
 }
 
 impl DeclaredLimits {
-    /// Reports whether the user declared window, tools and images, so that no other source has to be asked.
+    /// Reports whether the user declared window, tools and images: no other source has to be asked then.
     pub fn is_complete(&self) -> bool {
         self.window.is_some() && self.tools.is_some() && self.images.is_some()
     }
 
-    /// Returns the declared limits, completed with those in `known`.
+    /// Returns the declared limits, completed with `known`.
     #[must_use]
     pub fn over(self, known: Limits) -> Limits {
+        // The source is that of the window, even if other limits were declared.
         let source = if self.window.is_some() { LimitSource::Declared } else { known.source };
         Limits {
             window: self.window.or(known.window),
@@ -159,7 +160,7 @@ impl Limits {
         Self { window, source, ..Self::default() }
     }
 
-    /// Returns these limits, completed with `other` where a limit is unknown.
+    /// Returns `self`, completed with `other` where a limit is unknown.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         // The source is that of the window: the trust in a window depends on who stated it.

@@ -1,7 +1,7 @@
 //! Anthropic's Messages API, as Anthropic and compatible servers speak it.
 //!
-//! Content that a model wrote is sent back to that model unchanged: signatures, redacted reasoning, citations and
-//! the argument bytes of tool calls. Content of another model is sent as text and tool calls.
+//! A model's content is sent back to the same model unchanged: signatures, redacted reasoning, citations and the
+//! argument bytes of tool calls. Content of another model is sent as text and tool calls.
 
 mod block;
 pub mod edit;
@@ -16,35 +16,35 @@ use crate::ModelSettings;
 pub use request::{MAX_TOKENS, encode, encode_parts};
 pub use stream::MessagesStreamDecoder;
 
-/// The name of this wire in [`ModelOrigin::api`].
+/// The wire's name in [`ModelOrigin::api`].
 pub const API: &str = "anthropic-messages";
 
 /// The base URL of Anthropic's own API.
 pub const BASE_URL: &str = "https://api.anthropic.com/v1";
 
-/// The version of the API, and the only one that every compatible server knows. A header `anthropic-version`
-/// replaces it.
+/// The version of the API, the only version known to every compatible server. A header `anthropic-version` replaces
+/// the version.
 pub const VERSION: &str = "2023-06-01";
 
-/// The settings of one model and the cache marks of its requests.
+/// The settings of a model and the cache marks of the model's requests.
 #[derive(Clone, Debug, Default)]
 pub struct MessagesConfig {
     /// The model's names, extra fields and declared limits.
     pub settings: ModelSettings,
-    /// The time for which the server is asked to keep the prefix in its cache.
+    /// The time for which the server is asked to keep the prefix cached.
     pub cache: PromptCacheTtl,
 }
 
-/// The time for which the server is asked to keep the prefix in its cache, by marks in the request.
+/// The time for which the server is asked to keep the prefix cached, by marks in the request.
 ///
 /// Marks are put at the end of the tools, of the system prompt and of the last two user turns: the API takes no
 /// more than four. The marks move with the conversation. The server matches the content before a mark, not the
 /// mark itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PromptCacheTtl {
-    /// No marks: the server caches by its own rules.
+    /// No marks: the server's own rules decide about the cache.
     Off,
-    /// Five minutes since the last use, the shortest time that the API offers.
+    /// Five minutes since the last use, the API's shortest time.
     #[default]
     FiveMinutes,
     /// One hour since the last use; writing costs more.

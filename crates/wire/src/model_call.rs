@@ -1,4 +1,4 @@
-//! One model call in neutral form: the request, the events of its answer, and the error of a failed call.
+//! A model call in neutral form: the request, the events of the answer, and the error of a failed call.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use longhaul_core::usage::Usage;
 
 use crate::server_error;
 
-/// The text that replaces content without bytes, or content that the wire cannot take. The loop above has already
-/// replaced content that the model's [`Limits`](crate::Limits) rule out.
+/// The text in place of content without bytes, or of content outside of the wire's forms. The loop above has already
+/// replaced content ruled out by the model's [`Limits`](crate::Limits).
 pub const UNSUPPORTED: &str = "[unsupported content]";
 
-/// A request for one model call: everything the model will see, in order.
+/// A request for a model call: everything for the model to see, in order.
 #[derive(Clone, Debug, Default)]
 pub struct ModelRequest {
     /// The system prompt; empty for none.
@@ -31,18 +31,18 @@ pub struct ModelRequest {
     pub max_output_tokens: Option<u64>,
     /// The bytes of the pictures and files in `messages`, by hash, and of no other content.
     pub media: BTreeMap<String, Bytes>,
-    /// The addresses of media without bytes, by hash. The server fetches these itself. Chat Completions,
+    /// The addresses of media without bytes, by hash. The server itself fetches such media. Chat Completions,
     /// Responses (files too) and Messages support addresses.
     pub links: BTreeMap<String, String>,
-    /// A name of the conversation. Servers with a prompt cache (`prompt_cache_key`) find the cached prefix by
-    /// this name.
+    /// A name of the conversation. Servers with a prompt cache (`prompt_cache_key`) find the cached prefix by the
+    /// name.
     pub cache_key: Option<String>,
-    /// Fields of this request only. They override those of the settings' [`body`](crate::ModelSettings::body);
-    /// groups are merged.
+    /// Fields of the request alone. The fields override the settings' [`body`](crate::ModelSettings::body); groups
+    /// are merged.
     pub fields: serde_json::Map<String, serde_json::Value>,
 }
 
-/// The model's choice of tools: whether it may, must or must not call one.
+/// The model's choice of tools: the model may, must or must not call a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
     /// The model may call a tool. Nothing is sent.
@@ -52,11 +52,11 @@ pub enum ToolChoice {
     None,
     /// The model must call a tool, whichever.
     Required,
-    /// The model must call this tool.
+    /// The model must call the named tool.
     Named(String),
 }
 
-/// One event of a model call.
+/// An event of a model call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelEvent {
     /// More text.
@@ -74,36 +74,36 @@ pub enum ModelEvent {
     },
     /// A complete part. The loop keeps the part even if the call is cancelled afterwards.
     PartDone(Part),
-    /// The usage reported so far; it replaces earlier reports.
+    /// The usage reported so far, in place of earlier reports.
     Usage(Usage),
-    /// The end of the call. The answer's tool calls have the provider's ids. `call_id` repeats such an id, and
-    /// the loop makes it unique.
+    /// The end of the call. The answer's tool calls have the provider's ids. `call_id` repeats such an id, and the
+    /// loop makes `call_id` unique.
     Finished(ModelAnswer),
 }
 
-/// A failed model call, with its status, the headers that matter, and the body.
+/// A failed model call, with the status, the relevant headers, and the body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderError {
-    /// The error code, by which a caller decides.
+    /// The error code, the basis of a caller's decision.
     pub code: ErrorCode,
     /// The error message for people; never contains the key.
     pub message: String,
     /// The HTTP status, if there was one.
     pub status: Option<u16>,
-    /// The time that the provider asked to wait.
+    /// The wait requested by the provider.
     pub retry_after: Option<Duration>,
     /// `true` if the same request may succeed later.
     pub retryable: bool,
-    /// `true` if the request was never sent, because its server could not be reached.
+    /// `true` if the request was never sent, because the server could not be reached.
     pub unsent: bool,
-    /// `true` if the error says that the model takes no tools, or that its server was started without them.
+    /// `true` if the model takes no tools, according to the error, or if the server was started without tools.
     pub refuses_tools: bool,
-    /// The refused part that the error names, if the same request would be refused again.
+    /// The refused part named by the error, if the same request would be refused again.
     pub refusal: Option<Box<PartRefusal>>,
-    /// Input tokens that the error named.
+    /// The input tokens named by the error.
     pub used_tokens: Option<u64>,
-    /// The limit that the error named.
+    /// The limit named by the error.
     pub limit_tokens: Option<u64>,
     /// The response body, as text, at most 64 KiB.
     pub body: Option<String>,
@@ -114,6 +114,7 @@ pub struct ProviderError {
 impl ProviderError {
     /// Returns an error without details.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        // This is the default of the code. A reader that knows more of the error decides anew.
         let retryable = matches!(
             code,
             ErrorCode::RateLimitExceeded
@@ -138,7 +139,7 @@ impl ProviderError {
         }
     }
 
-    /// Returns the error of a stream that began with status 200. The payload is an error object or a sentence.
+    /// Returns the error of a stream with status 200. The payload is an error object or a sentence.
     pub fn in_answer(payload: &str) -> Self {
         server_error::from_answer(payload)
     }

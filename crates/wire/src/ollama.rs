@@ -1,4 +1,4 @@
-//! Ollama's native API, `/api/chat`. This route takes a window size, and a request to refuse instead of cutting
+//! Ollama's native API, `/api/chat`. The native route takes a window size, and a request to refuse instead of cutting
 //! silently. Ollama's OpenAI route takes neither.
 
 mod messages;
@@ -7,7 +7,7 @@ mod stream;
 
 pub use self::stream::OllamaStreamDecoder;
 
-/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
+/// The wire's name in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
 pub const API: &str = "ollama";
 
 /// The base URL of Ollama with its default settings.

@@ -130,6 +130,7 @@ impl ReportedOverflow {
 /// Reports whether the refusal is a status alone, as some compatible servers refuse a long request.
 fn no_body(status: Option<u16>, body: &str) -> bool {
     let body = body.trim().to_lowercase();
+    // OpenAI's SDKs word an error without a body like this, and proxies pass their words on.
     let named = body == "400 status code (no body)" || body == "413 status code (no body)";
     named || (matches!(status, Some(400 | 413)) && body.is_empty())
 }

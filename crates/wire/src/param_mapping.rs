@@ -1,7 +1,7 @@
 //! The parameters of a request, mapped from the caller's wire to the upstream's.
 //!
-//! A parameter that both wires can express is translated. A parameter that would change the answer and cannot be
-//! expressed is refused by name. Any other is left out, and the caller is told its name.
+//! A parameter of both wires is translated. An inexpressible parameter with an influence on the answer is refused by
+//! name. Any other parameter is left out, and the caller is told the name.
 //!
 //! The table is in `docs/guide/gateway.md`.
 
@@ -24,9 +24,9 @@ pub use server_tools::server_tools;
 pub struct MappingTarget<'a> {
     /// The kind of provider.
     pub kind: ProviderKind,
-    /// The model, as the upstream calls it.
+    /// The upstream's name of the model.
     pub model: &'a str,
-    /// `true` for a server that people run themselves: such servers take more than OpenAI's own fields.
+    /// `true` for a self-hosted server: such servers take more than OpenAI's own fields.
     pub is_local: bool,
     /// `true` if the request lists tools.
     pub has_tools: bool,
@@ -49,7 +49,7 @@ pub struct MappedParams {
 /// Maps the parameters of a request to the fields of its upstream.
 ///
 /// # Errors
-/// [`ParseError`] with the field that has no meaning there, or has another form than its dialect allows.
+/// [`ParseError`] with the field without a meaning there, or of another form than the dialect allows.
 pub fn map_params(
     dialect: Dialect,
     request: &str,
@@ -86,9 +86,9 @@ enum RequestParamValue {
     /// The reasoning budget in tokens; 0: no reasoning.
     Budget(u64),
     Verbosity(String),
-    /// A field that only the caller's own provider knows, and without which the answer means the same.
+    /// A field of the caller's own provider alone, without an influence on the answer's meaning.
     Ignored,
-    /// A field without which the answer would not be the requested one.
+    /// A field with a decisive influence on the answer.
     Refused(&'static str),
 }
 

@@ -55,6 +55,7 @@ impl ProviderKind {
             Self::OpenAi | Self::OpenAiCompatible => (responses::BASE_URL, &["OPENAI_API_KEY"]),
             Self::Anthropic => (messages::BASE_URL, &["ANTHROPIC_API_KEY"]),
             Self::Gemini => (gemini::BASE_URL, &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
+            // A local Ollama takes no key.
             Self::Ollama => return &[],
         };
         if origin(base_url).is_some_and(|origin| Some(origin) == self::origin(own)) { variables } else { &[] }
@@ -77,6 +78,7 @@ impl ProviderKind {
     /// Returns the URL at which the server at `base_url` lists its models.
     pub fn list_of_models(self, base_url: &str) -> String {
         let base = base_url.trim_end_matches('/');
+        // Ollama's own list has a form of its own. Its compatible route lists like all others.
         let below = if self == Self::Ollama && !base.ends_with("/v1") { "/v1/models" } else { "/models" };
         format!("{base}{below}")
     }

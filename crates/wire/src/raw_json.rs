@@ -29,7 +29,7 @@ const MAX_FIELDS: usize = 1_024;
 pub struct RawObject(Vec<(String, Box<RawValue>)>);
 
 impl RawObject {
-    /// Parses `json`; `None` if it is no object.
+    /// Parses `json`; `None` if `json` is no object.
     pub fn parse(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
@@ -153,13 +153,14 @@ pub fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Returns the bytes as a value, if they are one JSON value.
+/// Returns the text as a value, if the text is a JSON value.
 pub fn value(json: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(json.to_owned()).ok()
 }
 
-/// Returns the error for a payload that is not of the wire's form.
+/// Returns the error for a payload of another form than the wire's.
 pub fn unreadable(payload: &str, error: &serde_json::Error) -> ProviderError {
+    // The server or the network has cut such JSON, so another attempt may succeed.
     if error.is_eof() {
         return ProviderError::new(ErrorCode::TruncatedStream, "the stream ended inside an event");
     }
@@ -201,7 +202,7 @@ pub fn truncated() -> ProviderError {
     ProviderError::new(ErrorCode::TruncatedStream, "the stream ended without its closing event")
 }
 
-/// Reports whether `target` itself wrote the message: only then are its own items sent back.
+/// Reports whether `target` itself wrote the message: only then are the native items sent back.
 pub fn is_own(message: &Message, target: &ModelOrigin) -> bool {
     message.origin.as_ref() == Some(target)
 }

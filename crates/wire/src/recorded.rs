@@ -236,6 +236,7 @@ fn wire_at(uri: &str) -> Option<RecordedWire> {
     let path = uri.split('?').next().unwrap_or_default();
     if path.ends_with("/messages") {
         Some(RecordedWire::Anthropic)
+    // `generateContent` and `streamGenerateContent`.
     } else if path.ends_with("enerateContent") {
         Some(RecordedWire::Gemini)
     } else {

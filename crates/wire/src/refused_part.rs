@@ -1,4 +1,4 @@
-//! Refusals about one part of a request: the kind of the part, and its place.
+//! Refusals about a part of a request: the kind and the place of the part.
 //!
 //! The words of an error give the kind. The place that the error names is looked up in the request. Sources of
 //! the words: Anthropic, OpenAI, Azure, Google, Alibaba, DeepSeek, OpenRouter, vLLM, llama.cpp, Ollama, LM
@@ -15,7 +15,7 @@ mod place;
 mod tests;
 
 /// Recognises a refused part in an answer outside 2xx, or in an error inside an answer (`status` is `None` then).
-/// `request` is the request that another program sent.
+/// `request` is another program's request.
 pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<PartRefusal> {
     let error = match status {
         Some(status) => server_error::from_response(status, None, said.to_owned()),
@@ -29,9 +29,11 @@ pub fn recognise(status: Option<u16>, said: &str, request: &[u8]) -> Option<Part
 /// Reads the refused part from an error. `None` if the same request may succeed later, or if the error is about
 /// something outside the conversation.
 pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Option<PartRefusal> {
+    // Servers quote names differently or not at all, so the tables of words have no quotes.
     let text = message.to_lowercase().replace(['`', '"', '\'', '’'], "");
     let kind = kind(code, &text);
     match (status, code) {
+        // A filter refuses with any status, or inside a stream.
         (_, ErrorCode::Refused) => {}
         (Some(400 | 413 | 415 | 422), ErrorCode::InvalidRequest) => {}
         (None, ErrorCode::InvalidRequest) => {}
@@ -43,6 +45,7 @@ pub(crate) fn read(status: Option<u16>, code: ErrorCode, message: &str) -> Optio
                 && has(&text, FAILED_AT) => {}
         _ => return None,
     }
+    // Leaving out a part of the conversation does not help against a refused setting.
     if kind.is_none() && (has(&text, PARAMETERS) || code == ErrorCode::NotFound) {
         return None;
     }
@@ -72,6 +75,7 @@ fn named_tool(refusal: &PartRefusal, error_body: &str) -> Option<String> {
     if refusal.kind != Some(RefusedPartKind::ToolSchema) {
         return None;
     }
+    // The quotes around the name are escaped if the body is JSON.
     let text = error_body.replace("\\\"", "\"");
     ["function ", "Function ", "tool ", "Tool "].iter().find_map(|word| {
         text.match_indices(word).find_map(|(at, _)| {
@@ -96,6 +100,7 @@ fn kind(code: ErrorCode, text: &str) -> Option<RefusedPartKind> {
     if has(text, NOT_LEFT_OUT) {
         return None;
     }
+    // The first row that matches wins, so the order matters: an error about a file may mention images too.
     let table: [(RefusedPartKind, &[&str]); 5] = [
         (RefusedPartKind::Reasoning, REASONING),
         (RefusedPartKind::ToolSchema, TOOL_SCHEMAS),
@@ -121,7 +126,7 @@ fn most(text: &str) -> Option<u32> {
     })
 }
 
-/// Requirements that no omission of a part can meet.
+/// Requirements beyond the omission of a part.
 const NOT_LEFT_OUT: &[&str] = &[
     "must be passed back",
     "must start with a thinking block",

@@ -19,6 +19,7 @@ impl RequestBody {
     /// # Errors
     /// `invalid-request` if the value cannot be written as JSON.
     pub fn put(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), ProviderError> {
+        // Fields are written as they come, so the conversation is not copied into a map first.
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
         serde_json::to_writer(&mut self.0, name).map_err(not_json)?;
         self.0.push(b':');

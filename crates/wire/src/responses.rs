@@ -1,8 +1,7 @@
 //! OpenAI's Responses API, as OpenAI and compatible servers speak it (xAI, llama.cpp, vLLM, LM Studio …).
 //!
-//! One output item is one part. An item of the same model is sent back unchanged: ids, encrypted reasoning, phases
-//! and the argument bytes of calls. Nothing is stored at the provider: every request holds the whole
-//! conversation.
+//! Each output item is a part. An item of the same model is sent back unchanged: ids, encrypted reasoning, phases and
+//! the argument bytes of calls. Nothing is stored at the provider: every request holds the whole conversation.
 
 pub mod edit;
 mod encode;
@@ -14,7 +13,7 @@ mod stream;
 pub use self::encode::encode_parts;
 pub use self::stream::ResponsesStreamDecoder;
 
-/// The name of this wire in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
+/// The wire's name in [`ModelOrigin::api`](longhaul_core::message::ModelOrigin::api).
 pub const API: &str = "openai-responses";
 
 /// The base URL of OpenAI's own API.

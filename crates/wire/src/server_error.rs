@@ -24,6 +24,7 @@ pub fn from_response(status: u16, wait: Option<Duration>, body: String) -> Provi
 /// Returns the error that a server put into an answer that began with 200.
 pub fn from_answer(payload: &str) -> ProviderError {
     let said = ServerErrorFields::read(payload);
+    // A status inside an answer is only a number that some proxy chose, so the words come first.
     let verdict = match (ErrorClassification::of_words(&said.words), said.status) {
         (Some(verdict), _) => verdict,
         (None, Some(status)) => ErrorClassification::of_status(status, &said.words),
@@ -38,6 +39,7 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
     let mut error = ProviderError::new(verdict.code, message);
     error.retryable = verdict.retryable;
     error.status = status;
+    // An overflow comes first, because its words match other rows too and only this code leads to a compaction.
     if let Some(overflow) = overflow::recognise(status, body) {
         error.code = ErrorCode::ContextOverflow;
         error.retryable = false;
@@ -49,6 +51,7 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
             let text = said_and_typed(&error.message, body);
             error.refusal = refused_part::read(status, error.code, &text).map(Box::new);
         }
+        // A server that refuses a part of a request refuses the part again.
         error.retryable &= !error.refuses_tools && error.refusal.is_none();
     }
     error
@@ -111,12 +114,15 @@ const fn permanent(code: ErrorCode) -> ErrorClassification {
 const WORDS: &[(&[&str], ErrorClassification)] = &[
     // OpenAI and Moonshot: only a payment helps against a used-up quota, so the call is not repeated.
     (&["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"], permanent(ErrorCode::RateLimitExceeded)),
+    // `resource_exhausted` is Google's word, `throttlingexception` Amazon Bedrock's.
     (&[ "rate_limit_exceeded", "rate_limit_error", "rate_limit_reached_error", "too_many_requests", "resource_exhausted", "throttling_error", "throttlingexception", "rate_limited", ], again(ErrorCode::RateLimitExceeded)),
     (&[ "authentication_error", "invalid_api_key", "api_key_invalid", "permission_error", "permission_denied", "unauthenticated", "unauthorized", "forbidden", "billing_error", "invalid_authentication_error", ], permanent(ErrorCode::Auth)),
     (&["content_policy_violation", "content_filter", "image_content_policy_violation"], permanent(ErrorCode::Refused)),
     (&["timeout", "timeout_error", "request_timeout", "deadline_exceeded"], again(ErrorCode::Timeout)),
+    // `overloaded_error` and `api_error` are Anthropic's words, `engine_overloaded_error` is Moonshot's.
     (&[ "overloaded_error", "overloaded", "engine_overloaded", "engine_overloaded_error", "server_error", "api_error", "internal_error", "internal", "internal_server_error", "unavailable", "unavailable_error", "service_unavailable", ], again(ErrorCode::ThirdParty)),
     (&["not_found_error", "model_not_found", "not_found", "invalid_model"], permanent(ErrorCode::NotFound)),
+    // `tool_use_failed` is Groq's word for a call that does not fit its tool.
     (&[ "invalid_request_error", "invalid_argument", "bad_request", "badrequesterror", "invalid_prompt", "tool_use_failed", "not_supported_error", ], permanent(ErrorCode::InvalidRequest)),
 ];
 
@@ -142,6 +148,7 @@ impl ErrorClassification {
             404 | 410 => permanent(ErrorCode::NotFound),
             408 => again(ErrorCode::Timeout),
             409 => again(ErrorCode::Conflict),
+            // The server lacks the method or the version of HTTP, and no repetition changes that.
             501 | 505 => permanent(ErrorCode::InvalidRequest),
             // Anthropic reports an overload as 529.
             425 | 500..=599 => again(ErrorCode::ThirdParty),

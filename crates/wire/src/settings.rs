@@ -1,4 +1,4 @@
-//! The settings of one model that shape its requests.
+//! The settings of a model for requests.
 
 use std::borrow::Cow;
 
@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 
 use crate::DeclaredLimits;
 
-/// The settings of one model that shape its requests: its names, extra fields and declared limits. Addresses, keys and
-/// timeouts belong to the client that sends them.
+/// The settings of a model for requests: names, extra fields and declared limits. Addresses, keys and timeouts belong
+/// to the sending client.
 #[derive(Clone, Debug, Default)]
 pub struct ModelSettings {
     /// The provider's name as configured, for example `anthropic`.
     pub provider: String,
     /// The model's name on its server.
     pub model: String,
-    /// Fields added to every request (temperature, reasoning effort …). They replace fields of the same name, except
-    /// those that carry the conversation; `null` removes one.
+    /// Fields added to every request (temperature, reasoning effort …). Such fields replace fields of the same name,
+    /// except the fields of the conversation; `null` removes a field.
     pub body: Map<String, Value>,
     /// The limits and abilities that the user declared.
     pub declared: DeclaredLimits,
@@ -35,7 +35,8 @@ impl ModelSettings {
         ModelOrigin { provider: self.provider.clone(), api: api.to_owned(), model: self.model.clone() }
     }
 
-    /// Returns the settings with the fields of one request, which win over configured ones; objects are merged.
+    /// Returns the settings with the fields of a request. The request's fields win over configured fields; objects
+    /// are merged.
     pub fn with_fields(&self, fields: &Map<String, Value>) -> Cow<'_, Self> {
         if fields.is_empty() {
             return Cow::Borrowed(self);

@@ -1,5 +1,5 @@
-//! Server-sent events: a reader that cuts a body at its empty lines and keeps its bytes, and the name and data of
-//! one event. Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>.
+//! Server-sent events: a reader for cutting a body at empty lines without a change of bytes, and the name and data of
+//! an event. Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 /// The name and data of one server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent<'a> {
-    /// The event's name, if it has one.
+    /// The event's name, if any.
     pub name: Option<Cow<'a, str>>,
     /// The event's data: its `data:` lines joined by line feeds. Bytes that are no UTF-8 become U+FFFD. Empty for an
     /// event without data, such as a comment.
@@ -95,6 +95,7 @@ pub struct SseReader {
 impl SseReader {
     /// Feeds more bytes of the body.
     pub fn feed(&mut self, chunk: Bytes) {
+        // Most chunks hold whole events. Those are cut from the chunk without a copy.
         if self.rest.is_empty() && self.chunk.is_empty() {
             self.chunk = chunk;
         } else {
@@ -112,6 +113,7 @@ impl SseReader {
             }
             let chunk = std::mem::take(&mut self.chunk);
             self.rest.extend_from_slice(&chunk);
+            // The end of an event may begin in the last three bytes: `\r\n\r` of `\r\n\r\n`.
             self.searched = self.rest.len().saturating_sub(3);
             return None;
         }
@@ -143,7 +145,7 @@ impl SseReader {
         begun.trim_ascii_start().first().is_some_and(|first| *first != b':')
     }
 
-    /// Returns the rest of the body once it is over: an event without its empty line, or blank lines.
+    /// Returns the rest of a finished body: an event without an empty line, or blank lines.
     pub fn take_rest(&mut self) -> Bytes {
         self.searched = 0;
         let mut rest = std::mem::take(&mut self.rest);

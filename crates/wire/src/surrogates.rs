@@ -66,6 +66,7 @@ pub fn whole(json: &str) -> Cow<'_, str> {
 /// Reports whether the data of an event is only a sign of life. Such events have no content, so they end no
 /// waiting.
 pub fn is_ping(data: &str) -> bool {
+    // Anthropic's ping is `{"type": "ping"}`.
     data.is_empty() || (data.len() <= MAX_PING_BYTES && data.contains("\"ping\""))
 }
 
@@ -107,6 +108,7 @@ fn mend(before: &str, next: &str, may_go_on: bool) -> JoinedPayloads {
     let split = earlier.len();
     let all: Vec<(&str, &LoneSurrogate<'_>)> =
         earlier.iter().map(|half| (before, half)).chain(later.iter().map(|half| (next, half))).collect();
+    // Halves join only within the same field, because another field is another text.
     let mut open: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
     // At a high half: the low half that joins it. At a joined low half: the empty text, because it has moved.
     let mut joined: Vec<Option<&str>> = vec![None; all.len()];
@@ -178,6 +180,7 @@ fn in_string(bytes: &[u8], begin: usize, mut tell: impl FnMut(usize, SurrogatePo
         if bytes[special] == b'"' {
             return special;
         }
+        // Every escape but `\u` is two bytes long.
         at = special + 2;
         let Some(unit) = unit(bytes, special) else { continue };
         at = special + HALF_BYTES;

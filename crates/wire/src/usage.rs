@@ -1,5 +1,5 @@
-//! The decoders of reported usage, one for each wire. All give [`Usage`] in one meaning. `input_tokens` counts
-//! the model's whole input, cached or not; `output_tokens` counts its whole output, reasoning included.
+//! The decoders of reported usage, a decoder for each wire. All give [`Usage`] in the same meaning. `input_tokens`
+//! counts the model's whole input, cached or not; `output_tokens` counts the whole output, reasoning included.
 
 use longhaul_core::message::RawJson;
 use longhaul_core::usage::Usage;
@@ -49,6 +49,7 @@ pub fn llama_cpp_timings(raw: &str) -> Option<Usage> {
     let timings = RawObject::parse(raw)?;
     let cached = timings.tokens("cache_n")?;
     Some(Usage {
+        // `prompt_n` counts only the tokens that were evaluated, without those from the cache.
         input_tokens: cached.saturating_add(timings.tokens("prompt_n")?),
         output_tokens: timings.tokens("predicted_n")?,
         cache_read_tokens: cached,
@@ -77,6 +78,7 @@ pub fn gemini_usage(counts: &RawObject) -> Option<Usage> {
     counts.get("promptTokenCount")?;
     let thoughts = counts.tokens("thoughtsTokenCount").unwrap_or_default();
     Some(Usage {
+        // Google counts the results of its own tools beside the prompt, and the thoughts beside the candidates.
         input_tokens: counts
             .tokens("promptTokenCount")
             .unwrap_or_default()
@@ -91,9 +93,9 @@ pub fn gemini_usage(counts: &RawObject) -> Option<Usage> {
 
 /// The usage of one answer over the Messages API, put together from its reports.
 ///
-/// Each report is a snapshot of the whole call. Its counts replace older ones, even larger ones, because the
-/// server itself may have compacted. Some routers count only output and close with zeros for input; those zeros
-/// are ignored.
+/// Each report is a snapshot of the whole call. New counts replace older counts, even larger counts, because the
+/// server itself may have compacted. Some routers count only output and close with zeros for input; those zeros are
+/// ignored.
 #[derive(Clone, Debug, Default)]
 pub struct MessagesUsage(RawObject);
 

@@ -186,6 +186,7 @@ pub fn check_prefill(request: &ModelRequest) -> Result<(), RequestViolation> {
 }
 
 fn check_merged(index: usize, role: Role, before: Option<Role>) -> Result<(), RequestViolation> {
+    // Each result may be a message of its own, so several tool messages may follow each other.
     if role != Role::Tool && before == Some(role) {
         return Err(RequestViolation::NotMerged { index, role });
     }
@@ -282,6 +283,7 @@ impl<'a> UnansweredToolCalls<'a> {
 
     fn answer(&mut self, index: usize, part: &Part) -> Result<(), RequestViolation> {
         let Part::ToolResult(result) = part else { return Ok(()) };
+        // A result of a later call is only out of order. A result of no open call answers nothing.
         let known = self.calls.iter().skip(self.answered).any(|call| call.call_id == result.call_id);
         match self.calls.get(self.answered) {
             Some(next) if next.call_id == result.call_id => {

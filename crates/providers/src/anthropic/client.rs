@@ -1,4 +1,4 @@
-//! The client that makes the calls.
+//! The client of Anthropic's Messages API.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::{Limits, ModelRequest, ModelStream, Provider, ProviderError};
 use longhaul_wire::messages::request::{self, StaleReasoningPolicy};
 use longhaul_wire::token_count::ReportedTokenCount;
 
-/// The feature that allows the field for dropping stale reasoning.
+/// The beta feature of the field for dropping stale reasoning.
 const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
-/// The server's words for signed reasoning behind a prefix that has changed since.
+/// The server's words for signed reasoning behind a changed prefix.
 const BOUND: &str = "bound to a different conversation";
 
 /// The largest size of a count's answer, in bytes.
@@ -33,15 +33,14 @@ const MESSAGES: [&str; 1] = ["messages"];
 
 /// A model behind Anthropic's Messages API.
 ///
-/// On some accounts, newer models refuse their own reasoning once anything before it was pruned or compacted. The
-/// first such refusal is returned as a retryable error. From then on the server is asked to leave stale reasoning
-/// out.
+/// On some accounts, newer models refuse their own reasoning after earlier content was pruned or compacted. The first
+/// such refusal is returned as a retryable error. From then on the server is asked to leave stale reasoning out.
 #[derive(Clone)]
 pub struct AnthropicProvider {
     config: AnthropicConfig,
     base: BaseUrl,
     http: ProviderHttpClient,
-    /// The client whose requests enable [`BINDING_BETA`].
+    /// The client with [`BINDING_BETA`] enabled.
     dropping: ProviderHttpClient,
     /// `true` once stale reasoning was refused.
     refused: Arc<AtomicBool>,
@@ -87,7 +86,8 @@ impl AnthropicProvider {
         }
     }
 
-    /// Makes the first refusal of stale reasoning retryable: the next attempt asks the server to drop it.
+    /// Makes the first refusal of stale reasoning retryable: the next attempt asks the server to drop stale
+    /// reasoning.
     fn note_refusal(&self, mut error: ProviderError, stale: StaleReasoningPolicy) -> ProviderError {
         // The API has no code for this refusal, so only its words tell it from other invalid requests.
         let bound = error.status == Some(400) && error.body.as_ref().is_some_and(|body| body.contains(BOUND));
@@ -145,6 +145,7 @@ impl Provider for AnthropicProvider {
     }
 
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
+        // The policy is read once. Body and headers must agree even if another call learns of a refusal meanwhile.
         let stale = self.stale_policy();
         match self.ask_count(request, stale).await {
             Ok(tokens) => {

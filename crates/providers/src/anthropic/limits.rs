@@ -1,4 +1,4 @@
-//! The limits that the API reports for its models.
+//! The API's reported limits of models.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use longhaul_wire::token_count;
 /// The wait for the description of a model.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Asks the server, unless every limit is declared. An ability that the server does not mention is one that every
-/// model of this API has had since its third generation.
+/// Asks the server, unless every limit is declared. An unmentioned ability is assumed: every model of the API has had
+/// these abilities since the third generation.
 pub(super) async fn ask(http: &ProviderHttpClient, base: &BaseUrl, config: &AnthropicConfig) -> Limits {
     let declared = config.endpoint.declared;
     let said = if declared.is_complete() { None } else { describe(http, base, config).await };
@@ -24,11 +24,12 @@ pub(super) async fn ask(http: &ProviderHttpClient, base: &BaseUrl, config: &Anth
         prefill: prefill(&config.endpoint.body),
         ..Limits::default()
     };
+    // The usual abilities stand last, because older servers describe no abilities at all.
     declared.over(said.as_ref().map(read).unwrap_or_default().or(usual))
 }
 
-/// Returns the support for prefill. No model continues a begun answer while it thinks; otherwise the support
-/// depends on the model.
+/// Returns the support for prefill. No model continues a begun answer while thinking; otherwise the support depends
+/// on the model.
 fn prefill(body: &Map<String, Value>) -> FeatureSupport {
     let thinks = body.get("thinking").and_then(|thinking| thinking.get("type"));
     match thinks.and_then(Value::as_str) {

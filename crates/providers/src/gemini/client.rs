@@ -1,4 +1,4 @@
-//! The client that makes the calls.
+//! The client of the Gemini API.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The limits that Google reports for its models.
+//! Google's reported limits of models.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ pub(super) async fn ask(http: &ProviderHttpClient, endpoint: &ModelEndpoint, abo
     declared.over(Limits { prefill: FeatureSupport::No, ..known.as_ref().map(read).unwrap_or_default() })
 }
 
-/// Reads the limits. The window is that of the input; the output has a limit of its own.
+/// Reads the limits. The window is the input's; the output has a separate limit.
 ///
-/// In the current step the model is shown its thoughts again, by their signatures. The prompt count at the end of
-/// a stream includes them.
+/// In the current step the model is shown its thoughts again, by signatures. The prompt count at the end of a stream
+/// includes such thoughts.
 fn read(model: &Value) -> Limits {
     let thinks = model.get("thinking").and_then(Value::as_bool);
     Limits {

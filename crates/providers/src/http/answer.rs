@@ -1,4 +1,4 @@
-//! The reader of one answer of any wire: streamed or whole, broken off, stalled, or no answer at all.
+//! The reader of an answer of any wire: streamed or whole, broken off, stalled, or no answer at all.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -24,21 +24,20 @@ use crate::{ModelEvent, ModelStream, ProviderError, lines};
 use longhaul_wire::{StreamDecoder, server_error, surrogates};
 
 /// The wait for usage and the closing event once the stop reason is known. A complete answer does not wait for a
-/// server that keeps the connection open.
+/// server with an open connection.
 const AFTER_FINISH: Duration = Duration::from_secs(5);
 
-/// The wait for the end of the body after the closing event. Only a connection whose body was read to the end can
-/// be reused.
+/// The wait for the end of the body after the closing event. Only a connection with a fully read body can be reused.
 const AFTER_CLOSE: Duration = Duration::from_millis(50);
 
-/// The largest size of a whole answer that was not streamed, in bytes.
+/// The largest size of a whole, unstreamed answer, in bytes.
 const MAX_WHOLE_BYTES: usize = 64 << 20;
 
-/// Makes one call below a base URL and waits for its first event. If the API is not there, the call is made below
-/// the version's path.
+/// Makes a call below a base URL and waits for the first event. If the API is not there, the call is made below the
+/// version's path.
 ///
 /// # Errors
-/// Everything that fails before the first event.
+/// Every failure before the first event.
 pub(crate) async fn call_below<D: StreamDecoder>(
     http: &ProviderHttpClient,
     base: &BaseUrl,
@@ -66,10 +65,10 @@ pub(crate) async fn call_below<D: StreamDecoder>(
     }
 }
 
-/// Makes one call and waits for its first event.
+/// Makes a call and waits for the first event.
 ///
 /// # Errors
-/// Everything that fails before the first event.
+/// Every failure before the first event.
 pub(crate) async fn call<D: StreamDecoder>(
     http: &ProviderHttpClient,
     url: Url,
@@ -81,12 +80,15 @@ pub(crate) async fn call<D: StreamDecoder>(
         request_id: request_id::read(response.headers()),
         server: url.origin().ascii_serialization(),
     };
+    // The bytes and the deadlines share this value: the first content, seen by the decoder, changes the limit of the
+    // bytes.
     let silence = BodyIdleTimeout::before_start(http.timeouts);
     let bytes = http.bytes_with_idle_timeout(response, silence.clone());
     let patience = ProgressDeadline::new(http.timeouts, silence);
     let begun = Instant::now();
     let mut answering =
         open::<D>(bytes, patience, &url).await.map_err(|error| context.complete_error(error))?;
+    // Until the first event the caller may still repeat the call, so an early failure is an error of the call itself.
     let first = answering.next().await.transpose().map_err(|error| context.complete_error(error))?;
     tracing::debug!(
         server = %context.server,
@@ -102,7 +104,7 @@ pub(crate) async fn call<D: StreamDecoder>(
     Ok(Box::pin(futures_util::stream::iter(first.map(Ok)).chain(rest)))
 }
 
-/// The facts about one call that its errors name.
+/// The facts about a call for the call's errors.
 struct AnswerErrorContext {
     http: ProviderHttpClient,
     request_id: Option<String>,
@@ -111,7 +113,7 @@ struct AnswerErrorContext {
 }
 
 impl AnswerErrorContext {
-    /// Adds the server's name and the request's id to an error, and hides the keys in it.
+    /// Adds the server's name and the request's id to an error, and hides keys.
     fn complete_error(&self, error: ProviderError) -> ProviderError {
         let error = with_server_name(error, &self.server);
         let error = self.http.hide_secrets(request_id::with_request_id(self.request_id.as_deref(), error));
@@ -126,7 +128,7 @@ impl AnswerErrorContext {
     }
 }
 
-/// Names the server in the error of an answer that ended early, because the server's log has the reason.
+/// Names the server in the error of an answer after an early end, because the server's log has the reason.
 fn with_server_name(mut error: ProviderError, server: &str) -> ProviderError {
     if error.code == ErrorCode::TruncatedStream {
         error.message = format!("the model server at {server} ended its answer early: {}", error.message);
@@ -157,7 +159,7 @@ async fn open<D: StreamDecoder>(
     }
 }
 
-/// The kind of a response body. The content type does not decide: servers and proxies set it wrongly.
+/// The kind of a response body. The content type does not decide: servers and proxies set wrong types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponseBodyKind {
     Events,
@@ -179,7 +181,7 @@ impl ResponseBodyKind {
     }
 }
 
-/// Returns the first bytes that are not empty lines. Some servers send empty lines to keep the connection alive.
+/// Returns the first bytes after empty lines. Some servers send empty lines to keep the connection alive.
 async fn first_chunk(bytes: &mut ByteStream) -> Result<Bytes, ProviderError> {
     while let Some(chunk) = bytes.try_next().await? {
         if !chunk.trim_ascii_start().is_empty() {
@@ -199,7 +201,7 @@ fn not_an_answer_error(body: &[u8], url: &Url) -> ProviderError {
     error
 }
 
-/// A reader of an answer that is still arriving.
+/// A reader of an arriving answer.
 struct AnswerReader<D> {
     /// The events of the stream; `None` if the answer came whole.
     events: Option<EventStream>,
@@ -269,7 +271,7 @@ impl<D: StreamDecoder> AnswerReader<D> {
     }
 }
 
-/// Reads one event of the stream; `None` where the answer is over.
+/// Reads an event of the stream; `None` where the answer is over.
 async fn read<D: StreamDecoder>(
     events: &mut EventStream,
     decoder: &mut D,
@@ -306,7 +308,7 @@ async fn read<D: StreamDecoder>(
     Ok(Some(said))
 }
 
-/// Decodes one event. LM Studio names error events `error` and may send a sentence instead of an object.
+/// Decodes an event. LM Studio names error events `error` and may send a sentence instead of an object.
 fn take<D: StreamDecoder>(event: &SseEvent<'_>, decoder: &mut D) -> Result<Vec<ModelEvent>, ProviderError> {
     if event.is_error() { Err(server_error::from_answer(&event.data)) } else { decoder.push(&event.data) }
 }

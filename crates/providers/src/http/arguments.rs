@@ -1,4 +1,4 @@
-//! Normalisation of tool calls without arguments, which every wire and every server writes differently.
+//! Normalisation of tool calls without arguments: every wire and every server writes such calls differently.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,12 @@ use crate::ModelEvent;
 /// The largest size of a call's held-back arguments, in bytes. A flood of blanks is scanned only once.
 const MAX_HELD_BYTES: usize = 64;
 
-/// A filter that turns empty arguments into `{}`, in the events of one answer.
+/// A filter from empty arguments to `{}`, in the events of an answer.
 ///
-/// Arguments are held back while they may still turn out to be empty: a viewer that was shown `null` could not be
-/// shown `{}` afterwards.
+/// Arguments are held back while they may still turn out to be empty: after `null`, a viewer could not be shown `{}`.
 #[derive(Debug, Default)]
 pub(super) struct EmptyArgumentsFilter {
-    /// The received arguments of each call; `None` once they have content.
+    /// The received arguments of each call; `None` once the arguments have content.
     begun: BTreeMap<usize, Option<String>>,
 }
 
@@ -40,6 +39,7 @@ impl EmptyArgumentsFilter {
             None => delta,
             Some(held) => {
                 held.push_str(&delta);
+                // The pieces `nu` and `ll` make `null`, so only the joined text can decide.
                 if held.len() <= MAX_HELD_BYTES && may_be_no_arguments(held) {
                     String::new()
                 } else {

@@ -1,4 +1,4 @@
-//! The base URL of an API: the given one, or the version's path below it if the given one lacks the version.
+//! The base URL of an API: as given, or the version's path below if the given URL lacks the version.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +12,18 @@ use crate::ProviderError;
 /// The status of a page in place of an answer.
 const OK: u16 = 200;
 
-/// A base URL, with the one that was probably meant. Clones share the result of the search.
+/// A base URL, with the probably intended URL. Clones share the result of the search.
 #[derive(Clone, Debug)]
 pub struct BaseUrl {
     given: String,
-    /// The base URL with its version, if it was given without one.
+    /// The base URL with the version, if given without a version.
     versioned: Option<String>,
     /// `true` if the server answers at `versioned` and not at `given`.
     is_versioned: Arc<AtomicBool>,
 }
 
 impl BaseUrl {
-    /// Returns the base URL `given` of an API whose paths begin with `version`, for example `v1`.
+    /// Returns the base URL `given` of an API with paths below `version`, for example `v1`.
     ///
     /// ```
     /// use longhaul_providers::http::BaseUrl;
@@ -63,7 +63,7 @@ impl BaseUrl {
     /// Returns the address of an operation below [`current`](Self::current).
     ///
     /// # Errors
-    /// `invalid-request` if the base URL is none that can have a path.
+    /// `invalid-request` if the base URL cannot have a path.
     pub(crate) fn endpoint(&self, segments: &[&str]) -> Result<Url, ProviderError> {
         endpoint(self.current(), segments)
     }
@@ -79,7 +79,7 @@ fn is_version(segment: &str) -> bool {
     number.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Returns the hint for a base URL that lacks its version.
+/// Returns the hint for a base URL without a version.
 fn found(given: &str, versioned: &str) -> String {
     format!(
         "the API of {} is at {}, and requests go there: set `base_url` to it",
@@ -88,7 +88,7 @@ fn found(given: &str, versioned: &str) -> String {
     )
 }
 
-/// Adds a hint to the error of an API that is neither at the base URL nor below its version.
+/// Adds a hint to the error of an API neither at the base URL nor below the version.
 pub(crate) fn with_tried_hint(error: ProviderError, versioned: &str) -> ProviderError {
     if error.message.to_lowercase().contains("model ") {
         // The server names a missing model. So the path is right.
@@ -106,7 +106,7 @@ fn shown_base(base: &str) -> String {
     Url::parse(base).map_or_else(|_| "the base URL".to_owned(), |url| shown(&url))
 }
 
-/// Reports whether an error means that the API is not at this address: no such path, or a page for people.
+/// Reports whether an error means a wrong address of the API: no such path, or a page for people.
 pub(crate) fn is_elsewhere(error: &ProviderError) -> bool {
     let is_absent = error.code == ErrorCode::NotFound && matches!(error.status, None | Some(404));
     // `base_url::page` is the only source of errors with status 200.
@@ -136,6 +136,7 @@ const MAX_TITLE_CHARS: usize = 80;
 
 /// Returns the title of a page.
 fn title(body: &str) -> Option<String> {
+    // Only ASCII letters change, so a position in `lower` is the same position in `body`.
     let lower = body.to_ascii_lowercase();
     let start = lower.find("<title")?;
     let start = start + lower[start..].find('>')? + 1;

@@ -1,4 +1,4 @@
-//! Bounds on the memory of one answer.
+//! Bounds on the memory of an answer.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -7,19 +7,19 @@ use super::{ByteStream, too_large_error};
 use crate::{ModelEvent, ProviderError};
 use longhaul_wire::{AnswerTooLarge, MAX_ARGUMENT_BYTES};
 
-/// The largest size of text, reasoning and arguments of one answer together, in bytes: 8 million tokens.
+/// The largest size of an answer's text, reasoning and arguments together, in bytes: 8 million tokens.
 const MAX_SAID_BYTES: usize = 32 << 20;
 
 /// The sizes of an answer's content so far.
 #[derive(Debug, Default)]
 pub(super) struct AnswerByteCounts {
     bytes: usize,
-    /// The bytes that are arguments of tool calls.
+    /// The bytes of tool calls' arguments.
     argument_bytes: usize,
 }
 
 impl AnswerByteCounts {
-    /// Adds the content of these events.
+    /// Adds the content of `events`.
     ///
     /// # Errors
     /// `third-party` once the content exceeds a bound.
@@ -50,8 +50,8 @@ fn argument_bytes(event: &ModelEvent) -> usize {
     }
 }
 
-/// Returns the bytes, with an error once one event is longer than `limit`. An event ends with its line if
-/// `by_line`, else with an empty line.
+/// Returns the bytes, with an error once an event is longer than `limit`. An event ends with the line if `by_line`,
+/// else with an empty line.
 pub(super) fn events(bytes: ByteStream, by_line: bool, limit: usize) -> ByteStream {
     let mut event = EventByteCount::default();
     Box::pin(bytes.map(move |chunk| {
@@ -64,7 +64,7 @@ pub(super) fn events(bytes: ByteStream, by_line: bool, limit: usize) -> ByteStre
     }))
 }
 
-/// The size of the event that is arriving.
+/// The size of the arriving event.
 #[derive(Debug, Default)]
 struct EventByteCount {
     bytes: usize,
@@ -73,7 +73,7 @@ struct EventByteCount {
 }
 
 impl EventByteCount {
-    /// Returns the largest length that this event, or one that begins after it, has reached.
+    /// Returns the largest length so far, of the present event or of a later event in the chunk.
     fn push_chunk(&mut self, chunk: &[u8], by_line: bool) -> usize {
         let mut longest = 0;
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
@@ -81,6 +81,7 @@ impl EventByteCount {
             self.bytes += piece.len();
             self.in_line |= !line.unwrap_or(piece).trim_ascii().is_empty();
             longest = longest.max(self.bytes);
+            // Only an empty line ends a server-sent event, but every line end is an event's end in NDJSON.
             if line.is_some() && (by_line || !self.in_line) {
                 self.bytes = 0;
             }

@@ -1,4 +1,4 @@
-//! HTTP clients for model servers. They follow no redirect and use no proxy for this machine. Slow setup is done
+//! HTTP clients for model servers, without redirects, and without a proxy for the local machine. Slow setup is done
 //! once per process.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -35,14 +35,14 @@ pub fn builder(base: &Url, connect: Duration) -> ClientBuilder {
     if base.scheme() == "http" { builder.tls_certs_only([]) } else { builder }
 }
 
-/// Reports whether a server is on this machine.
+/// Reports whether a server is on the local machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Reports whether a server is on this machine or in a private network: by its address, or by a name that no
-/// public name server knows.
+/// Reports whether a server is local or in a private network: by address, or by a name unknown to public name
+/// servers.
 pub(crate) fn is_private(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     match host.parse::<IpAddr>() {
@@ -59,14 +59,14 @@ pub(crate) fn is_private(url: &Url) -> bool {
     }
 }
 
-/// Reports whether an address is in 100.64.0.0/10 (RFC 6598), which private overlays such as Tailscale use.
+/// Reports whether an address is in 100.64.0.0/10 (RFC 6598), the range of private overlays such as Tailscale.
 fn is_shared(address: Ipv4Addr) -> bool {
     let [first, second, ..] = address.octets();
     first == 100 && (64..128).contains(&second)
 }
 
-/// Returns TLS with the system's roots, as the HTTP library sets it up. The roots are hundreds of files, so they
-/// are read once.
+/// Returns TLS with the system's roots, as set up by the HTTP library. The roots are hundreds of files, and are read
+/// once.
 fn tls() -> Option<ClientConfig> {
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(known) = TLS.get() {

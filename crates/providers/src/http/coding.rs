@@ -1,4 +1,4 @@
-//! Decompression of answers that are compressed although the request asked for plain ones.
+//! Decompression of answers, for servers with compression against the request.
 
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use std::io::{self, Write};
@@ -7,16 +7,16 @@ use bytes::Bytes;
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
-/// The number of bytes that are decompressed at a time: a few bytes can expand a thousandfold.
+/// The number of bytes to decompress at a time: a few bytes can expand a thousandfold.
 const AT_ONCE_BYTES: usize = 4_096;
 
-/// The largest size that one piece of an answer may expand to, in bytes.
+/// The largest expanded size of a piece of an answer, in bytes.
 const MOST_BYTES: usize = 32 << 20;
 
 /// The number of characters of a coding's name in an error.
 const MAX_NAME_CHARS: usize = 80;
 
-/// The coding of a body that is being read.
+/// The coding of a body.
 #[derive(Debug)]
 pub enum BodyDecompressor {
     /// `gzip`.
@@ -25,16 +25,16 @@ pub enum BodyDecompressor {
     Deflate(ZlibDecoder<Vec<u8>>),
 }
 
-/// An error of a body whose coding cannot be read.
+/// An error of a body with an unreadable coding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ContentCodingError(String);
 
 impl BodyDecompressor {
-    /// Returns the decompressor of a body; `None` for a plain one.
+    /// Returns the decompressor of a body; `None` for a plain body.
     ///
     /// # Errors
-    /// [`ContentCodingError`] for a coding that cannot be read.
+    /// [`ContentCodingError`] for an unreadable coding.
     pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ContentCodingError> {
         let lists = headers.get_all(CONTENT_ENCODING).into_iter().map(HeaderValue::as_bytes);
         let names: Vec<String> = lists
@@ -57,7 +57,7 @@ impl BodyDecompressor {
         }
     }
 
-    /// Decompresses more bytes, as far as their content is complete.
+    /// Decompresses more bytes, as far as the content is complete.
     ///
     /// # Errors
     /// [`ContentCodingError`] if the bytes have another coding.
@@ -88,6 +88,7 @@ fn write<W: Write>(decoder: &mut W, coded: &[u8], unpacked: impl Fn(&W) -> usize
             return Err(io::Error::other(format!("a piece of it stands for more than {MOST_BYTES} bytes")));
         }
     }
+    // Without the flush an event that has arrived could stay inside the decoder.
     decoder.flush()
 }
 

@@ -1,4 +1,4 @@
-//! Events of an answer whose characters are whole: halves that a server spread over two events are joined.
+//! Events of an answer with whole characters: halves from two events are joined.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -13,11 +13,12 @@ use tokio::time::timeout;
 use crate::ProviderError;
 use crate::sse::EventStream;
 
-/// The longest time an event waits for the other half of its last character. A server that cuts a character sends both
-/// halves at once; the last event of an answer must not wait for a server that keeps the connection open.
+/// The longest time an event waits for the other half of its last character. A server sends both halves of a cut
+/// character at once; the last event of an answer must not wait for a server with an open connection.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// Returns the events with whole characters. An event that ends inside a character waits for the next event.
+/// Returns the events with whole characters. An event with an unfinished character at the end waits for the next
+/// event.
 pub(crate) fn join_characters(events: EventStream) -> EventStream {
     let joined = JoinedEventStream {
         events,
@@ -32,7 +33,7 @@ pub(crate) fn join_characters(events: EventStream) -> EventStream {
 struct JoinedEventStream {
     events: EventStream,
     joiner: SurrogateJoiner,
-    /// The name of the event whose data the joiner holds, because it ends inside a character.
+    /// The name of the event held by the joiner because of an unfinished character.
     held: Option<Option<Cow<'static, str>>>,
     ready: VecDeque<Result<SseEvent<'static>, ProviderError>>,
     over: bool,
@@ -48,6 +49,7 @@ impl JoinedEventStream {
                 return None;
             }
             let next = match self.held {
+                // Only a held event waits for so short a time. Without one the limits of the answer apply.
                 Some(_) => timeout(MAX_WAIT, self.events.next()).await,
                 None => Ok(self.events.next().await),
             };

@@ -1,17 +1,18 @@
-//! The key in errors: a refused request's error says whether a key was sent.
+//! The key in errors: a refused request's error reports whether a key was sent.
 
 use super::Secret;
 use crate::ProviderError;
 use longhaul_core::error::ErrorCode;
 
-/// Headers that carry a key.
+/// Headers with a key.
 const HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 
 /// The status for a valid key without credit.
 const PAYMENT_REQUIRED: u16 = 402;
 
-/// Returns a description of the key that is sent with every request; never the key itself.
+/// Returns a description of the key in every request; never the key itself.
 pub(super) fn describe(headers: &[(String, Secret)]) -> String {
+    // A later header of one name replaces an earlier one, so the newest is the one that was sent.
     let mut newest_first = headers.iter().rev();
     match newest_first.find(|(name, _)| HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known))) {
         None => "no key was sent: set `api_key_env` in the model's section".to_owned(),

@@ -1,4 +1,4 @@
-//! Explanations of an unreachable server: the reason, the proxy on the way, and the variable that set it.
+//! Explanations of an unreachable server: the reason, the proxy on the way, and the proxy's variable.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -8,24 +8,24 @@ use reqwest::Url;
 
 use super::{causes, is_loopback, is_refused, place};
 
-/// The variables that the HTTP library reads for requests over `http`; the first one that is set wins.
+/// The HTTP library's variables for requests over `http`; the first set variable wins.
 const HTTP: [&str; 2] = ["HTTP_PROXY", "http_proxy"];
 
 /// The variables for `https`.
 const HTTPS: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 
-/// The variables for a scheme without one of its own.
+/// The variables for a scheme without a special variable.
 const ANY: [&str; 2] = ["ALL_PROXY", "all_proxy"];
 
-/// The variables that exempt hosts from all proxies.
+/// The variables for hosts without a proxy.
 const NONE: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// The variables that name the trusted certificates.
+/// The variables of trusted certificates.
 const TRUST: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
-/// The environment variables that decide on the way to a server: proxies and trusted certificates.
+/// The environment variables for the way to a server: proxies and trusted certificates.
 ///
-/// The HTTP library obeys these variables by itself. They are kept here so that an error can name them.
+/// The HTTP library itself obeys the variables. A copy is kept here for errors.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkVariables(Vec<(&'static str, String)>);
 
@@ -38,7 +38,7 @@ struct ProxySetting {
 }
 
 impl NetworkVariables {
-    /// Picks the variables that matter from an environment.
+    /// Picks the relevant variables from an environment.
     pub fn from_environment<'e, N, V>(environment: impl IntoIterator<Item = &'e (N, V)>) -> Self
     where
         N: AsRef<OsStr> + 'e,
@@ -52,12 +52,12 @@ impl NetworkVariables {
         Self(set.collect())
     }
 
-    /// Returns the first of these variables that is set, even if it is empty.
+    /// Returns the first set variable of `names`, even an empty variable.
     fn first(&self, names: [&str; 2]) -> Option<&(&'static str, String)> {
         names.iter().find_map(|name| self.0.iter().find(|(known, _)| known == name))
     }
 
-    /// Returns the proxy on the way to a server; the HTTP library uses none for this machine.
+    /// Returns the proxy on the way to a server; the HTTP library uses no proxy for the local machine.
     fn proxy_to(&self, url: &Url) -> Option<ProxySetting> {
         if is_loopback(url) {
             return None;
@@ -97,8 +97,8 @@ impl NetworkVariables {
         words
     }
 
-    /// Returns the setting that may be the reason for an unreachable server: the proxy with its variable, or the
-    /// source of trust in a certificate.
+    /// Returns the likely setting behind an unreachable server: the proxy with its variable, or the source of trust
+    /// in a certificate.
     pub fn hint(&self, url: &Url, error: &reqwest::Error) -> Option<String> {
         let proxy = self.proxy_to(url).map(|ProxySetting { address, variable }| {
             format!("the way leads through the proxy {address} (set by `{variable}`)")
@@ -115,7 +115,7 @@ impl NetworkVariables {
         }
     }
 
-    /// Returns the setting that decides on the trust in a certificate.
+    /// Returns the setting for the trust in a certificate.
     fn trust(&self) -> String {
         let set: Vec<String> = TRUST
             .iter()
@@ -130,7 +130,7 @@ impl NetworkVariables {
     }
 }
 
-/// Adds the chain of causes without the library's own first sentence, which repeats the URL.
+/// Adds the chain of causes without the library's own first sentence, a repetition of the URL.
 pub(super) fn push_causes(words: &mut String, error: &reqwest::Error) {
     for cause in causes(error) {
         let text = cause.to_string();

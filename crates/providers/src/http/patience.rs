@@ -1,4 +1,4 @@
-//! The limit on a server that keeps the connection alive without content.
+//! The limit on a server with a live connection and no content.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::silence::BodyIdleTimeout;
 use super::{HttpTimeouts, in_words};
 use crate::ProviderError;
 
-/// The deadlines of one answer. Before the first content, comments and pings are signs that the server still
-/// reads the prompt. They have a limit of their own, or none.
+/// The deadlines of an answer. Before the first content, comments and pings are signs of a server at work on the
+/// prompt. Such signs have a separate limit, or none.
 #[derive(Debug)]
 pub(super) struct ProgressDeadline {
     /// The longest wait between two pieces of content.
@@ -20,7 +20,7 @@ pub(super) struct ProgressDeadline {
     silence: BodyIdleTimeout,
 }
 
-/// A length of time and the moment at which it ends.
+/// A length of time and the moment of the end.
 #[derive(Clone, Copy, Debug)]
 struct StallLimit {
     length: Duration,
@@ -42,6 +42,7 @@ impl ProgressDeadline {
 
     /// Records data other than a sign of life.
     pub(super) fn extend_deadline(&mut self) {
+        // Before the first content only `signs_of_life` limits the wait.
         if self.silence.has_begun() {
             self.limit = Some(StallLimit::from_now(self.idle));
         }

@@ -1,4 +1,4 @@
-//! Refusal of redirects: the key is meant for this server alone, so no request follows one.
+//! Refusal of redirects: the key is meant for a single server, so no request follows a redirect.
 
 use reqwest::Response;
 use reqwest::header::LOCATION;
@@ -6,7 +6,7 @@ use reqwest::header::LOCATION;
 use super::place;
 use crate::ProviderError;
 
-/// Returns the target of a redirect, without its secrets; `None` for any other answer.
+/// Returns the target of a redirect, without secrets; `None` for any other answer.
 pub(super) fn read(response: &Response) -> Option<String> {
     let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
     let target = target.to_str().ok().and_then(|target| response.url().join(target).ok());

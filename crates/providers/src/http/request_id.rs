@@ -1,10 +1,10 @@
-//! The provider's id of a request, which a report of a failure needs.
+//! The provider's id of a request, for reports of failures.
 
 use reqwest::header::HeaderMap;
 
 use crate::ProviderError;
 
-/// The headers that may hold the id; the first one that is present wins.
+/// The possible headers of the id; the first present header wins.
 const HEADERS: [&str; 6] = [
     "request-id",
     "x-request-id",
@@ -17,9 +17,10 @@ const HEADERS: [&str; 6] = [
 /// The largest length of an id, in characters. A longer value is not an id.
 const MAX_CHARS: usize = 128;
 
-/// Returns the id of the request that was answered with these headers.
+/// Returns the id of a request from the headers of the answer.
 pub(super) fn read(headers: &HeaderMap) -> Option<String> {
     let given = HEADERS.iter().filter_map(|name| headers.get(*name)?.to_str().ok());
+    // A proxy may send an empty header of a known name. The next one is taken then.
     given.map(str::trim).find(|id| (1..=MAX_CHARS).contains(&id.len())).map(str::to_owned)
 }
 

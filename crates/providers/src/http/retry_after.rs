@@ -1,13 +1,13 @@
-//! The wait that a server asks for.
+//! The wait requested by a server.
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
 
-/// The longest wait that is accepted: a wrong clock must not stop a run for days.
+/// The longest accepted wait: a wrong clock must not stop a run for days.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Returns the wait that a server asks for, at most a day. The headers are `retry-after-ms` (OpenAI, Azure), else
+/// Returns the wait requested by a server, at most a day. The headers are `retry-after-ms` (OpenAI, Azure), else
 /// `retry-after` in seconds or as an HTTP date relative to `now`.
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     // OpenAI and Azure send milliseconds beside the standard header's whole seconds.

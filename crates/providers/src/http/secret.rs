@@ -1,4 +1,4 @@
-//! Keys that can be sent but not shown.
+//! Keys for sending, never for display.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use std::fmt;
 /// not keys: hiding them would garble errors.
 const MIN_HIDDEN_BYTES: usize = 8;
 
-/// A key. It prints as `Secret(…)`.
+/// A key, printed as `Secret(…)`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -26,8 +26,9 @@ impl Secret {
         matches!(self.0.trim(), "" | "Bearer" | "Basic")
     }
 
-    /// Returns the forms in which an error may repeat the secret: unchanged, and without its scheme (`Bearer …`).
+    /// Returns the forms of the secret in errors: unchanged, and without the scheme (`Bearer …`).
     pub fn forms(&self) -> Vec<Secret> {
+        // Some servers repeat the key of a refused request without its scheme.
         let bare = self.0.rsplit(' ').next().unwrap_or_default();
         let mut forms = vec![self.clone()];
         if bare != self.0 {

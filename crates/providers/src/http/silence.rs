@@ -1,4 +1,4 @@
-//! The limit on silence in the body of an answer: one before the first content, another after it.
+//! The limits on silence in the body of an answer, before and after the first content.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::HttpTimeouts;
 
-/// The longest silence of one answer. The answer's reader and its bytes share the value.
+/// The longest silence of an answer. The reader of the answer and the stream of bytes share the value.
 #[derive(Clone, Debug)]
 pub(crate) struct BodyIdleTimeout {
     timeouts: HttpTimeouts,
@@ -19,7 +19,7 @@ impl BodyIdleTimeout {
         Self { timeouts, has_begun: Arc::new(AtomicBool::new(false)) }
     }
 
-    /// Creates the limit of a body that is no answer of a model.
+    /// Creates the limit of a body without a model's answer.
     pub(super) fn after_start(timeouts: HttpTimeouts) -> Self {
         Self { timeouts, has_begun: Arc::new(AtomicBool::new(true)) }
     }

@@ -1,4 +1,4 @@
-//! The client that makes the calls.
+//! The client of Ollama's native API.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::{Limits, ModelEndpoint, ModelRequest, ModelStream, Provider, Provider
 
 /// A model behind Ollama.
 ///
-/// Every call asks for the declared window, or for the window that [`limits`](Provider::limits) last found loaded
+/// Every call asks for the declared window, or for the loaded window of the last [`limits`](Provider::limits)
 /// (`num_ctx`). Another client may have loaded the model with a smaller window meanwhile. Ollama then reloads the
-/// model instead of working with less than was promised.
+/// model instead of working with a smaller window.
 #[derive(Clone)]
 pub struct OllamaProvider {
     endpoint: ModelEndpoint,
@@ -53,8 +53,8 @@ impl OllamaProvider {
         Ok(Self { endpoint, http, chat, addresses, found: Arc::default(), loads_first: false })
     }
 
-    /// Lets [`limits`](Provider::limits) load a model that is not loaded, as the first call would. Only a loaded
-    /// model has a known window. Loading may take as long as the answer to a call.
+    /// Lets [`limits`](Provider::limits) load an unloaded model, as the first call would. Only a loaded model has a
+    /// known window. Loading may take as long as the answer to a call.
     #[must_use]
     pub fn loading_first(self) -> Self {
         Self { loads_first: true, ..self }
@@ -64,7 +64,7 @@ impl OllamaProvider {
         Some(self.found.load(Ordering::Relaxed)).filter(|window| *window > 0)
     }
 
-    /// Loads the model with the options of a call. An error is ignored here: the call will report it.
+    /// Loads the model with the options of a call. An error is ignored here: the call will report the error.
     async fn load(&self) {
         if let Ok(body) = request::encode_load(&self.endpoint, self.window())
             && let Ok(response) = self.http.post(self.chat.clone(), body).await
@@ -96,6 +96,7 @@ impl Provider for OllamaProvider {
             return declared.over(limits::OllamaModelInfo::default().limits(None));
         }
         let mut found = self.ask().await;
+        // Loading can take minutes, so it is done only if nothing else can tell the window.
         if self.loads_first && declared.window.is_none() && !found.has_window() {
             let begun = Instant::now();
             self.load().await;

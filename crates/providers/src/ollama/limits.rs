@@ -1,4 +1,4 @@
-//! The limits that the running server reports for its model: the window as loaded, not as trained.
+//! The running server's reported limits of the model: the window as loaded, not as trained.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::http::{self, ProviderHttpClient};
 use crate::{DeclaredLimits, FeatureSupport, LimitSource, Limits, ModelEndpoint, ReasoningScope};
 use longhaul_wire::token_count;
 
-/// The wait for a server's description of itself.
+/// The wait for a server's own description.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The largest size of a description, in bytes. Licences and templates are part of one.
+/// The largest size of a description, in bytes. Descriptions contain licences and templates.
 pub(super) const MAX_INFO_BYTES: usize = 8 << 20;
 
 /// The addresses of the server's descriptions.
@@ -22,7 +22,7 @@ pub(super) const MAX_INFO_BYTES: usize = 8 << 20;
 pub(super) struct OllamaInfoUrls {
     /// `GET /api/ps`: the loaded models.
     pub(super) loaded: Url,
-    /// `POST /api/show`: one model.
+    /// `POST /api/show`: a single model.
     pub(super) about: Url,
 }
 
@@ -57,11 +57,11 @@ async fn show(http: &ProviderHttpClient, addresses: &OllamaInfoUrls, model: &str
 /// The server's facts about the model. Windows are in tokens.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct OllamaModelInfo {
-    /// The window that is loaded.
+    /// The loaded window.
     loaded: Option<u64>,
-    /// The window of a model that runs elsewhere: its largest.
+    /// The window of a remote model: the model's largest.
     remote: Option<u64>,
-    /// The window that the model's own file asks for, at most the largest.
+    /// The window in the model's own file, at most the largest.
     written: Option<u64>,
     /// The model's capabilities.
     capabilities: Option<Vec<String>>,
@@ -91,8 +91,7 @@ impl OllamaModelInfo {
         self.loaded.or(self.remote).or(self.written).is_some()
     }
 
-    /// Returns all facts as limits. A model that is no longer loaded gets the window `before`, which the next
-    /// call asks for again.
+    /// Returns all facts as limits. An unloaded model gets the window `before`, requested again by the next call.
     pub(super) fn limits(&self, before: Option<u64>) -> Limits {
         // A loaded window is a fact, and `before` is asked for with every call. The model file only states a
         // wish.
@@ -111,7 +110,7 @@ impl OllamaModelInfo {
     }
 }
 
-/// Returns the window of this model if it is loaded, not that of another loaded model.
+/// Returns the window of the model if loaded; other loaded models do not matter.
 fn window_loaded(list: &Value, model: &str) -> Option<u64> {
     let entries = list.get("models")?.as_array()?;
     let loaded = entries.iter().find(|entry| {
@@ -128,7 +127,7 @@ fn same(name: &str, model: &str) -> bool {
     name.eq_ignore_ascii_case(model)
 }
 
-/// Returns the largest window that the model was trained for.
+/// Returns the model's trained window.
 fn trained(about: &Value) -> Option<u64> {
     let info = about.get("model_info")?.as_object()?;
     let architecture = info.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
@@ -141,7 +140,7 @@ fn trained(about: &Value) -> Option<u64> {
     )
 }
 
-/// Returns `num_ctx` of the parameters, which are lines of a name and a value.
+/// Returns `num_ctx` of the parameters: lines of a name and a value.
 fn written(about: &Value) -> Option<u64> {
     let lines = about.get("parameters")?.as_str()?.lines();
     let mut values = lines.filter_map(|line| line.trim().strip_prefix("num_ctx")?.trim().parse().ok());

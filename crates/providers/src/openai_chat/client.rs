@@ -1,4 +1,4 @@
-//! The client that makes the calls.
+//! The client of Chat Completions servers.
 
 use std::fmt;
 
@@ -17,8 +17,8 @@ const PATH: [&str; 2] = ["chat", "completions"];
 
 /// A model behind OpenAI Chat Completions.
 ///
-/// The server is recognised by its host, else when [`limits`](Provider::limits) is first called. Call that before
-/// the first call of the model.
+/// The server is recognised by the host, else in the first [`limits`](Provider::limits). Call `limits` before the
+/// first call of the model.
 #[derive(Clone)]
 pub struct OpenAiChatProvider {
     endpoint: ModelEndpoint,

@@ -1,4 +1,4 @@
-//! The server's own count of a request's tokens, by its own template and its own vocabulary.
+//! The server's own count of a request's tokens, by the server's template and vocabulary.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use longhaul_wire::raw_json;
 use longhaul_wire::request_body::{RequestBody, parse_body, pick_fields};
 use longhaul_wire::token_count::ReportedTokenCount;
 
-/// The wait for a count. A server that reads another client's long prompt answers late.
+/// The wait for a count. A server at work on another client's long prompt answers late.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The largest size of a count's answer, in bytes: a million tokens, one number each.
 const MAX_COUNT_BYTES: usize = 64 << 20;
 
-/// The fields of a request that shape its prompt, as vLLM reads them at `/tokenize`.
+/// The fields of a request for the prompt, as read by vLLM at `/tokenize`.
 const PROMPT_FIELDS: &[&str] = &[
     "model",
     "messages",
@@ -35,7 +35,7 @@ const PROMPT_FIELDS: &[&str] = &[
     "chat_template_kwargs",
 ];
 
-/// Reports whether a request holds content that only the model's own processor can count.
+/// Reports whether a request holds media: only the model's own processor can count media.
 pub(super) fn has_media(request: &ModelRequest) -> bool {
     request.messages.iter().flat_map(|message| &message.parts).any(|part| match part {
         Part::ToolResult(result) => result.content.iter().any(|part| is_media(request, part)),
@@ -52,7 +52,7 @@ fn is_media(request: &ModelRequest, part: &Part) -> bool {
     }
 }
 
-/// Counts the request with this body; `None` if the server does not count.
+/// Counts the request with `body`; `None` if the server does not count.
 ///
 /// # Errors
 /// As [`post`].
@@ -69,8 +69,8 @@ pub(super) async fn ask(
     }
 }
 
-/// Counts by `/apply-template`, which takes the request unchanged, tools included. The server then tokenizes its
-/// prompt with special tokens added and parsed, as it does for the request itself.
+/// Counts by `/apply-template`: the endpoint takes the request unchanged, tools included. The server then tokenizes
+/// the prompt with special tokens added and parsed, as for the request itself.
 async fn apply_template(
     http: &ProviderHttpClient,
     root: &str,
@@ -138,6 +138,7 @@ pub(crate) async fn post<T: DeserializeOwned>(
 }
 
 fn unexpected(answer: &[u8], error: &serde_json::Error) -> ProviderError {
+    // The answer may be a whole web page. Its beginning is enough to recognise it.
     let body = String::from_utf8_lossy(answer).chars().take(300).collect::<String>();
     let error = ProviderError::new(
         ErrorCode::ThirdParty,

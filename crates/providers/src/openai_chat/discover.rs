@@ -1,5 +1,5 @@
-//! Facts that the running server reports: its family, and the window of its model as loaded, not as trained. The
-//! facts are read again after some seconds, because a server can load another model at any time.
+//! Facts reported by the running server: the family, and the model's window as loaded, not as trained. The facts are
+//! read again after some seconds, because a server can load another model at any time.
 
 mod pages;
 
@@ -14,26 +14,25 @@ use crate::http::{self, BaseUrl, ProviderHttpClient};
 use crate::{Limits, ModelEndpoint, ProviderError};
 use longhaul_wire::chat::family::{DiscoveryEndpoint, ServerFamily};
 
-/// The wait for a server's description of itself.
+/// The wait for a server's own description.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The wait for a known server's description. A busy server may be reading a prompt.
 const REREAD_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The time for which the facts stay valid.
+/// The validity period of the facts.
 pub(crate) const REREAD_AFTER: Duration = Duration::from_secs(5);
 
-/// The time for which the facts of a provider's own host stay valid: nobody reloads a model there, and its list
-/// may be long.
+/// The validity period of facts of a provider's own host: nobody reloads a model there, and the list may be long.
 const HOSTED_REREAD_AFTER: Duration = Duration::from_secs(3600);
 
-/// One model of one server, with the facts about it.
+/// A model of a server, with the known facts.
 #[derive(Clone)]
 pub(crate) struct ServerDiscovery {
     http: ProviderHttpClient,
     endpoint: ModelEndpoint,
     base: BaseUrl,
-    /// The family that the configuration or the host gives. The server is not asked then.
+    /// The family by configuration or host. The server is not asked then.
     given: Option<ServerFamily>,
     reread_after: Duration,
     known: Arc<Mutex<ServerFactsCache>>,
@@ -45,7 +44,7 @@ struct ServerFactsCache {
     seen: ServerFacts,
 }
 
-/// The facts that a server reported.
+/// The facts reported by a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ServerFacts {
     family: Option<&'static ServerFamily>,
@@ -68,6 +67,7 @@ impl ServerDiscovery {
         reread_after: Duration,
     ) -> Self {
         let given = family.or_else(|| ServerFamily::at(&endpoint.base_url).copied());
+        // Only families of hosted services have hosts of their own.
         let is_hosted = given.is_some_and(|family| !family.hosts.is_empty());
         let reread_after = if is_hosted { reread_after.max(HOSTED_REREAD_AFTER) } else { reread_after };
         let (endpoint, base) = (endpoint.clone(), base.clone());
@@ -80,7 +80,7 @@ impl ServerDiscovery {
         family.declared(&self.endpoint.declared)
     }
 
-    /// Returns the server's family; asks the server unless it was asked before.
+    /// Returns the server's family; asks the server the first time.
     pub(crate) async fn ensure_family(&self) -> ServerFamily {
         if self.given.is_none() && self.known().asked.is_none() {
             self.ask().await;
@@ -88,8 +88,7 @@ impl ServerDiscovery {
         self.family()
     }
 
-    /// Returns the limits of the model now: the declared ones, then those of the server, then those of its
-    /// family.
+    /// Returns the limits of the model now: declared, else of the server, else of the family.
     pub(crate) async fn limits(&self) -> Limits {
         let declared = self.endpoint.declared;
         if !declared.is_complete() && self.is_stale() {
@@ -103,8 +102,8 @@ impl ServerDiscovery {
         self.known().asked.is_none_or(|then| then.elapsed() >= self.reread_after)
     }
 
-    /// Asks the server and records its facts. A silent server keeps its old facts: it may be loading, or reading
-    /// a long prompt.
+    /// Asks the server and records the facts. A silent server keeps the old facts: such a server may be loading, or
+    /// reading a long prompt.
     async fn ask(&self) {
         let begun = Instant::now();
         let said = self.query_facts().await;
@@ -115,7 +114,7 @@ impl ServerDiscovery {
         known.seen = said.unwrap_or(known.seen);
     }
 
-    /// Logs the facts that the server reported; at `info` if they change.
+    /// Logs the reported facts; at `info` after a change.
     fn log_facts(&self, before: ServerFacts, now: Option<ServerFacts>, elapsed: Duration) {
         let server = http::server(self.base.current());
         let (model, elapsed_ms) = (self.endpoint.model.as_str(), elapsed.as_millis() as u64);
@@ -154,7 +153,8 @@ impl ServerDiscovery {
         }
     }
 
-    /// Reads the pages of the known family first, then the pages of all: another server may have taken its place.
+    /// Reads the pages of the known family first, then the pages of all: another server may have taken the old
+    /// server's place.
     async fn query_facts(&self) -> Option<ServerFacts> {
         if let Some(family) = self.given {
             return self.read(family.pages, PATIENCE).await;
@@ -171,7 +171,7 @@ impl ServerDiscovery {
         (before.is_none() || now.limits.window.is_some() || now.family != before).then_some(now)
     }
 
-    /// Reads pages all at once; `None` if none of them exists.
+    /// Reads pages all at once; `None` if no page exists.
     async fn read(&self, pages: &[DiscoveryEndpoint], patience: Duration) -> Option<ServerFacts> {
         let model = self.endpoint.model.as_str();
         let asked = pages.iter().map(|page| async move {
@@ -183,6 +183,7 @@ impl ServerDiscovery {
             let other = page_url(*page, &versioned, model).ok().filter(|other| *other != url)?;
             read_page(*page, &self.http.get_json(other, patience).await?, model)
         });
+        // `or` keeps the first fact, so the pages of one program come before the list that every server has.
         join_all(asked).await.into_iter().flatten().reduce(ServerFacts::or)
     }
 
@@ -204,7 +205,7 @@ pub(super) fn root(base: &str) -> String {
 /// Returns the address of a page below a base URL.
 ///
 /// # Errors
-/// `invalid-request` if the base URL is none.
+/// `invalid-request` if the base URL cannot be used.
 fn page_url(page: DiscoveryEndpoint, base: &str, model: &str) -> Result<Url, ProviderError> {
     match page {
         DiscoveryEndpoint::Props => {
@@ -220,7 +221,7 @@ fn page_url(page: DiscoveryEndpoint, base: &str, model: &str) -> Result<Url, Pro
     }
 }
 
-/// Reads the model's facts from a page; `None` if the page is another one.
+/// Reads the model's facts from a page; `None` for another page.
 fn read_page(page: DiscoveryEndpoint, said: &Value, model: &str) -> Option<ServerFacts> {
     match page {
         DiscoveryEndpoint::Props => pages::props(said),

@@ -1,4 +1,4 @@
-//! The client that makes the calls.
+//! The client of Responses servers.
 
 use std::fmt;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl OpenAiResponsesProvider {
         Ok(Self { endpoint, base, http, discovery })
     }
 
-    /// Sets the time for which the server's facts stay valid before [`limits`](Provider::limits) asks again.
+    /// Sets the validity period of the server's facts before [`limits`](Provider::limits) asks again.
     #[must_use]
     pub fn reread_after(mut self, pause: Duration) -> Self {
         self.discovery = ServerDiscovery::new(self.http.clone(), &self.endpoint, &self.base, None, pause);
@@ -68,9 +68,10 @@ impl Provider for OpenAiResponsesProvider {
         self.endpoint.origin(API)
     }
 
-    /// Returns the limits. On this wire no server continues an answer, and a model is shown the reasoning of its
-    /// turn (<https://platform.openai.com/docs/guides/reasoning>).
+    /// Returns the limits. Over the Responses API no server continues an answer, and a model is shown the reasoning
+    /// of the current turn (<https://platform.openai.com/docs/guides/reasoning>).
     async fn limits(&self) -> Limits {
+        // The discovery speaks for Chat Completions servers, so two of its facts do not hold on this wire.
         let known = self.discovery.limits().await;
         Limits { prefill: FeatureSupport::No, reasoning: Some(ReasoningScope::Turn), ..known }
     }

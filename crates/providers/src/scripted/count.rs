@@ -1,4 +1,4 @@
-//! The token counter of a scripted model, for the counts that it reports and enforces.
+//! The token counter of a scripted model, for reported and enforced counts.
 
 use longhaul_core::estimate::{REPLY_PRIMING_TOKENS, message_tokens, part_tokens, text_tokens, tool_tokens};
 use longhaul_core::message::{Part, ToolSpec};
@@ -7,15 +7,15 @@ use crate::ModelRequest;
 
 /// A token count with a known error.
 ///
-/// `input = bias × (messages and tools as the core estimates them + overheads)`. With a bias other than 1, the
-/// model's count differs from the same estimator's count elsewhere. Tests use this to make a meter wrong.
+/// `input = bias × (messages and tools by the core's estimate + overheads)`. With a bias other than 1, the model's
+/// count differs from the same estimator's count elsewhere. Tests use the bias to make a meter wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedTokenCounter {
     /// The factor on every count, output included. Not negative.
     pub bias: f64,
-    /// Tokens around the system prompt, if there is one.
+    /// Tokens around the system prompt, if any.
     pub system_overhead: u64,
-    /// Tokens around the list of tools, if there is one.
+    /// Tokens around the list of tools, if any.
     pub tools_overhead: u64,
 }
 
@@ -50,7 +50,7 @@ impl ScriptedTokenCounter {
         (tokens as f64 * self.bias).ceil() as u64
     }
 
-    /// Returns the largest unscaled number of tokens that scales to no more than `tokens`.
+    /// Returns the largest unscaled number of tokens for at most `tokens` scaled tokens.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -61,12 +61,12 @@ impl ScriptedTokenCounter {
         (tokens as f64 / self.bias).floor() as u64
     }
 
-    /// Returns the tokens of a text that the model writes, before the bias.
+    /// Returns the tokens of an output text, before the bias.
     pub(super) fn text(&self, text: &str) -> u64 {
         text_tokens(text)
     }
 
-    /// Returns the tokens of a part that the model writes, before the bias.
+    /// Returns the tokens of an output part, before the bias.
     pub(super) fn part(&self, part: &Part) -> u64 {
         part_tokens(part)
     }

@@ -1,4 +1,4 @@
-//! The log of a scripted model: the requests that reached it, and the outcome of each call.
+//! The log of a scripted model: the received requests, and the outcome of each call.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -26,7 +26,7 @@ pub enum ScriptedCallOutcome {
     Open,
     /// The closing event was sent.
     Finished,
-    /// The call failed before its first event.
+    /// The call failed before the first event.
     Refused(ErrorCode),
     /// The call's stream failed.
     Failed(ErrorCode),
@@ -34,28 +34,28 @@ pub enum ScriptedCallOutcome {
     Dropped,
 }
 
-/// One call.
+/// A call.
 #[derive(Clone, Debug)]
 pub struct ScriptedCallRecord {
     /// The purpose of the call.
     pub kind: ScriptedCallKind,
     /// The model's count of the request, in tokens.
     pub input_tokens: u64,
-    /// The output that the model wrote or would have written, in tokens.
+    /// The model's output, written or planned, in tokens.
     pub output_tokens: u64,
     /// Number of messages in the request.
     pub messages: usize,
-    /// Hash of the rendered request: equal for equal requests, within one build.
+    /// Hash of the rendered request: equal for equal requests, within a build.
     pub hash: u64,
     /// The outcome of the call.
     pub outcome: ScriptedCallOutcome,
-    /// The rule that the request broke, if it broke one.
+    /// The broken rule, if any.
     pub violation: Option<RequestViolation>,
     /// The request, if requests are kept.
     pub request: Option<ModelRequest>,
 }
 
-/// All calls of one model.
+/// All calls of a model.
 #[derive(Debug, Default)]
 pub(super) struct ScriptedCallLog {
     records: Arc<Mutex<Vec<ScriptedCallRecord>>>,
@@ -78,6 +78,7 @@ impl ScriptedCallLog {
         rendered: Bytes,
         request: &ModelRequest,
     ) -> ScriptedCallEntry {
+        // This hasher may change with the compiler, but hashes are compared within a build only.
         let mut hasher = DefaultHasher::new();
         rendered.hash(&mut hasher);
         let record = ScriptedCallRecord {
@@ -96,7 +97,7 @@ impl ScriptedCallLog {
     }
 }
 
-/// An open call. Dropping it before the end is recorded too.
+/// An open call. A drop before the end is recorded too.
 pub(super) struct ScriptedCallEntry {
     records: Arc<Mutex<Vec<ScriptedCallRecord>>>,
     index: usize,

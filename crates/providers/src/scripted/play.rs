@@ -1,4 +1,4 @@
-//! Playback of one answer within its room, as events in the order of a real stream.
+//! Playback of an answer within a room, as events in the order of a real stream.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::log::ScriptedCallEntry;
 use super::{CallIndex, ScriptedAnswer, ScriptedFault, ScriptedPart, ScriptedTokenCounter, ScriptedUsage};
 use crate::{ModelEvent, ModelStream, ProviderError};
 
-/// The events of one call, and its end.
+/// The events of a call, and the end of the stream.
 #[derive(Debug)]
 pub(super) struct ScriptedPlayback {
     pub(super) events: Vec<ModelEvent>,
@@ -19,12 +19,12 @@ pub(super) struct ScriptedPlayback {
     output_tokens: u64,
 }
 
-/// The end of a playback, after its events.
+/// The end of a playback, after the events.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PlaybackEnd {
-    /// The stream is over: its last event was [`ModelEvent::Finished`].
+    /// The stream is over: the last event was [`ModelEvent::Finished`].
     Over,
-    /// The stream fails with this error.
+    /// The stream fails with the error.
     Fail(Box<ProviderError>),
     /// The stream delivers nothing more and does not end.
     Stall,
@@ -118,7 +118,9 @@ fn cut_at_fault(events: &mut Vec<ModelEvent>, fault: Option<&ScriptedFault>) -> 
         },
         None => return PlaybackEnd::Over,
     };
+    // A fault behind the closing event could not be told from success.
     events.truncate(after.min(events.len().saturating_sub(1)));
+    // A real decoder, too, puts the usage so far into the error of a broken stream.
     let told = events.iter().rev().find_map(|event| match event {
         ModelEvent::Usage(usage) => Some(usage.clone()),
         _ => None,
@@ -131,11 +133,11 @@ fn cut_at_fault(events: &mut Vec<ModelEvent>, fault: Option<&ScriptedFault>) -> 
 /// A writer of an answer within a budget.
 struct ScriptedAnswerWriter<'a> {
     count: &'a ScriptedTokenCounter,
-    /// The number of tokens that may be written, before the bias.
+    /// The number of allowed tokens, before the bias.
     room: u64,
     /// The number of tokens written, before the bias.
     used: u64,
-    /// The number of written tokens that are reasoning.
+    /// The number of written reasoning tokens.
     reasoned: u64,
     /// `true` once the room ran out.
     cut: bool,
@@ -191,10 +193,11 @@ impl<'a> ScriptedAnswerWriter<'a> {
         }
     }
 
-    /// Writes as much of `text` as fits and returns it.
+    /// Writes as much of `text` as fits and returns the written part.
     fn write(&mut self, text: &str, event: impl Fn(String) -> ModelEvent) -> String {
         let pieces = pieces(text);
         let fits = self.fitting(text, &pieces);
+        // Like a real model, the script writes whole pieces only, so the last one is left out if it does not fit.
         self.cut = fits < pieces.len();
         self.events.extend(pieces[..fits].iter().map(|piece| event((*piece).to_owned())));
         let written: String = pieces[..fits].concat();
@@ -202,7 +205,7 @@ impl<'a> ScriptedAnswerWriter<'a> {
         written
     }
 
-    /// Returns the number of pieces that fit into the remaining room.
+    /// Returns the number of pieces for the remaining room.
     fn fitting(&self, text: &str, pieces: &[&str]) -> usize {
         let left = self.room.saturating_sub(self.used);
         if self.count.text(text) <= left {
@@ -266,7 +269,7 @@ impl<'a> ScriptedAnswerWriter<'a> {
     }
 }
 
-/// Splits a text into words with the blanks before them, long words into pieces of 8 characters.
+/// Splits a text into words with their leading blanks, long words into pieces of 8 characters.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;

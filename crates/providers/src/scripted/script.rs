@@ -1,4 +1,4 @@
-//! Scripts of a scripted model: its answers and its faults.
+//! Scripts of a scripted model: answers and faults.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ enum ScriptSource {
 }
 
 impl ModelScript {
-    /// Creates a script of one answer after another. After the last one, calls fail with `third-party`.
+    /// Creates a script of successive answers. After the last answer, calls fail with `third-party`.
     pub fn turns<A: Into<ScriptedAnswer>>(turns: impl IntoIterator<Item = A>) -> Self {
         Self(ScriptSource::Turns(turns.into_iter().map(Into::into).collect()))
     }
 
-    /// Creates a script that asks `answer` for each call. The closure returns a [`ScriptedAnswer`], or an
-    /// `Option` of one: `None` leaves the request to the default summariser.
+    /// Creates a script with the closure `answer` for each call. The closure returns a [`ScriptedAnswer`] or an
+    /// `Option<ScriptedAnswer>`: `None` leaves the request to the default summariser.
     pub fn closure<A: Into<Option<ScriptedAnswer>>>(
         answer: impl Fn(&ModelRequest, CallIndex) -> A + Send + Sync + 'static,
     ) -> Self {
@@ -71,19 +71,19 @@ impl fmt::Debug for ModelScript {
     }
 }
 
-/// One answer: its content, its end and its reported usage.
+/// An answer: content, end and reported usage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScriptedAnswer {
     /// The content, in order.
     pub say: Vec<ScriptedPart>,
-    /// The stop reason; `None`: `tool-calls` if the answer calls tools, else `stop`. An answer that runs out of
-    /// room always ends with `length`.
+    /// The stop reason; `None`: `tool-calls` if the answer calls tools, else `stop`. An answer without enough room
+    /// always ends with `length`.
     pub finish: Option<ModelStopReason>,
-    /// The fault of the answer, if it has one.
+    /// The fault of the answer, if any.
     pub fault: Option<ScriptedFault>,
     /// Time before each event.
     pub pace: Duration,
-    /// The usage that the model reports.
+    /// The reported usage.
     pub usage: ScriptedUsage,
 }
 
@@ -94,23 +94,23 @@ pub enum ScriptedPart {
     Text(String),
     /// Reasoning, streamed in pieces of words.
     Reasoning(String),
-    /// A tool call, its arguments streamed in pieces.
+    /// A tool call, with arguments streamed in pieces.
     Call {
         /// The tool.
         name: String,
-        /// The arguments, sent as they are.
+        /// The arguments, sent unchanged.
         arguments: String,
-        /// The provider's id; `None`: one that is unique for this model.
+        /// The provider's id; `None`: a unique id within the model.
         id: Option<String>,
     },
     /// A finished part, sent at once.
     Part(Part),
 }
 
-/// The usage that an answer reports.
+/// The reported usage of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ScriptedUsage {
-    /// The usage that the model counted.
+    /// The usage counted by the model.
     #[default]
     Counted,
     /// No usage.
@@ -131,7 +131,7 @@ pub enum ScriptedFault {
     },
     /// Any error instead of a stream.
     Refuse(Box<ProviderError>),
-    /// An overflow error, with the numbers that the error names.
+    /// An overflow error, with numbers.
     Overflow {
         /// Input tokens.
         used: Option<u64>,
@@ -147,7 +147,7 @@ pub enum ScriptedFault {
         /// The message of the error.
         message: String,
     },
-    /// The stream ends without its closing event.
+    /// The stream ends without a closing event.
     Truncated {
         /// The number of events before the fault.
         after: usize,
@@ -157,7 +157,7 @@ pub enum ScriptedFault {
         /// The number of events before the fault.
         after: usize,
     },
-    /// The stream delivers bytes that are no event.
+    /// The stream delivers other bytes than events.
     Garbage {
         /// The number of events before the fault.
         after: usize,
@@ -174,22 +174,22 @@ pub enum ScriptedFault {
         /// The number of tokens before the cut.
         tokens: u64,
     },
-    /// The answer ends with `length` in the middle of the arguments of its first tool call.
+    /// The answer ends with `length` in the middle of the arguments of the first tool call.
     CutArguments,
 }
 
 impl ScriptedAnswer {
-    /// Creates an answer that begins with text.
+    /// Creates an answer with text at the beginning.
     pub fn text(text: impl Into<String>) -> Self {
         Self::default().say(ScriptedPart::Text(text.into()))
     }
 
-    /// Creates an answer that begins with reasoning.
+    /// Creates an answer with reasoning at the beginning.
     pub fn reasoning(text: impl Into<String>) -> Self {
         Self::default().say(ScriptedPart::Reasoning(text.into()))
     }
 
-    /// Creates an answer that begins with a tool call.
+    /// Creates an answer with a tool call at the beginning.
     pub fn calling(name: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self::default().call(name, arguments)
     }
@@ -213,7 +213,7 @@ impl ScriptedAnswer {
         self.say(ScriptedPart::Call { name: name.into(), arguments: arguments.into(), id: None })
     }
 
-    /// Appends a tool call with this provider id, unique or not.
+    /// Appends a tool call with the provider's id `id`, unique or not.
     #[must_use]
     pub fn call_as(
         self,
@@ -251,14 +251,14 @@ impl ScriptedAnswer {
         self
     }
 
-    /// Sets the usage that the answer reports.
+    /// Sets the reported usage.
     #[must_use]
     pub fn usage(mut self, usage: ScriptedUsage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Returns the error in place of a stream, if the fault is of this kind.
+    /// Returns the error in place of a stream, for faults before the stream.
     pub(super) fn refusal(&self) -> Option<ProviderError> {
         match self.fault.as_ref()? {
             ScriptedFault::Status { status, retry_after } => Some(from_status(*status, *retry_after)),

@@ -23,9 +23,9 @@ pub enum ScriptedSummaries {
     Longer,
     /// Tool calls instead of text.
     CallsTools,
-    /// Text that is no summary: control characters and broken markup.
+    /// Unusable text: control characters and broken markup.
     Garbage,
-    /// The call fails with this fault.
+    /// The call fails with a fault.
     Fail(ScriptedFault),
     /// The given text.
     Text(String),
@@ -46,8 +46,8 @@ impl ScriptedSummaries {
     }
 }
 
-/// Reports whether a request asks for a summary. Its last message holds the core's order for one, or it offers no
-/// tools and its system prompt mentions a summary.
+/// Reports whether a request asks for a summary: the last message holds the core's order for a summary, or the
+/// request offers no tools and the system prompt mentions a summary.
 pub fn is_summary_request(request: &ModelRequest) -> bool {
     let ordered = request.messages.last().is_some_and(|last| last.parts.iter().any(is_order));
     ordered || (request.tools.is_empty() && request.system.to_lowercase().contains("summar"))

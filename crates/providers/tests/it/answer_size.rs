@@ -1,4 +1,4 @@
-//! An answer that asks for more tools than anybody runs is given up while it streams, over every wire.
+//! An answer with too many tool calls is given up while streaming, over every wire.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ const KINDS: [Kind; 5] = [Kind::OpenAiCompatible, Kind::OpenAi, Kind::Anthropic,
 
 const FLOOD: usize = 32_000;
 
-/// The call of that number, as the wire has it in a whole answer.
+/// The call of number `index`, in the form of a whole answer.
 fn whole_call(kind: Kind, number: usize) -> Value {
     let id = format!("call-{number}");
     match kind {
@@ -36,7 +36,7 @@ fn whole_call(kind: Kind, number: usize) -> Value {
     }
 }
 
-/// The payloads that stream the call of that number.
+/// The payloads of a streamed call of number `index`.
 fn streamed_call(kind: Kind, number: usize) -> Vec<Value> {
     let call = whole_call(kind, number);
     match kind {
@@ -58,7 +58,7 @@ fn streamed_call(kind: Kind, number: usize) -> Vec<Value> {
     }
 }
 
-/// What ends a streamed answer with calls.
+/// The end of a streamed answer with calls.
 fn streamed_end(kind: Kind) -> Value {
     match kind {
         Kind::OpenAi => json!({ "type": "response.completed", "response": { "status": "completed" } }),
@@ -107,7 +107,7 @@ async fn whole(kind: Kind, calls: usize) -> Outcome {
     against(kind, move |_| answer(200, "application/json", body.clone())).await
 }
 
-/// How many calls a viewer was told of.
+/// The number of calls shown to a viewer.
 fn begun_calls(events: &[ModelEvent]) -> usize {
     let indexes = events.iter().filter_map(|event| match event {
         ModelEvent::ToolInput { index, .. } => Some(*index),

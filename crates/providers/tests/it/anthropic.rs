@@ -52,7 +52,7 @@ fn request() -> ModelRequest {
     ModelRequest { system: "be brief".into(), messages: vec![user("hi")], ..ModelRequest::default() }
 }
 
-/// What the model that [`config`] names wrote.
+/// A message of the model in [`config`].
 fn written(parts: Vec<Part>) -> Message {
     let origin = ModelOrigin { provider: "anthropic".into(), api: API.into(), model: "m".into() };
     Message { id: "a".into(), role: Role::Assistant, parts, origin: Some(origin) }
@@ -77,7 +77,7 @@ async fn refused(status: u16, body: &'static str) -> ProviderError {
     error.unwrap()
 }
 
-/// A stream that stays open until the client goes, and what tells that it has gone.
+/// A stream open until the client goes, and the signal of the client's disconnect.
 fn open_stream(
     pieces: &'static [&'static str],
 ) -> (impl Fn(&Asked) -> Response<Body> + Clone, oneshot::Receiver<()>) {
@@ -115,6 +115,7 @@ async fn a_bearer_token_and_another_version_come_by_headers() {
     config.endpoint.api_key = None;
     config.endpoint.headers = vec![
         ("Authorization".to_owned(), "Bearer token-0123456789".into()),
+        // A configured version replaces ours whatever its letters, and is sent only once.
         ("Anthropic-Version".to_owned(), "2026-10-21".into()),
     ];
     finished(call(&AnthropicProvider::new(config).unwrap(), request()).await);
@@ -167,6 +168,7 @@ async fn overflow_has_both_numbers() {
     assert_eq!((error.used_tokens, error.limit_tokens), (Some(208_310), Some(200_000)));
     let error = refused(400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length or `max_tokens` and try again"}}"#).await;
     assert_eq!((error.code, error.used_tokens), (ErrorCode::ContextOverflow, Some(190_000)));
+    // This limit is that of the output.
     let error = refused(400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: 300000 > 64000, which is the maximum allowed number of output tokens for m"}}"#).await;
     assert_eq!(error.code, ErrorCode::InvalidRequest, "a smaller conversation would not help");
 }
@@ -237,6 +239,7 @@ async fn limits_come_from_the_models_own_description() {
 async fn a_name_with_a_slash_is_one_segment() {
     let fake = Fake::start(|_| answer(404, "application/json", "{}")).await;
     let mut config = config(&fake);
+    // Routers put the maker before the model's name.
     config.endpoint.model = "anthropic/claude".into();
     AnthropicProvider::new(config).unwrap().limits().await;
     assert_eq!(fake.asked()[0].path, "/v1/models/anthropic%2Fclaude");
@@ -271,6 +274,7 @@ async fn a_refusal_of_stale_reasoning_is_learned_from() {
     assert_eq!(asked[0].headers["anthropic-beta"], "one-2026-01-01");
     assert_eq!(asked[1].headers["anthropic-beta"], "one-2026-01-01,thinking-binding-controls-2026-08-01");
 
+    // A server that refuses even the second request must not cause an endless loop.
     let stubborn = Fake::start(|_| answer(400, "application/json", BOUND)).await;
     let provider = AnthropicProvider::new(self::config(&stubborn)).unwrap();
     let first = call(&provider, request()).await.1.unwrap();

@@ -1,4 +1,4 @@
-//! What a failed call tells, over every wire: who refused and why, which request it was, which key was sent.
+//! The errors of failed calls, over every wire: the refusing server, the reason, the request, the sent key.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn ask(kind: Kind, fake: &Fake, key: Option<&str>) -> Outcome {
     call(client(kind, fake.url("/v1"), key).as_ref(), hi()).await
 }
 
-/// The error of a call that is answered with this status, body and header.
+/// The error of a call after an answer with the given status, body and header.
 async fn refused(
     kind: Kind,
     key: Option<&str>,
@@ -43,13 +43,13 @@ async fn refused(
     ask(kind, &fake, key).await.1.unwrap()
 }
 
-/// What comes back of these pieces of a stream.
+/// The outcome of a stream in the given pieces.
 async fn streamed(kind: Kind, pieces: &'static [&'static str]) -> Outcome {
     let fake = Fake::start(move |_| stream(pieces, End::Whole)).await;
     ask(kind, &fake, None).await
 }
 
-/// (wire, stream, the error's words); each shows "Hal" before it ends.
+/// (wire, stream, the error's words); each stream shows "Hal" before the end.
 #[rustfmt::skip]
 const WITHHELD: &[(Kind, &[&str], &str)] = &[
     (
@@ -122,7 +122,7 @@ async fn a_request_that_a_filter_stops_is_refused() {
     assert_eq!(error.message, "The response was filtered. (HTTP 400)");
 }
 
-/// Words of the model's own are an answer: they are shown as one, and say what they are.
+/// A model's own words of refusal are an answer: shown as text, with the right stop reason.
 #[tokio::test]
 async fn a_refusal_in_the_models_own_words_is_an_answer_and_no_success() {
     let chat: &[&str] = &[
@@ -224,7 +224,7 @@ async fn a_request_that_was_not_let_in_says_whether_a_key_was_sent() {
     }
 }
 
-/// A port of this machine that nobody listens on.
+/// A local port without a listener.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -246,7 +246,7 @@ async fn a_server_that_is_not_running_is_named_and_may_come_back() {
     }
 }
 
-/// How long a server takes to come back is not ours to say: one of several that are back soon must be met.
+/// The time of a restart varies, so several servers restart soon, and at least one must be met.
 #[tokio::test]
 async fn a_server_that_comes_back_at_once_is_met() {
     for _ in 0..10 {
@@ -268,7 +268,7 @@ async fn a_server_that_comes_back_at_once_is_met() {
     panic!("nobody was asked twice");
 }
 
-/// (wire, stream) with counts that no call can have.
+/// (wire, stream) with impossible counts.
 #[rustfmt::skip]
 const ABSURD: &[(Kind, &[&str])] = &[
     (Kind::Gemini, &["data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"x\"}]},\"finishReason\":\"STOP\",\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":18446744073709551615,\"toolUsePromptTokenCount\":18446744073709551615,\"candidatesTokenCount\":1e300,\"thoughtsTokenCount\":18446744073709551616}}\n\n"]),

@@ -1,4 +1,4 @@
-//! A server that answers as a test wants it to.
+//! A fake server with a test's answers.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What the server was asked.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) path: String,
@@ -22,7 +22,7 @@ pub(crate) struct Asked {
     pub(crate) body: Bytes,
 }
 
-/// A running server; it ends with this value.
+/// A running server, stopped with the drop of the value.
 pub(crate) struct Fake {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -49,6 +49,7 @@ impl Fake {
                 answer(&asked)
             }
         });
+        // The task never ends by itself; `Drop` aborts it.
         let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         Self { address, asked, task }
     }
@@ -74,7 +75,7 @@ pub(crate) fn answer(status: u16, content_type: &str, body: impl Into<Body>) -> 
     builder.header("content-type", content_type).body(body.into()).unwrap()
 }
 
-/// What follows after the last piece of a stream.
+/// The behaviour after the last piece of a stream.
 pub(crate) enum End {
     /// The body is over.
     Whole,
@@ -104,6 +105,7 @@ pub(crate) fn stream(pieces: &[&str], end: End) -> Response<Body> {
         }
         End::Silence(open) => {
             let silence = futures_util::stream::once(async move {
+                // Dropping the sender tells the test that the client has gone.
                 let _open = open;
                 std::future::pending::<Result<Bytes, Infallible>>().await
             });

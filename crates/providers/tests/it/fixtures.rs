@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// One recorded answer.
+/// A recorded answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     /// The file, relative to the folder of streams.
@@ -21,7 +21,7 @@ impl Exchange {
     }
 }
 
-/// The folder of streams. Without it the test says its name and passes, unless fixtures are required.
+/// The folder of streams. Without the folder the test prints its name and passes, unless fixtures are required.
 pub(crate) fn streams(test: &str) -> Option<PathBuf> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/fixtures/streams"));
     if root.is_dir() {
@@ -32,7 +32,7 @@ pub(crate) fn streams(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// Every file below `root`, sorted, relative to it.
+/// Every file below `root`, sorted, relative to `root`.
 pub(crate) fn files(root: &Path) -> Vec<String> {
     let mut open = vec![root.to_owned()];
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ fn cassette(root: &Path, name: &str) -> Vec<Exchange> {
         .collect()
 }
 
-/// Bodies of binary wires are no text: those stay as they are written.
+/// Bodies of binary wires are no text and stay as written.
 fn documents(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
     let as_written = serde_saphyr::options! { ignore_binary_tag_for_string: true };
     serde_saphyr::from_multiple(text).or_else(|_| serde_saphyr::from_multiple_with_options(text, as_written))
@@ -76,7 +76,7 @@ fn documents(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
 
 type Recorded = (String, u16, String);
 
-/// The form of VCR: requests and responses in one list, JSON bodies parsed.
+/// The form of VCR: requests and responses in a single list, JSON bodies parsed.
 fn vcr(interaction: &Value) -> Option<Recorded> {
     let response = interaction.get("response")?;
     let status = response.pointer("/status/code")?.as_u64()?;
@@ -87,7 +87,7 @@ fn vcr(interaction: &Value) -> Option<Recorded> {
     Some((interaction.pointer("/request/uri")?.as_str()?.to_owned(), status as u16, body))
 }
 
-/// The form of httpmock: `when` and `then`, in one document or in two.
+/// The form of httpmock: `when` and `then`, in a single document or in two.
 fn pairs(documents: &[Value]) -> Vec<Recorded> {
     let mut path = String::new();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Every recorded answer of Gemini decodes, wherever the network cuts it, and goes back as it came.
+//! Every recorded answer of Gemini decodes, however the network cuts the body, and goes back unchanged.
 
 pub(crate) mod cuts;
 pub(crate) mod described;
@@ -24,7 +24,7 @@ use crate::fixtures::{self, streams};
 use self::cuts::{check_every_cut, cut};
 use self::described::described;
 
-/// A body that a client would read, as bytes.
+/// A body for a client to read, as bytes.
 pub(crate) struct Recorded {
     pub(crate) file: String,
     pub(crate) body: Vec<u8>,
@@ -35,7 +35,7 @@ impl Recorded {
         self.body.starts_with(b"data:")
     }
 
-    /// Whether it ends with a call that Google could not read.
+    /// `true` if the answer ends with a call unreadable to Google.
     fn is_spoilt(&self) -> bool {
         String::from_utf8_lossy(&self.body).contains("MALFORMED_FUNCTION_CALL")
     }
@@ -43,7 +43,7 @@ impl Recorded {
 
 const INTERACTIONS: &str = "the Interactions API is another wire";
 
-/// Every file of Google's without an answer of this wire, and why.
+/// Every file of Google's without an answer of the Gemini wire, with the reason.
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("0xPlaygrounds__rig/cached_content_matrix~edge_double_delete.yaml", "makes and deletes cached content"),
     ("0xPlaygrounds__rig/cached_content_matrix~edge_expiry_in_the_past.yaml", "makes cached content"),
@@ -59,7 +59,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("vercel__ai/multi-turn-stateless-turn1.chunks.txt", INTERACTIONS),
 ];
 
-/// Every answer, and what ended without being one.
+/// Every answer, and every unusable end.
 fn recorded_and_spoilt(test: &str) -> Option<&'static (Vec<Recorded>, Vec<Recorded>)> {
     static ALL: OnceLock<(Vec<Recorded>, Vec<Recorded>)> = OnceLock::new();
     let root = streams(test)?;
@@ -92,12 +92,12 @@ fn read(root: &Path) -> Vec<Recorded> {
     all
 }
 
-/// One event a line, as they are recorded, becomes events as they are sent.
+/// Turns a recording with an event per line into a body of events.
 fn framed(chunks: impl Iterator<Item = String>) -> String {
     chunks.filter(|chunk| !chunk.trim().is_empty()).map(|chunk| format!("data: {chunk}\r\n\r\n")).collect()
 }
 
-/// One call a line: its method and its chunks.
+/// A recording with a call per line: method and chunks.
 fn call(line: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Call {
@@ -117,7 +117,7 @@ fn call(line: &str) -> Option<String> {
 
 pub(crate) type Outcome = Result<(Vec<ModelEvent>, ModelAnswer), ProviderError>;
 
-/// The events of a body that arrives in the given pieces.
+/// The events of a body in the given pieces.
 fn payloads(pieces: Vec<Bytes>) -> Vec<String> {
     let events = sse::events(futures_util::stream::iter(pieces.into_iter().map(Ok)));
     let events: Vec<_> = events.collect().now_or_never().unwrap();
@@ -203,7 +203,7 @@ fn gemini_golden_results() {
     insta::assert_snapshot!(golden.join("\n"));
 }
 
-/// Counts that the closing chunk left out, so that its own total does not hold them.
+/// Counts missing from the closing chunk, and so from the chunk's own total.
 const TOTAL_LEFT_OUT: &[&str] = &["context-compress-interactive.compress.responses"];
 
 #[test]
@@ -223,7 +223,7 @@ fn counts_add_up_to_the_total_that_was_reported() {
     assert!(checked > 100, "{checked} totals");
 }
 
-/// What the next request says of an answer and of the results of its calls.
+/// The content of an answer and of the calls' results in the next request.
 fn second_turn(provider: &GeminiProvider, answer: &ModelAnswer) -> String {
     let mut messages = vec![Message::user("u", vec![Part::text("begin")])];
     let origin = Some(provider.origin());
@@ -240,7 +240,7 @@ fn second_turn(provider: &GeminiProvider, answer: &ModelAnswer) -> String {
     String::from_utf8(provider.render(&request).unwrap().to_vec()).unwrap()
 }
 
-/// The parts of an answer, read by another road, as they were sent.
+/// The parts of an answer as sent, read without the decoder.
 fn heard(recorded: &Recorded) -> Vec<Value> {
     let body = String::from_utf8(recorded.body.clone()).unwrap();
     let chunks: Vec<Value> = match recorded.is_streamed() {
@@ -294,7 +294,7 @@ fn a_second_turn_holds_signatures_ids_and_arguments_unchanged() {
     println!("{signatures} signatures and {calls} calls went back unchanged");
 }
 
-/// Each call is answered in its place, by its name, and by its id if it had one.
+/// Checks that each call is answered in order, by name, and by id if Google gave an id.
 fn answers_match(contents: &Value, calls: &[Value], file: &str) {
     let answers: Vec<&Value> = contents
         .as_array()

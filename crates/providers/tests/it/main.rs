@@ -1,4 +1,4 @@
-//! Everything that crosses the crate's border: real sockets, and recorded traffic of real servers.
+//! Tests across the crate's border: real sockets, and recorded traffic of real servers.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "all of this is a test, its helpers too")]
 

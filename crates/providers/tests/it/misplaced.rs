@@ -1,4 +1,4 @@
-//! Addresses at which no API is: what is tried, and what the error says.
+//! Addresses without an API: the second attempt, and the error.
 
 use axum::body::Body;
 use axum::http::Response;
@@ -20,7 +20,7 @@ fn client(kind: Kind, base: String) -> SharedProvider {
     connect(kind, endpoint).unwrap()
 }
 
-/// What a server says where it has no API.
+/// A server's answer at an address without an API.
 fn elsewhere() -> [Response<Body>; 5] {
     [
         answer(404, "text/plain", "404 page not found"),

@@ -23,6 +23,7 @@ use crate::fake::{Asked, End, Fake, answer, stream};
 use crate::wire::{Outcome, call, finished, hi as request, patient};
 
 const HELLO: &[&str] = &[
+    // The network cuts the second line inside a field's name.
     "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"Hel\"},\"done\":false}\n{\"mod",
     "el\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"lo\"},\"done\":false}\n",
     "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":7,\"eval_count\":2}\n",
@@ -77,6 +78,7 @@ async fn the_closing_line_is_the_end() {
 #[tokio::test]
 async fn a_base_url_of_another_route_is_understood() {
     let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
+    // Users copy the base URL of Ollama's compatible route, or the path of its own API.
     for path in ["", "/", "/v1", "/v1/", "/api"] {
         let mut endpoint = endpoint(&fake);
         endpoint.base_url = fake.url(path);
@@ -89,7 +91,7 @@ async fn a_base_url_of_another_route_is_understood() {
     }
 }
 
-/// The whole of it: a call with tools, its result, and what goes back.
+/// A whole turn: a call with tools, the result, and the next request.
 #[tokio::test]
 async fn hazard_05_one_line_may_hold_thinking_text_and_calls_and_arguments_go_back_as_they_came() {
     let calls = [
@@ -167,6 +169,7 @@ async fn hazard_07_errors_come_in_band() {
 
 #[tokio::test]
 async fn hazard_08_errors_keep_status_and_body() {
+    // Ollama wraps the error of its llama.cpp runner in a string.
     let server = r#"{"error":"{\"error\":{\"code\":400,\"message\":\"request (7010 tokens) exceeds the available context size (4096 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":7010,\"n_ctx\":4096}}"}"#;
     let table = [
         (400, server, ErrorCode::ContextOverflow, false),
@@ -218,6 +221,7 @@ async fn hazard_09_only_silence_ends_a_stream() {
 
 #[tokio::test]
 async fn hazard_11_what_is_unknown_is_let_pass() {
+    // Unknown fields, an unknown line, and a line without a message.
     let odd = "{\"news\":1,\"message\":{\"role\":\"assistant\",\"content\":\"x\",\"hologram\":{}},\"done\":false}\n\n{\"progress\":3}\n";
     let answer = finished(against(move |_| stream(&[odd, HELLO[2]], End::Whole)).await);
     assert_eq!(answer.parts, [Part::text("x")]);
@@ -253,6 +257,7 @@ async fn serving(window: Arc<AtomicU64>, about: Value) -> Fake {
             answer(200, "application/json", list.to_string())
         }
         "/api/show" => answer(200, "application/json", about.to_string()),
+        // A request without messages only loads the model.
         _ if body(asked)["messages"] == json!([]) => {
             window.store(body(asked)["options"]["num_ctx"].as_u64().unwrap_or(4096), Ordering::SeqCst);
             answer(200, "application/json", r#"{"model":"m","message":{"role":"assistant","content":""},"done":true,"done_reason":"load"}"#)
@@ -316,6 +321,7 @@ async fn a_model_that_is_not_loaded_is_loaded_only_if_that_is_wanted() {
     let limits = provider.loading_first().limits().await;
     assert_eq!((limits.window, limits.source), (Some(4096), LimitSource::Server));
     let load = fake.asked().into_iter().find(|asked| asked.path == "/api/chat").unwrap();
+    // With other options than those of a call, Ollama would reload the model at the first call.
     assert_eq!(body(&load)["shift"], json!(false), "or the first call would load it again");
 }
 

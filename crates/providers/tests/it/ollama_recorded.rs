@@ -1,4 +1,4 @@
-//! Every recorded answer of Ollama's native API decodes, wherever the network cuts it, and goes back as it came.
+//! Every recorded answer of Ollama's native API decodes, however the network cuts the body, and goes back unchanged.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn recorded(test: &str) -> Option<Vec<Recorded>> {
     Some(native.map(|exchange| Recorded { file: exchange.file, body: exchange.body.into_bytes() }).collect())
 }
 
-/// The lines of a body that arrives in the given pieces.
+/// The lines of a body in the given pieces.
 fn payloads(pieces: Vec<Bytes>) -> Vec<String> {
     let events = lines::events(futures_util::stream::iter(pieces.into_iter().map(Ok)));
     let events: Vec<_> = events.collect().now_or_never().unwrap();

@@ -21,6 +21,7 @@ const KEY: &str = "sk-very-secret-0123456789";
 const HELLO: &[&str] = &[
     ": connected\n\n",
     "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\n\n",
+    // The network cuts this stream inside the name of a field.
     "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\nda",
     "ta: {\"choices\":[{\"delta\":{\"content\":\"lo\"}}]}\n\n",
     "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
@@ -105,6 +106,7 @@ async fn a_failing_server_may_be_asked_again() {
 
 #[tokio::test]
 async fn pages_and_garbage_are_no_answers() {
+    // Proxies and company networks answer with a page to sign in, with any status.
     let page = "<!doctype html><title>Sign in</title>";
     let error = refused(502, "text/html", page).await;
     assert_eq!((error.code, error.retryable), (ErrorCode::ThirdParty, true));
@@ -145,6 +147,7 @@ async fn a_stream_without_an_end_is_truncated() {
 
 #[tokio::test]
 async fn an_answer_that_is_whole_survives_a_connection_that_breaks_after_it() {
+    // The stop reason has come, so only the usage is lost with the connection.
     let answer = finished(against(|_| stream(&HELLO[..5], End::Broken)).await);
     assert_eq!((answer.parts, answer.usage), (vec![Part::text("Hello")], None));
 }
@@ -172,6 +175,7 @@ async fn a_stall_ends_after_the_idle_time() {
 
 #[tokio::test]
 async fn a_server_that_takes_the_request_and_says_nothing_is_late() {
+    // The system accepts connections for a listener, so a client connects here and never gets an answer.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = OpenAiChatConfig::new(format!("http://{}/v1", listener.local_addr().unwrap()), "m");
     config.endpoint.timeouts.first_byte = Some(Duration::from_millis(150));
@@ -183,10 +187,11 @@ async fn a_server_that_takes_the_request_and_says_nothing_is_late() {
     drop(listener);
 }
 
-/// A server that answers the request at once and then reads the prompt: comments, pings and blank lines are signs of
+/// A server with an immediate status line and a long read of the prompt: comments, pings and blank lines are signs of
 /// life.
 #[tokio::test]
 async fn signs_of_life_before_the_first_word_have_no_limit() {
+    // A comment is the sign of OpenRouter, a ping that of Anthropic; other servers send blank lines.
     for sign in [": reading the prompt\n\n", "\n\n", "event: ping\ndata: {\"type\":\"ping\"}\n\n"] {
         let signs = vec![sign; 300];
         let fake = Fake::start(move |_| {
@@ -223,6 +228,7 @@ async fn nobody_there_is_a_network_error() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let (_, error) =
+        // Both places of a URL that can hold a secret.
         call(OpenAiChatConfig::new(format!("http://user:pass-word-1@{address}/v1?key=abc"), "m")).await;
     let error = error.unwrap();
     assert_eq!((error.code, error.retryable), (ErrorCode::Network, true), "it may be starting anew");
@@ -241,6 +247,7 @@ async fn an_error_inside_the_stream_ends_it() {
         (ErrorCode::ThirdParty, None, "Provider disconnected")
     );
 
+    // LM Studio names the event and sends a sentence instead of an object.
     let named = "event: error\ndata: Context size has been exceeded.\n\n";
     let (_, found) = against(move |_| stream(&[named], End::Whole)).await;
     assert_eq!(found.unwrap().code, ErrorCode::ContextOverflow);
@@ -249,6 +256,7 @@ async fn an_error_inside_the_stream_ends_it() {
 #[tokio::test]
 async fn an_answer_that_is_not_streamed_is_taken() {
     let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi","tool_calls":null},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}"#;
+    // Some servers keep the connection alive with empty lines before the answer.
     let whole = finished(against(move |_| answer(200, "application/json", format!("\n\n{body}"))).await);
     assert_eq!(whole.parts, [Part::text("Hi")]);
     assert_eq!(whole.usage.unwrap().input_tokens, 3);
@@ -283,6 +291,7 @@ async fn the_key_shows_nowhere() {
     let error = provider.call(request()).await.err().unwrap();
     assert_eq!(error.code, ErrorCode::Auth);
     assert_eq!(error.message, "wrong key [redacted] (HTTP 401); a key was sent, as `authorization`");
+    // The debug form of a configuration must not show secrets of its URL either.
     let odd = OpenAiChatConfig::new("http://me:very-secret@localhost/v1?key=very-secret", "m");
     let shown =
         r#"ModelEndpoint { provider: "openai-compatible", server: "http://localhost", model: "m", .. }"#;
@@ -313,12 +322,14 @@ async fn wrong_addresses_and_headers_are_refused_at_once() {
 async fn a_query_in_the_base_url_stays() {
     let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
     let mut config = config(&fake);
+    // Azure's addresses have the version of the API in a query.
     config.endpoint.base_url = fake.url("/deployments/x/?api-version=1");
     finished(call(config).await);
     assert_eq!(fake.asked()[0].path, "/deployments/x/chat/completions");
 }
 
-/// llama.cpp says that it keeps a connection and closes it after a stream: what goes over it next is lost.
+/// llama.cpp promises to keep a connection and closes the connection after a stream: the next request over it is
+/// lost.
 #[tokio::test]
 async fn no_request_goes_over_a_connection_that_may_be_closed() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -351,6 +362,7 @@ async fn no_request_goes_over_a_connection_that_may_be_closed() {
 
 async fn read_request(connection: &mut tokio::net::TcpStream) {
     let mut read = Vec::new();
+    // The request's body is one object, so its last byte is a brace.
     while !read.ends_with(b"}") {
         let mut more = [0; 4096];
         let bytes = connection.read(&mut more).await.unwrap();
@@ -361,6 +373,7 @@ async fn read_request(connection: &mut tokio::net::TcpStream) {
 
 #[tokio::test]
 async fn empty_arguments_are_an_object() {
+    // Servers write a call without arguments in all of these forms.
     for arguments in [r#""""#, "null", r#"" \n ""#, r#""null""#, r#"{}"#, r#""{}""#] {
         let piece = format!(
             "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"c1\",\"type\":\"function\",\"function\":{{\"name\":\"ls\",\"arguments\":{arguments}}}}}]}}}}]}}\n\n"

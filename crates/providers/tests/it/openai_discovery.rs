@@ -1,4 +1,4 @@
-//! What a running server says of itself: its family, its window, and what a request costs by its own count.
+//! A running server's description of itself: the family, the window, and the server's count of a request.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,6 +37,7 @@ fn props(window: u64) -> Response<Body> {
 /// A model whose server is asked again each time.
 fn model(fake: &Fake) -> OpenAiChatProvider {
     let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
+    // Without this setting the facts of the first question would answer the next ones.
     config.reread_after = Duration::ZERO;
     OpenAiChatProvider::new(config).unwrap()
 }
@@ -67,6 +68,7 @@ fn paths(fake: &Fake) -> Vec<String> {
 async fn limits_come_from_the_running_server() {
     let fake = Fake::start(|asked| match asked.path.as_str() {
         "/props" => props(4096),
+        // The wrong number shows which of the two pages was believed.
         "/v1/models" => page(json!({"data": [{"id": "m", "meta": {"n_ctx": 9999}}]})),
         _ => nothing(),
     })
@@ -99,6 +101,7 @@ async fn a_reload_with_another_window_is_noticed() {
     let loaded = window.clone();
     let fake = Fake::start(move |asked| match (asked.path.as_str(), loaded.load(Ordering::SeqCst)) {
         ("/props", 0) => {
+            // llama.cpp answers like this while it loads a model.
             answer(503, "application/json", r#"{"error":{"message":"Loading model","code":503}}"#)
         }
         ("/props", window) => props(window),
@@ -153,11 +156,13 @@ async fn limits_are_cheap_to_ask_again() {
 
 #[tokio::test]
 async fn a_server_that_does_not_answer_costs_a_few_seconds_at_most() {
+    // The system accepts the connection, and nobody ever answers.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let config = OpenAiChatConfig::new(format!("http://{}/v1", listener.local_addr().unwrap()), "m");
     let begun = Instant::now();
     let limits = OpenAiChatProvider::new(config).unwrap().limits().await;
     assert_eq!(limits.window, None);
+    // All pages are asked at once, so their waits do not add up. The bound leaves room for a busy machine.
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     drop(listener);
 }
@@ -180,6 +185,7 @@ async fn llama_cpp_counts_the_request_as_it_is_sent() {
     let fake = Fake::start(|asked| match asked.path.as_str() {
         "/props" => props(4096),
         "/apply-template" => page(json!({"prompt": "<s>be brief</s>"})),
+        // llama.cpp gives numbers, or objects if the pieces are asked for.
         "/tokenize" => page(json!({"tokens": [1, 2, 3, {"id": 4, "piece": "x"}]})),
         _ => nothing(),
     })
@@ -211,6 +217,7 @@ async fn vllm_counts_messages_and_tools() {
     })
     .await;
     let mut config = OpenAiChatConfig::new(fake.url("/v1"), "m");
+    // A field without influence on the prompt is no part of a count.
     config.endpoint.body.insert("temperature".into(), json!(0));
     config.endpoint.body.insert("chat_template_kwargs".into(), json!({"enable_thinking": false}));
     let provider = OpenAiChatProvider::new(config).unwrap();
@@ -266,6 +273,7 @@ async fn responses_are_counted_by_their_own_page() {
     .await;
     let mut endpoint = ModelEndpoint::new("openai", fake.url("/v1"), "gpt-5");
     endpoint.body.insert("reasoning".into(), json!({"effort": "low"}));
+    // OpenAI's counting page does not list this field.
     endpoint.body.insert("temperature".into(), json!(1));
     let provider = OpenAiResponsesProvider::new(endpoint).unwrap();
     assert_eq!(provider.count(&request()).await, Ok(Some(77)));

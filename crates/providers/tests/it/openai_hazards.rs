@@ -1,5 +1,5 @@
-//! What adapters are known to get wrong, one test for each that concerns the wires of OpenAI. The numbers are those
-//! of the list that all wires share.
+//! Known mistakes of adapters, a test for each mistake over the wires of OpenAI. The numbers are from the list for
+//! all wires.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ fn response_end(status: &str, more: &str) -> String {
     data(&format!(r#"{{"type":"response.{status}","response":{{"id":"r","status":"{status}"{more}}}}}"#))
 }
 
-/// What a second turn sends back of an answer.
+/// The content of an answer in the request of a second turn.
 fn sent_back(provider: &dyn Provider, answer: &ModelAnswer) -> String {
     let origin = Some(provider.origin());
     let assistant = Message { id: "a".into(), role: Role::Assistant, parts: answer.parts.clone(), origin };

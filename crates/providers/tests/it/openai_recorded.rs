@@ -1,5 +1,5 @@
-//! Every recorded answer of the two wires of OpenAI decodes, wherever the network cuts it, and goes back as it
-//! came.
+//! Every recorded answer of the two wires of OpenAI decodes, however the network cuts the body, and goes back
+//! unchanged.
 
 mod reading;
 mod second_turn;
@@ -23,14 +23,14 @@ use crate::gemini_recorded::described::described;
 
 use self::reading::{One, Wire, recorded};
 
-/// An answer whose provider reports an error in the middle of it, and a recording whose first and last line lack
-/// their closing brace.
+/// An answer with a provider's error in the middle, and a recording whose first and last line lack their closing
+/// brace.
 const FAILS: &[(&str, ErrorCode)] = &[
     ("test_tool_use_failed_error_streaming", ErrorCode::InvalidRequest),
     ("openai/vercel__ai/parallel-tool-call-wrapper.1.chunks.txt", ErrorCode::TruncatedStream),
 ];
 
-/// The data of a body's events that arrive in the given pieces.
+/// The data of the events of a body in the given pieces.
 fn payloads(pieces: Vec<Bytes>) -> Vec<String> {
     let events = sse::events(futures_util::stream::iter(pieces.into_iter().map(Ok)));
     let events: Vec<_> = events.collect().now_or_never().unwrap();
@@ -54,7 +54,7 @@ fn decode(wire: Wire, payloads: &[String]) -> Outcome {
     }
 }
 
-/// All answers that are meant to be whole, decoded.
+/// All complete answers, decoded.
 fn answers(all: &'static [One]) -> impl Iterator<Item = (&'static One, ModelAnswer)> {
     all.iter().filter_map(|one| Some((one, one.decoded().ok()?.1)))
 }
@@ -108,7 +108,7 @@ fn every_answer_decodes_or_fails_as_it_should() {
     assert_eq!(failed.len(), FAILS.len(), "{failed:?}");
 }
 
-/// Streams that show something else than their answer says: whoever recorded this one left most deltas out.
+/// Streams with other content than their answer: the recording lacks most deltas.
 const UNLIKE_THEIR_ANSWER: &[&str] = &["openai-phase.1.chunks.txt"];
 
 fn deltas_say_the_answer(one: &One, events: &[ModelEvent], answer: &ModelAnswer) {

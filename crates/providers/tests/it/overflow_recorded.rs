@@ -21,9 +21,11 @@ fn recorded_errors_are_told_apart() {
         .collect();
     let (overflows, others): (Vec<_>, Vec<_>) =
         errors.drain(..).partition(|(file, ..)| file.contains("context_overflow"));
+    // A wrong path would find no recordings and pass.
     assert!(others.len() >= 40, "{} recorded errors", others.len());
     for (file, status, body) in &others {
         assert_eq!(recognise(Some(*status), body), None, "{file}: {status} {body}");
+        // Inside a stream the same errors come without a status.
         assert_eq!(recognise(None, body), None, "{file} without its status: {body}");
     }
     let expected = ReportedOverflow { used_tokens: Some(2009), limit_tokens: Some(512) };
@@ -51,7 +53,7 @@ fn the_running_llama_server_is_understood() {
     assert_eq!(recognise(Some(404), &read("not_found")), None);
 }
 
-/// No answer that went well may look like an error either, nor any event of a stream.
+/// No successful answer may look like an error either, nor any event of a stream.
 #[test]
 fn good_answers_are_no_overflow() {
     let Some(root) = streams("good_answers_are_no_overflow") else { return };
@@ -72,11 +74,12 @@ fn good_answers_are_no_overflow() {
             assert_eq!(recognise(None, payload), None, "{name}");
         }
     }
+    // A wrong path would find no payloads and pass.
     assert!(payloads >= 8_000, "{payloads} payloads");
     println!("{payloads} recorded payloads, 0 taken for an overflow");
 }
 
-/// The JSON payloads of a body: itself, or its lines, or the events of its stream.
+/// The JSON payloads of a body: the whole, or the lines, or the events of the stream.
 fn payloads_of(body: &str) -> Vec<&str> {
     if serde_json::from_str::<Value>(body).is_ok() {
         return vec![body];
@@ -85,7 +88,7 @@ fn payloads_of(body: &str) -> Vec<&str> {
     data.filter(|line| line.starts_with(['{', '['])).collect()
 }
 
-/// A llama-server whose window filled up while it answered.
+/// A llama-server with a full window in the middle of an answer.
 #[test]
 fn a_window_that_filled_up_is_suspected() {
     let Some(root) = streams("a_window_that_filled_up_is_suspected") else { return };
@@ -109,7 +112,7 @@ fn a_window_that_filled_up_is_suspected() {
     assert_eq!(suspect(&roomy, &answer), None);
 }
 
-/// Answers that ended at the output limit that was asked for.
+/// Answers with an end at the requested output limit.
 #[test]
 fn recorded_ends_for_length_are_not_suspected() {
     let Some(root) = streams("recorded_ends_for_length_are_not_suspected") else { return };
@@ -138,14 +141,14 @@ fn recorded_ends_for_length_are_not_suspected() {
     assert!(ends >= 10, "{ends} ends for length");
 }
 
-/// Input and output tokens of a chat completion that ended for length.
+/// Input and output tokens of a chat completion with the stop reason `length`.
 fn length_end(payload: &Value) -> Option<(u64, u64)> {
     let length = payload.pointer("/choices/0/finish_reason")? == "length";
     let usage = |key: &str| payload.pointer(&format!("/usage/{key}"))?.as_u64();
     length.then_some(()).and_then(|()| Some((usage("prompt_tokens")?, usage("completion_tokens")?)))
 }
 
-/// 471 calls of one long session, as the provider counted them. None was cut; any cut would have shown.
+/// 471 calls of a long session, with the provider's counts. No call was cut; any cut would have shown.
 #[test]
 fn the_usages_of_a_real_session_are_not_suspected() {
     let Some(calls) = real_session("the_usages_of_a_real_session_are_not_suspected") else { return };
@@ -177,7 +180,7 @@ fn answer(finish: ModelStopReason, input_tokens: u64, output_tokens: u64) -> Mod
     ModelAnswer { parts: vec![Part::text("…")], finish, usage: Some(usage), envelope: None }
 }
 
-/// A call as it was counted, and what was known before it.
+/// A counted call, and the counts known before the call.
 #[derive(Debug)]
 struct Call {
     sent: AnsweredRequestTokens,
@@ -188,7 +191,7 @@ struct Call {
     finish: ModelStopReason,
 }
 
-/// The calls that follow another one in the same view.
+/// The calls after another call in the same view.
 fn real_session(test: &str) -> Option<Vec<Call>> {
     let trajectories = streams(test)?.with_file_name("trajectories");
     let text =

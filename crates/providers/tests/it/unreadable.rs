@@ -1,5 +1,4 @@
-//! Answers of which a part cannot be read, or is too much: nothing of what was said is lost in silence, over every
-//! wire.
+//! Answers with an unreadable or oversized part: no content is lost in silence, over every wire.
 
 use axum::body::Body;
 use axum::http::Response;
@@ -25,7 +24,7 @@ where
     call(connect(kind, endpoint).unwrap().as_ref(), hi()).await
 }
 
-/// Pieces of text, or of a call's arguments, as each wire sends them: already escaped for JSON.
+/// Pieces of text, or of a call's arguments, in the form of each wire: already escaped for JSON.
 fn told(kind: Kind, pieces: &[&str], as_arguments: bool) -> Vec<String> {
     let mut payloads: Vec<String> = match (kind, as_arguments) {
         (Kind::Anthropic, false) => vec![
@@ -55,6 +54,7 @@ fn told(kind: Kind, pieces: &[&str], as_arguments: bool) -> Vec<String> {
         (Kind::OpenAi, true) => {
             format!(r#"{{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{piece}"}}"#)
         }
+        // The arguments of Gemini and Ollama come as an object in one event, so there are no pieces of them here.
         (Kind::Gemini, _) => {
             format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{piece}"}}]}}}}]}}"#)
         }
@@ -102,6 +102,8 @@ fn shown(events: &[ModelEvent]) -> String {
 #[tokio::test]
 async fn text_is_kept_where_a_character_is_cut_in_two() {
     for kind in Kind::ALL {
+        // A pair over two events, a high half that stays alone, a low half that stays alone, and a half at the very
+        // end.
         let cut = told(kind, &["file-A \\ud83d", "\\ude00 file-B \\ud83d", "and \\udc00 C\\ud83d"], false);
         let outcome = streamed(kind, &cut).await;
         let expected = "file-A 😀 file-B \u{fffd}and \u{fffd} C\u{fffd}";
@@ -191,6 +193,7 @@ async fn what_says_nothing_is_let_pass() {
     for (kind, nothing) in [
         (Kind::Anthropic, r#"{"type": "ping"}"#),
         (Kind::Anthropic, r#"{"type":"brand_new","x":1}"#),
+        // An empty value of the wrong type is how some servers write absent content.
         (Kind::OpenAiCompatible, r#"{"choices":[{"delta":{"content":null,"tool_calls":{}}}]}"#),
         (Kind::Gemini, r#"{"candidates":[],"brandNew":1}"#),
         (Kind::Ollama, r#"{"model":"m","done":false}"#),
@@ -228,6 +231,7 @@ async fn an_event_that_does_not_end_is_given_up() {
     for (kind, start, limit) in [
         (Kind::OpenAiCompatible, "data: ", 16),
         (Kind::Ollama, "{\"a\":\"", 16),
+        // Gemini sends a picture in one event, so its limit is higher.
         (Kind::Gemini, "data: ", 64),
     ] {
         let chunk = mebibyte.clone();
@@ -249,6 +253,7 @@ async fn an_event_that_does_not_end_is_given_up() {
 
 #[tokio::test]
 async fn a_redirect_is_named_and_not_followed() {
+    // 303 would turn the call into a GET, and each of the five may take the key elsewhere.
     for status in [301, 302, 303, 307, 308] {
         let elsewhere = Fake::start(|_| answer(200, "application/json", "{}")).await;
         let target = elsewhere.url("/stolen?key=1");

@@ -1,4 +1,4 @@
-//! What the tests of all wires share: a short request, a whole call, its outcome.
+//! Helpers for the tests of all wires: a short request, a whole call, the outcome.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use longhaul_core::message::{Message, ModelAnswer, Part};
 use longhaul_providers::http::HttpTimeouts;
 use longhaul_providers::{ModelEvent, ModelRequest, Provider, ProviderError};
 
-/// All events of a call, and the error that ended it.
+/// All events of a call, and the error at the end.
 pub(crate) type Outcome = (Vec<ModelEvent>, Option<ProviderError>);
 
 /// Somebody says hi.
@@ -15,7 +15,7 @@ pub(crate) fn hi() -> ModelRequest {
     ModelRequest { messages: vec![Message::user("u", vec![Part::text("hi")])], ..ModelRequest::default() }
 }
 
-/// Long enough for a server on this machine, however busy it is.
+/// A wait long enough for a busy local server.
 pub(crate) fn patient() -> HttpTimeouts {
     HttpTimeouts {
         connect: Duration::from_secs(10),
@@ -43,7 +43,7 @@ pub(crate) async fn call(provider: &dyn Provider, request: ModelRequest) -> Outc
     (events, None)
 }
 
-/// The answer of a call that went well.
+/// The answer of a successful call.
 pub(crate) fn finished((events, error): Outcome) -> ModelAnswer {
     assert_eq!(error, None);
     match events.into_iter().next_back() {

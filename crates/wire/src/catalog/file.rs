@@ -29,12 +29,11 @@ pub(super) struct CatalogEntry {
     /// `true` if the weights are public.
     #[serde(default)]
     pub(super) open: bool,
-    /// Tokens of input and output together: for closed weights at every address, for open weights at their
-    /// maker's.
+    /// Tokens of input and output together: for closed weights at every address, for open weights at the maker's.
     pub(super) window: Option<u64>,
-    /// The window that open weights were trained for, in tokens.
+    /// The trained window of open weights, in tokens.
     pub(super) trained: Option<u64>,
-    /// The part of the window that may be input, if that part is smaller than the window.
+    /// The part of the window for input, if smaller than the window.
     pub(super) max_input: Option<u64>,
     pub(super) max_output: Option<u64>,
     pub(super) usd: Option<ListPrices>,
@@ -53,6 +52,7 @@ pub(super) struct CatalogEntry {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CatalogFile {
+    // These two fields are notes for people who edit the table. `deny_unknown_fields` requires them here.
     #[serde(rename = "about")]
     _about: String,
     #[serde(rename = "rules")]
@@ -62,7 +62,7 @@ struct CatalogFile {
     models: Vec<CatalogEntry>,
 }
 
-/// Parses the table that comes with this build. A test parses the same table, so an error cannot occur here.
+/// Parses the built-in table. A test parses the same table, so an error cannot occur here.
 pub(super) fn read(text: &str) -> ModelCatalog {
     parse(text).unwrap_or_default()
 }
@@ -70,11 +70,13 @@ pub(super) fn read(text: &str) -> ModelCatalog {
 pub(super) fn parse(text: &str) -> Result<ModelCatalog, serde_json::Error> {
     let CatalogFile { sources, makers, models, .. } = serde_json::from_str(text)?;
     let named = models.into_iter().flat_map(|facts| {
+        // All names of a row share one copy of its facts.
         let facts = Arc::new(facts);
         let names: Vec<String> = facts.names.iter().flat_map(|name| expand(name)).collect();
         names.into_iter().map(move |name| CatalogModel { name, facts: Arc::clone(&facts) })
     });
     let models: Vec<CatalogModel> = named.collect();
+    // Every lookup compares the words of all names, so each name is split only once.
     let words = models.iter().map(|model| name::words(&model.name)).collect();
     Ok(ModelCatalog { sources, makers, models, words })
 }

@@ -3,10 +3,10 @@
 use super::CatalogModel;
 use super::file::ModelCatalog;
 
-/// Regions that Bedrock puts before a maker's name.
+/// Regions before a maker's name, as Bedrock writes names.
 const REGIONS: &[&str] = &["us", "eu", "ap", "apac", "au", "ca", "jp", "global", "us-gov"];
 
-/// Makers whose names, followed by a point, Bedrock puts before a model's.
+/// Makers before a model's name, followed by a point, as Bedrock writes names.
 const MAKERS: &[&str] = &[
     "anthropic",
     "cohere",
@@ -24,23 +24,23 @@ const MAKERS: &[&str] = &[
     "zai",
 ];
 
-/// Routing variants that OpenRouter puts behind a colon.
+/// Routing variants behind a colon, as OpenRouter writes names.
 const VARIANTS: &[&str] = &["free", "nitro", "floor", "exacto", "extended", "thinking", "online", "beta"];
 
-/// Words that do not name another model.
+/// Words without meaning for the choice of a model.
 const PLAIN: &[&str] = &["latest", "preview", "exp", "experimental", "beta", "default"];
 
-/// Words that name the format of packed open weights.
+/// Words for the format of packed open weights.
 const PACKED: &[&str] = &[
     "instruct", "it", "chat", "hf", "gguf", "ggml", "mlx", "awq", "gptq", "qat", "bnb", "dwq", "dynamic",
     "imatrix", "ud", "4bit", "5bit", "6bit", "8bit", "16bit",
 ];
 
-/// Words before a number, which [`QUANTA`] may follow: `q4_K_M`, `iq4_xs`, `fp8`, `bf16`, `int4`.
+/// Words before a number, with [`QUANTA`] behind the number: `q4_K_M`, `iq4_xs`, `fp8`, `bf16`, `int4`.
 const QUANTISED: &[&str] = &["q", "iq", "tq", "fp", "bf", "f", "int", "nf", "mxfp", "nvfp", "exl"];
 const QUANTA: &[&str] = &["0", "1", "k", "s", "m", "l", "xs", "xxs", "xl", "nl"];
 
-/// Returns the model with the longest name that `asked` begins with, if the rest does not name another model.
+/// Returns the model with the longest name at the beginning of `asked`, if the rest does not name another model.
 pub(super) fn find<'a>(catalog: &'a ModelCatalog, asked: &str) -> Option<&'a CatalogModel> {
     let candidates = forms(asked).into_iter().map(|form| words(&form));
     candidates
@@ -49,8 +49,8 @@ pub(super) fn find<'a>(catalog: &'a ModelCatalog, asked: &str) -> Option<&'a Cat
         .map(|(_, model)| model)
 }
 
-/// Reports whether a name is of a fine-tuned model. `ft:gpt-4o-mini-2024-07-18:acme::id` is a model of its own
-/// with the window of another.
+/// Reports whether a name is of a fine-tuned model. `ft:gpt-4o-mini-2024-07-18:acme::id` is a separate model with
+/// another model's window.
 pub(super) fn is_tuned(name: &str) -> bool {
     name.trim().get(..3).is_some_and(|start| start.eq_ignore_ascii_case("ft:"))
 }
@@ -72,13 +72,16 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns the forms of a name without the parts that name a place of serving.
+/// Returns the forms of a name without the parts for a place of serving.
 fn forms(asked: &str) -> Vec<String> {
     let mut name = asked.trim().to_lowercase();
     if is_tuned(&name) {
         name = name.split(':').nth(1).unwrap_or_default().to_owned();
     }
+    // OpenRouter's variants follow a name with a maker. Without a maker, Ollama's tag follows the colon, and a tag
+    // such as `8b` names another model.
     let owned = name.contains('/');
+    // llama.cpp names a model by the path of its file, with backslashes on Windows.
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let last = match last.rsplit_once(':') {
         Some((model, variant)) if owned && VARIANTS.contains(&variant) => model,
@@ -95,6 +98,8 @@ fn without<'a>(known: &[&str], name: &'a str) -> Option<&'a str> {
 fn longest<'a>(catalog: &'a ModelCatalog, asked: &[String]) -> Option<(usize, &'a CatalogModel)> {
     let known = catalog.models.iter().zip(&catalog.words);
     let begins = known.filter(|(_, words)| asked.starts_with(words));
+    // A shorter name is not tried if the longest one fails. Otherwise an unknown `gpt-4o-mini-x` would become
+    // `gpt-4o`.
     let (model, words) = begins.max_by_key(|(_, words)| words.len())?;
     let rest: Vec<&str> = asked[words.len()..].iter().map(String::as_str).collect();
     is_the_same(&rest, model.is_open()).then_some((words.len(), model))
@@ -105,12 +110,17 @@ fn is_the_same(rest: &[&str], open: bool) -> bool {
     let mut rest = rest;
     while !rest.is_empty() {
         let taken = match rest {
+            // Google dates a preview without a year: `gemini-2.5-pro-preview-05-06`.
             [word, month, day, ..] if is_trial(word) && is_month(month) && is_day(day) => 3,
+            // OpenAI: `gpt-4o-2024-08-06`.
             [year, month, day, ..] if is_year(year) && is_month(month) && is_day(day) => 3,
+            // Google: `gemini-2.5-flash-preview-09-2025`. Cohere: `command-r-08-2024`.
             [month, year, ..] if is_month(month) && is_year(year) => 2,
             [word, ..] if PLAIN.contains(word) || is_date(word) || is_revision(word) => 1,
+            // Bedrock: `claude-sonnet-4-5-20250929-v1:0`. A number behind letters is a word of its own.
             ["v", major, minor, ..] if is_small(major) && is_small(minor) => 3,
             ["v", major, ..] if is_small(major) => 2,
+            // Nobody outside its maker packs closed weights, so there these words belong to another model's name.
             [word, ..] if open && PACKED.contains(word) => 1,
             [word, bits, ..] if open && QUANTISED.contains(word) && is_small(bits) => {
                 2 + rest[2..].iter().take_while(|word| QUANTA.contains(word)).count()

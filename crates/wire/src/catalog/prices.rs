@@ -11,7 +11,7 @@ pub struct ListPrices {
     above: Option<LongInputRates>,
 }
 
-/// The rates of a whole request whose input is longer than a limit.
+/// The rates of a whole request with an input above a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 struct LongInputRates {
     #[serde(rename = "from")]
@@ -23,12 +23,11 @@ struct LongInputRates {
 /// US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 pub struct TokenRates {
-    /// Input that is read for the first time.
+    /// Input without the cache.
     pub input: f64,
-    /// Input that is read from the cache; `None`: the rate of `input`.
+    /// Input from the cache; `None`: the rate of `input`.
     pub cached: Option<f64>,
-    /// Input that is written to the cache, for the shortest time that its maker offers; `None`: the rate of
-    /// `input`.
+    /// Input into the cache, for the maker's shortest time; `None`: the rate of `input`.
     pub write: Option<f64>,
     /// The model's output, reasoning included.
     pub output: f64,
@@ -40,7 +39,7 @@ impl ListPrices {
         Self { base, above: None }
     }
 
-    /// Returns the rates of a request with this many input tokens.
+    /// Returns the rates of a request with `input_tokens` tokens of input.
     ///
     /// ```
     /// use longhaul_wire::catalog;
@@ -62,6 +61,7 @@ impl ListPrices {
     /// Returns the cost of a call in US dollars.
     pub fn cost_usd(&self, usage: &Usage) -> f64 {
         let rates = self.at(usage.input_tokens);
+        // The counts are the server's own. If they contradict each other, the fresh input must not become negative.
         let read = usage.cache_read_tokens.min(usage.input_tokens);
         let written = usage.cache_write_tokens.min(usage.input_tokens - read);
         let fresh = usage.input_tokens - read - written;

@@ -9,7 +9,7 @@ fn named(asked: &str) -> Option<&'static str> {
     find(asked).map(CatalogModel::name)
 }
 
-/// Pairs of a requested name and its name in the catalogue, grouped by the program that writes it so.
+/// Pairs of a requested name and the name in the catalogue, grouped by the program with such names.
 const FORMS: &[(&str, &str)] = &[
     // plain, dated, aliases
     ("gpt-4o", "gpt-4o"),

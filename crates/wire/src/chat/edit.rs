@@ -28,6 +28,7 @@ const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
     items: "messages",
     // OpenAI deprecates `max_tokens`: if a client sends both, the newer field wins.
     max_output: &["max_completion_tokens", "max_tokens"],
+    // This dialect has its system prompt among the messages.
     system: "",
     others: &["n", "stream_options", "tool_choice", "response_format", "functions", "prompt_cache_key"],
     items_may_be_text: false,
@@ -36,7 +37,7 @@ const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
 /// Returns the request's choice of tools: whether the model may, must or must not call one.
 ///
 /// # Errors
-/// [`ParseError`] if the choice has a form that no other dialect has.
+/// [`ParseError`] if no other dialect has the form of the choice.
 pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError> {
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);

@@ -1,7 +1,7 @@
 //! The quirks of each server of this wire, as data: one row for each family of servers.
 //!
-//! A family is known by its host, else by its server's answers (`discover`). Until then, and for every unknown
-//! server, the family is [`ServerFamily::COMPATIBLE`], which every server takes.
+//! A family is known by the host, else by the server's answers (`discover`). Until then, and for every unknown
+//! server, the family is [`ServerFamily::COMPATIBLE`]: every server takes such requests.
 
 mod rows;
 
@@ -9,41 +9,41 @@ use url::Url;
 
 use crate::{DeclaredLimits, FeatureSupport, Limits, ReasoningScope};
 
-/// The quirks of one family of servers.
+/// The quirks of a family of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerFamily {
     /// The family's name, for people.
     pub name: &'static str,
-    /// The hosts, with their subdomains, at which the family is known without a request.
+    /// The hosts, with their subdomains, as signs of the family without a request.
     pub hosts: &'static [&'static str],
     /// The name of the output limit.
     pub output_limit: OutputLimitField,
-    /// `true` if a stream reports its usage only on request, with `stream_options`.
+    /// `true` if a stream reports usage only on request, with `stream_options`.
     pub asks_for_usage: bool,
     /// The place of plain reasoning in an assistant message.
     pub reasoning: ReasoningPlace,
-    /// The plain reasoning that is sent back to the model that wrote it. Reasoning with proof (a signature,
-    /// encrypted items) is always sent back.
+    /// The plain reasoning sent back to its own model. Reasoning with proof (a signature, encrypted items) is always
+    /// sent back.
     pub replay: ReasoningReplay,
     /// `true` if `reasoning_details` without proof are sent back too.
     pub unsigned_details: bool,
-    /// The format of a call's id that the server takes.
+    /// The server's format of a call's id.
     pub call_ids: CallIdFormat,
-    /// `true` if `tool_choice` can name a tool. Otherwise that tool alone is listed and a call is required.
+    /// `true` if `tool_choice` can name a tool. Otherwise the tool alone is listed and a call is required.
     pub names_tools: bool,
     /// Support for pictures.
     pub images: FeatureSupport,
     /// Support for documents (PDF).
     pub documents: DocumentSupport,
-    /// `true` if a user message may follow a tool's result. Otherwise an assistant message is put between them.
+    /// `true` if a user message may follow a tool's result. Otherwise an assistant message is put in between.
     pub user_after_tool: bool,
-    /// Support for an assistant message that ends the request.
+    /// Support for an assistant message at the end of the request.
     pub prefill: PrefillSupport,
-    /// Additional fields of the family's requests, with their JSON.
+    /// Additional fields of the family's requests, as JSON.
     pub fields: &'static [(&'static str, &'static str)],
-    /// The pages on which the server describes its loaded models.
+    /// The pages for the server's description of loaded models.
     pub pages: &'static [DiscoveryEndpoint],
-    /// The endpoint that counts tokens.
+    /// The endpoint for counting tokens.
     pub counter: Option<TokenCountEndpoint>,
 }
 
@@ -68,15 +68,15 @@ pub enum ReasoningPlace {
     Blocks,
 }
 
-/// The plain reasoning that is sent back to the model that wrote it.
+/// The plain reasoning sent back to its own model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningReplay {
     /// None.
     #[default]
     Never,
-    /// The reasoning of the current turn, which is still going on.
+    /// The reasoning of the current, unfinished turn.
     Turn,
-    /// The reasoning of every turn in which a tool was called; a call without reasoning gets an empty one.
+    /// The reasoning of every turn with a tool call; a call without reasoning gets an empty text.
     ToolTurns,
     /// All reasoning.
     Always,
@@ -103,7 +103,7 @@ impl From<ReasoningScope> for ReasoningReplay {
     }
 }
 
-/// The format of a call's id that a server takes.
+/// A server's format of a call's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallIdFormat {
     /// Any text up to this many bytes.
@@ -115,7 +115,7 @@ pub enum CallIdFormat {
 /// A server's support for documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentSupport {
-    /// No source says that the server takes documents.
+    /// No source confirms documents.
     Unknown,
     /// The server does not take documents.
     No,
@@ -125,20 +125,20 @@ pub enum DocumentSupport {
     DocumentUrl,
 }
 
-/// A server's support for prefill: continuing an assistant message that ends the request.
+/// A server's support for prefill: continuing an assistant message at the end of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefillSupport {
-    /// No source says that the server continues the message.
+    /// No source confirms prefill.
     Unknown,
     /// The server does not continue the message.
     No,
-    /// The server continues the message, given these fields of the request with their JSON.
+    /// The server continues the message, given fields of the request with their JSON.
     Fields(&'static [(&'static str, &'static str)]),
     /// The server continues the message if the message has `prefix: true`.
     Prefix,
 }
 
-/// A page on which servers describe themselves.
+/// A page for a server's description of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiscoveryEndpoint {
     /// llama.cpp: `/props`.
@@ -163,7 +163,7 @@ pub enum TokenCountEndpoint {
 }
 
 impl ServerFamily {
-    /// Returns the family at a base URL, if its host is known.
+    /// Returns the family at a base URL, if the host is known.
     pub fn at(base_url: &str) -> Option<&'static Self> {
         let url = Url::parse(base_url).ok()?;
         let host = url.host_str()?;
@@ -175,7 +175,7 @@ impl ServerFamily {
         })
     }
 
-    /// Returns the family with the abilities that the user declared for the model.
+    /// Returns the family with the user's declared abilities of the model.
     #[must_use]
     pub fn declared(self, declared: &DeclaredLimits) -> Self {
         let documents = match (declared.files, self.documents) {
@@ -186,6 +186,8 @@ impl ServerFamily {
         };
         let prefill = match (declared.prefill, self.prefill) {
             (Some(false), _) => PrefillSupport::No,
+            // The user declares the ability but not the form. The plainest form is assumed: no field beside the last
+            // message.
             (Some(true), PrefillSupport::Unknown | PrefillSupport::No) => PrefillSupport::Fields(&[]),
             (_, known) => known,
         };
@@ -199,7 +201,7 @@ impl ServerFamily {
         }
     }
 
-    /// Returns the [`Limits`] that follow from the family where the server itself gave none.
+    /// Returns the family's [`Limits`], for limits without a report of the server itself.
     pub fn abilities(&self) -> Limits {
         Limits {
             images: self.images,

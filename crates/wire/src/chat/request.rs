@@ -1,8 +1,8 @@
 //! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes. The stable
-//! parts (model, options, tools) come before the messages; the parts that may change (the choice of a tool, the
-//! output limit) come after them.
+//! Equal requests give equal bytes, and a continued conversation begins with the same bytes. The stable parts (model,
+//! options, tools) come before the messages; the variable parts (the choice of a tool, the output limit) come after
+//! the messages.
 
 mod ids;
 mod messages;
@@ -24,7 +24,7 @@ use super::family::{OutputLimitField, PrefillSupport, ServerFamily};
 use crate::request_body::RequestBody;
 use crate::{ModelRequest, ModelSettings, ProviderError, ToolChoice};
 
-/// Returns the body of the request, in the form that servers of `family` take.
+/// Returns the body of the request, in the form of `family`.
 ///
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, or a tool result answers no call of this request.
@@ -47,6 +47,8 @@ pub fn encode(
         body.put_unless(declared, "stream_options", &json!({"include_usage": true}))?;
     }
     body.put("messages", &messages::encode(request, settings, family)?)?;
+    // These fields change from request to request, so they stand behind the messages and keep the prefix cache
+    // intact.
     if let (PrefillSupport::Fields(fields), true) = (family.prefill, is_prefilled(request)) {
         put_fields(&mut body, declared, fields)?;
     }
@@ -118,7 +120,7 @@ fn tools<'a>(
 /// Returns a tool's schema, to be embedded byte for byte.
 ///
 /// # Errors
-/// `invalid-request` if it is no JSON.
+/// `invalid-request` if the schema is no JSON.
 pub(crate) fn schema(spec: &ToolSpec) -> Result<&RawValue, ProviderError> {
     serde_json::from_str(spec.parameters.as_str())
         .map_err(|_| invalid(format!("the schema of tool `{}` is no JSON", spec.name)))
@@ -137,13 +139,13 @@ fn choice(request: &ModelRequest, family: &ServerFamily) -> Option<Value> {
     }
 }
 
-/// Returns the fields of a foreign JSON object, if it is one.
+/// Returns the fields of a foreign JSON object; `None` for other JSON.
 fn fields(json: &RawJson) -> Option<BTreeMap<String, Box<RawValue>>> {
     serde_json::from_str(json.as_str()).ok()
 }
 
-/// Returns a picture or a file as a data URL, or the address from which the server fetches it; `None` if the
-/// request has neither.
+/// Returns a picture or a file as a data URL, or the address for the server to fetch; `None` if the request has
+/// neither.
 pub(crate) fn data_url(media: &MediaPart, request: &ModelRequest) -> Option<String> {
     let Some(bytes) = request.media.get(&media.blob.hash) else {
         return request.links.get(&media.blob.hash).cloned();
@@ -151,7 +153,7 @@ pub(crate) fn data_url(media: &MediaPart, request: &ModelRequest) -> Option<Stri
     Some(format!("data:{};base64,{}", media.media_type, STANDARD.encode(bytes)))
 }
 
-/// Returns the text in place of a result without one of its own.
+/// Returns the text in place of a result without text.
 pub(crate) fn no_words(status: ToolStatus) -> &'static str {
     match status {
         ToolStatus::Completed => "",

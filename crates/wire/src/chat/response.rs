@@ -1,5 +1,5 @@
-//! The shapes of an answer. Only the fields that are used are described here. Fields that a server leaves out,
-//! adds or types differently are no errors.
+//! The shapes of an answer. Only the used fields are described here. Missing, additional and differently typed fields
+//! are no errors.
 
 use std::borrow::Cow;
 
@@ -27,12 +27,13 @@ pub(super) struct ChatResponseChunk<'a> {
 impl ChatResponseChunk<'_> {
     /// Reports whether the chunk is an error: some servers put the error's fields into the chunk itself.
     pub(super) fn is_error(&self) -> bool {
+        // vLLM sends `{"object":"error","message":…}` without a field `error`.
         let named = self.object.is_some_and(|object| object.get() == "\"error\"");
         self.error.is_some() || (named && self.choices.is_none())
     }
 }
 
-/// A value that may hold an error beside its content.
+/// A value with an optional error beside the content.
 #[derive(Deserialize)]
 struct ChatErrorHolder<'a> {
     #[serde(borrow, default)]
@@ -42,6 +43,7 @@ struct ChatErrorHolder<'a> {
 /// Reports whether the value of `error` means a failure.
 fn says_error(value: &str) -> bool {
     !matches!(value, "null" | "false" | "0" | "\"\"")
+        // Some servers send an empty `error` in a chunk that has not failed.
         && RawObject::parse(value).is_none_or(|it| it.fields().count() > 0)
 }
 
@@ -62,19 +64,19 @@ pub(super) struct ChatResponseChoice<'a> {
 }
 
 impl<'a> ChatResponseChoice<'a> {
-    /// Reports whether this choice is ours. The request asks for one choice; of several the first is ours.
+    /// Reports whether the choice is ours. The request asks for a single choice; of several the first is ours.
     pub(super) fn is_first(&self) -> bool {
         self.index.unwrap_or_default() == 0
     }
 
-    /// Returns the error that ended the choice (OpenRouter): its own, or one inside its delta or message.
+    /// Returns the error at the end of the choice (OpenRouter): in the choice, the delta or the message.
     pub(super) fn error(&self) -> Option<&'a str> {
         let held = [self.delta, self.message].into_iter().flatten();
         let held = held.filter_map(|raw| serde_json::from_str::<ChatErrorHolder<'a>>(raw.get()).ok()?.error);
         self.error.into_iter().chain(held).map(RawValue::get).find(|error| says_error(error))
     }
 
-    /// Returns the kinds of content that a filter (Azure) held back.
+    /// Returns the kinds of content held back by a filter (Azure).
     pub(super) fn filtered(&self) -> Vec<String> {
         let results = self.content_filter_results.and_then(|raw| RawObject::parse(raw.get()));
         let results = results.unwrap_or_default();
@@ -88,7 +90,7 @@ impl<'a> ChatResponseChoice<'a> {
     /// the text so far beside each delta.
     ///
     /// # Errors
-    /// `third-party` if it is no object.
+    /// `third-party` if the content is no object.
     pub(super) fn delta(&self, streamed: bool) -> Result<Option<ChatResponseDelta<'a>>, ProviderError> {
         // A server that answers a streaming request with a whole answer sends `message` and no `delta`.
         let whole = self.message.filter(|_| !streamed);
@@ -96,7 +98,7 @@ impl<'a> ChatResponseChoice<'a> {
     }
 }
 
-/// The content of a message, or of a piece of one.
+/// The content of a message, whole or a piece.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ChatResponseDelta<'a> {
     #[serde(borrow, default)]
@@ -113,7 +115,7 @@ pub(super) struct ChatResponseDelta<'a> {
     tool_calls: Option<&'a RawValue>,
 }
 
-/// A piece of an answer, in the order in which it is shown.
+/// A piece of an answer, in the order of display.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ChatResponsePart {
     Reasoning(String),
@@ -129,8 +131,8 @@ impl ChatResponsePart {
 }
 
 impl<'a> ChatResponseDelta<'a> {
-    /// Returns the pieces of the delta, reasoning first: one delta may hold it beside the text that follows it.
-    /// Under both of its names the reasoning is the same text.
+    /// Returns the pieces of the delta, reasoning first: a delta may hold reasoning beside the following text. Under
+    /// both field names the reasoning is the same text.
     ///
     /// # Errors
     /// `third-party` for unreadable content.
@@ -138,6 +140,7 @@ impl<'a> ChatResponseDelta<'a> {
         let mut pieces = Vec::new();
         let reasoning = [self.reasoning_content, self.reasoning].into_iter().flatten().map(text_of);
         pieces.extend(reasoning.filter(|text| !text.is_empty()).take(1).map(ChatResponsePart::Reasoning));
+        // OpenAI streams a refusal in a field of its own. To the user it is text like any other.
         for spoken in [self.content, self.refusal].into_iter().flatten() {
             spoken_pieces(spoken, &mut pieces)?;
         }
@@ -145,7 +148,7 @@ impl<'a> ChatResponseDelta<'a> {
         Ok(pieces)
     }
 
-    /// Reports whether the model refuses in a field of its own.
+    /// Reports whether the model refuses, in the field `refusal`.
     pub(super) fn refuses(&self) -> bool {
         self.refusal.is_some_and(|words| !text_of(words).is_empty())
     }
@@ -161,12 +164,12 @@ impl<'a> ChatResponseDelta<'a> {
     }
 }
 
-/// Returns a string, or an empty one for another type.
+/// Returns a string; empty for another type.
 fn text_of(raw: &RawValue) -> String {
     serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
-/// Parses a field that holds content; the default value if the field is missing or empty.
+/// Parses a field with content; the default value if the field is missing or empty.
 ///
 /// # Errors
 /// `third-party` for unreadable content.
@@ -177,7 +180,7 @@ pub(super) fn content<'a, T: Deserialize<'a> + Default>(
     Ok(field.map_or(Ok(None), |raw| raw_json::content(key, raw.get()))?.unwrap_or_default())
 }
 
-/// Reads `content`, which is a string or a list of blocks (Mistral), some of them reasoning.
+/// Reads `content`: a string, or a list of blocks (Mistral), reasoning among the blocks.
 fn spoken_pieces(raw: &RawValue, pieces: &mut Vec<ChatResponsePart>) -> Result<(), ProviderError> {
     if raw.get().starts_with('"') {
         pieces.push(ChatResponsePart::Text(content("content", Some(raw))?));
@@ -210,6 +213,7 @@ fn block_piece(raw: &RawValue) -> Result<Option<ChatResponsePart>, ProviderError
 fn joined(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        // Mistral nests the text of a thinking block in a list of text blocks.
         Value::Array(blocks) => blocks.iter().filter_map(|block| block.get("text")).map(joined).collect(),
         _ => String::new(),
     }
@@ -224,8 +228,7 @@ pub(super) struct ChatResponseToolCall<'a> {
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
     function: Option<ChatResponseFunctionCall<'a>>,
-    /// Additional content that is kept beside the call and sent back: Gemini's compatible API signs its calls
-    /// there.
+    /// Additional content, kept beside the call and sent back: Gemini's compatible API signs calls there.
     #[serde(borrow, default)]
     pub(super) extra_content: Option<&'a RawValue>,
 }
@@ -239,7 +242,7 @@ struct ChatResponseFunctionCall<'a> {
 }
 
 impl ChatResponseToolCall<'_> {
-    /// Returns the provider's id of the call; `None` for an empty one.
+    /// Returns the provider's id of the call; `None` for an empty id.
     pub(super) fn id(&self) -> Option<String> {
         let raw = self.id?;
         // Some servers number their calls instead of naming them.
@@ -252,7 +255,7 @@ impl ChatResponseToolCall<'_> {
         (!name.is_empty()).then_some(name)
     }
 
-    /// Returns the arguments as the model wrote them; some servers send the object itself instead of its text.
+    /// Returns the arguments as written by the model; some servers send the object instead of text.
     pub(super) fn arguments(&self) -> String {
         let Some(raw) = self.function.as_ref().and_then(|function| function.arguments) else {
             return String::new();
@@ -269,7 +272,7 @@ pub(super) struct NativeReasoningDetails<'a> {
 }
 
 impl NativeReasoningDetails<'_> {
-    /// Reports whether one of the details is signed or encrypted.
+    /// Reports whether any detail is signed or encrypted.
     pub(super) fn are_proven(&self) -> bool {
         let entries: Vec<Value> = serde_json::from_str(self.reasoning_details.get()).unwrap_or_default();
         entries.iter().any(|entry| Self::has_text(entry, "signature") || Self::has_text(entry, "data"))

@@ -22,27 +22,27 @@ use envelope::ChatResponseEnvelope;
 /// The number of characters of an unreadable payload in an error.
 const MAX_QUOTE_CHARS: usize = 200;
 
-/// A decoder of one answer, payload by payload.
+/// A decoder of an answer, payload by payload.
 #[derive(Debug, Default)]
 pub struct ChatStreamDecoder {
     /// Text, reasoning and calls, in the order of their beginnings.
     slots: Vec<PartialChatPart>,
-    /// The indices of the `slots` that were not reported as done yet, in order.
+    /// The indices of the unfinished `slots`, in order.
     open: Vec<usize>,
-    /// The index of the first of the `slots` that is reasoning.
+    /// The index of the first reasoning among the `slots`.
     first_reasoning: Option<usize>,
     size: AnswerSize,
     calls: ChatCallAssembler,
     details: ReasoningDetailsAssembler,
     envelope: ChatResponseEnvelope,
     usage: Option<Usage>,
-    /// `true` if the model refuses in a field of its own.
+    /// `true` if the model refuses, in the field `refusal`.
     refused: bool,
-    /// The kinds of content that a filter held back.
+    /// The kinds of content held back by a filter.
     filtered: Vec<String>,
     /// The stop reason, once reported; `None` inside if the server failed.
     finish: Option<Option<ModelStopReason>>,
-    /// The error of the choice, if the server sent one. Content before the error is delivered first.
+    /// The error of the choice, if any. Content before the error is delivered first.
     failure: Option<ProviderError>,
     closed: bool,
 }
@@ -57,11 +57,11 @@ enum PartialChatPart {
 }
 
 impl ChatStreamDecoder {
-    /// Takes the data of one event, or a whole answer that was not streamed.
+    /// Takes the data of an event, or a whole, unstreamed answer.
     ///
     /// # Errors
-    /// The server's error, with the code of its type; `third-party` for data that is no JSON; `truncated-stream`
-    /// for JSON that stops in the middle.
+    /// The server's error, with the code of the error's type; `third-party` for other data than JSON;
+    /// `truncated-stream` for unfinished JSON.
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
         let mut events = Vec::new();
@@ -87,8 +87,8 @@ impl ChatStreamDecoder {
     ///
     /// # Errors
     /// `truncated-stream` if neither a reason nor `[DONE]` came, if `[DONE]` came in the middle of a call, or if
-    /// nothing else came; `refused` if a filter withheld the answer; the server's error if its choice has one;
-    /// `third-party` if the reason is the server's own failure. The error contains the usage.
+    /// nothing else came; `refused` if a filter withheld the answer; the error of the choice, if any; `third-party`
+    /// if the reason is the server's own failure. The error contains the usage.
     pub fn finish(mut self) -> Result<ModelAnswer, ProviderError> {
         if let Some(failure) = self.failure.take() {
             return Err(self.with_usage(failure));
@@ -105,6 +105,8 @@ impl ChatStreamDecoder {
             None if self.slots.is_empty() => {
                 return Err(self.truncated("the stream holds no answer, only its closing event"));
             }
+            // Some servers end with `[DONE]` and no stop reason. Their text counts, but a call that stops in the
+            // middle of its arguments must not run.
             None if !self.calls.are_complete() => {
                 return Err(self.truncated("the stream ended inside a tool call"));
             }
@@ -119,7 +121,7 @@ impl ChatStreamDecoder {
         Ok(ModelAnswer { finish, parts, usage: self.usage.take(), envelope })
     }
 
-    /// Adds the usage so far to an error that ends the stream.
+    /// Adds the usage so far to an error at the end of the stream.
     fn with_usage(&self, mut error: ProviderError) -> ProviderError {
         error.usage = self.usage.clone();
         error
@@ -133,7 +135,7 @@ impl ChatStreamDecoder {
         self.with_usage(ProviderError::new(code, message))
     }
 
-    /// Returns the error of an answer that a filter has cut, or withheld completely.
+    /// Returns the error of an answer cut by a filter, or withheld completely.
     fn withheld(&self) -> ProviderError {
         let said = self.envelope.fields();
         let named = ["finish_reason", "native_finish_reason"].into_iter().filter_map(|key| said.text(key));
@@ -143,7 +145,7 @@ impl ChatStreamDecoder {
         self.with_usage(finish::error(ErrorCode::Refused, what, &codes, None, said))
     }
 
-    /// Takes a chunk. A list is no chunk: Gemini's compatible API wraps its errors in one.
+    /// Takes a chunk. A list is no chunk: Gemini's compatible API wraps errors in a list.
     fn chunk(&mut self, payload: &str, events: &mut Vec<ModelEvent>) -> Result<(), ProviderError> {
         if payload.starts_with('[') {
             return Err(self.with_usage(server_error::from_answer(payload)));
@@ -191,6 +193,7 @@ impl ChatStreamDecoder {
         if let Some(delta) = choice.delta(streamed)? {
             self.delta(&delta, events)?;
         }
+        // An empty reason is how some servers say in every chunk that the answer goes on.
         if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| !reason.is_empty()) {
             let finish = finish::finish_of_reason(reason);
             self.filtered = choice.filtered();

@@ -41,6 +41,7 @@ impl<'a> JsonNode<'a> {
     /// Returns a field, if the value is an object that has it.
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
+            // JSON readers take the last of repeated keys.
             Self::Object(fields) => fields.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value),
             _ => None,
         }
@@ -168,6 +169,7 @@ impl<'de> Visitor<'de> for JsonNodeVisitor {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        // JSON has no infinite number, so the parser never passes one and the fallback is not taken.
         Ok(serde_json::Number::from_f64(value).map_or(JsonNode::Null, JsonNode::Number))
     }
 

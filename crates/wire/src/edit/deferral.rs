@@ -1,5 +1,5 @@
-//! Deferral of a client's tools towards the model's server. The upstream's requests list two tools in their
-//! place; its answers call the client's own tools again.
+//! Deferral of a client's tools towards the model's server. The upstream's requests list two tools in place of the
+//! deferred tools; the upstream's answers call the client's own tools again.
 //!
 //! The deferred tools depend only on the client's list, the window, and a tool that the request forces. So the
 //! list stays the same from request to request, and the upstream's cache stays warm. Tools are kept in the
@@ -55,9 +55,9 @@ struct ClientToolName {
 }
 
 impl ToolDeferral {
-    /// Decides which of a client's tools are deferred in a window of so many tokens; `None` if none are. `forced`
-    /// is the tool that the request forces. `has_search`: the upstream has the tool search of the client's API. Where
-    /// it has not, tools with `defer_loading` are deferred here.
+    /// Decides which of a client's tools are deferred in a window of so many tokens; `None` if none are. `forced` is
+    /// the tool that the request forces. `has_search`: the upstream has the tool search of the client's API. Without
+    /// such a search, tools with `defer_loading` are deferred here.
     pub fn decide(
         dialect: Dialect,
         tools: &str,
@@ -70,6 +70,8 @@ impl ToolDeferral {
         if !has_search {
             tools.retain(|tool| !tool.is_provider_search);
         }
+        // The provider's own search defers these tools already. A client's tool with one of our two names could not
+        // be told from ours.
         if finds_by_itself && has_search
             || tools
                 .iter()
@@ -88,11 +90,13 @@ impl ToolDeferral {
         let found = DeferredTools::new(specs);
         let stand_ins = found.stand_ins(window_tokens >= NAMING_WINDOW_TOKENS);
         let kept_tokens: u64 = kept.iter().map(|at| tools[*at].tokens).sum();
+        // Our two tools cost tokens themselves, so a short list may not be worth deferring.
         let in_place: u64 = stand_ins.iter().map(longhaul_core::estimate::tool_tokens).sum();
         if !is_worth_deferring(all_tokens, kept_tokens + in_place, window_tokens, DEFER_ABOVE) {
             return None;
         }
         let kept_tools = kept.iter().map(|at| &tools[*at]);
+        // A cache mark on a deferred tool moves to our last tool, so that the list still ends a cached prefix.
         let mark = deferred.clone().filter_map(|tool| tool.cache_mark.clone()).next_back();
         let [search, call] = &stand_ins;
         let list: Vec<String> = kept_tools
@@ -111,7 +115,7 @@ impl ToolDeferral {
         })
     }
 
-    /// Returns the tools that the model finds.
+    /// Returns the deferred tools.
     pub fn deferred(&self) -> &DeferredTools {
         &self.deferred
     }
@@ -135,7 +139,7 @@ impl ToolDeferral {
         patch.apply(&envelope.bytes)
     }
 
-    /// Returns a whole answer with the calls that the client knows; `None` if it has no other.
+    /// Returns a whole answer with calls of the client's own tools; `None` if nothing changes.
     pub fn unwrap_answer(&self, answer: &[u8]) -> Option<Bytes> {
         answer::unwrapped(self, std::str::from_utf8(answer).ok()?).map(Bytes::from)
     }

@@ -1,4 +1,4 @@
-//! The outermost object of a request: the range of each field, found in one pass over its bytes.
+//! The outermost object of a request: the range of each field, found in a single pass over the bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,12 +13,12 @@ use super::ParseError;
 
 mod resume;
 
-/// The ranges of the request's fields that the gateway reads. The bytes are the client's.
+/// The ranges of the request's fields for the gateway. The bytes are the client's.
 #[derive(Clone, Debug)]
 pub struct RequestEnvelope {
     /// The request.
     pub bytes: Bytes,
-    /// The model that the client asks for; empty if it names none.
+    /// The requested model; empty for none.
     pub model: String,
     /// The range of the model's name, quotes included.
     pub model_at: Option<Range<usize>>,
@@ -26,8 +26,7 @@ pub struct RequestEnvelope {
     pub stream: bool,
     /// The range of the `stream` value.
     pub stream_at: Option<Range<usize>>,
-    /// The output limit that the client sets, in tokens; of several limits the first of
-    /// [`EnvelopeFieldNames::max_output`].
+    /// The client's output limit, in tokens; of several limits the first of [`EnvelopeFieldNames::max_output`].
     pub max_output: Option<u64>,
     /// The range of the output limit's value.
     pub max_output_at: Option<Range<usize>>,
@@ -62,7 +61,7 @@ impl RequestEnvelope {
     /// Parses a request into the ranges of its fields.
     ///
     /// # Errors
-    /// [`ParseError`] if it is no JSON object, if the items are missing or if a field has another type.
+    /// [`ParseError`] for other content than a JSON object, for missing items and for a field of another type.
     pub fn read(bytes: Bytes, names: &EnvelopeFieldNames) -> Result<Self, ParseError> {
         let bytes = without_half_characters(bytes);
         let text = std::str::from_utf8(&bytes).map_err(|_| ParseError::new("the request is not UTF-8"))?;
@@ -101,6 +100,7 @@ impl RequestEnvelope {
         };
         let envelope = Self {
             model: name,
+            // A `null` has a range too, because a new name replaces it there.
             model_at: fields.model.map(|part| range_in(text, part)),
             stream,
             stream_at: fields.stream.map(|part| range_in(text, part)),
@@ -111,6 +111,7 @@ impl RequestEnvelope {
             system_at: fields.system.filter(|raw| *raw != "null").map(|part| range_in(text, part)),
             tools_at: fields.tools.filter(|raw| *raw != "null").map(|part| range_in(text, part)),
             others_at: fields.others.iter().map(|(name, raw)| (*name, range_in(text, raw))).collect(),
+            // `text` borrows from `bytes` until every range is known.
             bytes: Bytes::new(),
         };
         Ok(Self { bytes, ..envelope })
@@ -121,7 +122,7 @@ impl RequestEnvelope {
         self.bytes.get(at.clone()).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
     }
 
-    /// Returns one item as the client wrote it.
+    /// Returns an item with the client's bytes.
     pub fn item(&self, index: usize) -> &str {
         self.items.get(index).map(|at| self.text(at)).unwrap_or_default()
     }
@@ -133,6 +134,7 @@ impl RequestEnvelope {
 
     /// Returns the request's name of its output limit, if the request sets one.
     pub fn max_output_name(&self) -> Option<&str> {
+        // A dialect may have several names for the limit, and the bytes before the value show which of them was used.
         let before = self.text(&(0..self.max_output_at.as_ref()?.start)).trim_end().strip_suffix(':')?;
         before.trim_end().strip_suffix('"')?.rsplit_once('"').map(|(_, name)| name)
     }
@@ -149,7 +151,7 @@ fn without_half_characters(bytes: Bytes) -> Bytes {
     mended(&bytes).map_or(bytes, BytesMut::freeze)
 }
 
-/// Returns the text without lone halves of surrogate pairs; `None` if it has none.
+/// Returns the text without lone halves of surrogate pairs; `None` if nothing changes.
 fn mended(bytes: &[u8]) -> Option<BytesMut> {
     let mut mended: Option<BytesMut> = None;
     for half in [b"\\ud", b"\\uD"] {
@@ -269,6 +271,7 @@ impl<'a> Visitor<'a> for EnvelopeVisitor<'_, 'a> {
                     if let Some(at) = names.max_output.iter().position(|name| *name == key) {
                         fields.max_output[at] = Some(raw);
                     } else if let Some(name) = names.others.iter().find(|name| **name == key) {
+                        // Of repeated fields the last one counts, as JSON readers take it.
                         fields.others.retain(|(known, _)| known != name);
                         fields.others.push((name, raw));
                     }
@@ -316,6 +319,7 @@ impl<'a> DeserializeSeed<'a> for ItemListSeed<'a> {
     type Value = (&'a str, Option<Vec<&'a str>>);
 
     fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        // The list is by far the largest part of a request. Reading it as one raw value first would walk it twice.
         if let Some(rest) = self.rest.filter(|rest| rest.starts_with('[')) {
             let list = deserializer.deserialize_seq(ItemListVisitor)?;
             let end = list.last().map_or(1, |item| range_in(rest, item).end);

@@ -1,12 +1,12 @@
-//! Content that changes with every request although the conversation is the same, and notices of ours in answers
-//! that come back. Neither is part of a prefix's name.
+//! Content with changes in every request of the same conversation, and notices of ours in returned answers. Neither
+//! is part of a prefix's name.
 
 use memchr::memmem;
 
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 
-/// The beginnings of text blocks that the canonical form leaves out. This one is Claude Code's attribution, its
-/// first system block. The block names its version and its way of starting, and in some versions a token of the
+/// The beginnings of text blocks outside of the canonical form. The only entry is Claude Code's attribution, the
+/// first system block. The block names Claude Code's version and way of starting, and in some versions a token of the
 /// request (seen 2026-05 with `cch=`, 2026-11 in 2.1.197 without).
 ///
 /// Looked for and not found in 2026-11: Codex 0.169, opencode, Qwen Code, pi and Cline send earlier content
@@ -25,14 +25,14 @@ pub const SPENT: &str = "⚠️ Max compaction attempts reached";
 /// The beginning of the notice that an answer has ended at the window's end.
 const EXCEEDED: &str = "⚠️ Context limit exceeded (";
 
-/// The end of that notice.
+/// The end of the notice [`EXCEEDED`].
 const ABORTING: &str = " tokens). Aborting.";
 
-/// The beginnings of our notices; each notice is one line. In an answer's text a notice is a paragraph of its
-/// own. It begins after an empty line (unless it is the first) and ends before one (unless it is the last).
+/// The beginnings of our notices; each notice is one line. In an answer's text a notice is a separate paragraph, with
+/// an empty line before (unless the paragraph is the first) and behind (unless the paragraph is the last).
 const NOTICES: [&str; 4] = [COMPACTING, CONTINUING, SPENT, EXCEEDED];
 
-/// Words of the notices that every client writes the same in JSON.
+/// Words of the notices with the same JSON from every client.
 const WORDS: [&str; 4] = [
     "Compacting conversation history",
     "Context compacted, continuing",
@@ -40,7 +40,7 @@ const WORDS: [&str; 4] = [
     "Context limit exceeded (",
 ];
 
-/// Keys that mark a cache and are no content. Claude Code (2.1.197, 2026-11) moves its mark to the newest block
+/// Keys of cache marks, outside of the content. Claude Code (2.1.197, 2026-11) moves its mark to the newest block
 /// with every request.
 pub const CACHE_MARKS: [&str; 1] = ["cache_control"];
 
@@ -94,6 +94,8 @@ pub fn exceeded(used: u64, limit: u64) -> String {
 
 /// Reports whether a JSON text may contain one of our notices.
 pub fn may_have_notices(json: &str) -> bool {
+    // Clients escape the symbols and the dots of the notices in different ways, so only their ASCII words are
+    // searched.
     WORDS.iter().any(|words| memmem::find(json.as_bytes(), words.as_bytes()).is_some())
 }
 

@@ -1,4 +1,4 @@
-//! The model's calls that the client is not shown, in the form of a request.
+//! The model's calls hidden from the client, in the form of a request.
 
 use super::insertion::MessageListEntry;
 use super::{PartialToolCall, RequestEnvelope};
@@ -24,22 +24,21 @@ pub struct AnsweredToolCall {
     pub failed: bool,
 }
 
-/// A step of the model of which the client has only some calls. The hidden ones are put back.
+/// A step of the model with only some calls at the client. The hidden calls are put back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HiddenCallReplay {
     /// The index of the step's first item.
     pub at: usize,
-    /// The ids of the calls that the client has. A step with other ids is another step.
+    /// The ids of the client's calls. A step with other ids is another step.
     pub shown: Vec<String>,
     /// The hidden calls, each with the number of shown calls before it.
     pub hidden: Vec<(usize, AnsweredToolCall)>,
-    /// Items of this dialect before the step: earlier steps of the same answer, of which the client has no call
-    /// at all.
+    /// Items of the dialect before the step: earlier steps of the same answer, without any call at the client.
     pub rounds: Vec<String>,
-    /// The number of `rounds` of which the client has no text either. The client has the text of the others
-    /// before the step's own.
+    /// The number of `rounds` without text at the client either. The client has the text of the other rounds before
+    /// the step's own.
     pub unshown: usize,
-    /// The tokens that the hidden calls add to the request.
+    /// The tokens of the hidden calls in the request.
     pub tokens: u64,
 }
 
@@ -70,7 +69,7 @@ impl HiddenCallReplay {
         all
     }
 
-    /// Reports whether `ids` are the calls that the client has of this step.
+    /// Reports whether `ids` are the client's calls of the step.
     pub(crate) fn has_shown_calls(&self, ids: &[String]) -> bool {
         self.shown == ids
     }
@@ -90,6 +89,7 @@ pub(crate) fn strip_shown_texts<'t>(
     let mut rest = text;
     let mut is_other = false;
     while let Some(next) = said.front() {
+        // The blanks between two texts come from the merger or from the client, so they do not have to agree.
         let Some(behind) = rest.trim_start().strip_prefix(next.trim()) else { break };
         (rest, is_other) = (behind.trim_start_matches('\n'), true);
         said.pop_front();
@@ -97,8 +97,8 @@ pub(crate) fn strip_shown_texts<'t>(
     is_other.then_some(rest)
 }
 
-/// Takes a message out of a list, so that it can be changed. Returns its position and its text. `None` if the
-/// message is not an entry of its own.
+/// Takes a message out of a list for a change. Returns the position and the text. `None` if the message is no
+/// separate entry.
 pub(crate) fn take_message(
     envelope: &RequestEnvelope,
     slots: &mut Vec<MessageListEntry>,

@@ -1,5 +1,5 @@
-//! A list of messages with changes, in which roles alternate as they did in the client's list.
-//! Anthropic-compatible servers and the chat templates of many models refuse two user messages in a row.
+//! A list of messages with changes, with roles in the alternation of the client's list. Anthropic-compatible servers
+//! and the chat templates of many models refuse two user messages in a row.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub enum MessageListEntry {
     Change(usize, String),
     /// A message of ours.
     Own(String),
-    /// User-role text of ours that is to become part of a message.
+    /// User-role text of ours, to become part of a message.
     Say(String),
 }
 
@@ -62,8 +62,9 @@ pub trait RolePolicy {
     fn system_follows_person(&self) -> bool;
 }
 
-/// Merges our texts into messages, and merges messages of one author that were no neighbours before. A text of
-/// ours joins the person's message that follows, else the one before, else it becomes a message of its own.
+/// Merges our texts into messages, and merges messages of one author that were no neighbours before. A text of ours
+/// joins the next message if the next message is a person's, else a person's message before, else becomes a separate
+/// message.
 ///
 /// # Errors
 /// [`ParseError`] if a message cannot be read.
@@ -159,6 +160,7 @@ impl MessageListBuilder<'_> {
             _ => {
                 self.say_behind()?;
                 self.release();
+                // Only answers that became neighbours here are joined. Neighbours in the client's own list stay two.
                 let text = if self.next_in_list() == Some(index) { text } else { self.spoken_on(text) };
                 self.settled.push(MessageListEntry::Change(index, text));
             }
@@ -166,8 +168,8 @@ impl MessageListBuilder<'_> {
         Ok(())
     }
 
-    /// Returns a message with the text of the newest settled one before its own, if that one is the model's and
-    /// has only text. The messages between the two are gone.
+    /// Returns a message with the text of the newest settled message before the message's own text, if the settled
+    /// message is the model's and has only text. The messages between the two are gone.
     fn spoken_on(&mut self, text: String) -> String {
         match pop(self.envelope, &mut self.settled) {
             Some(MessageListEntry::Change(first, before)) => {
@@ -220,7 +222,7 @@ impl MessageListBuilder<'_> {
         Ok(found)
     }
 
-    /// Adds the waiting texts to the person's message before, or makes them a message of their own.
+    /// Adds the waiting texts to the person's message before, or makes a separate message of the texts.
     fn say_behind(&mut self) -> Result<(), ParseError> {
         let said = std::mem::take(&mut self.waiting);
         if said.is_empty() {

@@ -73,6 +73,7 @@ fn gather(node: &JsonNode<'_>, found: &mut ItemMedia) {
                     found.links.insert(named(address.as_bytes()), address.to_owned());
                 }
             }
+            // Anthropic's `source` has bare base64 in `data`. The other dialects use data URLs.
             let is_source = node.get("type").and_then(JsonNode::as_text) == Some("base64");
             node.get("data").and_then(JsonNode::as_text).filter(|_| is_source).map(|data| ("", data))
         }

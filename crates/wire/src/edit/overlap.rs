@@ -1,5 +1,4 @@
-//! Detection of repeated text in an answer that a model was only asked to continue: the end of the earlier text,
-//! or all of it.
+//! Detection of repeated text in an answer continued on request: the end of the earlier text, or the whole text.
 
 /// The number of characters from which a repetition is certain, whatever follows it.
 const SURE_CHARS: usize = 32;
@@ -8,11 +7,11 @@ const SURE_CHARS: usize = 32;
 /// chance.
 const LEAST_CHARS_WITHOUT_BLANKS: usize = 4;
 
-/// A buffer that holds back the first text of a stream until its repeated part is known.
+/// A buffer for the first text of a stream until the repeated part is known.
 #[derive(Debug, Default)]
 pub struct OverlapFinder {
     said: String,
-    /// The whitespace that was about to come when the answer was stopped.
+    /// The whitespace due next at the stop of the answer.
     gap: String,
     held: String,
     /// The places in `said` at which the repetition may begin; `None` until the stream brings more than blanks.
@@ -22,14 +21,14 @@ pub struct OverlapFinder {
 }
 
 impl OverlapFinder {
-    /// Creates a finder for a model that was asked to continue `said`. The stream that was left would have
-    /// continued with `gap`.
+    /// Creates a finder for a model with a request to continue `said`. The left stream would have continued with
+    /// `gap`.
     pub fn new(said: &str, gap: &str) -> Self {
         Self { said: said.to_owned(), gap: gap.to_owned(), ..Self::default() }
     }
 
-    /// Takes more text of the stream. Returns the new part of it and of the held text; `None` if the new part is
-    /// not known yet.
+    /// Takes more text of the stream. Returns the new part of the text and of the held text; `None` if the new part
+    /// is not known yet.
     pub fn pass(&mut self, text: &str) -> Option<String> {
         self.held.push_str(text);
         let (said, held) = (self.said.trim_end(), self.held.trim());
@@ -102,6 +101,7 @@ impl<'a> OverlapInput<'a> {
         let repeated = &self.said[at..];
         let rest = self.held.strip_prefix(repeated)?;
         let chars = repeated.chars().count();
+        // The client has the blanks already, so their repetition is left out with the text.
         let same_blanks = rest.strip_prefix(self.blanks);
         if chars >= SURE_CHARS {
             return Some(same_blanks.unwrap_or_else(|| rest.trim_start()));

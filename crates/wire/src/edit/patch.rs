@@ -38,6 +38,7 @@ impl RequestPatch {
             self.set(envelope.max_output_at.as_ref(), limit_name, &limit.to_string());
         }
         if let Some(key) = &edited.cache_key {
+            // The edit has a key only if the client set none, so there is nothing to replace.
             self.add("prompt_cache_key", &quote(key));
         }
         if let Some(stream) = edited.stream {
@@ -77,6 +78,7 @@ impl RequestPatch {
     /// Returns the request; without any change the result is the same memory.
     pub fn apply(mut self, bytes: &Bytes) -> Bytes {
         if !self.fields.is_empty()
+            // The request is one object, so its last brace is the closing one.
             && let Some(end) = bytes.iter().rposition(|byte| *byte == b'}')
         {
             self.changes.push((end..end, self.fields));
@@ -84,6 +86,7 @@ impl RequestPatch {
         if self.changes.is_empty() {
             return bytes.clone();
         }
+        // The sort is stable, so insertions at one place keep their order.
         self.changes.sort_by_key(|(at, _)| at.start);
         let added: usize = self.changes.iter().map(|(_, with)| with.len()).sum();
         let mut patched = BytesMut::with_capacity(bytes.len() + added);

@@ -1,4 +1,4 @@
-//! Removal of repeated text from an upstream that was told to continue a beginning.
+//! Removal of repeated text from an upstream in continuation of a beginning.
 
 use super::overlap::OverlapFinder;
 
@@ -10,9 +10,9 @@ const SHORTEST_BYTES: usize = 32;
 pub struct RepetitionFilter {
     /// The text that the stream may repeat, until the question is settled.
     said: Option<String>,
-    /// The number of bytes at its end that were not sent.
+    /// The number of unsent bytes at the end of `said`.
     unsent: usize,
-    /// The received text that may be part of a repetition.
+    /// The received text, maybe part of a repetition.
     held: String,
     /// The finder for a model that was only asked to continue.
     about: Option<OverlapFinder>,
@@ -39,8 +39,8 @@ impl RepetitionFilter {
         *self = Self { about: Some(OverlapFinder::new(said, gap)), ..Self::default() };
     }
 
-    /// Takes more text of the stream. Returns the new part of it and of the held text; `None` if the new part is
-    /// not known yet.
+    /// Takes more text of the stream. Returns the new part of the text and of the held text; `None` if the new part
+    /// is not known yet.
     pub fn pass(&mut self, text: &str) -> Option<String> {
         if let Some(overlap) = &mut self.about {
             let new = overlap.pass(text)?;
@@ -60,6 +60,7 @@ impl RepetitionFilter {
                 return Some(new);
             }
         }
+        // The whitespace at the end was not sent, so a model may write it again.
         let gap = &said[said.len() - self.unsent..];
         if gap.len() > self.held.len() && gap.starts_with(&self.held) {
             return None;
@@ -86,8 +87,7 @@ impl RepetitionFilter {
         self.says_nothing
     }
 
-    /// Settles that the stream repeats nothing. Whitespace at the end of the beginning may not have been sent:
-    /// then it comes again.
+    /// Settles that the stream repeats nothing. Unsent whitespace at the end of the beginning may come again.
     fn settle(&mut self) -> String {
         let Self { said, unsent, held, .. } = std::mem::take(self);
         let said = said.unwrap_or_default();

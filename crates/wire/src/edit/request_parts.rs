@@ -92,6 +92,7 @@ impl RequestParts {
                 }
                 (RequestPartKind::ToolResult, _) => patch.replace(part.at.clone(), quote(&note)),
                 (_, Some((list, index))) => removed.entry(list).or_default().push((index, note)),
+                // Reasoning in a field of its message is in no list from which it could be taken.
                 (_, None) => patch.replace(part.at.clone(), "null"),
             }
         }
@@ -125,6 +126,8 @@ impl RequestParts {
             patch.replace(first.start..last.end, words(dialect, note));
             return 0;
         };
+        // Each element goes with the comma behind it; elements behind the last kept one go with the comma before
+        // them.
         for (index, _) in removed.iter().filter(|(index, _)| *index < last_kept) {
             patch.replace(all[*index].start..all[*index + 1].start, "");
         }
@@ -186,6 +189,7 @@ impl RequestParts {
             let at = start..start + text.len();
             return self.parts.push(RequestPart { at, kind, name: String::new(), element });
         }
+        // In order: Messages, Responses, Chat Completions.
         let results = [("content", "tool_use_id"), ("output", "call_id"), ("content", "tool_call_id")];
         let result = results.iter().find(|(content, call)| {
             field(&all, content).is_some() && field(&all, call).and_then(string).is_some()
@@ -198,6 +202,7 @@ impl RequestParts {
             self.parts.push(RequestPart { at: shifted_place(text, value, start), kind, name, element: None });
         }
         for (name, value) in &all {
+            // Chat Completions servers have three names for reasoning in a message.
             let is_reasoning = matches!(&**name, "reasoning_content" | "reasoning_details" | "reasoning");
             if is_reasoning && *value != "null" {
                 let kind = RequestPartKind::Reasoning;

@@ -7,6 +7,7 @@ use crate::raw_json::{self, RawObject};
 
 /// Returns a function call that arrived whole.
 pub(super) fn whole(part: RawJson, function: &RawObject, index: usize) -> ToolCall {
+    // Gemini leaves `args` out of a call without arguments.
     let arguments = function.get("args").filter(|args| *args != "null").unwrap_or("{}").to_owned();
     tool_call(function, arguments, index, Some(part))
 }
@@ -49,6 +50,7 @@ impl PendingFunctionCall {
             function: RawObject::default(),
         };
         pending.grow(&function);
+        // The rebuilt call goes back to Google whole, so it must not announce more pieces.
         for (key, value) in
             function.fields().filter(|(key, _)| !matches!(*key, "willContinue" | "partialArgs"))
         {

@@ -197,6 +197,7 @@ impl<'a> GeminiInputEncoder<'a> {
             match part {
                 Part::Text(text) => words.push_str(&text.text),
                 Part::Image(media) | Part::File(media) => match self.inline(media) {
+                    // Older generations take media only outside of a function's answer.
                     Some(inline) if self.is_strict && nests(inline.inline_data.mime_type) => {
                         parts.push(inline)
                     }

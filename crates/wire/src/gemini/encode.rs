@@ -27,6 +27,7 @@ fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, ProviderError> {
         Part::Text(text) if text.text.is_empty() => Ok(None),
         Part::Text(text) => Ok(Some(RawJson(format!(r#"{{"text":{}}}"#, quote(&text.text))))),
         Part::ToolCall(call) => function_call(call, own).map(Some),
+        // Google takes thoughts back only by their signature, and other wires' blocks mean nothing here.
         Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
         Part::Image(_) | Part::File(_) => Ok(Some(RawJson(format!(r#"{{"text":"{UNSUPPORTED}"}}"#)))),
         Part::ToolResult(_) => Err(raw_json::misplaced(part)),

@@ -22,6 +22,7 @@ impl GeminiArgumentsBuilder {
         let Some(piece) = piece(entry) else { return };
         let Some(place) = steps.iter().try_fold(&mut self.0, |at, step| step.enter(at)) else { return };
         match (place, piece) {
+            // Google streams a long string in several entries with the same path.
             (Value::String(text), Value::String(more)) => text.push_str(&more),
             (place, piece) => *place = piece,
         }

@@ -16,6 +16,7 @@ pub fn explain(mut error: ProviderError) -> ProviderError {
     }
     let body: Value =
         error.body.as_deref().and_then(|body| serde_json::from_str(body).ok()).unwrap_or_default();
+    // Gemini puts the error object of a stream into a list.
     let object = body.get(0).unwrap_or(&body);
     let details = object.pointer("/error/details").and_then(Value::as_array);
     for detail in details.into_iter().flatten() {

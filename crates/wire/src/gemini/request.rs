@@ -1,8 +1,8 @@
 //! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes. The stable
-//! parts (instruction, options, tools) come before the contents; the parts that may change (tool choice, output
-//! limit) come after them.
+//! Equal requests give equal bytes, and a continued conversation begins with the same bytes. The stable parts
+//! (instruction, options, tools) come before the contents; the variable parts (tool choice, output limit) come after
+//! the contents.
 
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
@@ -36,6 +36,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
 /// As [`encode`].
 pub fn encode_count(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes, ProviderError> {
     let mut counted = RequestBody::default();
+    // The nested request must name the model again, although the address names it.
     counted.put("model", &resource(&settings.model))?;
     put(&mut counted, request, settings)?;
     let counted: Box<RawValue> =

@@ -47,6 +47,7 @@ impl GeminiStreamDecoder {
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
         let mut events = Vec::new();
+        // Some proxies end the stream with OpenAI's marker `[DONE]`, which begins like a list.
         if payload.starts_with('[') && payload != "[DONE]" {
             let chunks: Vec<Box<RawValue>> = serde_json::from_str(payload)
                 .map_err(|error| self.with_usage(raw_json::unreadable(payload, &error)))?;
@@ -73,6 +74,7 @@ impl GeminiStreamDecoder {
             return Err(self.with_usage(error));
         }
         self.flush(&mut Vec::new())?;
+        // A call that stops in the middle is shown, but has no bytes that could be sent back.
         if let Some(pending) = self.pending.take() {
             self.parts.push(Part::ToolCall(pending.call(false)));
         }
@@ -202,6 +204,7 @@ impl GeminiStreamDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
         match self.pending.take() {
+            // Only the first piece of a call has the name.
             Some(mut pending) if function.get("name").is_none() => {
                 pending.grow(&function);
                 if call::goes_on(&function) {

@@ -49,6 +49,7 @@ pub(super) fn error(finish: ModelStopReason, envelope: &RawObject) -> Option<Pro
             envelope,
         ));
     }
+    // Without a filter's stop reason the prompt was blocked, not the answer.
     let feedback = envelope.object("promptFeedback").unwrap_or_default();
     let codes = [feedback.text("blockReason").into_iter().collect(), blocked(&feedback)].concat();
     let words = feedback.text("blockReasonMessage");

@@ -1,28 +1,28 @@
-//! One content block, put together from its pieces.
+//! A content block, put together from pieces.
 
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall};
 
 use crate::raw_json::{self, RawObject};
 use crate::{ModelEvent, ProviderError};
 
-/// The largest number of fields of a block that grow in pieces. Known blocks have three.
+/// The largest number of a block's growing fields. Known blocks have three.
 const MAX_GROWN: usize = 64;
 
-/// A content block that may still grow.
+/// A content block, maybe unfinished.
 #[derive(Debug)]
 pub(super) struct PartialMessagesBlock {
     /// The block's index in the answer, as the provider counts.
     pub(super) index: u64,
     kind: String,
-    /// The block's first object, with the fields that were replaced since.
+    /// The block's first object, with the fields replaced since.
     object: RawObject,
-    /// Texts of the block that grew, whole.
+    /// The grown texts of the block, whole.
     grown: Vec<(String, String)>,
     /// The block's own bytes, as long as no piece was added.
     untouched: Option<RawJson>,
     /// Arguments so far, as text.
     input: String,
-    /// Citations that came in pieces, in order.
+    /// Citations from pieces, in order.
     citations: Vec<String>,
     /// The index of the block among the answer's tool calls.
     pub(super) call: Option<usize>,
@@ -34,7 +34,7 @@ fn filled_text(object: &RawObject, key: &str) -> Option<String> {
 }
 
 impl PartialMessagesBlock {
-    /// Creates a block that begins as `json`. `None` if `json` is no object.
+    /// Creates a block with the beginning `json`. `None` if `json` is no object.
     pub(super) fn new(index: u64, json: &str) -> Option<Self> {
         let object = RawObject::parse(json)?;
         let kind = object.text("type").unwrap_or_default();
@@ -56,8 +56,8 @@ impl PartialMessagesBlock {
         self.kind == "tool_use"
     }
 
-    /// Reports whether the block may grow for long without an event to show: withheld reasoning, or arguments
-    /// that come at once.
+    /// Reports whether the block may grow for long without an event to show: withheld reasoning, or arguments in a
+    /// single piece.
     pub(super) fn grows_unseen(&self) -> bool {
         !self.done && self.kind != "text"
     }
@@ -74,17 +74,18 @@ impl PartialMessagesBlock {
         }
     }
 
-    /// Returns the event for the end of the block: arguments that did not come in pieces.
+    /// Returns the event for the end of the block: arguments outside of pieces.
     pub(super) fn end(&self) -> Option<ModelEvent> {
+        // Some compatible servers send all arguments with the start of the block, and no delta.
         let index = self.call.filter(|_| self.input.is_empty())?;
         Some(ModelEvent::ToolInput { index, name: None, delta: self.arguments() })
     }
 
-    /// Adds a piece. Known pieces are text, reasoning, signatures, arguments and citations; of others, strings
-    /// are appended to the block's field of that name, and anything else replaces it.
+    /// Adds a piece. Known pieces are text, reasoning, signatures, arguments and citations; of others, strings are
+    /// appended to the block's field of the same name, and anything else replaces the field.
     ///
     /// # Errors
-    /// `third-party` for a known piece that nobody can read.
+    /// `third-party` for an unreadable known piece.
     pub(super) fn grow(&mut self, delta: &RawObject) -> Result<Option<ModelEvent>, ProviderError> {
         self.untouched = None;
         match delta.text("type").as_deref() {
@@ -180,8 +181,8 @@ impl PartialMessagesBlock {
         Some(Part::Text(TextPart { text, native: self.native_beyond(&["type", "text"]) }))
     }
 
-    /// Returns the reasoning. Reasoning without signature was cut off: its provider would refuse it, so nothing
-    /// is sent back.
+    /// Returns the reasoning. Reasoning without signature was cut off: the provider would refuse such reasoning, so
+    /// nothing is sent back.
     fn reasoning(&self) -> Option<Part> {
         let text = self.text_of("thinking").unwrap_or_default();
         let proof = if self.kind == "thinking" { "signature" } else { "data" };
@@ -203,7 +204,7 @@ impl PartialMessagesBlock {
         }
     }
 
-    /// Returns the arguments, which come in pieces or whole at the beginning.
+    /// Returns the arguments, from pieces or from the beginning.
     fn arguments(&self) -> String {
         if self.input.is_empty() {
             return self.object.get("input").unwrap_or("{}").to_owned();
@@ -211,7 +212,7 @@ impl PartialMessagesBlock {
         self.input.clone()
     }
 
-    /// Returns the block itself if it has content beyond these fields.
+    /// Returns the block itself if the block has content beyond the `known` fields.
     fn native_beyond(&self, known: &[&str]) -> Option<RawJson> {
         let has_more =
             self.object.fields().any(|(key, value)| !known.contains(&key) && !matches!(value, "null" | "[]"));
@@ -231,6 +232,7 @@ impl PartialMessagesBlock {
         for (key, text) in &self.grown {
             whole.set_text(key, text);
         }
+        // Arguments that stop in the middle are no JSON. The block then keeps the `input` of its start.
         if let Some(input) = raw_json::value(&self.input) {
             whole.set("input", input);
         }

@@ -1,4 +1,4 @@
-//! Anthropic's Messages: `/v1/messages`, also as llama.cpp, vLLM and Ollama serve it.
+//! Anthropic's Messages: `/v1/messages`, also as served by llama.cpp, vLLM and Ollama.
 
 mod collect;
 mod errors;
@@ -133,7 +133,7 @@ impl WireCodec for MessagesCodec {
     }
 }
 
-/// Writes tool results in one form, because clients may send text or blocks.
+/// Writes tool results in a single form, because clients may send text or blocks.
 fn settle_results(content: &mut JsonNode<'_>) {
     let JsonNode::List(blocks) = content else { return };
     for block in blocks {
@@ -145,7 +145,7 @@ fn settle_results(content: &mut JsonNode<'_>) {
     }
 }
 
-/// Returns the system prompt: a text, or blocks of text. Blocks that change with every request are left out.
+/// Returns the system prompt: a text, or blocks of text. Blocks with other content in every request are left out.
 fn system(raw: &str) -> Result<String, ParseError> {
     if let Some(text) = string(raw) {
         return Ok(text);
@@ -158,10 +158,10 @@ fn system(raw: &str) -> Result<String, ParseError> {
     Ok(texts.collect::<Vec<String>>().join("\n\n"))
 }
 
-/// The schema for a client's tool without one.
+/// The schema for a client's tool without a schema.
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
-/// Returns the tools. Tools that Anthropic's servers run have no schema and count by their known fields.
+/// Returns the tools. Tools of Anthropic's servers have no schema and count by the known fields.
 fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
     let tools = elements(raw).ok_or_else(|| ParseError::field("tools", "`tools` must be a list"))?;
     tools.into_iter().enumerate().map(|(index, raw)| tool(raw, index)).collect()
@@ -189,13 +189,14 @@ fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
 /// Returns a text part, unless the text is empty.
 fn text(text: String) -> Option<Part> {
     let text = crate::edit::ephemeral::without_notices(&text).unwrap_or(text);
+    // A text that had only notices is empty now.
     (!text.is_empty()).then(|| Part::text(text))
 }
 
 /// Returns the request's choice of tools: whether the model may, must or must not call one.
 ///
 /// # Errors
-/// [`ParseError`] if the choice has a form that no other dialect has.
+/// [`ParseError`] if no other dialect has the form of the choice.
 pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError> {
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);

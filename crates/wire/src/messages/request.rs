@@ -1,9 +1,9 @@
 //! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes. A request that continues another begins with the same bytes, but for the
-//! cache marks. The stable parts (model, options, tools, system prompt) come before the messages; the parts that
-//! may change (thinking, the choice of tools, the output limit) come after them. The order matters beyond cost:
-//! newer models refuse their own signed reasoning if anything before it has changed.
+//! Equal requests give equal bytes. A continued conversation begins with the same bytes, but for the cache marks. The
+//! stable parts (model, options, tools, system prompt) come before the messages; the variable parts (thinking, the
+//! choice of tools, the output limit) come after the messages. The order matters beyond cost: newer models refuse
+//! their own signed reasoning after a change of earlier content.
 
 mod assistant;
 mod names;
@@ -27,18 +27,18 @@ use crate::{ModelRequest, ProviderError, ToolChoice};
 
 pub use assistant::encode_parts;
 
-/// The output limit where no source gave one: the API demands a limit, and this is the smallest of any model, in
+/// The output limit without a source: the API demands a limit, and `MAX_TOKENS` is the smallest of any model, in
 /// tokens.
 pub const MAX_TOKENS: u64 = 4_096;
 
-/// The schema of a tool of which only the name is known.
+/// The schema of a tool with only a known name.
 const ANY_INPUT: &str = r#"{"type":"object"}"#;
 
-/// Fields that no configuration replaces, and `thinking`, which has its own place.
+/// Fields out of a configuration's reach, and `thinking`, a field with a special place.
 const OURS: &[&str] = &["model", "system", "messages", "stream", "thinking"];
 
-/// Configured fields that the counting endpoint takes too; it refuses all others.
-/// Source: `MessageCountTokensParams` of Anthropic's SDK for Python, 2.12.0.
+/// Configured fields accepted by the counting endpoint too; the endpoint refuses all others. Source:
+/// `MessageCountTokensParams` of Anthropic's SDK for Python, 2.12.0.
 const COUNTED: &[&str] = &[
     "billing_policy",
     "cache_control",
@@ -51,7 +51,7 @@ const COUNTED: &[&str] = &[
     "tools",
 ];
 
-/// The instruction to the server about reasoning that was signed before the conversation was edited.
+/// The instruction to the server about reasoning signed before an edit of the conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StaleReasoningPolicy {
     /// No instruction: the server follows the rules of the model and the account.
@@ -79,6 +79,7 @@ pub fn call(
     config: &MessagesConfig,
     stale: StaleReasoningPolicy,
 ) -> Result<Bytes, ProviderError> {
+    // Few requests have fields of their own, so the settings are seldom copied.
     if request.fields.is_empty() {
         return write(request, config, stale, &config.settings.body, true);
     }
@@ -87,7 +88,7 @@ pub fn call(
     write(request, &config, stale, &config.settings.body, true)
 }
 
-/// Returns the body that asks for the number of the call's input tokens.
+/// Returns the body for counting the call's input tokens.
 ///
 /// # Errors
 /// As [`encode`].
@@ -138,15 +139,14 @@ fn write(
     Ok(body.finish())
 }
 
-/// Returns the requested output limit. A thinking budget must be smaller, so a budget that is not smaller is
-/// added to the limit.
+/// Returns the requested output limit. A thinking budget must be smaller, so a larger budget is added to the limit.
 fn max_tokens(request: &ModelRequest, config: &MessagesConfig, thinking: Option<&Value>) -> u64 {
     let asked = request.max_output_tokens.or(config.settings.declared.max_output).unwrap_or(MAX_TOKENS);
     let budget = thinking.and_then(|thinking| thinking.get("budget_tokens")).and_then(Value::as_u64);
     budget.filter(|budget| *budget >= asked).map_or(asked, |budget| asked.saturating_add(budget))
 }
 
-/// A mark at the end of content that the server is asked to keep.
+/// A mark at the end of content for the server's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct MessagesCacheControl {
     r#type: &'static str,
@@ -155,7 +155,7 @@ struct MessagesCacheControl {
 }
 
 impl MessagesCacheControl {
-    /// Returns the mark. `None` if the configuration sets its own marks: the API takes four in all.
+    /// Returns the mark. `None` if the configuration sets marks: the API takes four in all.
     fn of(config: &MessagesConfig) -> Option<Self> {
         let ttl = match config.cache {
             PromptCacheTtl::Off => return None,
@@ -177,8 +177,8 @@ struct MessagesRequestTool<'a> {
     cache_control: Option<MessagesCacheControl>,
 }
 
-/// Returns the tools, the last one with a cache mark. The API refuses a conversation with calls but without
-/// tools. If the caller lists none, the called tools are named, and [`MessagesToolChoice`] forbids them.
+/// Returns the tools, the last tool with a cache mark. The API refuses a conversation with calls but without tools.
+/// If the caller lists no tools, the called tools are named, and [`MessagesToolChoice`] forbids calls.
 fn tools(
     request: &ModelRequest,
     mark: Option<MessagesCacheControl>,

@@ -12,25 +12,25 @@ use crate::server_error;
 use crate::usage::MessagesUsage;
 use crate::{AnswerSize, ModelEvent, ProviderError};
 
-/// A decoder of one answer, payload by payload.
+/// A decoder of an answer, payload by payload.
 #[derive(Debug, Default)]
 pub struct MessagesStreamDecoder {
     blocks: Vec<PartialMessagesBlock>,
-    /// The positions in `blocks` of the blocks that may still grow.
+    /// The positions of unfinished blocks in `blocks`.
     open: Vec<usize>,
     size: AnswerSize,
     usage: MessagesUsage,
-    /// The fields of the answer as a whole, without its content and its usage.
+    /// The fields of the answer as a whole, without content and usage.
     envelope: RawObject,
     closed: bool,
 }
 
 impl MessagesStreamDecoder {
-    /// Takes the data of one event, or a whole message that was not streamed.
+    /// Takes the data of an event, or a whole, unstreamed message.
     ///
     /// # Errors
-    /// The provider's error, with the code of its type; `third-party` for data that is no JSON object;
-    /// `truncated-stream` for JSON that stops in the middle.
+    /// The provider's error, with the code of the error's type; `third-party` for other data than a JSON object;
+    /// `truncated-stream` for unfinished JSON.
     pub fn push(&mut self, payload: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let payload = payload.trim();
         // Some compatible servers end this wire's streams with OpenAI's marker.
@@ -51,6 +51,7 @@ impl MessagesStreamDecoder {
             }
             Some("message") => self.whole(&event).map_err(|error| self.with_usage(error)),
             Some("error") => Err(self.with_usage(server_error::from_answer(payload))),
+            // Compatible servers may leave the type of an error out.
             None if event.get("error").is_some() => Err(self.with_usage(server_error::from_answer(payload))),
             // Some compatible servers leave the type of a whole message out.
             None if event.get("content").is_some() => {
@@ -68,8 +69,8 @@ impl MessagesStreamDecoder {
     /// Returns the answer.
     ///
     /// # Errors
-    /// `truncated-stream` if the closing event did not come; `refused` if the answer was withheld; `third-party`
-    /// if it was paused. The error contains the usage.
+    /// `truncated-stream` if the closing event did not come; `refused` if the answer was withheld; `third-party` if
+    /// the answer was paused. The error contains the usage.
     pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
         if !self.closed {
             return Err(self.with_usage(raw_json::truncated()));
@@ -88,14 +89,14 @@ impl MessagesStreamDecoder {
         })
     }
 
-    /// Takes a start. A second start in one stream is a gateway's new attempt, which voids the first one.
+    /// Takes a start. A second start in a stream is a gateway's new attempt and voids the first start.
     fn start(&mut self, message: RawObject) -> Vec<ModelEvent> {
         *self = Self::default();
         self.describe(&message, &["content", "usage"]);
         self.report(message.object("usage"))
     }
 
-    /// Records fields of the answer as a whole, except for fields that are kept elsewhere.
+    /// Records fields of the answer as a whole, except for fields with a place elsewhere.
     fn describe(&mut self, said: &RawObject, kept_elsewhere: &[&str]) {
         for (key, value) in said.fields().filter(|(key, _)| !kept_elsewhere.contains(key)) {
             // A later event may repeat a field as `null`: that does not take a known value back.
@@ -126,7 +127,7 @@ impl MessagesStreamDecoder {
         Ok(begin)
     }
 
-    /// Takes a piece of a block. A piece whose block never began, or is over, has no place.
+    /// Takes a piece of a block. A piece without an open block has no place.
     fn grow(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
         let index = event.number("index").unwrap_or_default();
         let Some(delta) = event.content::<RawObject>("delta")? else { return Ok(Vec::new()) };
@@ -143,7 +144,7 @@ impl MessagesStreamDecoder {
         events
     }
 
-    /// Returns the open block of that index.
+    /// Returns the open block at `index`.
     fn block(&mut self, index: u64) -> Option<&mut PartialMessagesBlock> {
         let at = self.open.iter().rev().find(|at| self.blocks[**at].index == index)?;
         self.blocks.get_mut(*at)
@@ -205,6 +206,7 @@ impl StreamDecoder for MessagesStreamDecoder {
 /// (`model_context_window_exceeded`) from an output limit.
 fn finish(reason: Option<&str>, parts: &[Part]) -> ModelStopReason {
     match reason {
+        // The server stopped to compact its context. Calls in the answer do not change that.
         Some("compaction") => ModelStopReason::Other,
         reason => {
             let finish = reason.and_then(finish::finish_of_reason).unwrap_or(ModelStopReason::Other);

@@ -32,7 +32,7 @@ fn encode(parts: Vec<Part>, target: &str) -> Vec<String> {
     encode_parts(&message(parts), &origin(target)).unwrap().into_iter().map(|block| block.0).collect()
 }
 
-/// Every kind of block, interleaved, with what the wire may say beside them.
+/// Every kind of block, interleaved, with the wire's other events.
 fn interleaved() -> Vec<&'static str> {
     vec![
         START,

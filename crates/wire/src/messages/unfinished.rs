@@ -1,15 +1,15 @@
-//! Answers that end before the model has answered: refused, or paused.
+//! Answers without the model's own end: refused, or paused.
 
 use longhaul_core::error::ErrorCode;
 
 use crate::raw_json::RawObject;
 use crate::{ProviderError, finish};
 
-/// Returns the error of an answer that ended with this reason; `None` for a normal answer.
+/// Returns the error of an answer with the stop reason `reason`; `None` for a normal answer.
 ///
 /// A refused answer must not be sent back
-/// (<https://docs.claude.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals>). A
-/// paused answer would have to be sent back as the last message of the next request. The loop does not do that.
+/// (<https://docs.claude.com/en/docs/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals>). A paused
+/// answer would have to be sent back as the last message of the next request. The loop sends no such request.
 pub(super) fn error(reason: Option<&str>, envelope: &RawObject) -> Option<ProviderError> {
     match reason? {
         "refusal" => Some(refused(envelope)),

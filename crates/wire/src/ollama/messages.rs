@@ -36,7 +36,7 @@ pub(super) struct OllamaRequestMessage<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum OllamaRequestToolCall<'a> {
-    /// The call as Ollama wrote it.
+    /// The call with Ollama's bytes.
     Native(&'a RawValue),
     Ours {
         id: &'a str,
@@ -53,8 +53,8 @@ struct OllamaRequestFunctionCall<'a> {
 /// Returns all messages, the system prompt first.
 ///
 /// # Errors
-/// `invalid-request` for a tool result whose call is not in the request, and for calls whose arguments are no
-/// JSON object.
+/// `invalid-request` for a tool result without a call in the request, and for a call without a JSON object as
+/// arguments.
 pub(super) fn encode<'a>(
     request: &'a ModelRequest,
     settings: &'a ModelSettings,
@@ -74,12 +74,12 @@ struct OllamaInputEncoder<'a> {
     request: &'a ModelRequest,
     target: ModelOrigin,
     written: Vec<OllamaRequestMessage<'a>>,
-    /// The content of the next user message, with pictures from tools. It waits until all results of the step are
-    /// written, because no other message may stand between results.
+    /// The content of the next user message, with pictures from tools. The content waits until all results of the
+    /// step are written, because no other message may stand between results.
     waiting: Option<OllamaRequestMessage<'a>>,
-    /// The ids of the calls so far on this wire, and their tools.
+    /// The ids of the calls so far in Ollama's API, and the calls' tools.
     calls: BTreeMap<&'a CallId, (Option<&'a str>, &'a str)>,
-    /// The index of the message at which the current turn begins.
+    /// The index of the first message of the current turn.
     turn_start: usize,
 }
 
@@ -130,7 +130,7 @@ impl<'a> OllamaInputEncoder<'a> {
         }
     }
 
-    /// Writes the waiting content as one user message.
+    /// Writes the waiting content as a single user message.
     fn flush(&mut self) {
         self.written.extend(self.waiting.take());
     }
@@ -165,8 +165,8 @@ impl<'a> OllamaInputEncoder<'a> {
         Ok(())
     }
 
-    /// Writes an assistant message. Thinking is sent back only to the model that wrote it, and only in the
-    /// current turn: templates drop the thinking of earlier turns.
+    /// Writes an assistant message. Thinking is sent back only to its own model, and only in the current turn:
+    /// templates drop the thinking of earlier turns.
     fn assistant(&mut self, message: &'a Message, index: usize) -> Result<(), ProviderError> {
         self.flush();
         let own = raw_json::is_own(message, &self.target);
@@ -187,7 +187,7 @@ impl<'a> OllamaInputEncoder<'a> {
         Ok(())
     }
 
-    /// Returns Ollama's own call unchanged, or another model's call with our id, which its result repeats.
+    /// Returns Ollama's own call unchanged, or another model's call with our id, repeated by the result.
     fn call(&mut self, call: &'a ToolCall, own: bool) -> Result<OllamaRequestToolCall<'a>, ProviderError> {
         let native =
             call.native.as_ref().filter(|_| own).and_then(|raw| serde_json::from_str(raw.as_str()).ok());
@@ -198,6 +198,7 @@ impl<'a> OllamaInputEncoder<'a> {
         let id = call.call_id.as_str();
         self.calls.insert(&call.call_id, (Some(id), &call.name));
         let given = given_arguments(&call.arguments);
+        // Ollama parses arguments into an object, and refuses the whole request if they are none.
         let arguments = RawObject::parse(given).and(serde_json::from_str(given).ok());
         let arguments =
             arguments.ok_or_else(|| invalid(format!("the arguments of call `{id}` are no JSON object")))?;

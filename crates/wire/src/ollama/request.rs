@@ -1,8 +1,7 @@
 //! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes. The stable
-//! parts (model, fields, tools) come before the messages; the part that may change (the output limit) comes after
-//! them.
+//! Equal requests give equal bytes, and a continued conversation begins with the same bytes. The stable parts (model,
+//! fields, tools) come before the messages; the variable part (the output limit) comes after the messages.
 
 use bytes::Bytes;
 use longhaul_core::error::ErrorCode;
@@ -20,8 +19,8 @@ const OURS: &[&str] = &["model", "messages", "stream", "options"];
 
 /// Returns the body of a call, with the loaded `window` in tokens, if one is known.
 ///
-/// With `truncate` and `shift` switched off nothing is cut. A request that does not fit is refused, and an answer
-/// that fills the window ends. Ollama has both fields since 0.12.6; older servers ignore them and cut silently.
+/// With `truncate` and `shift` switched off nothing is cut. A request beyond the window is refused, and an answer
+/// ends at the window's end. Ollama has both fields since 0.12.6; older servers ignore both and cut silently.
 ///
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, a call's arguments are no JSON object, or a tool result
@@ -63,6 +62,7 @@ pub fn encode_load(settings: &ModelSettings, window: Option<u64>) -> Result<Byte
         body.put("keep_alive", keep_alive)?;
     }
     put_stream(&mut body, settings, false)?;
+    // Without messages Ollama only loads the model, and answers with the reason `load`.
     body.put("messages", &[(); 0])?;
     put_options(&mut body, settings, window, None)?;
     Ok(body.finish())

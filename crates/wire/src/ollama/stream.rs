@@ -148,6 +148,7 @@ impl OllamaStreamDecoder {
         };
         let given = function.get("arguments").filter(|arguments| *arguments != "null").unwrap_or("{}");
         let arguments = quoted.unwrap_or_else(|| given.to_owned());
+        // Ollama never streams arguments, so a single event has the whole call.
         let (index, name) = (self.size.add_call()?, function.text("name").unwrap_or_default());
         events.push(ModelEvent::ToolInput { index, name: Some(name.clone()), delta: arguments.clone() });
         let provider_id = call.text("id").filter(|id| !id.is_empty());

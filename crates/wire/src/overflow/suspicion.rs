@@ -1,4 +1,4 @@
-//! Suspicion that an answer with status 200 belongs to a shortened request.
+//! Suspicion of a shortened request behind an answer with status 200.
 
 use longhaul_core::message::{ModelAnswer, ModelStopReason, Part};
 
@@ -14,14 +14,14 @@ const COUNTED_BEFORE_PERCENT: u64 = 90;
 /// message keeps half of its window (Ollama: 2,050 of 4,096). No estimate of a whole request errs by as much.
 const ESTIMATED_PERCENT: u64 = 50;
 
-/// The least number of missing tokens that is proof: the estimate of a single odd text can be far off.
+/// The least number of missing tokens as proof: the estimate of a single odd text can be far off.
 const MIN_MISSING_TOKENS: u64 = 256;
 
 /// The least growth of a request, in tokens, after which a report that stays exactly the same is no chance.
 const MIN_GROWN_TOKENS: u64 = 64;
 
-/// The least number of tokens that a cutting server keeps. No such server has a window below 2,048 tokens, and
-/// none keeps less than half of it.
+/// The least number of tokens kept by a cutting server. No such server has a window below 2,048 tokens, and none
+/// keeps less than half of the window.
 const MIN_KEPT_TOKENS: u64 = 1_000;
 
 /// The output, in tokens, below which an end for length was not set by an output limit: nobody sets one so low.
@@ -44,14 +44,14 @@ const WINDOW_WORDS: &[&str] = &[
     "context_length_reached",
 ];
 
-/// The token counts of a request that was answered.
+/// The token counts of an answered request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AnsweredRequestTokens {
-    /// The part of the input that this server itself has counted, in an earlier answer.
+    /// The part of the input counted by the server itself, in an earlier answer.
     pub counted_before: u64,
-    /// The part that was estimated since.
+    /// The part estimated since.
     pub estimated: u64,
-    /// The input that this server reported last, for a request with the same prefix; 0 if there was none.
+    /// The input of the server's last report, for a request with the same prefix; 0 without a report.
     pub last_input: u64,
     /// `true` if the server's reports have grown with the earlier requests.
     pub has_grown: bool,
@@ -60,7 +60,7 @@ pub struct AnsweredRequestTokens {
     pub may_be_left_out: u64,
     /// The expected p99 error of the two parts together, as a share.
     pub margin: f64,
-    /// The window, if a source gave it; never an assumed one.
+    /// The window, if a source gave a window; never an assumed window.
     pub window: Option<u64>,
     /// The source of the window.
     pub source: LimitSource,
@@ -80,7 +80,7 @@ pub enum SuspectedOverflow {
     Empty,
     /// The server has read much less than the request held.
     SilentlyTruncated {
-        /// The input tokens that the server reports.
+        /// The input tokens reported by the server.
         reported: u64,
         /// The input tokens of the request, by our count.
         counted: u64,
@@ -121,6 +121,7 @@ impl SuspectedOverflow {
 pub fn suspect(sent: &AnsweredRequestTokens, answer: &ModelAnswer) -> Option<SuspectedOverflow> {
     let total =
         answer.usage.as_ref().map(longhaul_core::usage::Usage::total_tokens).filter(|total| *total > 0);
+    // The server's own word needs no counts, so it is examined before the numbers.
     if names_the_window(answer) {
         return Some(SuspectedOverflow::WindowFull { total });
     }
@@ -146,7 +147,7 @@ impl AnsweredRequestTokens {
         counted.saturating_add((counted as f64 * self.margin).ceil() as u64)
     }
 
-    /// Returns the least count of a server that has read the whole request.
+    /// Returns the least count of a server after a read of the whole request.
     fn min_reported_tokens(&self) -> u64 {
         let counted = self.counted_before.saturating_mul(COUNTED_BEFORE_PERCENT) / 100;
         let estimated = self.estimated.saturating_mul(ESTIMATED_PERCENT) / 100;

@@ -55,7 +55,7 @@ pub(super) struct ErrorBodyContents {
     codes: Vec<String>,
     /// The numbers that have fields of their own.
     pub(super) numbers: ReportedOverflow,
-    /// The innermost HTTP status that is given as a number, and its depth.
+    /// The innermost HTTP status given as a number, with the depth.
     status: Option<(usize, u16)>,
 }
 
@@ -66,8 +66,7 @@ impl ErrorBodyContents {
         found
     }
 
-    /// Returns the HTTP status that the error itself names. Gateways name one inside an answer that began with
-    /// 200.
+    /// Returns the HTTP status named by the error itself. Gateways name a status inside an answer with status 200.
     pub(super) fn status(&self) -> Option<u16> {
         self.status.map(|(_, status)| status)
     }
@@ -76,7 +75,7 @@ impl ErrorBodyContents {
         self.codes.iter().any(|code| known.contains(&code.as_str()))
     }
 
-    /// Reports whether this is Google's overflow: a status with a sentence, which has changed before.
+    /// Reports whether the error is Google's overflow: a status with a sentence. The sentence has changed before.
     pub(super) fn is_google_overflow(&self) -> bool {
         self.has_code(&["invalid_argument"]) && self.texts.iter().any(|text| patterns::tokens_exceed(text))
     }

@@ -128,7 +128,9 @@ fn common(said: &RequestField<'_>) -> Result<Option<RequestParamValue>, ParseErr
 fn openai(said: &RequestField<'_>) -> Result<Option<RequestParamValue>, ParseError> {
     Ok(Some(match said.name {
         "parallel_tool_calls" => RequestParamValue::OneCall(!said.flag()?),
+        // OpenAI has renamed `user` to `safety_identifier` and still takes both.
         "user" | "safety_identifier" => RequestParamValue::User(said.text()?),
+        // Both values ask for the usual service, so nothing is lost without them.
         "service_tier" if matches!(said.value.as_str(), Some("auto" | "default")) => return Ok(None),
         "top_logprobs" => refused_unless_empty(said, "the upstream gives no log probabilities"),
         "store" if said.is_empty() => return Ok(None),
@@ -152,6 +154,7 @@ fn chat(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), P
             None => return Ok(()),
         },
         "reasoning_effort" => RequestParamValue::Effort(said.text()?),
+        // OpenRouter's form, with an effort, a budget, or both.
         "reasoning" => {
             reasoning(said, wanted);
             return Ok(());
@@ -167,6 +170,7 @@ fn chat(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), P
         "modalities" | "audio" => RequestParamValue::Refused("the upstream answers in text only"),
         "web_search_options" => RequestParamValue::Refused("the upstream does not search"),
         "functions" | "function_call" => refused_unless_empty(said, "say it with `tools` and `tool_choice`"),
+        // llama.cpp: `grammar` and `json_schema`. vLLM: `structured_outputs` and `guided_*`.
         "grammar" | "json_schema" | "structured_outputs" | "guided_json" | "guided_regex"
         | "guided_choice" | "guided_grammar" => {
             refused_unless_empty(said, "the upstream has no such form for an answer")
@@ -252,6 +256,7 @@ fn messages(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(
             thinking(said, wanted);
             return Ok(());
         }
+        // The beta's name of `output_config.format`.
         "output_format" => match format(said, "")? {
             Some(want) => want,
             None => return Ok(()),

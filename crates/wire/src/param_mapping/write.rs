@@ -58,6 +58,7 @@ impl UpstreamParamWriter<'_> {
             // Claude's newer models refuse a request that sets both.
             RequestParamValue::TopP(_) if kind == ProviderKind::Anthropic && self.says_temperature => false,
             RequestParamValue::TopP(number) => self.sampling(["top_p", "topP"], number.into()),
+            // OpenAI's APIs have no `top_k`, but servers that people run themselves have one.
             RequestParamValue::TopK(_)
                 if kind == ProviderKind::OpenAi || kind == ProviderKind::OpenAiCompatible && !is_local =>
             {
@@ -70,12 +71,14 @@ impl UpstreamParamWriter<'_> {
                 ProviderKind::OpenAi if !stops.is_empty() => {
                     return Err(refused(param, "the upstream stops at no text"));
                 }
+                // An empty list asks for nothing.
                 ProviderKind::OpenAi => true,
                 ProviderKind::Anthropic => self.put(&["stop_sequences"], stops.into()),
                 ProviderKind::Gemini => self.put(&["generationConfig", "stopSequences"], stops.into()),
                 ProviderKind::Ollama => self.put(&["options", "stop"], stops.into()),
                 ProviderKind::OpenAiCompatible => self.put(&["stop"], stops.into()),
             },
+            // Neither Anthropic's API nor OpenAI's Responses API has one of the three.
             RequestParamValue::Seed(_)
             | RequestParamValue::FrequencyPenalty(_)
             | RequestParamValue::PresencePenalty(_)
@@ -147,6 +150,7 @@ impl UpstreamParamWriter<'_> {
     fn json_schema(&mut self, schema: ResponseSchema) -> bool {
         let ResponseSchema { name, schema, strict } = schema;
         let mut form = Map::new();
+        // OpenAI requires a name, and Anthropic's form has none.
         form.insert("name".to_owned(), name.unwrap_or_else(|| "answer".to_owned()).into());
         form.insert("schema".to_owned(), schema.clone());
         form.extend(strict.map(|strict| ("strict".to_owned(), strict)));
@@ -208,6 +212,7 @@ impl UpstreamParamWriter<'_> {
     fn effort(&mut self, param: &str, word: &str) -> bool {
         let model = self.to.model.rsplit('/').next().unwrap_or_default();
         let is_openai =
+            // `gpt-5-chat-latest` does not reason either.
             !WITHOUT_REASONING.iter().any(|name| model.starts_with(name)) && !model.contains("-chat");
         match self.to.kind {
             ProviderKind::OpenAi if is_openai => {
@@ -224,11 +229,13 @@ impl UpstreamParamWriter<'_> {
                 let word = self.known(param, word, &["low", "medium", "high", "max"]);
                 self.put(&["output_config", "effort"], word.into())
             }
+            // Generation 2.5 takes a budget in tokens and refuses a level.
             ProviderKind::Gemini if model.starts_with("gemini-3") && word != "none" => {
                 let word = self.known(param, word, &["low", "medium", "high"]);
                 self.put(&["generationConfig", "thinkingConfig", "thinkingLevel"], word.into())
             }
             ProviderKind::Ollama if word == "none" => self.put(&["think"], false.into()),
+            // Ollama takes a word as `think` only for gpt-oss. Other models take `true` or `false`.
             ProviderKind::Ollama if model.starts_with("gpt-oss") => {
                 let word = self.known(param, word, &["low", "medium", "high"]);
                 self.put(&["think"], word.into())

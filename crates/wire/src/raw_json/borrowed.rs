@@ -49,6 +49,7 @@ pub fn place(whole: &str, part: &str) -> Range<usize> {
 pub fn with_field(object: &str, name: &str, value: &str) -> Option<String> {
     let fields = fields(object)?;
     let mut changed = String::with_capacity(object.len() + name.len() + value.len() + 8);
+    // The value is replaced in place, because a second field of one name would depend on the reader.
     if let Some(old) = field(&fields, name) {
         let at = place(object, old);
         changed.push_str(&object[..at.start]);

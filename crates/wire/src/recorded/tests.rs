@@ -1,4 +1,4 @@
-//! Every recorded answer goes through its wire and back.
+//! Every recorded answer goes through the wire and back.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn message(answer: &ModelAnswer) -> Message {
     }
 }
 
-/// Recordings that end with an error, as they should.
+/// Recordings with an expected error at the end.
 const FAILS: &[(&str, ErrorCode)] = &[
     // Its first and last line lack their closing brace.
     ("openai/vercel__ai/parallel-tool-call-wrapper.1.chunks.txt", ErrorCode::TruncatedStream),
@@ -64,7 +64,7 @@ const FAILS: &[(&str, ErrorCode)] = &[
     ("google-gemini__gemini-cli/context-compress-interactive.compress.responses", ErrorCode::ThirdParty),
 ];
 
-/// Streams that show something else than their answer says.
+/// Streams with other content than their answer.
 const UNLIKE_THEIR_ANSWER: &[&str] = &[
     // A gateway began twice: what was shown of the void attempt cannot be taken back.
     "spliced-message-start.chunks.txt",
@@ -194,7 +194,7 @@ fn inputs(events: &[ModelEvent]) -> Vec<String> {
     inputs.into_values().collect()
 }
 
-/// Returns the items that a provider must be sent back, assembled without the decoders.
+/// Returns the items for the provider's next request, assembled without the decoders.
 fn expected_items(recording: &RecordedAnswer) -> Vec<Value> {
     let payloads =
         recording.payloads.iter().filter_map(|payload| serde_json::from_str::<Value>(payload).ok());
@@ -269,7 +269,7 @@ fn response_items(payloads: &[Value]) -> Vec<Value> {
     items
 }
 
-/// Reports whether an item has content that must come back.
+/// Reports whether an item has content for the next request.
 fn matters(item: &Value) -> bool {
     let empty = |value: &Value| value.is_null() || value == "" || value == &Value::Array(Vec::new());
     match item["type"].as_str() {
@@ -282,7 +282,7 @@ fn matters(item: &Value) -> bool {
     }
 }
 
-/// Without fields that say nothing.
+/// Returns an item without empty fields.
 fn bare(item: &Value) -> Value {
     match item {
         Value::Object(fields) => {
@@ -398,7 +398,7 @@ fn gemini_gets_signatures_and_calls_back() {
     assert!(signatures > 10 && calls > 10, "{signatures} signatures, {calls} calls");
 }
 
-/// A signed part, without arguments: those may have come in pieces.
+/// A signed part, without arguments: the arguments may be from pieces.
 fn signed_part(part: &Value) -> Value {
     let mut bare = Map::new();
     for (key, value) in part.as_object().unwrap() {
@@ -486,7 +486,7 @@ fn body(recording: &RecordedAnswer) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The payloads of a body that the network cut into pieces.
+/// The payloads of a body in pieces.
 fn reassemble(pieces: Vec<Vec<u8>>) -> Vec<String> {
     let mut reader = SseReader::default();
     let mut payloads = Vec::new();

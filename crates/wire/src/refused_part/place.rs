@@ -54,6 +54,7 @@ fn lists(value: &Value, depth: usize, places: &mut Vec<RequestPath>) {
     match value {
         Value::Array(items) => {
             let root =
+                // FastAPI, which vLLM is built on, puts `body` before the field's name.
                 items.iter().take(3).enumerate().find_map(|(at, item)| Some((at, root(item.as_str()?)?)));
             match root
                 .and_then(|(at, root)| Some(RequestPath { root, steps: listed_steps(&items[at + 1..])? }))
@@ -216,6 +217,7 @@ fn is_media(value: &Value) -> bool {
 fn nth_media(media: &Value, root: &Value) -> Option<usize> {
     let mut found = Vec::new();
     all_media(root, 0, &mut found);
+    // One picture may be in the request twice. Only its address in memory tells the copies apart.
     found.iter().position(|other| std::ptr::eq(*other, media))
 }
 

@@ -43,9 +43,11 @@ fn servers_name_the_kind_of_part_they_refuse() {
             true,
             None,
         ),
+        // OpenRouter answers 404 if no provider of the model takes the part.
         (404, "No endpoints found that support image input", Image, true, None),
         (
             500,
+            // llama.cpp without a projector fails with 500, and would fail again.
             "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
             Image,
             true,
@@ -99,6 +101,7 @@ fn servers_name_the_kind_of_part_they_refuse() {
             None,
         ),
         (400, "Input data may contain inappropriate content.", Content, false, None),
+        // DeepSeek's words for its filter.
         (400, "Content Exists Risk", Content, false, None),
     ] {
         let refusal = about(status, message).unwrap_or_else(|| panic!("no refusal: {message}"));
@@ -116,6 +119,7 @@ fn other_errors_are_about_no_part() {
         (404, "The model `x` does not exist"),
         (500, "boom"),
         (503, "Loading model"),
+        // An image of another kind.
         (503, "the docker image is being pulled"),
         (429, "too many images per minute"),
     ] {
@@ -128,6 +132,7 @@ fn other_errors_are_about_no_part() {
             .unwrap()
             .kind,
         None,
+        // DeepSeek wants more reasoning back, not less.
         "leaving it out does not help"
     );
 }
@@ -175,6 +180,7 @@ fn a_place_is_looked_up_on_every_wire() {
         of(r#"{"detail":[{"loc":["body","messages",2,"content",1,"image_url"],"msg":"x"}]}"#),
         media(0)
     );
+    // The place stops at the message, so its only picture must be meant.
     assert_eq!(of("messages[2]: has a bad picture"), media(0), "the only one of the message");
     assert_eq!(of("messages[1].content: bad"), Some(RefusedPart::ToolResult("c1".into())));
     assert_eq!(of("messages[0].content: bad"), Some(RefusedPart::Text("hello".into())));

@@ -31,6 +31,7 @@ impl ChatResponseWriter {
     fn chunk(&mut self, delta: &Value, finish: Option<&str>, out: &mut Vec<u8>) {
         if !self.begun {
             self.begun = true;
+            // OpenAI's streams begin with the role and an empty text.
             self.choice(&json!({ "role": "assistant", "content": "" }), None, out);
         }
         self.choice(delta, finish, out);
@@ -101,6 +102,7 @@ impl ChatResponseWriter {
         self.chunk(&json!({}), Some(reason(answer.finish)), out);
         let used = answer.usage.as_ref().or(self.usage.as_ref()).map(usage);
         if let Some(usage) = used.filter(|_| self.head.include_usage) {
+            // OpenAI reports usage in a chunk without choices, behind the finish.
             self.write(&json!([]), Some(&usage), out);
         }
         out.extend_from_slice(b"data: [DONE]\n\n");
@@ -137,6 +139,7 @@ pub fn whole(head: &ResponseHead, answer: &ModelAnswer) -> Bytes {
         .collect();
     let mut message = json!({ "role": "assistant", "content": text });
     if text.is_empty() && !calls.is_empty() {
+        // OpenAI writes `null` where a message has only calls.
         message["content"] = Value::Null;
     }
     if let Some(reasoning) = reasoning {

@@ -104,6 +104,8 @@ impl MessagesResponseWriter {
             self.flush_calls(out);
             self.open(
                 MessagesBlockKind::Thinking,
+                // No signature of Anthropic's exists for another model's thinking, but the block's form has the
+                // field.
                 &json!({ "type": "thinking", "thinking": "", "signature": "" }),
                 out,
             );
@@ -152,6 +154,7 @@ impl MessagesResponseWriter {
 
     fn finish(&mut self, answer: &ModelAnswer, out: &mut Vec<u8>) {
         self.begin(out);
+        // A block that is closed cannot be opened again. So an open call gets its rest before anything else.
         let calls_first = matches!(self.open, Some(MessagesBlockKind::Call(_)));
         if calls_first {
             self.rest_of_calls(answer, out);

@@ -236,6 +236,7 @@ impl ResponsesResponseWriter {
 
     fn finish(&mut self, answer: &ModelAnswer, out: &mut Vec<u8>) {
         self.begin(out);
+        // An item that is closed cannot be opened again. So an open call gets its rest before anything else.
         let calls_first =
             self.open.as_ref().is_some_and(|open| matches!(open.kind, ResponsesItemKind::Call(_)));
         if calls_first {

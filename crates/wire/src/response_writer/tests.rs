@@ -51,7 +51,7 @@ fn input(index: usize, name: Option<&str>, delta: &str) -> ModelEvent {
     ModelEvent::ToolInput { index, name: name.map(str::to_owned), delta: delta.to_owned() }
 }
 
-/// An answer with everything in it, and its events with two calls that come mixed.
+/// An answer with every kind of content, and the events with two mixed calls.
 fn everything() -> (Vec<ModelEvent>, ModelAnswer) {
     let answer = answer(
         vec![

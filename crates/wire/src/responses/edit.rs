@@ -91,6 +91,7 @@ impl WireCodec for ResponsesCodec {
     fn write_canonical_item(&self, item: &str, index: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
         let mut node =
             JsonNode::parse(item).ok_or_else(|| ParseError::field(format!("input[{index}]"), "not JSON"))?;
+        // An input that is only a text means one user message.
         if let JsonNode::Text(text) = &mut node {
             let text = std::mem::take(text);
             node = JsonNode::Object(vec![
@@ -102,6 +103,7 @@ impl WireCodec for ResponsesCodec {
         for name in ["id", "status"] {
             node.remove(name);
         }
+        // OpenAI takes messages with and without a type, and clients send both forms.
         if node.get("type").and_then(JsonNode::as_text) == Some("message") {
             node.remove("type");
         }

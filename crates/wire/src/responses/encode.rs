@@ -30,6 +30,7 @@ pub(super) fn neutral(part: &Part, own: bool) -> Result<Option<RawJson>, Provide
         Part::Text(text) if text.text.is_empty() => Ok(None),
         Part::Text(text) => Ok(Some(said("assistant", &quote(&text.text)))),
         Part::ToolCall(call) => Ok(Some(function_call(call, call_name(call, own)))),
+        // Reasoning of another model cannot be decrypted, and other wires' items mean nothing here.
         Part::Reasoning(_) | Part::Opaque(_) => Ok(None),
         Part::ToolResult(_) | Part::Image(_) | Part::File(_) => Err(raw_json::misplaced(part)),
     }

@@ -52,7 +52,7 @@ fn no_json(item: &RawJson) -> ProviderError {
 struct ResponsesInputEncoder<'a> {
     request: &'a ModelRequest,
     target: &'a ModelOrigin,
-    /// `true` if the provider stores its output, and recognises an item by its id.
+    /// `true` if the provider stores output, and recognises an item by the id.
     is_stored: bool,
     items: Vec<RawJson>,
     calls: BTreeMap<&'a CallId, ResponsesCallId>,
@@ -74,10 +74,9 @@ enum ResponsesInputKind {
 }
 
 impl<'a> ResponsesInputEncoder<'a> {
-    /// Writes the items of one answer. The server knows an item that was not stored by its content only.
-    /// Reasoning without content refers to nothing and is left out. The ids of its neighbours are left out too,
-    /// because they would require it. Reasoning at the very end, from an answer that was cut there, is refused
-    /// too.
+    /// Writes the items of an answer. The server knows an unstored item by the item's content only. Reasoning without
+    /// content refers to nothing and is left out. The ids of neighbouring items are left out too, because such ids
+    /// would require the reasoning. Reasoning at the very end, from a cut answer, is refused too.
     fn assistant(&mut self, message: &'a Message) -> Result<(), ProviderError> {
         let own = raw_json::is_own(message, self.target);
         let loses = own && !self.is_stored && message.parts.iter().any(is_stored_reasoning);
@@ -96,16 +95,18 @@ impl<'a> ResponsesInputEncoder<'a> {
             items.extend(item.map(|item| (kind, if loses { without_id(&item) } else { item })));
         }
         let followed =
+            // OpenAI refuses reasoning without an item behind it, so trailing reasoning is cut off.
             items.iter().rposition(|(kind, _)| *kind == ResponsesInputKind::Other).map_or(0, |last| last + 1);
         self.items.extend(items.into_iter().take(followed).map(|(_, item)| item));
         Ok(())
     }
 
-    /// Writes a call under its provider's id, unless an earlier call of this request has it.
+    /// Writes a call under the provider's id, unless an earlier call of the request has the same id.
     fn call(&mut self, call: &'a ToolCall, own: bool) -> RawJson {
         let native = call.native.as_ref().filter(|_| own);
         let object = native.and_then(|native| RawObject::parse(native.as_str()));
         let given = call_name(call, own);
+        // Local servers repeat their ids from answer to answer.
         let is_free = (1..=MAX_CALL_ID_BYTES).contains(&given.len()) && !self.used.contains(given);
         let id = if is_free { given } else { call.call_id.as_str() };
         let is_custom =

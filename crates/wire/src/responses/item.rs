@@ -1,4 +1,4 @@
-//! An output item in the making, and the part that it becomes, whole or cut off.
+//! An unfinished output item, and the item's part, whole or cut off.
 
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall, given_arguments};
 
@@ -96,6 +96,7 @@ impl PartialResponsesItem {
 
     fn reasoning(&self) -> Option<Part> {
         let text = match self.texts("summary") {
+            // A summary that was cut off exists only in the deltas.
             _ if !self.is_done() => self.streamed.clone(),
             // OpenAI shows only a summary; servers of open models show the reasoning itself.
             summary if summary.is_empty() => self.texts("content").join("\n\n"),

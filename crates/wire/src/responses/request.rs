@@ -1,7 +1,7 @@
 //! The encoder from a [`ModelRequest`] to the bytes of a call.
 //!
-//! Equal requests give equal bytes, and a request that continues another begins with the same bytes. The stable
-//! parts (model, options, tools, instructions) come before the input; the parts that may change come after it.
+//! Equal requests give equal bytes, and a continued conversation begins with the same bytes. The stable parts (model,
+//! options, tools, instructions) come before the input; the variable parts come after the input.
 
 use bytes::Bytes;
 use longhaul_core::message::ModelOrigin;
@@ -46,8 +46,8 @@ const COUNTED: &[&str] = &[
 
 /// Returns the body of the request.
 ///
-/// Tools of the configured body (built-in ones, for example) come before those of the request. Its `include`
-/// values are added to ours; its other fields replace ours.
+/// Tools of the configured body (built-in ones, for example) come before those of the request. Configured `include`
+/// values are added to ours; other configured fields replace ours.
 ///
 /// # Errors
 /// `invalid-request` if a tool's schema is no JSON, a tool result answers no call of this request, or an
@@ -59,6 +59,7 @@ pub fn encode(request: &ModelRequest, settings: &ModelSettings) -> Result<Bytes,
     let mut body = RequestBody::default();
     body.put("model", &settings.model)?;
     body.put_declared(declared, &["model", "instructions", "input", "stream", "tools", "include"])?;
+    // The configured tools are merged with ours, so the field is not one of the declared fields above.
     let tools = tools(request, declared)?;
     if !tools.is_empty() {
         body.put("tools", &tools)?;

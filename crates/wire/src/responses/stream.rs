@@ -235,6 +235,7 @@ impl ResponsesStreamDecoder {
                 let error = ProviderError::new(ErrorCode::ThirdParty, "the provider cancelled the response");
                 return Err(self.with_usage(error));
             }
+            // Such a copy ends nothing, because the provider is still writing the answer.
             Some("queued" | "in_progress") => return Ok(Vec::new()),
             Some("incomplete") => self.finish = Some(cut(reason.as_deref())),
             _ => self.finish = Some(ModelStopReason::Stop),

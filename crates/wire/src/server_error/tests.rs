@@ -5,9 +5,12 @@ use super::*;
 const BY_STATUS: &[(u16, &str, ErrorCode, bool)] = &[
     (400, r#"{"error":{"message":"bad","type":"invalid_request_error"}}"#, ErrorCode::InvalidRequest, false),
     (400, "no JSON at all", ErrorCode::InvalidRequest, false),
+    // Google answers a wrong key with 400, and only the reason names the key.
     (400, r#"{"error":{"code":400,"details":[{"reason":"API_KEY_INVALID"}],"status":"INVALID_ARGUMENT"}}"#, ErrorCode::Auth, false),
+    // Mistral answers an unknown model with 400.
     (400, r#"{"code":"1500","message":"Invalid model: x","object":"error","type":"invalid_model"}"#, ErrorCode::NotFound, false),
     (401, r#"{"detail":"Invalid API Key"}"#, ErrorCode::Auth, false),
+    // OpenRouter: the key is right, but the account is empty.
     (402, r#"{"error":{"message":"Insufficient credits","code":402}}"#, ErrorCode::Auth, false),
     (403, r#"{"error":{"code":"forbidden","message":"Forbidden","type":"invalid_request_error"}}"#, ErrorCode::Auth, false),
     (404, r#"{"error":"Specified model not found: x"}"#, ErrorCode::NotFound, false),
@@ -22,6 +25,7 @@ const BY_STATUS: &[(u16, &str, ErrorCode, bool)] = &[
     (500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, ErrorCode::ThirdParty, true),
     (501, r#"{"error":{"code":501,"message":"no","type":"not_supported_error"}}"#, ErrorCode::InvalidRequest, false),
     (502, "<html><body>Bad Gateway</body></html>", ErrorCode::ThirdParty, true),
+    // llama.cpp is still loading, so the call is worth another attempt.
     (503, r#"{"error":{"message":"Loading model","type":"unavailable_error","code":503}}"#, ErrorCode::ThirdParty, true),
     (529, r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, ErrorCode::ThirdParty, true),
     (302, "", ErrorCode::ThirdParty, false),
@@ -44,6 +48,7 @@ const IN_BAND: &[(&str, ErrorCode, bool)] = &[
     (r#"{"error":{"message":"m","type":"server_error","code":null}}"#, ErrorCode::ThirdParty, true),
     (r#"{"error":{"message":"m","type":"overloaded_error"}}"#, ErrorCode::ThirdParty, true),
     (r#"{"error":{"code":502,"message":"Provider disconnected"}}"#, ErrorCode::ThirdParty, true),
+    // OpenRouter gives the upstream's status as a number inside the error.
     (r#"{"error":{"code":429,"message":"Provider returned error"}}"#, ErrorCode::RateLimitExceeded, true),
     (r#"{"error":{"code":"rate_limit_exceeded","message":"slow down"}}"#, ErrorCode::RateLimitExceeded, true),
     (r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#, ErrorCode::RateLimitExceeded, false),
@@ -95,6 +100,7 @@ fn a_model_without_tools_says_so_in_many_words() {
         assert!(error.refuses_tools && !error.retryable, "{message}");
     }
     for message in [
+        // These errors are about one tool, or about no tool at all.
         "tools.3.custom.input_schema: JSON schema is invalid",
         "messages.4: `tool_use` ids were found without `tool_result` blocks",
         "Invalid schema for function 'x': object schema missing properties",

@@ -207,7 +207,7 @@ fn media_with_bytes_and_prefill_pass() {
     assert_eq!(check_prefill(&prefill), Ok(()));
 }
 
-/// One step of a conversation: how many calls the model makes, and whether a person speaks afterwards.
+/// A step of a conversation: the number of the model's calls, and `true` for a person's message afterwards.
 fn conversation(steps: &[(usize, bool)]) -> Vec<Message> {
     let mut messages = vec![user("begin")];
     for (step, (calls, person)) in steps.iter().enumerate() {

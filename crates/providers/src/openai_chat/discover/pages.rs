@@ -1,5 +1,5 @@
-//! The pages on which servers describe themselves. A page is known by its shape: LM Studio, for one, answers
-//! every address with status 200.
+//! The pages with servers' own descriptions. A page is known by the shape: LM Studio, for example, answers every
+//! address with status 200.
 
 use serde_json::Value;
 
@@ -8,8 +8,9 @@ use crate::openai_chat::family::ServerFamily;
 use crate::{LimitSource, Limits};
 use longhaul_wire::token_count;
 
-/// Reads llama.cpp's `GET /props`: the window of one slot.
+/// Reads llama.cpp's `GET /props`: the window of a slot.
 pub(super) fn props(page: &Value) -> Option<ServerFacts> {
+    // llama.cpp divides its context among slots. The window of a request is that of one slot.
     let slot = page.pointer("/default_generation_settings")?;
     let limits = Limits {
         tools: flag(page, "/chat_template_caps/supports_tools").into(),
@@ -19,7 +20,7 @@ pub(super) fn props(page: &Value) -> Option<ServerFacts> {
     Some(ServerFacts { family: Some(&ServerFamily::LLAMA_CPP), limits })
 }
 
-/// Reads LM Studio 0.4's `GET /api/v1/models`: each loaded instance has its own window.
+/// Reads LM Studio 0.4's `GET /api/v1/models`: each loaded instance has a window.
 pub(super) fn lm_studio_v1(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     // Other pages may have a list `models` too. Only LM Studio's entries have instances.
@@ -42,8 +43,8 @@ fn loaded_instances(entry: &Value) -> Option<&Vec<Value>> {
     entry.get("loaded_instances")?.as_array()
 }
 
-/// Returns the window of the instance that is named `model`, or of the first one. LM Studio can load a model
-/// several times, with a window each.
+/// Returns the window of the instance named `model`, or of the first instance. LM Studio can load a model several
+/// times, with a window each.
 fn instance_window<'e>(entry: &'e Value, model: &str) -> Option<&'e Value> {
     let all = loaded_instances(entry)?;
     let named = all.iter().find(|instance| instance.get("id").and_then(Value::as_str) == Some(model));
@@ -59,7 +60,7 @@ fn is_listed(value: &Value, path: &str, name: &str) -> Option<bool> {
     Some(value.pointer(path)?.as_array()?.iter().any(|one| one == name))
 }
 
-/// Reads LM Studio 0.3's `GET /api/v0/models`: only a loaded model has its real window.
+/// Reads LM Studio 0.3's `GET /api/v0/models`: only a loaded model has a real window.
 pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("data")?.as_array()?;
     // Every list of models has `data`. Only LM Studio's entries have a state.
@@ -68,13 +69,14 @@ pub(super) fn lm_studio_v0(page: &Value, model: &str) -> Option<ServerFacts> {
     }
     let limits = entry(models, &["id"], model).map(|entry| Limits {
         tools: is_listed(entry, "/capabilities", "tool_use").into(),
+        // LM Studio 0.3 names the kind of a model: `llm`, `vlm` or `embeddings`.
         images: entry.get("type").and_then(Value::as_str).map(|kind| kind == "vlm").into(),
         ..window(entry.get("loaded_context_length"))
     });
     Some(ServerFacts { family: Some(&ServerFamily::LM_STUDIO), limits: limits.unwrap_or_default() })
 }
 
-/// Reads Ollama's `GET /api/ps`: the models that are loaded now.
+/// Reads Ollama's `GET /api/ps`: the loaded models.
 pub(super) fn ollama_loaded(page: &Value, model: &str) -> Option<ServerFacts> {
     let models = page.get("models")?.as_array()?;
     let loaded = entry(models, &["name", "model"], model);
@@ -113,7 +115,7 @@ fn owner(entry: &Value) -> Option<&'static ServerFamily> {
     }
 }
 
-/// Returns the model's entry. A server with a single model takes any name, so its only entry is the model's.
+/// Returns the model's entry. A server with a single model takes any name, so the only entry is the model's.
 fn entry<'a>(entries: &'a [Value], keys: &[&str], model: &str) -> Option<&'a Value> {
     let named = entries
         .iter()
@@ -121,7 +123,7 @@ fn entry<'a>(entries: &'a [Value], keys: &[&str], model: &str) -> Option<&'a Val
     named.or_else(|| alone(entries))
 }
 
-/// Returns the first of the fields at `paths` that has a token count.
+/// Returns the first token count at `paths`.
 fn first_count(entry: &Value, paths: &[&str]) -> Option<u64> {
     paths.iter().find_map(|path| token_count::limit(entry.pointer(path)))
 }

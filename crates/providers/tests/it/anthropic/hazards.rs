@@ -1,6 +1,6 @@
-//! What an adapter must get right, one test for each hazard that this wire has.
+//! Known hazards of adapters, a test for each hazard of the Messages API.
 //!
-//! The numbers are those of the project's list: 2 and 6 are about other wires.
+//! The numbers are from the project's list: 2 and 6 are about other wires.
 
 use super::*;
 
@@ -18,7 +18,7 @@ const DONE: &str =
     r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":12}}"#;
 const CLOSE: &str = r#"{"type":"message_stop"}"#;
 
-/// Blocks as they must go back, in their order.
+/// The blocks to send back, in order.
 const BLOCKS: [&str; 6] = [
     r#"{"type":"thinking","thinking":"Größe","signature":"EqQBCkgIARABGAIiQL+/8=="}"#,
     r#"{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3p"}"#,
@@ -28,7 +28,7 @@ const BLOCKS: [&str; 6] = [
     r#"{"type":"tool_use","id":"toolu_1","name":"read","input":{"n": 1.50, "t":"\u00e9"},"caller":{"type":"direct"}}"#,
 ];
 
-/// What a second turn sends after this answer, which was stored in between.
+/// The request of a second turn after a stored answer.
 fn second_turn(answer: &ModelAnswer) -> String {
     let stored = serde_json::to_string(&written(answer.parts.clone())).unwrap();
     let back: Message = serde_json::from_str(&stored).unwrap();

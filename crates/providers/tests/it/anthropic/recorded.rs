@@ -1,4 +1,4 @@
-//! Every recorded answer of the Messages API decodes, wherever the network cuts it, and goes back unchanged.
+//! Every recorded answer of the Messages API decodes, however the network cuts the body, and goes back unchanged.
 
 mod fixture;
 mod second_turn;
@@ -17,7 +17,7 @@ use fixture::{Recording, recorded};
 
 type Decoded = Result<(Vec<ModelEvent>, ModelAnswer), ProviderError>;
 
-/// Decodes a body that arrives in the given pieces.
+/// Decodes a body in the given pieces.
 fn decode(pieces: Vec<Bytes>) -> Decoded {
     let first = pieces.iter().find_map(|piece| piece.trim_ascii_start().first().copied());
     let mut decoder = MessagesStreamDecoder::default();
@@ -88,7 +88,7 @@ fn every_recording_decodes_and_every_other_is_named() {
     assert_eq!(sum(0), sum(2), "every answer says what it used");
 }
 
-/// What was shown while it streamed is what the answer says.
+/// Checks that the streamed content equals the answer's content.
 fn deltas_agree(recording: &Recording, events: &[ModelEvent], answer: &ModelAnswer) {
     let (mut text, mut inputs) = (String::new(), BTreeMap::<usize, String>::new());
     for event in events {
@@ -180,7 +180,7 @@ fn every_stream_cut_short_is_an_error_with_its_usage() {
     }
 }
 
-/// One line an answer: how it ended, what it used, what it is made of.
+/// A line for an answer: stop reason, usage and parts.
 fn line(recording: &Recording, answer: &ModelAnswer) -> String {
     let usage = answer.usage.as_ref().unwrap();
     let parts: Vec<String> = answer.parts.iter().map(describe).collect();

@@ -1,4 +1,4 @@
-//! Requests as the model would see them, reviewed by eye.
+//! Requests in the model's view, reviewed by eye.
 
 use bytes::Bytes;
 use longhaul_core::message::{OpaquePart, ToolSpec};

@@ -1,4 +1,4 @@
-//! What every adapter must survive, as Gemini does it.
+//! Known hazards of adapters, in Gemini's form.
 
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ async fn hazard_06_the_key_is_a_header_and_no_part_of_the_address() {
     let fake = Fake::start(|_| stream(HELLO, End::Whole)).await;
     let mut endpoint = endpoint(&fake);
     endpoint.model = "tunedModels/mine".to_owned();
+    // A tuned model's name has its kind in it, and no `models/` before it.
     for model in ["gemini-2.5-flash", "tunedModels/mine"] {
         endpoint.model = model.to_owned();
         finished(call(&GeminiProvider::new(endpoint.clone()).unwrap(), request()).await);
@@ -34,9 +35,11 @@ async fn hazard_06_the_key_is_a_header_and_no_part_of_the_address() {
 #[tokio::test]
 async fn hazard_01_items_go_back_verbatim_and_in_order() {
     let parts = [
+        // A thought without a signature is not sent back.
         r#"{"text":"plan","thought":true}"#,
         r#"{"text":"So: ","thoughtSignature":"dGV4dA+/=="}"#,
         r#"{"executableCode":{"language":"PYTHON","code":"1"},"newField":{"z" : [1, 2]}}"#,
+        // Numbers and escapes that a JSON writer would change show that a part keeps its bytes.
         r#"{"functionCall":{"id":"fc-1","name":"read","args":{"n": 1.50,"\u0061":1e3}},"thoughtSignature":"Y2FsbA=="}"#,
         r#"{"functionCall":{"name":"list"}}"#,
     ];
@@ -117,6 +120,7 @@ async fn hazard_04_a_call_that_the_limit_cut_keeps_its_partial_arguments() {
 
 #[tokio::test]
 async fn hazard_06_a_signature_may_sit_on_an_empty_text_and_a_call_may_have_no_id() {
+    // Gemini may send the signature in a last part without text.
     let signed = r#"{"text":"","thoughtSignature":"c2ln"}"#;
     let parts = data(&format!(
         r#"{{"candidates":[{{"content":{{"parts":[{{"text":"Well."}},{signed},{{"functionCall":{{"name":"list","args":{{}}}}}}]}},"finishReason":"STOP"}}]}}"#
@@ -158,6 +162,7 @@ async fn hazard_07_a_stream_without_a_reason_to_stop_is_truncated() {
 
 #[tokio::test]
 async fn hazard_07_an_error_inside_the_stream_ends_it() {
+    // Google's errors in a stream come with status 200.
     let overloaded =
         data(r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#);
     let begun = data(
@@ -171,6 +176,7 @@ async fn hazard_07_an_error_inside_the_stream_ends_it() {
 
 #[tokio::test]
 async fn hazard_08_errors_keep_status_wait_and_body() {
+    // Google wraps errors of the streaming method in a list.
     let body = r#"[{"error":{"code":429,"message":"You exceeded your current quota.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"17s"}]}}]"#;
     let (_, error) = against(move |_| answer(429, "application/json", body)).await;
     let error = error.unwrap();
@@ -252,6 +258,7 @@ async fn hazard_10_a_count_is_asked_with_the_bytes_of_the_call() {
     assert_eq!(provider.count(&request).await.unwrap(), Some(4711));
     let sent = String::from_utf8(provider.render(&request).unwrap().to_vec()).unwrap();
     let counted = String::from_utf8(fake.asked()[0].body.to_vec()).unwrap();
+    // The count must be of exactly the bytes that the call will have.
     let expected =
         format!(r#"{{"generateContentRequest":{{"model":"models/gemini-2.5-flash",{}}}"#, &sent[1..]);
     assert_eq!(counted, expected);

@@ -1,4 +1,4 @@
-//! Where the network may cut a body: anywhere.
+//! Cuts of a body by the network, at every place.
 
 use bytes::Bytes;
 
@@ -9,8 +9,8 @@ pub(crate) fn cut(body: &[u8], mut places: Vec<usize>) -> Vec<Bytes> {
     places.windows(2).map(|pair| Bytes::copy_from_slice(&body[pair[0]..pair[1]])).collect()
 }
 
-/// Cuts a body at every place, and into single bytes, and checks that the same payloads come of it. What stands
-/// before an event has no bearing on how it is cut, so every two neighbours are tried alone.
+/// Cuts a body at every place, and into single bytes, and checks for the same payloads. Earlier events do not change
+/// the cut of an event, so every two neighbours are tried alone.
 pub(crate) fn check_every_cut(file: &str, body: &[u8], end: &[u8], payloads: fn(Vec<Bytes>) -> Vec<String>) {
     let whole = payloads(vec![Bytes::copy_from_slice(body)]);
     assert_eq!(

@@ -4,7 +4,7 @@ use longhaul_core::message::{ModelAnswer, Part, RawJson};
 
 use super::Recorded;
 
-/// An answer as a person can check it against its file.
+/// An answer in a form for a person to check against the file.
 pub(crate) fn described(recorded: &Recorded, answer: &ModelAnswer) -> String {
     let usage = answer.usage.as_ref().map_or("no usage".to_owned(), |usage| {
         format!(
@@ -43,7 +43,7 @@ fn described_part(part: &Part) -> String {
     }
 }
 
-/// The start, and how long it is in all.
+/// The start of a text, and the length of the whole.
 fn shortened(text: &str) -> String {
     let chars = text.chars().count();
     if chars <= 100 {

@@ -1,4 +1,4 @@
-//! Where the answers of these wires are in the recordings, and which wire is whose.
+//! The answers of OpenAI's wires in the recordings, and the wire of each provider.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ pub(super) enum Wire {
     Responses,
 }
 
-/// A body that a client would read.
+/// A body for a client to read.
 pub(super) struct One {
     pub(super) wire: Wire,
     pub(super) recorded: Recorded,
@@ -35,7 +35,7 @@ impl One {
         !self.text().trim_start().starts_with('{')
     }
 
-    /// The JSON of its events, or the whole body.
+    /// The JSON of the events, or the whole body.
     pub(super) fn payloads(&self) -> Vec<String> {
         let body = Bytes::copy_from_slice(&self.recorded.body);
         if self.is_streamed() { payloads(vec![body]) } else { vec![self.text().to_owned()] }
@@ -70,7 +70,7 @@ fn read(root: &Path) -> Vec<One> {
     ones.collect()
 }
 
-/// One event a line, as they are recorded, becomes events as they are sent.
+/// Turns a recording with an event per line into a body of events.
 fn framed<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.filter(|line| !line.trim().is_empty()).map(|line| format!("data: {line}\n\n")).collect()
 }

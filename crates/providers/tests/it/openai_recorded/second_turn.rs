@@ -1,4 +1,4 @@
-//! What the next request says of each recorded answer, and of the results of its calls.
+//! The content of each recorded answer, and of the calls' results, in the next request.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn provider(wire: Wire) -> Box<dyn Provider> {
     }
 }
 
-/// A text as it stands inside JSON.
+/// A text in the form inside JSON.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
@@ -66,7 +66,7 @@ fn chat_arguments(one: &One) -> Vec<String> {
     found.into_values().collect()
 }
 
-/// The output items of a response, as bytes: as they were when done, else as the closing copy has them.
+/// The output items of a response, as bytes: from the item's last event, else from the closing copy.
 fn response_items(one: &One) -> Vec<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     struct Event<'a> {
@@ -143,7 +143,7 @@ fn natives(answer: &ModelAnswer) -> impl Iterator<Item = &RawJson> {
     })
 }
 
-/// The proofs of a chat answer's reasoning that came in one piece.
+/// The unsplit proofs of a chat answer's reasoning.
 fn strings(one: &One, keys: &[&str], list: &str) -> Vec<String> {
     let mut found = Vec::new();
     for payload in one.payloads() {
@@ -203,7 +203,7 @@ fn kind(item: &RawValue) -> String {
     field(item, "type").as_str().unwrap_or_default().to_owned()
 }
 
-/// Reasoning that refers to nothing, since nothing is stored.
+/// Reasoning without a stored reference: nothing is stored.
 fn is_lost(item: &RawValue) -> bool {
     let holds = |name: &str| match field(item, name) {
         Value::String(text) => !text.is_empty(),
@@ -221,7 +221,7 @@ fn is_bare(item: &RawValue) -> bool {
     kind(item) == "message" && !field(item, "content").as_array().is_some_and(|parts| parts.iter().any(says))
 }
 
-/// An item without its id, its other bytes kept.
+/// An item without the id, with all other bytes.
 fn without_id(item: &RawValue) -> String {
     let fields: Vec<(String, Box<RawValue>)> = fields(item);
     let kept = fields.iter().filter(|(name, _)| name != "id");

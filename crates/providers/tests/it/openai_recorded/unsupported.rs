@@ -1,4 +1,4 @@
-//! Every recorded file without an answer of these wires, and why.
+//! Every recorded file without an answer of OpenAI's wires, with the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const AUDIO: &str = "writes down speech";
 const MODELS: &str = "lists models";
 const REFUSED: &str = "a refusal";
 
-/// The beginning of a file's name, and why it has no answer. Each of them is there for at least one file.
+/// The beginning of a file's name, and the reason for the missing answer. Each row is there for at least one file.
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("SOURCES.md", "says whose the recordings are"),
     ("anthropic/", "Messages and Gemini, other wires"),
@@ -84,5 +84,6 @@ fn every_file_without_an_answer_of_openais_wires_is_named() {
     assert_eq!(unnamed, Vec::<&String>::new());
     let unused: Vec<&str> =
         UNSUPPORTED.iter().map(|(name, _)| *name).filter(|name| !counts.contains_key(name)).collect();
+    // A row that fits no file any more would hide a file that is added later.
     assert_eq!(unused, Vec::<&str>::new(), "named without need");
 }

@@ -34,8 +34,7 @@ pub(super) fn body(fault: &GatewayError) -> Bytes {
         .into()
 }
 
-/// Returns an error inside a stream: the error as data, then `[DONE]`, and no chunk that would make the answer
-/// complete.
+/// Returns an error inside a stream: the error as data, then `[DONE]`, and no chunk to complete the answer.
 pub(super) fn event(fault: &GatewayError) -> Bytes {
     let mut out = b"data: ".to_vec();
     out.extend_from_slice(&body(fault));

@@ -1,4 +1,4 @@
-//! Hidden calls as this dialect writes them.
+//! Hidden calls in Chat Completions.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::edit::insertion::MessageListEntry;
 use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, text_field, with_field};
 
-/// Returns the tool as this dialect writes it.
+/// Returns the tool as Chat Completions writes tools.
 pub(super) fn tool(spec: &ToolSpec) -> String {
     format!(
         r#"{{"type":"function","function":{{"name":{},"description":{},"parameters":{}}}}}"#,
@@ -46,7 +46,7 @@ fn call(raw: &str) -> Option<PartialToolCall> {
     })
 }
 
-/// Returns the model's message with these calls in place of its own: ids and arguments.
+/// Returns the model's message with the ids and arguments of `calls` in place of the message's own.
 pub(super) fn with_calls_of(
     message: &str,
     calls: &mut dyn Iterator<Item = &PartialToolCall>,
@@ -54,6 +54,7 @@ pub(super) fn with_calls_of(
     let shown = elements(field(&fields(message)?, "tool_calls")?)?;
     let mut all = Vec::with_capacity(shown.len());
     for raw in shown {
+        // `step` has left out calls that cannot be read, so such a call takes no entry of `calls`.
         let Some(given) = call(raw).and_then(|_| calls.next()) else {
             all.push(raw.to_owned());
             continue;
@@ -70,7 +71,7 @@ fn id_of(call: &str) -> Option<String> {
     string(field(&fields(call)?, "id")?)
 }
 
-/// Returns the messages that answer calls.
+/// Returns the messages with the results of calls.
 pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
     answered
         .iter()
@@ -84,25 +85,27 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     let message = answer.get_mut("choices")?.get_mut(0)?.get_mut("message")?.as_object_mut()?;
     let calls = message.get_mut("tool_calls")?.as_array_mut()?;
     calls.retain(|call| call["function"]["name"] != tool);
+    // OpenAI refuses a message with an empty list of calls, and the client sends this message back.
     if calls.is_empty() {
         message.remove("tool_calls");
     }
     Some(answer.to_string().into())
 }
 
-/// Returns a message with text before its own.
+/// Returns a message with `text` before the message's own text.
 pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
     let own = field(&fields(message)?, "content").and_then(string).unwrap_or_default();
     with_field(message, "content", &quote(&format!("{text}{own}")))
 }
 
-/// Puts the calls back, and their results behind them.
+/// Puts the calls back, with the results behind the calls.
 pub(super) fn replay(
     envelope: &RequestEnvelope,
     slots: &mut Vec<MessageListEntry>,
     replays: &[HiddenCallReplay],
 ) {
     for replay in replays {
+        // The edit may have dropped the step. Its hidden calls have no place then.
         let Some((at, message)) = take_message(envelope, slots, replay.at) else { continue };
         let Some(message) = with_calls(&message, replay) else { continue };
         let answered: Vec<AnsweredToolCall> =
@@ -118,6 +121,7 @@ fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
     let said = fields(message)?;
     let shown = elements(field(&said, "tool_calls")?)?;
     let ids: Vec<String> = shown.iter().map(|call| id_of(call).unwrap_or_default()).collect();
+    // A client may have edited its history. Other ids mean another step, which must stay unchanged.
     let is_one = replay.has_shown_calls(&ids) && field(&said, "role").and_then(string)? == "assistant";
     let shown = shown.into_iter().map(|call| (true, call.to_owned())).collect();
     let calls = replay.with_hidden_calls(shown, |call| {
@@ -136,8 +140,8 @@ fn text_of(message: &str, name: &str) -> Option<String> {
     text_field(&fields(message)?, name).filter(|text| !text.trim().is_empty())
 }
 
-/// Returns the client's copy of a step without the text of earlier steps of the same answer. The client has one
-/// message for all of them.
+/// Returns the client's copy of a step without the text of earlier steps of the same answer. The client has a single
+/// message for all steps.
 fn without_rounds(message: &str, rounds: &[String]) -> Option<String> {
     let mut changed = None;
     for name in ["content", "reasoning_content", "reasoning"] {

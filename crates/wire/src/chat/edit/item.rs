@@ -87,7 +87,7 @@ impl ClientChatFile<'_> {
     }
 }
 
-/// The media type of a file that states none.
+/// The media type of a file without a stated type.
 const PDF: &str = "application/pdf";
 
 #[derive(Deserialize)]
@@ -127,11 +127,14 @@ pub(super) fn piece(item: &str, index: usize) -> Result<ItemSegment, ParseError>
         "user" => said_by_user(parts),
         "assistant" => ItemSegment::Assistant(answered(message, parts)),
         "tool" | "function" => ItemSegment::Result {
+            // The deprecated role `function` names its function instead of a call.
             call: message.tool_call_id.or(message.name).unwrap_or_default().into_owned(),
+            // This dialect has no mark for a failed call.
             failed: false,
             content: parts,
         },
         role => {
+            // A broken client may send a whole text as the role. The error must stay readable.
             let role: String = role.chars().take(40).collect();
             return Err(ParseError::field(
                 format!("messages[{index}].role"),
@@ -150,7 +153,7 @@ fn said_by_user(parts: Vec<Part>) -> ItemSegment {
     if is_note { ItemSegment::Note(parts) } else { ItemSegment::Typed(parts) }
 }
 
-/// Reports whether a part is one of the reminders that Claude Code adds to a person's message.
+/// Reports whether a part is a reminder, added to a person's message by Claude Code.
 fn is_reminder(part: &Part) -> bool {
     let text = part.as_text().unwrap_or_default().trim();
     text.starts_with("<system-reminder>") && text.ends_with("</system-reminder>")
@@ -193,6 +196,7 @@ fn content(raw: Option<&RawValue>, index: usize) -> Result<Vec<Part>, ParseError
     match raw.as_bytes().first() {
         Some(b'"') => {
             let text: String = serde_json::from_str(raw).map_err(|_| unreadable_content(index))?;
+            // Notices of the gateway come back in the client's copy of an answer, but the model never wrote them.
             let text = without_notices(&text).unwrap_or(text);
             Ok(if text.is_empty() { Vec::new() } else { vec![Part::text(text)] })
         }
@@ -224,10 +228,13 @@ fn block_part(raw: &RawValue) -> Option<Part> {
     let url =
         block.image_url.and_then(|image| match serde_json::from_str::<ClientChatImageUrl<'_>>(image.get()) {
             Ok(image) => Some(image.url.into_owned()),
+            // A bare address, the form of the Responses API, is read too.
             Err(_) => serde_json::from_str(image.get()).ok(),
         });
+    // The address does not state the format of the picture.
     let image = url.and_then(|url| media::part_from_url(&url, "image/*", None));
     let image = image.or_else(|| block.file.and_then(ClientChatFile::part));
+    // Sound and blocks of an unknown type stay as they are, because the upstream may know them.
     Some(image.unwrap_or_else(|| {
         let native = RawJson(raw.get().to_owned());
         Part::Opaque(OpaquePart { kind: block.kind.into_owned(), native })
@@ -250,7 +257,7 @@ pub(super) fn tools(raw: &str) -> Result<Vec<ToolSpec>, ParseError> {
     Ok(specs.collect())
 }
 
-/// Normalises the forms that clients vary: content becomes blocks, and empty fields are removed.
+/// Normalises the forms of different clients: content becomes blocks, and empty fields are removed.
 pub(super) fn settle(item: &mut JsonNode<'_>) {
     if let Some(content) = item.get_mut("content") {
         settle_content(content, "text");

@@ -17,6 +17,7 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
     let mut patch = RequestPatch::default();
     patch.scalars(envelope, edited, "max_tokens");
     if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
+        // vLLM refuses `continue_final_message` unless the generation prompt is switched off too.
         patch.add("add_generation_prompt", "false");
         patch.add("continue_final_message", "true");
     }
@@ -33,6 +34,8 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
         let whole = [RenderOp::Keep(0..envelope.items.len())];
         let slots = place(envelope, edited.steps.as_deref().unwrap_or(&whole))?;
         let mut slots = insert_and_merge(envelope, slots, &ChatRolePolicy)?;
+        // The order matters. Hidden calls belong to messages of the client, the hidden steps follow all of the
+        // client's messages, and the begun answer is last.
         hidden::replay(envelope, &mut slots, &edited.replays);
         slots.extend(edited.rounds.iter().cloned().map(MessageListEntry::Own));
         if let Some(prefill) = edited.prefill.as_ref().filter(|prefill| !prefill.text.is_empty()) {
@@ -48,6 +51,7 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
 
 fn report_usage(envelope: &RequestEnvelope, patch: &mut RequestPatch) {
     let at = envelope.others_at.iter().find(|(name, _)| *name == "stream_options").map(|(_, at)| at.clone());
+    // `null` is a legal value of `stream_options` and holds no field to change.
     let old = at.as_ref().map(|at| envelope.text(at)).filter(|raw| raw.starts_with('{')).unwrap_or("{}");
     let options = with_field(old, "include_usage", "true").unwrap_or_else(|| old.to_owned());
     match at {
@@ -91,7 +95,7 @@ fn no_message(index: usize) -> ParseError {
     ParseError::field(param.clone(), format!("{param} is not a message that can be changed"))
 }
 
-/// The rules by which messages of this dialect are merged.
+/// The rules for merging messages of Chat Completions.
 struct ChatRolePolicy;
 
 impl RolePolicy for ChatRolePolicy {
@@ -115,6 +119,7 @@ impl RolePolicy for ChatRolePolicy {
 
     fn join_model_messages(&self, first: &str, second: &str) -> Option<String> {
         let own = fields(first).filter(|_| is_role(first, "assistant") && is_role(second, "assistant"))?;
+        // The results must follow a message with calls directly, so such a message takes no text of a later one.
         let has_more = ["tool_calls", "function_call", "audio"]
             .iter()
             .any(|name| field(&own, name).is_some_and(|raw| !matches!(raw, "null" | "[]")));
@@ -143,7 +148,7 @@ fn is_role(message: &str, role: &str) -> bool {
     fields(message).and_then(|fields| string(field(&fields, "role")?)).is_some_and(|found| found == role)
 }
 
-/// Returns a message with more text, before its own text or behind it.
+/// Returns a message with more text, before or behind the message's own text.
 fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<String, ParseError> {
     let own = content_of(message).ok_or_else(|| no_message(index))?;
     let content = match (string(own), elements(own)) {
@@ -158,6 +163,7 @@ fn merged(message: &str, index: usize, said: &str, before: bool) -> Result<Strin
             };
             format!("[{}]", blocks.join(","))
         }
+        // The content of an assistant's message with calls may be `null`.
         (None, None) => quote(said),
     };
     with_field(message, "content", &content).ok_or_else(|| no_message(index))

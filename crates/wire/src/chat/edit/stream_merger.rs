@@ -7,28 +7,28 @@ use super::tool_call_filter::ChatToolCallFilter;
 use crate::edit::repetition_filter::RepetitionFilter;
 use crate::edit::{PartialResponse, SseEvent, StreamMerger, StreamParser};
 
-/// The merger of one answer. The first stream passes unchanged, except for the end of the answer, which is held
+/// The merger of an answer. The first stream passes unchanged, except for the end of the answer: the end is held
 /// back.
 #[derive(Debug, Default)]
 pub struct ChatStreamMerger {
     watcher: ChatStreamParser,
-    /// `true` if a stream was left: from then on ids and indices may differ.
+    /// `true` if a stream was left: ids and indices may differ from then on.
     continued: bool,
-    /// The identifying fields of the first chunk that has them; every later chunk gets the same.
+    /// The identifying fields of the first chunk with such fields; every later chunk gets the same fields.
     head: Map<String, Value>,
-    /// The number of calls in the streams that were left.
+    /// The number of calls in earlier streams.
     calls_before: usize,
     echo: RepetitionFilter,
     sieve: ChatToolCallFilter,
     /// `true` once the client has seen any part of the answer: the role comes first, and only once.
     is_begun: bool,
-    /// `true` if the next text begins a paragraph, because it belongs to another step.
+    /// `true` if the next text begins a paragraph, because the text belongs to another step.
     begins_paragraph: bool,
-    /// The finish, the usage and `[DONE]`, until it is known that they are final.
+    /// The finish, the usage and `[DONE]`, held back until proven final.
     held: Vec<Vec<u8>>,
 }
 
-/// Fields that name an answer, the same in every chunk.
+/// Fields of an answer's identity, the same in every chunk.
 const HEAD: [&str; 5] = ["id", "object", "created", "model", "system_fingerprint"];
 
 impl StreamMerger for ChatStreamMerger {
@@ -40,6 +40,7 @@ impl StreamMerger for ChatStreamMerger {
             self.held.push(raw.to_vec());
             return;
         }
+        // Nothing can follow an error, so the error is not held back like an end.
         if event.is_error() {
             self.watcher.read(&event);
             out.extend_from_slice(raw);
@@ -56,6 +57,7 @@ impl StreamMerger for ChatStreamMerger {
 
     fn begin_next_stream(&mut self, prefill: &str) {
         self.continued = true;
+        // The left stream's end is void, because another stream continues the answer.
         self.held.clear();
         self.calls_before = self.watcher.calls();
         self.watcher.go_on();
@@ -69,6 +71,7 @@ impl StreamMerger for ChatStreamMerger {
     }
 
     fn notice(&mut self, text: &str, out: &mut Vec<u8>) {
+        // Before the first chunk no id is known under which a notice could be written.
         if !self.head.is_empty() {
             self.write_text(text, out);
         }
@@ -101,6 +104,7 @@ impl StreamMerger for ChatStreamMerger {
         self.is_begun = true;
         self.held
             .iter_mut()
+            // The client sees no call, so the finish reason must not announce one.
             .for_each(|raw| *raw = with_finish(raw, &["tool_calls", "function_call"], "stop"));
     }
 
@@ -152,6 +156,7 @@ impl ChatStreamMerger {
             return;
         };
         let has_choices = chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty());
+        // OpenAI reports usage in a chunk without choices, behind the chunk with the finish reason.
         let ends = chunk.choices.iter().flatten().any(|choice| choice.finish_reason.is_some())
             || !has_choices && chunk.usage.is_some();
         if self.head.is_empty() && has_choices {
@@ -179,7 +184,7 @@ impl ChatStreamMerger {
         self.rewrite(fields, ends, out);
     }
 
-    /// Holds back a chunk that ends the first stream, or one of its choices. The chunk's other content is passed.
+    /// Holds back a chunk at the end of the first stream or of a choice. The chunk's other content is passed.
     fn hold_end(&mut self, raw: &[u8], data: &str, out: &mut Vec<u8>) {
         let Ok(Value::Object(mut end)) = serde_json::from_str(data) else { return };
         let says_something = choices_mut(&mut end).filter_map(delta_mut).any(|delta| !is_blank(delta));
@@ -191,6 +196,7 @@ impl ChatStreamMerger {
         for choice in choices_mut(&mut said) {
             choice.insert("finish_reason".to_owned(), Value::Null);
         }
+        // Other choices in this chunk have not ended, and their content goes out with `said`.
         if let Some(choices) = end.get_mut("choices").and_then(Value::as_array_mut) {
             choices.retain(|choice| choice.get("finish_reason").is_some_and(|reason| !reason.is_null()));
         }
@@ -199,12 +205,13 @@ impl ChatStreamMerger {
             .filter_map(|choice| choice.get_mut("logprobs"))
             .for_each(|of| *of = Value::Null);
         choices_mut(&mut end).filter_map(delta_mut).for_each(Map::clear);
+        // The held end still has the usage, which must be reported once.
         said.remove("usage");
         write(&Value::Object(said).to_string(), out);
         self.held.push(format!("data: {}\n\n", Value::Object(end)).into_bytes());
     }
 
-    /// Writes a chunk of a later stream as one of the first.
+    /// Writes a chunk of a later stream as a chunk of the first.
     fn rewrite(&mut self, mut fields: Map<String, Value>, ends: bool, out: &mut Vec<u8>) {
         for (key, value) in &self.head {
             fields.insert(key.clone(), value.clone());
@@ -246,6 +253,7 @@ impl ChatStreamMerger {
         let calls = delta.get_mut("tool_calls").and_then(Value::as_array_mut);
         for call in calls.into_iter().flatten() {
             if let Some(index) = call.get("index").and_then(Value::as_u64) {
+                // Each stream counts its calls from 0, but for the client all calls belong to one answer.
                 call["index"] = (index + self.calls_before as u64).into();
             }
         }
@@ -259,7 +267,7 @@ impl ChatStreamMerger {
         };
     }
 
-    /// Writes text that was held as a possible repetition and is none.
+    /// Writes text after a suspected repetition was ruled out.
     fn flush_echo(&mut self, out: &mut Vec<u8>) {
         let Some(rest) = self.echo.end() else { return };
         self.watcher.text(&rest);
@@ -331,12 +339,12 @@ fn is_blank(delta: &Map<String, Value>) -> bool {
     })
 }
 
-/// Returns an event of the end with `finish` in place of one of `reasons`.
+/// Returns an event of the end with `finish` in place of any of `reasons`.
 fn with_finish(raw: &[u8], reasons: &[&str], finish: &str) -> Vec<u8> {
     replaced_finish(raw, reasons, finish).unwrap_or_else(|| raw.to_vec())
 }
 
-/// Returns the event with another finish reason, if it has one of `reasons`.
+/// Returns the event with another finish reason, if the event's reason is among `reasons`.
 fn replaced_finish(raw: &[u8], reasons: &[&str], finish: &str) -> Option<Vec<u8>> {
     let Ok(Value::Object(mut end)) = serde_json::from_str(&SseEvent::parse(raw).data) else {
         return None;

@@ -84,7 +84,7 @@ fn says_error(value: &str) -> bool {
     !matches!(value, "null" | "false" | "0" | "\"\"" | "{}")
 }
 
-/// Returns a string, if the value is one.
+/// Returns the text of a string; `None` for other values.
 fn text<'a>(raw: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
     #[derive(Deserialize)]
     #[serde(transparent)]
@@ -111,7 +111,7 @@ impl<'a> ChatStreamChoice<'a> {
         self.delta.as_ref().or(self.message.as_ref())
     }
 
-    /// Returns the error that ended the choice (OpenRouter): its own, or that of its delta or message.
+    /// Returns the error at the end of the choice (OpenRouter): in the choice, the delta or the message.
     fn error(&self) -> Option<&'a RawValue> {
         let held = [&self.delta, &self.message].into_iter().flatten().filter_map(|held| held.error);
         self.error.into_iter().chain(held).find(|error| says_error(error.get()))
@@ -139,7 +139,7 @@ impl<'a> ChatStreamDelta<'a> {
     }
 }
 
-/// A parser of one stream.
+/// A parser of a single stream.
 #[derive(Debug, Default)]
 pub struct ChatStreamParser {
     seen: PartialResponse,
@@ -157,6 +157,7 @@ impl StreamParser for ChatStreamParser {
         } else if !data.is_empty() {
             match serde_json::from_str::<ChatStreamChunk<'_>>(data) {
                 Ok(chunk) => self.take(&chunk, data),
+                // Gemini's compatible API wraps an error in a list, which is no chunk.
                 Err(_) if data.starts_with('[') || data.contains("\"error\"") => {
                     self.seen.error = Some(data.to_owned());
                 }
@@ -198,6 +199,7 @@ impl ChatStreamParser {
         if let Some(reported) = chunk
             .usage
             .and_then(|raw| chat_usage(raw.get()))
+            // llama.cpp streams `usage` only on request, but ends every answer with `timings`.
             .or_else(|| chunk.timings.and_then(|raw| llama_cpp_timings(raw.get())))
         {
             self.seen.usage = Some(reported);
@@ -217,7 +219,7 @@ impl ChatStreamParser {
         }
     }
 
-    /// Appends text, whatever event brought it.
+    /// Appends text of any event.
     pub(super) fn text(&mut self, text: &str) {
         self.seen.text.push_str(text);
         self.go_to(StreamPosition::Text);
@@ -264,7 +266,7 @@ impl ChatStreamParser {
         self.seen.error = None;
     }
 
-    /// Returns the number of calls so far. They keep their indices; the next stream's calls come after them.
+    /// Returns the number of calls so far. Calls keep their indices; the next stream's calls come later.
     pub(super) fn calls(&self) -> usize {
         self.indices.iter().map(|index| index + 1).max().unwrap_or(0)
     }

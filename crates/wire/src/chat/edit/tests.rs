@@ -202,7 +202,7 @@ fn chunk(id: &str, delta: Value, finish: Value) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// A stream that says `text` a few characters at a time.
+/// A stream of `text`, a few characters at a time.
 fn stream(id: &str, text: &str, step: usize, input: u64) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let mut events = vec![chunk(id, json!({"role": "assistant", "content": ""}), Value::Null)];
@@ -358,8 +358,8 @@ fn habits_of_clients_do_not_change_the_name_of_a_message() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// Wherever a stream is left, and however often: one answer, nothing twice, nothing missing. The server goes on
-    /// exactly where it is told to, as one does that takes a prefill; some repeat the prefill first.
+    /// Wherever a stream is left, and however often: a single answer, nothing twice, nothing missing. The server goes
+    /// on exactly at the prefill's end; some servers repeat the prefill first.
     #[test]
     fn an_answer_of_several_streams_is_one(
         text in "[a-zé€😀 \n\"\\\\]{60,200}",

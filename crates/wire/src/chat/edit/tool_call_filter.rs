@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// A filter that removes the calls of some tools from chunks, and renumbers the others.
+/// A filter for chunks: removes the calls of some tools, and renumbers the others.
 #[derive(Debug, Default)]
 pub(super) struct ChatToolCallFilter {
     tools: Vec<&'static str>,
@@ -17,9 +17,9 @@ struct FilteredToolCall {
     /// The server's index of the call.
     index: u64,
     name: String,
-    /// The decision to show the call, once its name is complete: some servers send names in pieces.
+    /// The decision to show the call, once the call's name is complete: some servers send names in pieces.
     is_shown: Option<bool>,
-    /// The pieces that came before the decision.
+    /// The pieces from before the decision.
     held: Vec<Value>,
 }
 
@@ -41,9 +41,10 @@ impl ChatToolCallFilter {
         self.calls.iter().any(|call| !call.held.is_empty())
     }
 
-    /// Returns the chunk without hidden calls; `None` if it stays unchanged.
+    /// Returns the chunk without hidden calls; `None` if the chunk stays unchanged.
     pub(super) fn pass(&mut self, data: &str) -> Option<Map<String, Value>> {
         let had_held = self.has_held();
+        // Most chunks hold no call, and a search in the text is cheaper than a parse.
         if self.tools.is_empty() || !had_held && !data.contains("\"tool_calls\"") {
             return None;
         }
@@ -64,6 +65,7 @@ impl ChatToolCallFilter {
         } else {
             delta.insert("tool_calls".to_owned(), shown.into());
         }
+        // As long as nothing is hidden or held, the chunk keeps its server's bytes.
         (had_held || self.has_held() || self.has_hidden()).then_some(chunk)
     }
 
@@ -99,6 +101,8 @@ impl ChatToolCallFilter {
             call.name.push_str(piece["function"]["name"].as_str().unwrap_or_default());
             let has_arguments = piece["function"]["arguments"].as_str().is_some_and(|said| !said.is_empty());
             let is_hidden = self.tools.contains(&call.name.as_str());
+            // A name such as `rec` may still become `recall`: the call waits until its name can no longer be a hidden
+            // one.
             let begins_one = self.tools.iter().any(|tool| tool.starts_with(call.name.as_str()));
             let may_go_on = !has_arguments && !is_hidden && begins_one;
             call.held.push(piece);
@@ -112,7 +116,7 @@ impl ChatToolCallFilter {
         self.let_out(at, shown);
     }
 
-    /// Shows the calls that were undecided, because their names are complete now.
+    /// Shows the undecided calls, because their names are complete now.
     fn release(&mut self, shown: &mut Vec<Value>) {
         for at in 0..self.calls.len() {
             let call = &mut self.calls[at];
@@ -127,6 +131,7 @@ impl ChatToolCallFilter {
         let number = self.calls[..at].iter().filter(|call| call.is_shown == Some(true)).count();
         let call = &mut self.calls[at];
         for mut piece in std::mem::take(&mut call.held) {
+            // A server that gives no indices gets none added.
             if piece.get("index").is_some_and(Value::is_u64) {
                 piece["index"] = number.into();
             }

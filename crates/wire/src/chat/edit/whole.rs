@@ -36,7 +36,9 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
                     }
                     keep_details(&choice["delta"], &mut more);
                 }
+                // With `include_usage`, OpenAI sends `usage: null` in every chunk before the report.
                 "usage" if value.is_null() => {}
+                // A chunk's `object` is `chat.completion.chunk`, but the whole answer is a `chat.completion`.
                 "object" => {}
                 _ => {
                     answer.insert(key, value);
@@ -45,12 +47,14 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
         }
     }
     let seen = watcher.seen();
+    // Without a stop reason the stream was cut, and a piece must not pass for a whole answer.
     seen.finish?;
     let content = if seen.text.is_empty() { Value::Null } else { seen.text.as_str().into() };
     let mut message = Map::new();
     message.insert("role".to_owned(), "assistant".into());
     message.insert("content".to_owned(), content);
     if !seen.reasoning.is_empty() {
+        // Reasoning that was streamed as `reasoning` gets the more common name here.
         message.insert("reasoning_content".to_owned(), seen.reasoning.as_str().into());
     }
     if !seen.calls.is_empty() {
@@ -67,7 +71,7 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     Some(Value::Object(answer).to_string().into())
 }
 
-/// Keeps fields of deltas that have no field of ours: lists grow, and of other values the newest wins.
+/// Keeps fields of deltas outside of [`PartialResponse`]: lists grow, and of other values the newest wins.
 fn keep_details(delta: &Value, more: &mut Map<String, Value>) {
     const KNOWN: [&str; 6] = ["role", "content", "reasoning_content", "reasoning", "tool_calls", "refusal"];
     for (key, value) in delta.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! The rows of the server families. Each row names its sources; a source without a date was read on 2026-11-22.
+//! The rows of the server families. Each row names sources; a source without a date was read on 2026-11-22.
 
 use super::{
     CallIdFormat, DiscoveryEndpoint, DocumentSupport, OutputLimitField, PrefillSupport, ReasoningPlace,
@@ -7,7 +7,7 @@ use super::{
 use crate::FeatureSupport;
 
 impl ServerFamily {
-    /// The request fields that every server takes: none that a known server refuses.
+    /// The request fields for every server: no known server refuses any of the fields.
     pub const COMPATIBLE: Self = Self {
         name: "compatible",
         hosts: &[],
@@ -33,9 +33,9 @@ impl ServerFamily {
         counter: None,
     };
 
-    /// OpenAI, and its models at Azure. `max_tokens` is deprecated, and the reasoning models refuse it
-    /// (<https://platform.openai.com/docs/api-reference/chat/create>). Ids of calls above 40 bytes are refused
-    /// too (error `string_above_max_length`). Reasoning is not shown on this wire.
+    /// OpenAI, and OpenAI's models at Azure. `max_tokens` is deprecated, and the reasoning models refuse it
+    /// (<https://platform.openai.com/docs/api-reference/chat/create>). Ids of calls above 40 bytes are refused too
+    /// (error `string_above_max_length`). Reasoning is not shown over Chat Completions.
     pub const OPENAI: Self = Self {
         name: "openai",
         hosts: &["api.openai.com", "openai.azure.com"],
@@ -61,9 +61,9 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// Groq. Refuses `reasoning_content` (tashfeenahmed/freellmapi#1070), takes `reasoning` from models that
-    /// reason (vercel/ai#8057). `max_tokens` is deprecated (<https://console.groq.com/docs/api-reference>);
-    /// prefill: <https://console.groq.com/docs/prefilling>.
+    /// Groq. Refuses `reasoning_content` (tashfeenahmed/freellmapi#1070), takes `reasoning` from reasoning models
+    /// (vercel/ai#8057). `max_tokens` is deprecated (<https://console.groq.com/docs/api-reference>); prefill:
+    /// <https://console.groq.com/docs/prefilling>.
     pub const GROQ: Self = Self {
         name: "groq",
         hosts: &["api.groq.com"],
@@ -95,9 +95,9 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// xAI. Only its Responses API takes reasoning back
-    /// (<https://docs.x.ai/developers/model-capabilities/text/best-practices.md>). It reports reasoning beside
-    /// the completion, which the decoder sees from the total.
+    /// xAI. Only xAI's Responses API takes reasoning back
+    /// (<https://docs.x.ai/developers/model-capabilities/text/best-practices.md>). xAI reports reasoning beside the
+    /// completion: the decoder compares the total.
     pub const XAI: Self = Self {
         name: "xai",
         hosts: &["api.x.ai"],
@@ -107,9 +107,9 @@ impl ServerFamily {
     };
 
     /// OpenRouter. `reasoning_details` go back whole and in order
-    /// (<https://openrouter.ai/docs/use-cases/reasoning-tokens>), unsigned ones too: a model behind it may want
-    /// them (anomalyco/opencode#24569). `usage.include` and `stream_options` are without effect, usage always
-    /// comes (<https://openrouter.ai/docs/use-cases/usage-accounting>).
+    /// (<https://openrouter.ai/docs/use-cases/reasoning-tokens>), unsigned details too: a model behind OpenRouter may
+    /// want unsigned details (anomalyco/opencode#24569). `usage.include` and `stream_options` are without effect,
+    /// usage always comes (<https://openrouter.ai/docs/use-cases/usage-accounting>).
     pub const OPENROUTER: Self = Self {
         name: "openrouter",
         hosts: &["openrouter.ai"],
@@ -121,9 +121,9 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// vLLM. Reads `reasoning` since 0.16 and drops `reasoning_content` in silence (vllm-project/vllm#38488);
-    /// its templates show the reasoning of the turn (vllm-project/vllm#28531). Continues an answer on request, and
-    /// counts tokens (`vllm/entrypoints/openai/protocol.py`: `continue_final_message`, `TokenizeChatRequest`).
+    /// vLLM. Reads `reasoning` since 0.16 and drops `reasoning_content` in silence (vllm-project/vllm#38488); vLLM's
+    /// templates show the reasoning of the turn (vllm-project/vllm#28531). Continues an answer on request, and counts
+    /// tokens (`vllm/entrypoints/openai/protocol.py`: `continue_final_message`, `TokenizeChatRequest`).
     pub const VLLM: Self = Self {
         name: "vllm",
         reasoning: ReasoningPlace::Reasoning,
@@ -137,9 +137,9 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// llama.cpp. Takes `reasoning_content`; the template decides which part the model is shown. With
-    /// `reasoning_format`, thinking comes apart from the text, whatever the server's start options were. The
-    /// server continues an answer unless thinking is on (`tools/server/README.md`; seen at a real server).
+    /// llama.cpp. Takes `reasoning_content`; the template decides about the part shown to the model. With
+    /// `reasoning_format`, thinking comes apart from the text, whatever the server's start options were. The server
+    /// continues an answer unless thinking is on (`tools/server/README.md`; seen at a real server).
     pub const LLAMA_CPP: Self = Self {
         name: "llama.cpp",
         replay: ReasoningReplay::Turn,
@@ -150,8 +150,8 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// LM Studio. `tool_choice` is a word only (lmstudio-ai/lmstudio-bug-tracker#670). Its errors are a sentence
-    /// (0.3) or an object (0.4); the error parser reads both.
+    /// LM Studio. `tool_choice` is a word only (lmstudio-ai/lmstudio-bug-tracker#670). Errors are a sentence (0.3) or
+    /// an object (0.4); the error parser reads both.
     pub const LM_STUDIO: Self = Self {
         name: "LM Studio",
         names_tools: false,
@@ -159,8 +159,8 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// Ollama's compatible API. It continues an assistant message that ends the request. A request cannot set the
-    /// window here; Ollama's own API can.
+    /// Ollama's compatible API. Ollama continues an assistant message at the end of the request. A request cannot set
+    /// the window here; Ollama's own API can.
     pub const OLLAMA: Self = Self {
         name: "ollama",
         prefill: PrefillSupport::Fields(&[]),
@@ -168,7 +168,7 @@ impl ServerFamily {
         ..Self::COMPATIBLE
     };
 
-    /// All families that are known by name.
+    /// All families with a name.
     pub const ALL: &'static [Self] = &[
         Self::OPENAI,
         Self::DEEPSEEK,

@@ -1,4 +1,4 @@
-//! Each row: how it is known, and what it changes in a request.
+//! Each row: the signs of the family, and the changes in a request.
 
 use bytes::Bytes;
 use longhaul_core::message::{
@@ -81,7 +81,7 @@ fn hi() -> Vec<Message> {
     vec![user(vec![Part::text("hi")])]
 }
 
-/// A step with reasoning and a call, its result, and what the user says to that.
+/// A step with reasoning and a call, the result, and the user's next message.
 fn step() -> Vec<Message> {
     vec![
         user(vec![Part::text("1")]),
@@ -111,6 +111,7 @@ fn hosts_tell_the_family_and_only_whole_ones() {
         ("https://api.x.ai/v1", Some("xai")),
         ("https://openrouter.ai/api/v1", Some("openrouter")),
         ("http://localhost:8080/v1", None),
+        // Other hosts with the same letters at their end or at their beginning.
         ("https://notopenrouter.ai/api/v1", None),
         ("https://openrouter.ai.example.com/v1", None),
         ("no url", None),
@@ -201,6 +202,7 @@ fn mistral() {
     let body = body(family, list);
     assert!(body.get("stream_options").is_none() && body.get("max_tokens").is_some());
     let messages = &body["messages"];
+    // Mistral takes its reasoning back only as a block of the content.
     let think = json!([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]);
     assert_eq!(messages[1]["content"], think);
     let id = messages[1]["tool_calls"][0]["id"].as_str().unwrap();
@@ -217,6 +219,7 @@ fn mistral() {
 
 #[test]
 fn mistral_keeps_its_own_ids_and_tells_the_others_apart() {
+    // Two hundred derived ids of nine letters must not collide.
     let ids: Vec<(String, &str)> = (0..200).map(|n| (format!("session-call-{n}"), "same_for_all")).collect();
     let calls = ids.iter().map(|(id, given)| call(id, given)).chain([call("x", "AbC123xyZ")]).collect();
     let mut list = vec![user(vec![Part::text("1")]), assistant(calls)];
@@ -240,6 +243,7 @@ fn xai() {
 #[test]
 fn openrouter() {
     let family = named("openrouter");
+    // These details have no signature. Only OpenRouter gets such details back.
     let native = RawJson(r#"{"reasoning_details":[{"type":"reasoning.text", "text":"hm"}]}"#.into());
     let thought = Part::Reasoning(ReasoningPart { text: "hm".into(), native: Some(native) });
     let body = body(
@@ -284,6 +288,7 @@ fn llama_cpp() {
 #[test]
 fn lm_studio() {
     let body = body(named("LM Studio"), hi());
+    // LM Studio takes only a word, so the named tool is listed alone.
     assert_eq!(body["tool_choice"], "required");
     assert_eq!(body["tools"].as_array().unwrap().len(), 1, "only the one that was named");
     assert_eq!(body["tools"][0]["function"]["name"], "read");

@@ -1,4 +1,4 @@
-//! The ids of calls on this wire.
+//! The ids of calls in Chat Completions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ impl<'a> ChatCallIdMap<'a> {
         Self { rule, named: BTreeMap::new(), used: BTreeSet::new() }
     }
 
-    /// Returns the provider's own id of the call, unless the server would refuse it or an earlier call of this
-    /// request has it. Local servers repeat their ids.
+    /// Returns the provider's own id of the call, unless the server would refuse the id or an earlier call of the
+    /// request has the same id. Local servers repeat ids.
     pub(super) fn name(&mut self, call: &'a ToolCall) -> String {
         let given = call.provider_id.as_deref().filter(|id| self.is_free(id));
         let name = given.map_or_else(|| self.own(&call.call_id), str::to_owned);
@@ -31,7 +31,7 @@ impl<'a> ChatCallIdMap<'a> {
         name
     }
 
-    /// Returns the id and the tool of a call that got an id before.
+    /// Returns the id and the tool of a call with an assigned id.
     pub(super) fn get(&self, call: &CallId) -> Option<&(String, &'a str)> {
         self.named.get(call)
     }
@@ -46,13 +46,15 @@ impl<'a> ChatCallIdMap<'a> {
         fits && !self.used.contains(id)
     }
 
-    /// Returns our id of the call; if the server would refuse it, letters that are derived from it.
+    /// Returns our id of the call; if the server would refuse our id, letters derived from the id.
     fn own(&self, call: &CallId) -> String {
         let ours = call.as_str();
         if self.is_free(ours) {
             return ours.to_owned();
         }
+        // The id is derived and not counted, so a call keeps its id after earlier messages were pruned.
         let candidates = (0_u64..).map(|attempt| nine_letters(ours, attempt));
+        // The candidates are endless, so the fallback is never taken.
         candidates.into_iter().find(|name| self.is_free(name)).unwrap_or_else(|| ours.to_owned())
     }
 }

@@ -19,16 +19,16 @@ use super::written::{
 use super::{data_url, fields, invalid, is_prefilled, no_words};
 use crate::{ModelRequest, ModelSettings, ProviderError, UNSUPPORTED};
 
-/// The assistant message between a tool's result and a user message, for a server that needs one.
+/// The assistant message between a tool's result and a user message, for servers of strict order.
 const BRIDGE: &str = "Understood.";
 
-/// The media type of the documents that servers take.
+/// The media type of documents for servers.
 const PDF: &str = "application/pdf";
 
 /// Returns all messages, the system prompt first.
 ///
 /// # Errors
-/// `invalid-request` for a tool result whose call is not in the request.
+/// `invalid-request` for a tool result without a call in the request.
 pub(super) fn encode<'a>(
     request: &'a ModelRequest,
     settings: &'a ModelSettings,
@@ -51,7 +51,7 @@ struct ChatInputEncoder<'a> {
     settings: &'a ModelSettings,
     family: &'a ServerFamily,
     written: Vec<ChatRequestMessage<'a>>,
-    /// The beginning of the next user message: pictures from tools. They wait until all results of the step are
+    /// The beginning of the next user message: pictures from tools. Pictures wait until all results of the step are
     /// written, because no other message may stand between results.
     waiting: Vec<ChatRequestPart<'a>>,
     calls: ChatCallIdMap<'a>,
@@ -86,7 +86,7 @@ impl<'a> ChatInputEncoder<'a> {
         Ok(())
     }
 
-    /// Writes the waiting parts as one user message.
+    /// Writes the waiting parts as a single user message.
     fn flush(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -96,6 +96,7 @@ impl<'a> ChatInputEncoder<'a> {
             [ChatRequestPart::Text { text }] => ChatRequestContent::Text(std::mem::take(text)),
             _ => ChatRequestContent::Items(items),
         };
+        // Mistral refuses a user message directly behind a tool's result.
         if !self.family.user_after_tool
             && matches!(self.written.last(), Some(ChatRequestMessage::Tool { .. }))
         {
@@ -112,7 +113,7 @@ impl<'a> ChatInputEncoder<'a> {
         }
     }
 
-    /// Adds a waiting text. Neighbouring texts become one item, because servers differ in how they join several.
+    /// Adds a waiting text. Neighbouring texts become a single item, because servers join several items differently.
     fn waiting_text(&mut self, text: Cow<'a, str>) {
         if let Some(ChatRequestPart::Text { text: before }) = self.waiting.last_mut() {
             before.to_mut().push_str(&text);
@@ -128,7 +129,7 @@ impl<'a> ChatInputEncoder<'a> {
         }
     }
 
-    /// Returns a picture or a document; `None` if its bytes are missing, or the server takes neither.
+    /// Returns a picture or a document; `None` if the bytes are missing, or the server takes neither.
     fn media(&self, part: &Part, media: &'a MediaPart) -> Option<ChatRequestPart<'a>> {
         let name = media.name.as_deref();
         match (part, self.family.documents) {
@@ -176,6 +177,7 @@ impl<'a> ChatInputEncoder<'a> {
                 _ => content.push_str(UNSUPPORTED),
             }
         }
+        // This wire cannot mark a failed call. Without words the failure would look like an empty success.
         if content.is_empty() && result.status != ToolStatus::Completed {
             content.push_str(no_words(result.status));
         }
@@ -216,6 +218,7 @@ impl<'a> ChatInputEncoder<'a> {
 
     fn call(&mut self, call: &'a ToolCall, own: bool) -> ChatRequestToolCall<'a> {
         let id = self.calls.name(call);
+        // Gemini's compatible API wants its signature back. Another server may refuse the unknown field.
         let native = call.native.as_ref().filter(|_| own).and_then(fields).unwrap_or_default();
         let function = ChatRequestFunctionCall { name: &call.name, arguments: arguments(&call.arguments) };
         ChatRequestToolCall { id, r#type: "function", function, extra: native }
@@ -231,7 +234,7 @@ impl<'a> ChatInputEncoder<'a> {
     }
 }
 
-/// Returns the assistant's text: `null` beside calls if there is none, and never an empty message.
+/// Returns the assistant's text: `null` beside calls for no text, and never an empty message.
 fn spoken<'a>(message: &'a Message, has_calls: bool) -> Option<ChatRequestContent<'a>> {
     let text = message.text();
     if !text.is_empty() {
@@ -266,8 +269,8 @@ fn block(part: &Part, with_reasoning: bool) -> Option<ChatRequestPart<'_>> {
     }
 }
 
-/// Returns exactly the model's bytes, as long as they are JSON. Servers parse arguments again and refuse the
-/// whole conversation if one is no JSON. Such arguments are wrapped, so that the model still sees its own text.
+/// Returns exactly the model's bytes, as long as they are JSON. Servers parse arguments again and refuse the whole
+/// conversation for arguments other than JSON. Such arguments are wrapped: the model still sees its own text.
 fn arguments(arguments: &str) -> Cow<'_, str> {
     let arguments = given_arguments(arguments);
     match serde_json::from_str::<&RawValue>(arguments) {

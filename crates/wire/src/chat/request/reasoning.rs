@@ -1,4 +1,4 @@
-//! The reasoning that a request sends back, and its form.
+//! The reasoning in a request, and the form of the reasoning.
 
 use longhaul_core::message::{Message, Part, ReasoningPart, Role};
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::super::family::{ReasoningReplay, ServerFamily};
 use super::super::response::NativeReasoningDetails;
 
-/// A mask of the messages whose plain reasoning is sent back.
+/// A mask of the messages with plain reasoning to send back.
 pub(super) struct ReasoningReplayMask(Vec<bool>);
 
 impl ReasoningReplayMask {
@@ -25,12 +25,13 @@ impl ReasoningReplayMask {
     }
 }
 
-/// Returns for each message whether a tool was called between the user messages around it.
+/// Returns for each message whether a tool was called between the surrounding user messages.
 fn tool_turns(messages: &[Message]) -> Vec<bool> {
     let mut shown = Vec::with_capacity(messages.len() + 1);
     for turn in messages.split(is_user) {
         let has_calls = turn.iter().any(|message| message.tool_calls().next().is_some());
         shown.resize(shown.len() + turn.len(), has_calls);
+        // `split` leaves the user message out. The mask needs an entry for it to stay aligned.
         shown.push(false);
     }
     shown
@@ -50,11 +51,12 @@ pub(super) fn parts(message: &Message) -> impl Iterator<Item = &ReasoningPart> {
 /// Returns the plain reasoning of a message in the mask; `own` is `true` if the model itself wrote the message.
 pub(super) fn plain(message: &Message, own: bool, replay: ReasoningReplay) -> Option<String> {
     let text: String = parts(message).filter(|_| own).map(|reasoning| reasoning.text.as_str()).collect();
+    // DeepSeek demands the field beside every call. For another model's call it takes an empty text.
     let is_asked_for = replay == ReasoningReplay::ToolTurns && message.tool_calls().next().is_some();
     (!text.is_empty() || is_asked_for).then_some(text)
 }
 
-/// Returns the reasoning details that a router sent and wants back.
+/// Returns a router's reasoning details, to be sent back.
 pub(super) fn details<'a>(message: &'a Message, family: &ServerFamily) -> Option<&'a RawValue> {
     parts(message).find_map(|reasoning| {
         let native: NativeReasoningDetails<'_> =

@@ -77,6 +77,7 @@ fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: "reads".into(),
+        // The blank, the number and the order of the fields show that a schema keeps its bytes.
         parameters: RawJson(r#"{"type":"object", "b":1e3,"a":1}"#.into()),
         read_only: true,
         poll: false,
@@ -117,6 +118,7 @@ fn a_longer_conversation_begins_with_the_same_bytes() {
     list.push(assistant(vec![Part::text("seen")], own()));
     list.push(user("go on"));
     let long = encode(&request(list), &settings(), PLAIN).unwrap();
+    // The short request ends with the brackets of the list and of the body, and the longer list goes on before them.
     let end = short.len() - "]}".len();
     assert_eq!(short[..end], long[..end]);
 }
@@ -126,6 +128,7 @@ fn configured_fields_win_and_null_removes() {
     let mut settings = settings();
     settings.body.insert("stream_options".into(), Value::Null);
     settings.body.insert("max_completion_tokens".into(), json!(7));
+    // Fields of the conversation and of the stream are the only ones that a configuration cannot replace.
     settings.body.insert("messages".into(), json!("mine"));
     settings.body.insert("stream".into(), json!(false));
     let mut request = request(vec![user("hi")]);
@@ -153,6 +156,7 @@ fn text_alone_is_a_string_and_images_make_a_list() {
 
 #[test]
 fn arguments_keep_their_bytes() {
+    // A repeated key, odd blanks and an escape: a parse and a second writing would change all three.
     let odd = "{ \"a\" : 1.0,\n\t\"a\":\"\\u00e9\" }";
     let list = messages(vec![user("x"), assistant(vec![call("c1", Some("p1"), odd)], own())]);
     let expected = json!([{"id": "p1", "type": "function", "function": {"name": "read", "arguments": odd}}]);
@@ -174,6 +178,7 @@ fn repeated_ids_of_a_server_become_ours_in_call_and_result() {
         user("x"),
         assistant(vec![call("c1", Some("same"), "{}")], own()),
         result("c1", vec![Part::text("one")]),
+        // Local servers repeat an id in the next answer, or give none.
         assistant(vec![call("c2", Some("same"), "{}"), call("c3", Some(""), "{}")], own()),
         result("c2", vec![Part::text("two")]),
         result("c3", vec![]),
@@ -310,7 +315,7 @@ fn file(hash: &str) -> Part {
     Part::File(MediaPart { media_type: "application/pdf".into(), name: Some("a.pdf".into()), ..media })
 }
 
-/// Everything a conversation may hold, as three families are sent it.
+/// Everything a conversation may hold, in the forms of three families.
 #[test]
 fn a_whole_conversation() {
     let failed =
@@ -334,6 +339,7 @@ fn a_whole_conversation() {
     ]);
     request.tools = vec![tool("read")];
     request.max_output_tokens = Some(100);
+    // The default row, the row with the most exceptions, and a local server.
     for family in [&ServerFamily::COMPATIBLE, &ServerFamily::MISTRAL, &ServerFamily::LLAMA_CPP] {
         let body = serde_json::to_string_pretty(&body_for(family, &request)).unwrap();
         let name = format!("conversation_{}", family.name.replace('.', "_"));

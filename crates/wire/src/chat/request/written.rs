@@ -15,7 +15,7 @@ pub(super) enum ChatRequestMessage<'a> {
     Tool { tool_call_id: String, content: String },
 }
 
-/// The content of a message. Text alone is a string, which every server takes.
+/// The content of a message. Text alone is a string: every server takes strings.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ChatRequestContent<'a> {
@@ -75,6 +75,7 @@ pub(super) struct ChatAssistantMessage<'a> {
     pub(super) reasoning_details: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tool_calls: Vec<ChatRequestToolCall<'a>>,
+    // Other servers may refuse the field, so only Mistral's prefill writes it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) prefix: bool,
 }
@@ -84,7 +85,7 @@ pub(super) struct ChatRequestToolCall<'a> {
     pub(super) id: String,
     pub(super) r#type: &'static str,
     pub(super) function: ChatRequestFunctionCall<'a>,
-    /// The server's additional fields of the call, which it wants back, for example a thought signature.
+    /// The server's additional fields of the call, to be sent back, for example a thought signature.
     #[serde(flatten)]
     pub(super) extra: BTreeMap<String, Box<RawValue>>,
 }

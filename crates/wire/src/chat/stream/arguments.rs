@@ -1,10 +1,8 @@
-//! Detection of complete arguments in pieces: whether the pieces are one whole JSON value. Each byte is examined
-//! once.
+//! Detection of complete arguments in pieces: whether the pieces are a whole JSON value. Each byte is examined once.
 
 use serde_json::value::RawValue;
 
-/// The largest size of a number or a word that may be arguments. A longer one is not parsed again with each
-/// piece.
+/// The largest size of a number or a word as arguments. Longer words are not parsed again with each piece.
 const MAX_WORD_BYTES: usize = 64;
 
 /// The arguments so far.
@@ -22,13 +20,13 @@ enum ArgumentsState {
     /// Nothing but blanks.
     #[default]
     Empty,
-    /// A number or a word (`null`), which has no end of its own.
+    /// A number or a word (`null`), without a closing byte.
     Word,
-    /// An object, a list or a text whose end has not come.
+    /// An unfinished object, list or text.
     Open { depth: usize, in_text: bool, is_escaped: bool },
     /// A whole value; at most blanks behind it.
     Whole,
-    /// No value, whatever comes.
+    /// No value, whatever follows.
     Garbled,
 }
 
@@ -72,8 +70,7 @@ impl PartialArguments {
 }
 
 impl ArgumentsState {
-    /// Returns the state behind one more byte. Blanks behind a complete value leave it complete, without a second
-    /// parse.
+    /// Returns the state behind another byte. A complete value stays complete behind blanks, without a second parse.
     fn after(self, byte: u8) -> Self {
         let is_blank = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         match self {

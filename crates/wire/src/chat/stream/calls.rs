@@ -8,7 +8,7 @@ use super::arguments::PartialArguments;
 use crate::answer_size::MAX_TOOL_NAME_BYTES;
 use crate::{AnswerTooLarge, ModelEvent};
 
-/// The calls of one answer, in the order of their beginnings.
+/// The calls of an answer, in the order of their beginnings.
 #[derive(Debug, Default)]
 pub(super) struct ChatCallAssembler(Vec<PartialChatCall>);
 
@@ -23,7 +23,7 @@ struct PartialChatCall {
 }
 
 impl ChatCallAssembler {
-    /// Adds a piece to its call. Returns the call's index, and `true` if the call just began.
+    /// Adds a piece to the right call. Returns the call's index, and `true` if the call just began.
     ///
     /// # Errors
     /// [`AnswerTooLarge::ToolName`].
@@ -43,8 +43,8 @@ impl ChatCallAssembler {
         Ok((at, found.is_none()))
     }
 
-    /// Returns the progress of a call that [`add`](Self::add) was given. `None` before its arguments begin: more
-    /// of its name may come.
+    /// Returns the progress of a call added by [`add`](Self::add). `None` before the arguments begin: more of the
+    /// name may come.
     pub(super) fn event(&self, index: usize, delta: String) -> Option<ModelEvent> {
         let PartialChatCall { name, arguments, .. } = &self.0[index];
         let name = Some(name.clone()).filter(|name| !name.is_empty());
@@ -63,6 +63,7 @@ impl ChatCallAssembler {
 
     pub(super) fn part(&self, index: usize) -> ToolCall {
         let call = &self.0[index];
+        // Some servers give no ids, but a result must refer to its call.
         let id = call.id.clone().unwrap_or_else(|| format!("call_{index}"));
         ToolCall {
             call_id: CallId::new(id),
@@ -73,10 +74,11 @@ impl ChatCallAssembler {
         }
     }
 
-    /// Returns the call that a piece continues; `None` if the piece begins another call.
+    /// Returns the call continued by a piece; `None` if the piece begins another call.
     fn find(&self, piece: &ChatResponseToolCall<'_>) -> Option<usize> {
         let id = piece.id();
         let candidate = match (piece.index, &id) {
+            // Without an index only the id tells the calls apart.
             (None, Some(id)) => return self.0.iter().rposition(|call| call.id.as_ref() == Some(id)),
             // A piece with neither index nor id can only continue the newest call.
             (None, None) => self.0.len().checked_sub(1),
@@ -119,7 +121,7 @@ impl PartialChatCall {
 
 #[cfg(test)]
 impl ChatCallAssembler {
-    /// Returns the number of argument bytes that were examined so far.
+    /// Returns the number of argument bytes examined so far.
     pub(super) fn scanned_bytes(&self) -> usize {
         self.0.iter().map(|call| call.arguments.scanned_bytes).sum()
     }

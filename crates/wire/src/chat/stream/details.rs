@@ -1,4 +1,4 @@
-//! Assembly of a router's reasoning details: entries that come in pieces and are sent back whole, in order.
+//! Assembly of a router's reasoning details: entries come in pieces and are sent back whole, in order.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use serde_json::value::RawValue;
 
 use crate::raw_json::RawObject;
 
-/// Fields that grow from piece to piece.
+/// Fields with more content in each piece.
 const GROWING: &[&str] = &["text", "summary", "data"];
 
-/// Fields of which one must have content; an entry without any is empty.
+/// Fields with the content of an entry; an entry without any is empty.
 const SAYING: &[&str] = &["text", "summary", "data", "signature"];
 
 /// The entries so far.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningDetailsAssembler(Vec<PartialReasoningDetail>);
 
-/// One entry. Fields that came in a single piece keep their bytes.
+/// An entry. Fields from a single piece keep their bytes.
 #[derive(Debug)]
 struct PartialReasoningDetail {
     fields: RawObject,
@@ -25,7 +25,7 @@ struct PartialReasoningDetail {
 }
 
 impl ReasoningDetailsAssembler {
-    /// Takes the entries of one delta.
+    /// Takes the entries of a delta.
     pub(super) fn add(&mut self, raw: &RawValue) {
         let pieces: Vec<RawObject> = serde_json::from_str(raw.get()).unwrap_or_default();
         for piece in pieces {
@@ -36,7 +36,7 @@ impl ReasoningDetailsAssembler {
         }
     }
 
-    /// Returns the entries for the next request, if one of them has content.
+    /// Returns the entries for the next request, if any entry has content.
     pub(super) fn native(&self) -> Option<RawJson> {
         let entries: Vec<RawObject> = self.0.iter().map(PartialReasoningDetail::whole).collect();
         let has_content = entries
@@ -52,8 +52,8 @@ fn is_given(entry: &RawObject, key: &str) -> bool {
 }
 
 impl PartialReasoningDetail {
-    /// Reports whether a piece continues this entry. Pieces of one entry share its index and type, and do not
-    /// have different ids.
+    /// Reports whether a piece continues the entry. Pieces of the same entry share index and type, and do not have
+    /// different ids.
     fn is_continued_by(&self, piece: &RawObject) -> bool {
         let has_other_id =
             is_given(&self.fields, "id") && is_given(piece, "id") && self.fields.get("id") != piece.get("id");
@@ -68,6 +68,7 @@ impl PartialReasoningDetail {
             let Some(more) = piece.text(key) else { continue };
             let fields = &self.fields;
             self.grown.entry(key).or_insert_with(|| fields.text(key).unwrap_or_default()).push_str(&more);
+            // `grown` has the text now. The emptied field keeps its place among the fields of the entry.
             piece.set_text(key, "");
         }
         self.fields.overwrite(&piece);

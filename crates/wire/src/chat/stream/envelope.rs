@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 
 use crate::raw_json::{self, RawObject};
 
-/// Fields of a chunk that are kept elsewhere or do not describe the answer: `obfuscation` and `p` are padding.
+/// Fields of a chunk with a place elsewhere or without a meaning for the answer: `obfuscation` and `p` are padding.
 const LEFT_OUT: &[&str] =
     &["choices", "usage", "object", "error", "obfuscation", "p", "prompt_progress", "__verbose"];
 
-/// Fields of a choice that are taken beside those of the chunk.
+/// Fields of a choice, taken beside the chunk's fields.
 const OF_CHOICE: &[&str] = &["finish_reason", "native_finish_reason", "stop_reason"];
 
 /// The fields so far, byte for byte.
@@ -20,9 +20,10 @@ pub(super) struct ChatResponseEnvelope {
 }
 
 impl ChatResponseEnvelope {
-    /// Takes the first chunk, and the last ones, which have more fields than a delta.
+    /// Takes the first chunk, and the last chunks: both have more fields than a delta.
     pub(super) fn add(&mut self, chunk: &str, choices: &[&RawValue]) {
         let choice = choices.first().and_then(|choice| RawObject::parse(choice.get()));
+        // A chunk without choices is OpenAI's report of usage, the last chunk of a stream.
         let ends = choice.as_ref().is_none_or(|choice| given(choice, OF_CHOICE[0]));
         if self.begun && !ends {
             return;
@@ -40,7 +41,7 @@ impl ChatResponseEnvelope {
         &self.fields
     }
 
-    /// Returns the fields as one JSON object, if there are any.
+    /// Returns the fields as a JSON object, if there are any.
     pub(super) fn to_json(&self) -> Option<RawJson> {
         self.fields.fields().next().map(|_| self.fields.to_json())
     }

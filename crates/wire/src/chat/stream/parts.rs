@@ -6,7 +6,7 @@ use super::{ChatStreamDecoder, PartialChatPart};
 use crate::{ModelEvent, ProviderError};
 
 impl ChatStreamDecoder {
-    /// Opens a slot, which completes the slots before it.
+    /// Opens a slot and completes the earlier slots.
     ///
     /// # Errors
     /// An error if the answer has too many parts.
@@ -34,8 +34,8 @@ impl ChatStreamDecoder {
         self.report_done(false, events);
     }
 
-    /// Reports every open slot as done. Before the model itself has stopped (`all`), a call is done only if its
-    /// arguments are complete.
+    /// Reports every open slot as done. Before the model itself has stopped (`all`), a call is done only with
+    /// complete arguments.
     pub(super) fn report_done(&mut self, all: bool, events: &mut Vec<ModelEvent>) {
         for index in std::mem::take(&mut self.open) {
             let is_open = matches!(self.slots[index], PartialChatPart::Call(call) if !all && !self.calls.is_complete(call));
@@ -47,7 +47,7 @@ impl ChatStreamDecoder {
         }
     }
 
-    /// Returns all parts in order. Proof without readable reasoning is a part of its own.
+    /// Returns all parts in order. Proof without readable reasoning is a separate part.
     pub(super) fn parts(&self) -> Vec<Part> {
         let proof = self.details.native().filter(|_| self.first_reasoning.is_none());
         let lone =
@@ -61,6 +61,8 @@ impl ChatStreamDecoder {
             PartialChatPart::Call(call) => Part::ToolCall(self.calls.part(*call)),
             PartialChatPart::Opaque(block) => Part::Opaque(block.clone()),
             PartialChatPart::Reasoning(text) => {
+                // The details belong to the answer as a whole. A copy beside each part would be sent back several
+                // times.
                 let is_first = self.first_reasoning == Some(index);
                 let native = is_first.then(|| self.details.native()).flatten();
                 Part::Reasoning(ReasoningPart { text: text.clone(), native })

@@ -69,6 +69,7 @@ fn one_delta_may_hold_everything() {
 fn both_names_of_reasoning_are_known_and_not_doubled() {
     let answer = answer(&[
         delta(json!({"reasoning": "a", "reasoning_content": ""})),
+        // A server in the middle of a change of names sends both fields with the same text.
         delta(json!({"reasoning": "b", "reasoning_content": "b"})),
         delta(json!({"reasoning": null, "reasoning_content": "c"})),
         finish("stop"),
@@ -79,6 +80,7 @@ fn both_names_of_reasoning_are_known_and_not_doubled() {
 #[test]
 fn content_may_be_a_list_of_blocks() {
     let answer = answer(&[
+        // Mistral's form of reasoning, and its references between two texts.
         delta(json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]})),
         delta(
             json!({"content": [{"type": "text", "text": "4"}, {"reference_ids": [1], "type": "reference"}]}),
@@ -171,6 +173,7 @@ fn pieces_of_calls_find_their_call() {
 #[test]
 fn arguments_given_as_an_object_become_their_text() {
     let answer = answer(&[
+        // The odd blank and the order of the keys show that the object keeps its bytes.
         r#"{"choices":[{"delta":{"tool_calls":[{"id":7,"function":{"name":"x","arguments":{"b": 1.0, "a":2}}}]}}]}"#.to_owned(),
         finish("stop"),
     ]);
@@ -229,6 +232,7 @@ fn usage_means_the_same_for_every_server() {
             0,
         ),
         (
+            // DeepSeek names what was read from the cache and what was not.
             r#"{"prompt_tokens":100,"completion_tokens":20,"prompt_cache_hit_tokens":64,"prompt_cache_miss_tokens":36}"#,
             100,
             20,
@@ -237,6 +241,7 @@ fn usage_means_the_same_for_every_server() {
             0,
         ),
         (
+            // xAI counts reasoning beside the completion: 12 + 1 + 290 = 303.
             r#"{"prompt_tokens":12,"completion_tokens":1,"total_tokens":303,"completion_tokens_details":{"reasoning_tokens":290}}"#,
             12,
             291,
@@ -294,6 +299,7 @@ fn endings_are_told_apart() {
     assert_eq!(code(&[]), Err(ErrorCode::TruncatedStream));
     assert_eq!(code(&[&text, "{\"choices\":[{\"del"]), Err(ErrorCode::TruncatedStream));
     assert_eq!(code(&[&open_call, "[DONE]"]), Err(ErrorCode::TruncatedStream));
+    // Some servers give no stop reason. The marker alone shows that the text is whole.
     assert_eq!(code(&[&text, "[DONE]"]), Ok(ModelStopReason::Other));
     assert_eq!(code(&["[DONE]"]), Err(ErrorCode::TruncatedStream), "nothing was answered");
     assert_eq!(code(&[&delta(json!({"content": ""})), "[DONE]"]), Err(ErrorCode::TruncatedStream));
@@ -345,6 +351,7 @@ fn what_is_not_known_is_let_pass() {
         r#"{"choices":[{"delta":null},{"index":1,"delta":{"content":"other choice"}}]}"#,
         r#"{"choices":[{"delta":{"content":{},"tool_calls":{},"role":[]}}]}"#,
         r#"{"choices":{}}"#,
+        // A server that repeats the text so far beside each delta: the repetition must not be shown.
         r#"{"choices":[{"delta":{"content":"a","annotations":[]},"message":{"content":"all of it"}}]}"#,
         r#"{"choices":[{"message":{"content":"all of it"},"finish_reason":"stop"}]}"#,
         "[DONE]",
@@ -369,6 +376,7 @@ fn details_are_put_together_and_keep_their_bytes() {
         detail(r#"{"type":"reasoning.text","index":0,"text":"a"}"#),
         detail(r#"{"type":"reasoning.text","index":0,"text":"b","signature":null}"#),
         detail(r#"{"type":"reasoning.text","index":0,"signature":"c2ln"}"#),
+        // An entry in one piece keeps its escape and its number.
         detail(r#"{"type":"reasoning.encrypted","index":1,"data":"\u0078","n":1.50}"#),
         finish("stop"),
     ]);
@@ -406,8 +414,8 @@ fn the_envelope_holds_what_was_said_of_the_whole() {
     assert_eq!(answer.envelope.unwrap().as_str(), expected);
 }
 
-/// A server that repeats the name with each piece and gives no id: whether a call is whole decides where a piece
-/// belongs, and must not be found by reading all of it again.
+/// A server with a repeated name in each piece and without ids: the completeness of a call decides about the place of
+/// a piece, and must be known without reading the whole call again.
 #[test]
 fn each_byte_of_arguments_is_looked_at_once() {
     let piece = |text: &str| {
@@ -419,6 +427,7 @@ fn each_byte_of_arguments_is_looked_at_once() {
         decoder.push(&piece("x")).unwrap();
     }
     decoder.push(&piece("\"}")).unwrap();
+    // A second look at earlier bytes would make the work grow with the square of the length.
     assert_eq!(decoder.calls.scanned_bytes(), 6 + 32_000 + 2);
     decoder.push(&finish("tool_calls")).unwrap();
     let answer = decoder.finish().unwrap();

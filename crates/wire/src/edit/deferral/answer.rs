@@ -1,5 +1,5 @@
-//! Calls in a whole answer. A call of `tool_call` that names no tool of the client stays unchanged: the gateway
-//! answers it.
+//! Calls in a whole answer. A call of `tool_call` without a tool of the client stays unchanged: the gateway answers
+//! the call.
 
 use longhaul_core::deferral::CALL;
 
@@ -25,6 +25,7 @@ fn chat_call(deferral: &ToolDeferral, call: &str) -> Option<String> {
     let function = field(&fields(call)?, "function")?.to_owned();
     let said = fields(&function)?;
     let arguments = field(&said, "arguments").filter(|_| is_call(&said))?;
+    // Some servers send the arguments' object itself instead of its text.
     let made = deferral.resolve(&string(arguments).unwrap_or_else(|| arguments.to_owned())).ok()?;
     let named = with_field(&function, "name", &quote(&made.name))?;
     with_field(call, "function", &with_field(&named, "arguments", &quote(&made.arguments))?)

@@ -13,6 +13,7 @@ use crate::responses::edit as responses;
 pub(super) fn wrapped(deferral: &ToolDeferral, item: &str) -> Option<String> {
     match deferral.dialect {
         Dialect::Chat => in_list(item, "tool_calls", "tool_calls", |call| chat_call(deferral, call)),
+        // Most items are no calls, and a search in the text is cheaper than a parse.
         Dialect::Responses if item.contains("function_call") => responses_call(deferral, item),
         Dialect::Responses => None,
         Dialect::Messages => in_list(item, "content", "tool_use", |block| messages_call(deferral, block)),
@@ -67,6 +68,7 @@ fn responses_call(deferral: &ToolDeferral, item: &str) -> Option<String> {
     let arguments = wrapped_arguments(&name, &arguments.unwrap_or_default());
     let named = with_field(item, "name", &quote(CALL))?;
     let called = with_field(&named, "arguments", &quote(&arguments))?;
+    // `tool_call` itself is in no namespace.
     if namespace.is_some() { without_field(&called, "namespace") } else { Some(called) }
 }
 

@@ -9,24 +9,24 @@ use crate::edit::Dialect;
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::responses::edit as responses;
 
-/// The prefix that clients put before the name of an MCP server's tool.
+/// The clients' prefix before the name of an MCP server's tool.
 const MCP_PREFIX: &str = "mcp__";
 
-/// The source of a tool whose name does not show one.
+/// The source of a tool without a source in the name.
 const CLIENT: &str = "the client";
 
 /// One element of the list.
 #[derive(Debug, Default)]
 pub(super) struct ListedTool {
-    /// The element as the client wrote it.
+    /// The element with the client's bytes.
     pub(super) raw: String,
-    /// The functions in the element, by the names that calls use. A tool that the model's server runs has none; a
+    /// The functions in the element, by their names in calls. A tool of the model's server has no function; a
     /// namespace has several.
     pub(super) specs: Vec<ToolSpec>,
     /// The client's names of functions in a namespace, by the names in `specs`.
     pub(super) namespaced: Vec<(String, ClientToolName)>,
     pub(super) tokens: u64,
-    /// `true` if the tool looks like one of an MCP server.
+    /// `true` if the tool looks like an MCP server's tool.
     pub(super) is_foreign: bool,
     /// The cache mark of the element, as JSON.
     pub(super) cache_mark: Option<String>,
@@ -49,6 +49,8 @@ fn tool(dialect: Dialect, raw: &str) -> Option<ListedTool> {
         cache_mark: field(&said, "cache_control").filter(|mark| *mark != "null").map(str::to_owned),
         is_deferred_by_client: field(&said, "defer_loading").is_some_and(|value| value == "true"),
         is_provider_search: kind.starts_with("tool_search"),
+        // A tool that the model's server runs is shown to the model in an unknown form. Its JSON is the best
+        // estimate.
         tokens: text_tokens(raw),
         ..ListedTool::default()
     };
@@ -62,6 +64,7 @@ fn tool(dialect: Dialect, raw: &str) -> Option<ListedTool> {
             field(&said, "function").and_then(|function| spec(function, "parameters"))
         }
         (Dialect::Responses, "function") => spec(raw, "parameters"),
+        // The tools that Anthropic runs have a versioned type, such as `web_search_20250305`.
         (Dialect::Messages, "" | "custom") => spec(raw, "input_schema"),
         _ => None,
     };
@@ -109,8 +112,7 @@ fn source_of(name: &str) -> Option<&str> {
     name.split_once("__").map(|(server, _)| server).filter(|server| !server.is_empty())
 }
 
-/// Returns a tool of ours in the dialect's form. The cache mark is that of the deferred tool whose prefix now
-/// ends at this tool.
+/// Returns a tool of ours in the dialect's form. The cache mark is from the last deferred tool with a mark.
 pub(super) fn stand_in(dialect: Dialect, spec: &ToolSpec, cache_mark: Option<&str>) -> String {
     let (name, description) = (quote(&spec.name), quote(&spec.description));
     let schema = spec.parameters.as_str();

@@ -35,7 +35,7 @@ enum HeldCalls {
 enum UnwrappedEvent {
     /// The event passes unchanged.
     AsItIs,
-    /// These events replace it; an empty list if it is held back.
+    /// Other events replace the event; an empty list holds the event back.
     Replaced(Vec<Value>),
 }
 
@@ -50,7 +50,7 @@ impl CallUnwrapper {
         Self { deferral, events: SseReader::default(), calls, held_bytes: 0 }
     }
 
-    /// Takes more of the stream. Returns the bytes that pass, in whole events.
+    /// Takes more of the stream. Returns the passing bytes, in whole events.
     pub fn take(&mut self, chunk: Bytes) -> Bytes {
         self.events.feed(chunk);
         let mut out = BytesMut::new();
@@ -83,6 +83,7 @@ impl CallUnwrapper {
         };
         match passed {
             UnwrappedEvent::AsItIs => out.extend_from_slice(raw),
+            // An empty list means that the event is held back, so its bytes count until the call is complete.
             UnwrappedEvent::Replaced(events) => {
                 self.held_bytes = if events.is_empty() { self.held_bytes + raw.len() } else { 0 };
                 events.iter().for_each(|event| write_event(event, out));

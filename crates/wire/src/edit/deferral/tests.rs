@@ -70,7 +70,7 @@ fn names(dialect: Dialect, request: &Value) -> Vec<String> {
 
 const ALL: [Dialect; 3] = [Dialect::Chat, Dialect::Responses, Dialect::Messages];
 
-/// A request with a call of a deferred tool and one of a tool that is kept, in the client's words.
+/// A request with a call of a deferred tool and a call of a kept tool, in the client's words.
 fn request(dialect: Dialect) -> Value {
     let tools = Value::from(tools(dialect));
     match dialect {
@@ -195,10 +195,10 @@ fn the_mark_of_the_cache_moves_to_what_ends_the_list_now() {
     assert_eq!((&last["name"], &last["cache_control"]["type"]), (&json!(CALL), &json!("ephemeral")));
 }
 
-/// The call that the model makes, whose arguments come in pieces.
+/// The model's call, with arguments in pieces.
 const ARGUMENTS: &str = r#"{"name":"mcp__archive__record_90","arguments":{"field_90_1": "ä \"x\""}}"#;
 
-/// A stream: text, a call of `read`, one through `tool_call`, one that cannot be resolved.
+/// A stream: text, a call of `read`, a call through `tool_call`, an unresolvable call.
 fn stream(dialect: Dialect) -> String {
     let (head, tail) = ARGUMENTS.split_at(31);
     let data = |value: Value| match dialect {

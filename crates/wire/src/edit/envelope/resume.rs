@@ -1,4 +1,4 @@
-//! Parsing of a request that begins like an earlier one: only the new part is read.
+//! Parsing of a request with the beginning of an earlier request: only the new part is read.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use super::{EnvelopeFieldNames, RequestEnvelope, after_space, mended, range_in};
 /// The number of bytes that are compared at a time.
 const BLOCK: usize = 4_096;
 
-/// Moves a range by `by` bytes if it lies behind `from`.
+/// Moves a range behind `from` by `by` bytes.
 fn shifted(at: Range<usize>, from: usize, by: usize) -> Range<usize> {
     if at.start < from { at } else { at.start + by..at.end + by }
 }
 
 impl RequestEnvelope {
-    /// Parses a request of which `known` is an earlier version. Items that both requests begin with, byte by
-    /// byte, are reused; only the rest is parsed. The result equals that of [`RequestEnvelope::read`]. `None`:
-    /// the request must be read whole, because it begins differently or has another form.
+    /// Parses a later version of the request `known`. Items at the common beginning, equal byte by byte, are reused;
+    /// only the rest is parsed. The result equals the result of [`RequestEnvelope::read`]. `None`: the request must
+    /// be read whole, because it begins differently or has another form.
     pub fn parse_continued(bytes: &Bytes, names: &EnvelopeFieldNames, known: &Self) -> Option<Self> {
         let shared = shared_bytes(bytes, &known.bytes);
         if shared == bytes.len() && shared == known.bytes.len() {
@@ -27,9 +27,12 @@ impl RequestEnvelope {
         let start = known.items_at.start;
         let count = known.items.partition_point(|item| item.end <= shared);
         let behind = known.items.get(count.checked_sub(1)?)?.end;
+        // A number or a word may continue behind the shared bytes (`12` of `123`), so the last shared item must be
+        // closed by its own last byte.
         let is_whole = known.bytes.get(start) == Some(&b'[')
             && matches!(known.bytes.get(behind - 1), Some(b'}' | b']' | b'"'));
         let rest = std::str::from_utf8(bytes.get(behind..)?).ok()?;
+        // Only a full read replaces lone halves of characters.
         if !is_whole || mended(rest.as_bytes()).is_some() {
             return None;
         }
@@ -40,6 +43,7 @@ impl RequestEnvelope {
         let without = [bytes.get(..start)?, b"[]", bytes.get(end..)?].concat();
         let fields = Self::read(without.into(), names).ok()?;
         let (at, moved) = (start..start + 2, end - start - 2);
+        // A second field with the items' name would move the list. Such a request is read whole.
         (fields.items_at == at).then(|| fields.with_list(bytes, at.end, moved, (start..end, items)))
     }
 
@@ -66,7 +70,7 @@ impl RequestEnvelope {
     }
 }
 
-/// Returns the number of bytes that both texts begin with.
+/// Returns the number of common bytes at the beginning.
 fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
     let blocks = one.chunks(BLOCK).zip(other.chunks(BLOCK));
     let same = BLOCK * blocks.take_while(|(one, other)| one.len() == BLOCK && one == other).count();

@@ -69,7 +69,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest { system: "be brief".into(), messages, media, ..ModelRequest::default() }
 }
 
-/// Two turns of `THIRD` with a turn of another model between them.
+/// Two turns of `THIRD` with a turn of another model in between.
 fn conversation() -> Vec<Message> {
     let thought = Part::Reasoning(ReasoningPart { text: "hm".into(), native: None });
     let signed = Part::Text(TextPart { text: String::new(), native: Some(RawJson(SIGNED_TEXT.into())) });
@@ -149,7 +149,7 @@ fn a_longer_conversation_begins_with_the_same_bytes() {
     }
 }
 
-/// Any steps of any turns: what is said and thought, and what each call gives.
+/// Any steps of any turns: text, thoughts, and the result of each call.
 fn any_conversation() -> impl Strategy<Value = Vec<Message>> {
     let step = (".{0,12}", prop::collection::vec(".{0,12}", 0..3), any::<bool>());
     let turn = (".{1,12}", prop::collection::vec(step, 1..4), prop::sample::select(vec![THIRD, "another"]));

@@ -23,7 +23,7 @@ struct MessagesResponseCollector {
     over: bool,
 }
 
-/// A block as it was begun, with its additions.
+/// A block as begun, with the additions.
 #[derive(Default)]
 struct CollectedBlock {
     index: u64,
@@ -43,6 +43,7 @@ impl MessagesResponseCollector {
             "message_start" => {
                 let message = field(&said, "message")?;
                 let usage = fields(message).and_then(|said| field(&said, "usage").map(str::to_owned));
+                // A second start is a gateway's new attempt, which voids the first one.
                 *self = Self { message: Some(message.to_owned()), usage, ..Self::default() };
             }
             "content_block_start" => {
@@ -55,6 +56,7 @@ impl MessagesResponseCollector {
                 for (name, value) in fields(field(&said, "delta")?)? {
                     self.message = with_field(self.message.as_deref()?, &name, value);
                 }
+                // The last report may have fewer counts than the first one. The known counts stay then.
                 for (name, value) in fields(field(&said, "usage").unwrap_or("{}"))? {
                     self.usage = with_field(self.usage.as_deref().unwrap_or("{}"), &name, value);
                 }

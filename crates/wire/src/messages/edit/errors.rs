@@ -1,10 +1,10 @@
-//! Errors as Anthropic words them.
+//! Errors in Anthropic's form.
 
 use serde_json::json;
 
 use crate::edit::{GatewayError, GatewayErrorKind};
 
-/// The beginning of Anthropic's own overflow message, which clients search for.
+/// The beginning of Anthropic's own overflow message, a text for clients to search.
 const TOO_LONG: &str = "prompt is too long";
 
 /// Returns the dialect's name of a kind of error.
@@ -33,6 +33,7 @@ pub fn kind_of(kind: GatewayErrorKind) -> &'static str {
 
 /// Returns an error as JSON text.
 pub(super) fn body(fault: &GatewayError) -> String {
+    // Anthropic's errors have no field for the parameter, so the message names it.
     let field = fault.param.as_ref().map(|param| format!("{param}: ")).unwrap_or_default();
     let overflow = fault.kind == GatewayErrorKind::ContextOverflow && !fault.message.contains(TOO_LONG);
     let known = if overflow { format!("{TOO_LONG}: ") } else { String::new() };

@@ -1,4 +1,4 @@
-//! Hidden calls as this dialect writes them.
+//! Hidden calls in the Messages dialect.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use longhaul_core::message::ToolSpec;
 
-/// Returns the tool as this dialect writes it.
+/// Returns the tool in the Messages dialect.
 pub(super) fn tool(spec: &ToolSpec) -> String {
     format!(
         r#"{{"name":{},"description":{},"input_schema":{}}}"#,
@@ -23,7 +23,8 @@ pub(super) fn tool(spec: &ToolSpec) -> String {
     )
 }
 
-/// Returns the model's message in a whole answer. Empty texts are left out: a request with one is refused.
+/// Returns the model's message in a whole answer. Empty texts are left out: the API refuses requests with empty
+/// texts.
 pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     let said = fields(std::str::from_utf8(answer).ok()?)?;
     if field(&said, "type").and_then(string)? != "message" {
@@ -49,7 +50,7 @@ fn call(block: &BorrowedMessagesBlock<'_>) -> PartialToolCall {
     }
 }
 
-/// Returns the model's message with these calls in place of its own: ids and arguments.
+/// Returns the model's message with the ids and arguments of `calls` in place of the message's own.
 pub(super) fn with_calls_of(
     message: &str,
     calls: &mut dyn Iterator<Item = &PartialToolCall>,
@@ -80,7 +81,7 @@ fn result(answered: &AnsweredToolCall) -> String {
     format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{text}{failed}}}"#)
 }
 
-/// Returns the message that answers calls.
+/// Returns the message with the results of calls.
 pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
     let blocks: Vec<String> = answered.iter().map(result).collect();
     vec![message("user", &blocks.iter().map(String::as_str).collect::<Vec<_>>())]
@@ -98,7 +99,7 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     with_field(answer, "content", &format!("[{}]", kept.join(","))).map(Bytes::from)
 }
 
-/// Returns a message with text before its own.
+/// Returns a message with `text` before the message's own text.
 pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
     let item = BorrowedMessagesItem::read(message, 0).ok()?;
     let BorrowedMessagesContent::Blocks(blocks) = &item.content else { return None };
@@ -109,6 +110,7 @@ pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
             all[at] = with_field(blocks[at].raw, "text", &quote(&format!("{text}{own}")))?;
         }
         None => {
+            // The text stands behind the reasoning, which must come first, and before the calls.
             let at = blocks.iter().position(|block| block.kind == "tool_use").unwrap_or(blocks.len());
             all.insert(at, format!(r#"{{"type":"text","text":{}}}"#, quote(text)));
         }
@@ -116,13 +118,14 @@ pub(super) fn with_text_before(message: &str, text: &str) -> Option<String> {
     with_field(message, "content", &format!("[{}]", all.join(",")))
 }
 
-/// Puts the calls back, and their results before those of the client's calls.
+/// Puts the calls back, with the results before the results of the client's calls.
 pub(super) fn replay(
     envelope: &RequestEnvelope,
     slots: &mut Vec<MessageListEntry>,
     replays: &[HiddenCallReplay],
 ) {
     for replay in replays {
+        // The API refuses a call without its result. So both are put back, or neither.
         let next = take_message(envelope, slots, replay.at + 1);
         let answers = next.and_then(|(_, message)| with_results(&message, replay));
         let step = take_message(envelope, slots, replay.at);
@@ -153,7 +156,7 @@ fn with_calls(message: &str, replay: &HiddenCallReplay) -> Option<String> {
 }
 
 /// Returns the blocks of the client's copy of a step, without the text of earlier steps of the same answer. The
-/// client has one message for all of them. Each block comes with a flag: `true` for a call.
+/// client has a single message for all steps. Each block comes with a flag: `true` for a call.
 fn without_rounds(blocks: &[BorrowedMessagesBlock<'_>], rounds: &[String]) -> Vec<(bool, String)> {
     let mut said: VecDeque<String> = rounds.iter().flat_map(|round| said_in(round)).collect();
     let mut all: Vec<(bool, String)> = Vec::with_capacity(blocks.len());
@@ -180,13 +183,13 @@ fn without_rounds(blocks: &[BorrowedMessagesBlock<'_>], rounds: &[String]) -> Ve
     all
 }
 
-/// Returns the text of a block, whatever its form.
+/// Returns the text of a block of any form.
 fn words(block: &BorrowedMessagesBlock<'_>) -> String {
     let names = ["text", "signature", "data", "thinking"];
     names.into_iter().find_map(|name| block.text(name).filter(|text| !text.is_empty())).unwrap_or_default()
 }
 
-/// Returns the texts of a model's step, without its calls.
+/// Returns the texts of a model's step, without calls.
 fn said_in(round: &str) -> Vec<String> {
     let Ok(item) = BorrowedMessagesItem::read(round, 0) else { return Vec::new() };
     match &item.content {

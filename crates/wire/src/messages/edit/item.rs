@@ -1,4 +1,4 @@
-//! The content of one message of a request.
+//! The content of a message of a request.
 
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, ToolCall, given_arguments};
@@ -8,8 +8,7 @@ use super::text;
 use crate::edit::{ItemSegment, ParseError, ephemeral, media};
 use crate::raw_json::{elements, field, fields, string, text_field};
 
-/// The beginnings of texts that clients send with the user's role although nobody typed them (Claude Code, seen
-/// 2026-05).
+/// The beginnings of untyped texts with the user's role, as sent by clients (Claude Code, seen 2026-05).
 pub const NOTES: [&str; 6] = [
     "<system-reminder>",
     "<local-command-stdout>",
@@ -19,7 +18,7 @@ pub const NOTES: [&str; 6] = [
     "This session is being continued from a previous conversation",
 ];
 
-/// One block of content, with the fields that some reader needs.
+/// A block of content, with the fields for readers.
 pub(super) struct BorrowedMessagesBlock<'a> {
     pub(super) raw: &'a str,
     pub(super) kind: String,
@@ -37,7 +36,7 @@ impl<'a> BorrowedMessagesBlock<'a> {
         field(&self.fields, name).and_then(string)
     }
 
-    /// Returns the block as the request has it.
+    /// Returns the block with the request's bytes.
     fn native(&self) -> RawJson {
         RawJson(self.raw.to_owned())
     }
@@ -47,7 +46,7 @@ impl<'a> BorrowedMessagesBlock<'a> {
     }
 }
 
-/// A message's content: its blocks or its text.
+/// A message's content: blocks or a text.
 pub(super) enum BorrowedMessagesContent<'a> {
     Text(String),
     Blocks(Vec<BorrowedMessagesBlock<'a>>),
@@ -60,14 +59,14 @@ fn message_error(index: usize, what: &str) -> ParseError {
 /// A parsed message.
 pub(super) struct BorrowedMessagesItem<'a> {
     pub(super) role: String,
-    /// The JSON of the content, as the item has it.
+    /// The JSON of the content, with the item's bytes.
     pub(super) raw_content: &'a str,
     pub(super) content: BorrowedMessagesContent<'a>,
 }
 
 impl<'a> BorrowedMessagesItem<'a> {
     /// # Errors
-    /// [`ParseError`] if it is no message.
+    /// [`ParseError`] for other JSON than a message.
     pub(super) fn read(item: &'a str, index: usize) -> Result<Self, ParseError> {
         let fields = fields(item).ok_or_else(|| message_error(index, "a message must be an object"))?;
         let role = field(&fields, "role")
@@ -97,10 +96,10 @@ impl<'a> BorrowedMessagesItem<'a> {
     }
 }
 
-/// Returns the segments of a message: one for each result, in order, then one for all other content.
+/// Returns the segments of a message: a segment for each result, in order, then a segment for all other content.
 ///
 /// # Errors
-/// [`ParseError`] if it is no message.
+/// [`ParseError`] for other JSON than a message.
 pub(super) fn segments(item: &str, index: usize) -> Result<Vec<ItemSegment>, ParseError> {
     let item = BorrowedMessagesItem::read(item, index)?;
     let blocks = match item.content {
@@ -144,6 +143,7 @@ fn is_note(part: &Part) -> bool {
 fn result(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<ItemSegment, ParseError> {
     let call = block.text("tool_use_id");
     let call = call.ok_or_else(|| ParseError::field(place, "`tool_use_id` is missing"))?;
+    // A field that is absent means success.
     let failed = field(&block.fields, "is_error") == Some("true");
     let content = match field(&block.fields, "content") {
         None | Some("null") => Vec::new(),
@@ -164,7 +164,7 @@ fn result(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<ItemSegment,
     Ok(ItemSegment::Result { call, failed, content })
 }
 
-/// Returns one block as a part. `None` if the block has no content.
+/// Returns a block as a part. `None` if the block has no content.
 fn part(block: &BorrowedMessagesBlock<'_>, by_model: bool, place: &str) -> Result<Option<Part>, ParseError> {
     Ok(match block.kind.as_str() {
         "text" => {
@@ -200,8 +200,8 @@ fn part(block: &BorrowedMessagesBlock<'_>, by_model: bool, place: &str) -> Resul
     })
 }
 
-/// Returns the summary in a `compaction` block. `None` for other blocks, and where only Anthropic can read it.
-/// Source: `BetaCompactionBlockParam` of Anthropic's SDK for Python.
+/// Returns the summary in a `compaction` block. `None` for other blocks, and for summaries readable only to
+/// Anthropic. Source: `BetaCompactionBlockParam` of Anthropic's SDK for Python.
 fn compaction_summary(block: &BorrowedMessagesBlock<'_>) -> Option<String> {
     let summary = (block.kind == "compaction").then(|| block.text("content")).flatten()?;
     (!summary.trim().is_empty()).then_some(summary)
@@ -218,11 +218,12 @@ fn search_result_text(block: &BorrowedMessagesBlock<'_>) -> Option<String> {
     Some(heading.chain(texts).collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns a picture or a file: its bytes, a text, or its address.
+/// Returns a picture or a file: bytes, a text, or an address.
 fn sourced(block: &BorrowedMessagesBlock<'_>, place: &str) -> Result<Part, ParseError> {
     let source = field(&block.fields, "source")
         .and_then(fields)
         .ok_or_else(|| ParseError::field(place, "`source` is missing"))?;
+    // A source by address or by file id states no media type.
     let default = if block.kind == "image" { "image/png" } else { "application/pdf" };
     let media_type = text_field(&source, "media_type").unwrap_or_else(|| default.to_owned());
     let title = block.text("title");

@@ -16,6 +16,7 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
     let mut patch = RequestPatch::default();
     patch.scalars(envelope, edited, "max_tokens");
     if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
+        // vLLM refuses `continue_final_message` unless the generation prompt is switched off too.
         patch.add("add_generation_prompt", "false");
         patch.add("continue_final_message", "true");
     }
@@ -65,7 +66,7 @@ fn place(envelope: &RequestEnvelope, steps: &[RenderOp]) -> Result<Vec<MessageLi
     Ok(slots)
 }
 
-/// Returns the message with these segments. `None` if none is left.
+/// Returns the message with edited segments. `None` if no segment is left.
 fn change(
     envelope: &RequestEnvelope,
     index: usize,
@@ -104,6 +105,7 @@ fn change(
         match rest {
             None | Some(SegmentEdit::Keep) => content.push(block.raw.to_owned()),
             Some(SegmentEdit::Drop) => {}
+            // The new text replaces all other blocks of the message, so it is written only once.
             Some(SegmentEdit::Show(text)) if !shown => {
                 shown = true;
                 content.push(text_block(text));
@@ -121,7 +123,7 @@ fn misfit(index: usize) -> ParseError {
     ParseError::field(format!("messages[{index}]"), "the change does not fit the message")
 }
 
-/// Returns a result with its edit applied. The outer `None` if the result is no object.
+/// Returns an edited result. The outer `None` if the result is no object.
 fn result(block: &BorrowedMessagesBlock<'_>, fate: &SegmentEdit) -> Option<Option<String>> {
     match fate {
         SegmentEdit::Keep => Some(Some(block.raw.to_owned())),
@@ -134,7 +136,7 @@ fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, quote(text))
 }
 
-/// The rules by which messages of this dialect are merged.
+/// The rules for merging messages of the dialect.
 struct MessagesRolePolicy;
 
 impl RolePolicy for MessagesRolePolicy {
@@ -153,6 +155,7 @@ impl RolePolicy for MessagesRolePolicy {
     fn join_user_messages(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError> {
         let (mut results, mut own) = parts_of(first, index)?;
         let (more_results, more) = parts_of(second, index)?;
+        // The API takes tool results only at the beginning of a message.
         results.extend(more_results);
         own.extend(more);
         with_blocks(first, index, &[results, own].concat())
@@ -185,7 +188,7 @@ fn role(message: &str, index: usize) -> Result<String, ParseError> {
     BorrowedMessagesItem::read(message, index).map(|item| item.role)
 }
 
-/// Returns the blocks of a model's message, each with its type.
+/// Returns the blocks of a model's message, each with the block's type.
 fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
     let item = BorrowedMessagesItem::read(message, 0).ok().filter(|item| item.role == "assistant")?;
     Some(match item.content {
@@ -197,7 +200,8 @@ fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
     })
 }
 
-/// Returns a person's message with more text: before its own text, but behind results, which must come first.
+/// Returns a person's message with more text: before the message's own text, but behind results: results must come
+/// first.
 fn merged(message: &str, index: usize, said: &[String], before: bool) -> Result<String, ParseError> {
     let (results, own) = parts_of(message, index)?;
     let said = said.iter().map(|text| text_block(text));
@@ -232,8 +236,8 @@ fn with_blocks(message: &str, index: usize, blocks: &[String]) -> Result<String,
         .ok_or_else(|| ParseError::field(format!("messages[{index}]"), "a message must be an object"))
 }
 
-/// Appends the answer's beginning as the last message. Anthropic's own servers refuse one that ends with
-/// whitespace.
+/// Appends the answer's beginning as the last message. Anthropic's own servers refuse a last message with whitespace
+/// at the end.
 fn begin_answer(
     envelope: &RequestEnvelope,
     slots: &mut Vec<MessageListEntry>,
@@ -257,7 +261,7 @@ fn begin_answer(
     Ok(())
 }
 
-/// Returns the model's message with more text at its end.
+/// Returns the model's message with more text at the end.
 fn continued(message: &str, index: usize, more: &str) -> Result<String, ParseError> {
     let item = BorrowedMessagesItem::read(message, index)?;
     let content = match &item.content {

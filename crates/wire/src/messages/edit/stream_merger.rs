@@ -10,24 +10,23 @@ use crate::edit::{PartialResponse, StreamMerger};
 use crate::raw_json::{field, fields, place, quote, string, with_field};
 use crate::sse::SseEvent;
 
-/// The merger of one answer. Blocks have the client's numbers; a text whose stream was left continues in the same
-/// block.
+/// The merger of an answer. Blocks have the client's numbers; the text of a left stream continues in the same block.
 #[derive(Debug, Default)]
 pub(super) struct MessagesStreamMerger {
     reader: MessagesStreamParser,
-    /// `true` if a stream was left: from then on the client's block numbers may differ from the stream's.
+    /// `true` if a stream was left: the client's block numbers may differ from the stream's from then on.
     continued: bool,
     has_start: bool,
-    /// The number of blocks whose beginning the client has seen.
+    /// The number of begun blocks at the client.
     blocks: u64,
-    /// The client's number of the block that is open there, and `true` for a text block.
+    /// The client's number of the client's open block, and `true` for a text block.
     open: Option<(u64, bool)>,
     /// The number of the present stream's open block.
     theirs: Option<u64>,
-    /// The end of a text block and the end of the answer, until it is known that they are final.
+    /// The end of a text block and the end of the answer, held back until proven final.
     held: Vec<Vec<u8>>,
     echo: RepetitionFilter,
-    /// The tools whose calls are hidden, and the present stream's numbers of those calls.
+    /// The tools with hidden calls, and the present stream's numbers of hidden calls.
     unseen: Vec<&'static str>,
     hidden: BTreeSet<u64>,
 }
@@ -54,6 +53,7 @@ impl StreamMerger for MessagesStreamMerger {
             "content_block_stop" => self.stop(&payload, raw, &event.data, out),
             "message_delta" | "message_stop" => {
                 self.reader.take(&payload);
+                // Whether the answer ends here is the caller's decision: a next stream may continue it.
                 self.held.push(raw.to_vec());
             }
             "error" => {
@@ -176,6 +176,7 @@ impl MessagesStreamMerger {
 
     fn start(&mut self, payload: &MessagesStreamEvent<'_>, raw: &[u8], out: &mut Vec<u8>) {
         if self.has_start {
+            // The client has seen a start. Of a later one only the usage counts.
             self.reader.restart(payload.message.as_ref());
             return;
         }
@@ -251,7 +252,7 @@ impl MessagesStreamMerger {
         write_delta(ours, text, out);
     }
 
-    /// Closes the client's open block, if there is one.
+    /// Closes the client's open block, if any.
     fn close(&mut self, out: &mut Vec<u8>) {
         let held = std::mem::take(&mut self.held);
         let Some((ours, _)) = self.open.take() else { return };
@@ -276,6 +277,7 @@ impl MessagesStreamMerger {
             out.extend_from_slice(raw);
             return;
         };
+        // Only the index is replaced, so fields that are unknown here keep their bytes.
         let at = place(data, theirs.get());
         let said = format!("{}{ours}{}", &data[..at.start], &data[at.end..]);
         write(&payload.r#type, &said, out);
@@ -302,7 +304,7 @@ impl MessagesStreamMerger {
         }
     }
 
-    /// Ends the answer where its stream was left, with the stop reason of an output limit.
+    /// Ends the answer at the end of the left stream, with the stop reason of an output limit.
     fn end_here(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
         self.close(out);
         let counts = self.reader.usage();

@@ -1,4 +1,4 @@
-//! The parser of a stream of this dialect as it passes.
+//! The parser of a passing stream of the dialect.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::raw_json::{elements, field, fields, text_field};
 use crate::sse::SseEvent;
 use crate::usage::MessagesUsage;
 
-/// The fields of an event that a reader needs.
+/// The fields of an event for readers.
 #[derive(Deserialize)]
 pub(super) struct MessagesStreamEvent<'a> {
     #[serde(borrow)]
@@ -69,7 +69,7 @@ pub(super) struct MessagesStreamDelta<'a> {
 }
 
 impl<'a> MessagesStreamEvent<'a> {
-    /// Parses an event; `None` if it is no event of this dialect.
+    /// Parses an event; `None` for an event outside of the dialect.
     pub(super) fn read(data: &'a str) -> Option<Self> {
         serde_json::from_str(data).ok()
     }
@@ -80,12 +80,12 @@ impl<'a> MessagesStreamEvent<'a> {
     }
 }
 
-/// A parser of one stream.
+/// A parser of a single stream.
 #[derive(Debug, Default)]
 pub(super) struct MessagesStreamParser {
     seen: PartialResponse,
     usage: MessagesUsage,
-    /// `true` once a call was begun: the answer cannot be continued after one.
+    /// `true` once a call was begun: the answer cannot be continued after a call.
     called: bool,
 }
 
@@ -124,12 +124,12 @@ impl MessagesStreamParser {
         }
     }
 
-    /// Records the error that the stream reports.
+    /// Records the stream's error.
     pub(super) fn fail(&mut self, data: &str) {
         self.seen.error = Some(data.to_owned());
     }
 
-    /// Appends text, whatever event brought it.
+    /// Appends text of any event.
     pub(super) fn text(&mut self, text: &str) {
         self.seen.text.push_str(text);
         self.seen.position = StreamPosition::Text;
@@ -142,7 +142,7 @@ impl MessagesStreamParser {
         }
     }
 
-    /// Begins a new stream of the same answer, whose numbers replace those of the last stream.
+    /// Begins a new stream of the same answer, with usage in place of the last stream's usage.
     pub(super) fn go_on(&mut self) {
         self.usage = MessagesUsage::default();
         self.seen.finish = None;
@@ -157,7 +157,7 @@ impl MessagesStreamParser {
         }
     }
 
-    /// Returns the usage that the newest stream reported.
+    /// Returns the newest stream's reported usage.
     pub(super) fn usage(&self) -> &MessagesUsage {
         &self.usage
     }
@@ -167,7 +167,7 @@ impl MessagesStreamParser {
         self.count(start.and_then(|start| start.usage));
     }
 
-    /// Takes a start. A second start in one stream is a server's new attempt, which voids the first one.
+    /// Takes a start. A second start in a stream is a server's new attempt and voids the first start.
     fn start(&mut self, start: Option<&MessageStartPayload<'_>>) {
         // The void attempt's text must not remain in the answer.
         *self = Self::default();
@@ -197,6 +197,7 @@ impl MessagesStreamParser {
                 }
             }
         }
+        // The arms above may have moved the position, but behind a call it stays `Call`.
         if self.called {
             self.seen.position = StreamPosition::Call;
         }
@@ -221,7 +222,7 @@ fn finish(reason: &str) -> ModelStopReason {
     finish_of_reason(reason).unwrap_or(ModelStopReason::Other)
 }
 
-/// Parses an answer that was not streamed.
+/// Parses an unstreamed answer.
 pub(super) fn whole(body: &str) -> Option<PartialResponse> {
     let said = fields(body)?;
     if text_field(&said, "type").as_deref() != Some("message") {

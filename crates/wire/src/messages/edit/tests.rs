@@ -82,7 +82,7 @@ fn a_readable_compaction_block_is_text() {
     assert_eq!(segments(block), [ItemSegment::Assistant(text("So far: the port is 4711."))]);
 }
 
-/// Neither is guessed at: the upstream's own server may read it.
+/// Neither block is guessed at: the upstream's own server may read both.
 #[test]
 fn blocks_without_readable_text_stay_opaque() {
     let opaque = |role: &str, block: &str| {
@@ -113,7 +113,7 @@ fn blocks_without_readable_text_stay_opaque() {
 }
 
 proptest! {
-    /// Whatever a client puts into these blocks is read or left alone.
+    /// Any content of such blocks is read or left alone.
     #[test]
     fn no_block_content_panics(
         kind in prop_oneof![Just("search_result"), Just("compaction")],

@@ -15,9 +15,9 @@ use crate::{ProviderError, UNSUPPORTED};
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum MessagesAssistantBlock<'a> {
-    /// The block as the model wrote it.
+    /// The block with the model's bytes.
     Kept(&'a RawValue),
-    /// The block as the model wrote it, except for its id, or for arguments that the API refuses.
+    /// The block with the model's bytes, except for the id, or for arguments refused by the API.
     Mended(Box<RawValue>),
     Told(TranslatedAssistantBlock<'a>),
 }
@@ -30,24 +30,24 @@ pub(super) enum TranslatedAssistantBlock<'a> {
     ToolUse { id: String, name: &'a str, input: Cow<'a, RawValue> },
 }
 
-/// The options for writing one assistant message.
+/// The options for writing an assistant message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AssistantEncodeOptions {
-    /// `true` if the target model itself wrote the message.
+    /// `true` for a message of the target model.
     pub(super) own: bool,
-    /// `true` if the model is to continue this message.
+    /// `true` if the model is to continue the message.
     pub(super) last: bool,
-    /// `true` if the message's reasoning is left out although the model itself wrote it.
+    /// `true` if the message's reasoning is left out although the reasoning is the model's own.
     pub(super) without_reasoning: bool,
 }
 
 /// Returns the content blocks of an assistant message, in order.
 ///
-/// Content of `target` is sent back byte for byte. Content of another model is sent as text and tool calls; its
-/// reasoning and its own blocks are left out. Arguments that are no JSON object are wrapped in one.
+/// Content of `target` is sent back byte for byte. Content of another model is sent as text and tool calls, without
+/// reasoning and native blocks. Other arguments than JSON objects are wrapped in an object.
 ///
 /// # Errors
-/// `invalid-request` for a tool result, which has no place here.
+/// `invalid-request` for a tool result: tool results have no place here.
 pub fn encode_parts(message: &Message, target: &ModelOrigin) -> Result<Vec<RawJson>, ProviderError> {
     let manner = AssistantEncodeOptions {
         own: somebody::is_own(message, target),
@@ -58,7 +58,7 @@ pub fn encode_parts(message: &Message, target: &ModelOrigin) -> Result<Vec<RawJs
     written.collect::<Result<_, _>>().map_err(|error| invalid(format!("a block is no JSON: {error}")))
 }
 
-/// Returns the content blocks of these parts.
+/// Returns the content blocks of `parts`.
 ///
 /// # Errors
 /// As [`encode_parts`].
@@ -76,7 +76,7 @@ pub(super) fn blocks<'a>(
     Ok(said)
 }
 
-/// Returns the block of a part. `open` is `true` if the model is to continue this very block.
+/// Returns the block of a part. `open` is `true` if the model is to continue the block.
 fn block<'a>(
     part: &'a Part,
     manner: AssistantEncodeOptions,
@@ -96,28 +96,29 @@ fn block<'a>(
         Part::ToolCall(call) => {
             Some(tool_use(call, own_native(part, manner, &["tool_use"]), manner.own, names))
         }
+        // The API takes media from users and tools only.
         Part::Image(_) | Part::File(_) => Some(told(UNSUPPORTED, false)),
         Part::ToolResult(_) => return Err(somebody::misplaced(part)),
     })
 }
 
-/// Returns the part as this model's server sent it, if it is of one of these kinds.
+/// Returns the part with the server's bytes, if the part's kind is among `kinds`.
 fn own_native<'a>(part: &'a Part, manner: AssistantEncodeOptions, kinds: &[&str]) -> Option<&'a RawValue> {
     somebody::native(part).filter(|_| manner.own).and_then(|native| kept(native, kinds))
 }
 
-/// Returns a text block. The API refuses a request that ends with a blank.
+/// Returns a text block. The API refuses a request with a blank at the end.
 fn told(text: &str, open: bool) -> MessagesAssistantBlock<'_> {
     let text = if open { text.trim_end() } else { text };
     MessagesAssistantBlock::Told(TranslatedAssistantBlock::Text { text: Cow::Borrowed(text) })
 }
 
-/// Returns the reasoning block that its own model takes back.
+/// Returns the reasoning block for the reasoning's own model.
 pub(super) fn own_reasoning(reasoning: &ReasoningPart, own: bool) -> Option<&RawValue> {
     kept(reasoning.native.as_ref().filter(|_| own)?, &["thinking", "redacted_thinking"])
 }
 
-/// Returns the bytes of a block, if it is of this wire and of one of these kinds; of any kind if none is named.
+/// Returns the bytes of a block of the Messages API, of any of `kinds`; of any kind if `kinds` is empty.
 fn kept<'a>(native: &'a RawJson, kinds: &[&str]) -> Option<&'a RawValue> {
     #[derive(Deserialize)]
     struct Typed<'a> {
@@ -150,7 +151,7 @@ fn tool_use<'a>(
     }
 }
 
-/// Returns the block with this id and these arguments; `None` if it has them already.
+/// Returns the block with `id` and `input`; `None` if nothing changes.
 fn mended(native: &RawValue, id: &str, input: &RawValue) -> Option<Box<RawValue>> {
     let mut block = RawObject::parse(native.get())?;
     if block.text("id").as_deref() == Some(id) && block.get("input") == Some(input.get()) {
@@ -161,8 +162,8 @@ fn mended(native: &RawValue, id: &str, input: &RawValue) -> Option<Box<RawValue>
     somebody::value(block.to_json().as_str())
 }
 
-/// Returns exactly the model's bytes, as long as they are a JSON object. The API refuses other arguments, and
-/// with them the whole conversation. They are wrapped, so that the model still sees its own text.
+/// Returns exactly the model's bytes of a JSON object. The API refuses other arguments, together with the whole
+/// conversation. Such arguments are wrapped: the model still sees its own text.
 fn input(arguments: &str) -> Cow<'_, RawValue> {
     let written = given_arguments(arguments);
     match raw(written).filter(|json| is_sound_object(json.get())) {

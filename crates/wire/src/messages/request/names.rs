@@ -1,4 +1,4 @@
-//! The ids of tool calls on this wire.
+//! The ids of tool calls in the Messages API.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,7 @@ pub(super) struct MessagesCallIdMap<'a> {
 }
 
 impl<'a> MessagesCallIdMap<'a> {
-    /// Gives a call its id: that of its own model, else ours, in letters that the API takes, and different from
-    /// all earlier ones.
+    /// Gives a call an id: the model's own id, else ours, in legal letters, and different from all earlier ids.
     pub(super) fn assign_id(&mut self, call: &'a ToolCall, own: bool) -> String {
         let given = call.provider_id.as_deref().filter(|id| own && is_legal(id) && !self.used.contains(*id));
         let name = given.map_or_else(|| self.free(&legal(call.call_id.as_str())), str::to_owned);
@@ -23,7 +22,7 @@ impl<'a> MessagesCallIdMap<'a> {
         name
     }
 
-    /// Returns the id that a call was given.
+    /// Returns the assigned id of a call.
     pub(super) fn of(&self, call_id: &CallId) -> Option<&str> {
         self.of.get(call_id).map(String::as_str)
     }

@@ -1,5 +1,4 @@
-//! Tools that the server ran itself. A call that was cut off before its result is refused later, and with it the
-//! conversation.
+//! Tools run by the server itself. The API later refuses a call without a result, together with the conversation.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +7,11 @@ use longhaul_core::message::{Part, RawJson};
 use crate::ModelRequest;
 use crate::raw_json::RawObject;
 
-/// The types of blocks that need a result.
+/// The types of blocks with results.
 const CALLS: &[&str] = &["server_tool_use", "mcp_tool_use"];
 
-/// The ids of the server's calls to which another block of the request belongs: a result, or a call of ours from
-/// inside the server's call.
+/// The ids of the server's calls with a related block in the request: a result, or a call of ours from inside the
+/// server's call.
 #[derive(Debug, Default)]
 pub(super) struct AnsweredServerCalls(BTreeSet<String>);
 
@@ -36,6 +35,7 @@ impl AnsweredServerCalls {
 fn belongs_to(part: &Part) -> Option<String> {
     match part {
         Part::Opaque(block) => id(&block.native, "tool_use_id"),
+        // Anthropic's code execution can call our tools. Such a call names the execution as its `caller`.
         Part::ToolCall(call) => {
             RawObject::parse(call.native.as_ref()?.as_str())?.object("caller")?.text("tool_id")
         }

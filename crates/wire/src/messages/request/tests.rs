@@ -1,4 +1,4 @@
-//! The fields of a body, and what its tests begin with.
+//! The fields of a body, and the helpers of the tests.
 
 mod properties;
 mod turns;

@@ -10,8 +10,8 @@ use crate::{ModelRequest, ToolChoice};
 
 /// Returns the field `thinking`, if the request has one.
 ///
-/// With a fixed budget the API refuses a forced tool. The API also refuses a turn whose first answer lost its
-/// reasoning, for example to a change of the model. Such requests have no `thinking`.
+/// With a fixed budget the API refuses a forced tool. The API also refuses a turn after a loss of the first answer's
+/// reasoning, for example by a change of the model. Such requests have no `thinking`.
 pub(super) fn of(
     request: &ModelRequest,
     config: &MessagesConfig,
@@ -19,6 +19,7 @@ pub(super) fn of(
 ) -> Option<Value> {
     let configured = config.settings.body.get("thinking");
     let has_budget = kind(configured) == Some("enabled");
+    // Adaptive thinking has neither restriction.
     if has_budget && (is_forced(request) || lost_its_reasoning(request, config)) {
         return None;
     }
@@ -29,7 +30,7 @@ pub(super) fn of(
     }
 }
 
-/// Reports whether all reasoning is left out: some of it is stale, and without thinking the server cannot be
+/// Reports whether all reasoning is left out: some reasoning is stale, and without thinking the server cannot be
 /// asked to drop the stale part.
 pub(super) fn leaves_reasoning_out(config: &MessagesConfig, stale: StaleReasoningPolicy) -> bool {
     let configured = config.settings.body.get("thinking");
@@ -37,8 +38,8 @@ pub(super) fn leaves_reasoning_out(config: &MessagesConfig, stale: StaleReasonin
     stale == StaleReasoningPolicy::Drop && !can_ask
 }
 
-/// Returns the thinking field that lets the server drop stale reasoning. Source: Anthropic's page "Preserved
-/// thinking" and `ThinkingConfigAdaptiveParam` of its SDK for Python, 2.12.0.
+/// Returns the thinking field for dropping stale reasoning at the server. Source: Anthropic's page "Preserved
+/// thinking" and `ThinkingConfigAdaptiveParam` of Anthropic's SDK for Python, 2.12.0.
 fn dropping(configured: Option<&Value>) -> Value {
     let mut thinking = configured.cloned().unwrap_or_else(|| json!({ "type": "adaptive" }));
     let thinks = matches!(kind(Some(&thinking)), Some("adaptive" | "enabled"));
@@ -56,7 +57,7 @@ fn is_forced(request: &ModelRequest) -> bool {
     !request.tools.is_empty() && matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
 }
 
-/// Reports whether the current turn called tools, and its first answer does not begin with reasoning.
+/// Reports whether the current turn called tools, and the turn's first answer does not begin with reasoning.
 fn lost_its_reasoning(request: &ModelRequest, config: &MessagesConfig) -> bool {
     let messages = &request.messages;
     let mut newest_first = (0..messages.len()).rev();

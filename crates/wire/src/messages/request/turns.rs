@@ -13,8 +13,8 @@ use super::{MessagesCacheControl, StaleReasoningPolicy, invalid, thinking};
 use crate::raw_json;
 use crate::{ModelRequest, ProviderError, UNSUPPORTED};
 
-/// The number of user turns that end with a mark. One was the last turn of the request before: its prefix is read
-/// from the cache. The other is the last turn now: its prefix is written.
+/// The number of user turns with a mark at the end. The older mark ended the request before: the prefix up to there
+/// is read from the cache. The newer mark ends the present request: the prefix up to there is written.
 const MARKED_TURNS: usize = 2;
 
 /// A turn in the request.
@@ -28,7 +28,7 @@ pub(super) enum MessagesRequestTurn<'a> {
 /// Returns all turns.
 ///
 /// # Errors
-/// `invalid-request` for a tool result whose call is not in the request, or which an assistant message holds.
+/// `invalid-request` for a tool result without a call in the request, or in an assistant message.
 pub(super) fn encode<'a>(
     request: &'a ModelRequest,
     config: &MessagesConfig,
@@ -64,7 +64,7 @@ struct MessagesInputEncoder<'a, 'c> {
     answered: AnsweredServerCalls,
     names: MessagesCallIdMap<'a>,
     turns: Vec<MessagesRequestTurn<'a>>,
-    /// The tool results of the unfinished user turn, and the blocks behind them.
+    /// The tool results of the unfinished user turn, and the blocks behind the results.
     results: Vec<MessagesUserBlock<'a>>,
     others: Vec<MessagesUserBlock<'a>>,
 }
@@ -89,8 +89,8 @@ impl<'a> MessagesInputEncoder<'a, '_> {
         Ok(())
     }
 
-    /// Writes an assistant message. A message without anything to send leaves no turn, so its neighbours become
-    /// one turn.
+    /// Writes an assistant message. A message without anything to send leaves no turn, so the neighbours become a
+    /// single turn.
     fn assistant(&mut self, message: &'a Message, last: bool) -> Result<(), ProviderError> {
         let own = raw_json::is_own(message, &self.config.origin());
         let manner = AssistantEncodeOptions { own, last, without_reasoning: self.without_reasoning };
@@ -108,7 +108,7 @@ impl<'a> MessagesInputEncoder<'a, '_> {
         Ok(())
     }
 
-    /// Writes the waiting blocks as one user turn.
+    /// Writes the waiting blocks as a single user turn.
     fn flush(&mut self) {
         let mut content = std::mem::take(&mut self.results);
         // The API takes tool results only at the beginning of a user turn.

@@ -72,7 +72,7 @@ impl<'a> MessagesUserBlock<'a> {
     }
 }
 
-/// An encoder of the parts that the model is shown.
+/// An encoder of the parts shown to the model.
 #[derive(Clone, Copy)]
 pub(super) struct MessagesUserEncoder<'a> {
     request: &'a ModelRequest,
@@ -84,8 +84,8 @@ impl<'a> MessagesUserEncoder<'a> {
         Self { request, media: config.settings.declared.images != Some(false) }
     }
 
-    /// Returns the blocks of one message, without its tool results. Neighbouring texts become one block. Blank
-    /// texts are left out, because the API refuses them.
+    /// Returns the blocks of a message, without tool results. Neighbouring texts become a single block. Blank texts
+    /// are left out, because the API refuses blank texts.
     pub(super) fn contents(self, parts: impl Iterator<Item = &'a Part>) -> Vec<MessagesUserContent<'a>> {
         let mut contents: Vec<MessagesUserContent<'a>> = Vec::new();
         for part in parts {
@@ -121,8 +121,7 @@ impl<'a> MessagesUserEncoder<'a> {
         shown.unwrap_or(MessagesUserContent::Text { text: Cow::Borrowed(UNSUPPORTED) })
     }
 
-    /// Returns the block of a medium; `None` for a kind that the API does not take, or without bytes in the
-    /// request.
+    /// Returns the block of a medium; `None` for a kind unknown to the API, or without bytes in the request.
     fn media(self, media: &'a MediaPart) -> Option<MessagesUserContent<'a>> {
         if let Some(url) = self.request.links.get(&media.blob.hash).filter(|_| self.media) {
             let (source, is_image) =
@@ -136,6 +135,7 @@ impl<'a> MessagesUserEncoder<'a> {
         }
         let bytes = self.request.media.get(&media.blob.hash)?;
         let title = media.name.as_deref();
+        // The type may have parameters (`text/plain; charset=utf-8`), which the comparison below must not see.
         let kind = media.media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match kind.as_str() {
             "application/pdf" if self.media => {
@@ -158,7 +158,7 @@ fn base64_source<'a>(media_type: &'static str, bytes: &[u8]) -> MessagesMediaSou
     MessagesMediaSource::Base64 { media_type, data: STANDARD.encode(bytes) }
 }
 
-/// Returns the media type of an image, if the API takes it.
+/// Returns the media type of an image, if accepted by the API.
 fn image_type(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "image/png" => "image/png",
@@ -169,7 +169,7 @@ fn image_type(kind: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the text of a result without one: the API refuses an error without text.
+/// Returns the text of a result without text: the API refuses an error without text.
 fn no_words(status: ToolStatus) -> &'static str {
     match status {
         ToolStatus::Completed => "",

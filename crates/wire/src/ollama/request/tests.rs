@@ -65,7 +65,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest { system: "be brief".into(), messages, media, ..ModelRequest::default() }
 }
 
-/// A turn of our model, one of another, and one of ours that is going on.
+/// A turn of our model, a turn of another model, and an unfinished turn of ours.
 fn conversation() -> Vec<Message> {
     vec![
         user(vec![Part::text("look at "), image("png"), Part::text("this")]),
@@ -129,7 +129,7 @@ fn a_longer_conversation_begins_with_the_same_bytes() {
 }
 
 proptest! {
-    /// Thinking is left out of earlier turns, so it is the steps of one turn that keep their bytes.
+    /// Thinking is left out of earlier turns, so only the steps of the same turn keep their bytes.
     #[test]
     fn every_turn_that_goes_on_keeps_its_bytes(steps in prop::collection::vec((".{0,12}", ".{0,12}", prop::collection::vec(".{0,12}", 1..3)), 1..6)) {
         let mut messages = conversation()[..2].to_vec();

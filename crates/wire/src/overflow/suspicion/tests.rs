@@ -55,7 +55,7 @@ fn an_ordinary_answer_is_not_suspected() {
     }
 }
 
-/// Ollama: 4,096 by default, 2,050 kept of a message that alone is too long.
+/// Ollama: 4,096 by default, 2,050 kept of a message beyond the window.
 #[test]
 fn half_a_window_is_silent_truncation() {
     let sent = AnsweredRequestTokens { estimated: 9_000, ..EXACT };
@@ -71,7 +71,7 @@ fn half_a_window_is_silent_truncation() {
     assert_eq!(suspect(&narrow, &cut), Some(expected));
 }
 
-/// A server must count again what it has counted before, so dropped messages show at once.
+/// A server must count earlier content again, so dropped messages show at once.
 #[test]
 fn a_request_that_grew_and_was_counted_smaller_was_cut() {
     let sent = AnsweredRequestTokens { counted_before: 5_000, estimated: 600, ..EXACT };
@@ -124,6 +124,7 @@ fn length_with_the_window_full() {
     assert_eq!(
         suspect(
             &AnsweredRequestTokens { estimated: 300, ..EXACT },
+            // A request this short fills no window, whatever ended the answer.
             &answer("Hm", ModelStopReason::Length, Some((300, 3)))
         ),
         None
@@ -148,10 +149,12 @@ fn the_servers_own_word_for_it() {
     for envelope in [
         r#"{"stop_reason":"model_context_window_exceeded","stop_sequence":null}"#,
         r#"{"id":"1","choices":[{"finish_reason":"model_length"}]}"#,
+        // LM Studio's own API. The two above are Anthropic's and Mistral's.
         r#"{"stats":{"stopReason":"contextLengthReached"}}"#,
     ] {
         assert_eq!(suspect(&EXACT, &said(envelope)), full, "{envelope}");
     }
+    // The word must be a code: the model may write it as text.
     for envelope in [r#"{"stop_reason":"max_tokens"}"#, r#"{"content":"model_context_window_exceeded"}"#, ""]
     {
         assert_eq!(suspect(&EXACT, &said(envelope)), None, "{envelope}");
@@ -183,6 +186,7 @@ fn an_empty_answer_to_a_long_request() {
 #[test]
 fn reasoning_and_calls_are_an_answer() {
     let long = AnsweredRequestTokens { estimated: 4_200, ..EXACT };
+    // A model that calls a server's tool or only thinks has answered.
     let opaque =
         Part::Opaque(OpaquePart { kind: "server_tool_use".to_owned(), native: RawJson("{}".to_owned()) });
     let thought = Part::Reasoning(ReasoningPart { text: "Hm.".to_owned(), native: None });
@@ -228,7 +232,7 @@ fn a_count_that_stands_still_after_it_grew_is_where_the_server_cuts() {
     );
 }
 
-/// A report that never grows with the request says nothing of a cut, however much is missing.
+/// A report without growth proves no cut, however much is missing.
 #[test]
 fn a_report_that_never_grew_is_a_wrong_one() {
     let standing = answer("Yes.", ModelStopReason::Stop, Some((4_096, 9)));
@@ -238,7 +242,7 @@ fn a_report_that_never_grew_is_a_wrong_one() {
     }
 }
 
-/// Below half of any window that the server may have nothing was cut: it reports something else.
+/// Nothing was cut below half of any possible window: the report counts something else.
 #[test]
 fn a_report_below_half_a_window_is_a_wrong_one() {
     let sent = AnsweredRequestTokens { estimated: 40_000, ..server(32_768) };

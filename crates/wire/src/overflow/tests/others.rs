@@ -1,7 +1,7 @@
-//! Errors that only sound like overflow.
+//! Errors similar to overflow.
 
-/// Errors that are no overflow, as (description, status, body). The vetoes are those of opencode, cline and qwen-code.
-/// Some sentences are here because goose, opencode and cline take them for overflow.
+/// Errors other than overflow, as (description, status, body). The vetoes are from opencode, cline and qwen-code.
+/// Some sentences are here because goose, opencode and cline mistake such errors for overflow.
 #[rustfmt::skip]
 pub(super) const OTHERS: &[(&str, Option<u16>, &str)] = &[
     ("429, whatever it says", Some(429), "prompt is too long: 210543 tokens > 200000 maximum"),

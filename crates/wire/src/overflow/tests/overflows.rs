@@ -1,8 +1,8 @@
-//! Every wording that means overflow.
+//! Every wording of overflow.
 
 use super::{NONE, Numbers};
 
-/// (who says it, where that is seen, status, body, numbers). Peers' names are those whose own tables have it.
+/// (server, source, status, body, numbers). Peers' names are the programs with the wording in their own tables.
 #[rustfmt::skip]
 pub(super) const OVERFLOWS: &[(&str, &str, Option<u16>, &str, Numbers)] = &[
     // structured codes

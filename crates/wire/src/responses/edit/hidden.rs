@@ -1,4 +1,4 @@
-//! Hidden calls as this dialect writes them.
+//! Hidden calls in the Responses dialect.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::edit::patch::ItemListWriter;
 use crate::edit::{PartialToolCall, RequestEnvelope};
 use crate::raw_json::{elements, field, fields, quote, string, text_field, with_field};
 
-/// Returns the tool as this dialect writes it.
+/// Returns the tool in the Responses dialect.
 pub(super) fn tool(spec: &ToolSpec) -> String {
     format!(
         r#"{{"type":"function","name":{},"description":{},"parameters":{},"strict":false}}"#,
@@ -22,7 +22,7 @@ pub(super) fn tool(spec: &ToolSpec) -> String {
 }
 
 /// Returns the model's items in a whole answer. Reasoning whose content the server did not send is left out. The
-/// server knows such reasoning only as long as it stores the answer, and our requests must not depend on that.
+/// server knows such reasoning only with a stored answer, and our requests must not depend on storage.
 pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     let answer = fields(std::str::from_utf8(answer).ok()?)?;
     if field(&answer, "object").and_then(string)? != "response" {
@@ -39,6 +39,8 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
                 arguments,
             });
         }
+        // OpenAI encrypts reasoning, and servers of open models send it readable. An item with neither is only a
+        // reference.
         let is_elsewhere = item.kind == "reasoning"
             && field(&item.fields, "encrypted_content").is_none_or(|own| own == "null")
             && field(&item.fields, "content").and_then(elements).is_none_or(|own| own.is_empty());
@@ -80,7 +82,7 @@ fn result(answered: &AnsweredToolCall) -> String {
     format!(r#"{{"type":"function_call_output","call_id":{id},"output":{text}}}"#)
 }
 
-/// Returns the items that answer calls.
+/// Returns the items with the results of calls.
 pub(super) fn results(answered: &[AnsweredToolCall]) -> Vec<String> {
     answered.iter().map(result).collect()
 }
@@ -140,8 +142,8 @@ impl HiddenItemInsertions {
         self.behind.entry(*last).or_default().extend(results);
     }
 
-    /// Removes from the client's copy the content of earlier steps of the same answer. The client has one answer
-    /// for all of them.
+    /// Removes from the client's copy the content of earlier steps of the same answer. The client has a single answer
+    /// for all steps.
     fn leave_out(&mut self, envelope: &RequestEnvelope, replay: &HiddenCallReplay, end: usize) {
         let mut said: VecDeque<String> = replay.shown_rounds().iter().filter_map(|raw| words(raw)).collect();
         for at in replay.at..end {

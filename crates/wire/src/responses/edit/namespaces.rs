@@ -1,14 +1,14 @@
-//! Tools in a `namespace` (Codex groups those of an MCP server so).
+//! Tools in a `namespace` (Codex has a namespace for each MCP server).
 //!
-//! Other dialects have single names only. Towards the upstream a tool has the namespace in its name; the client
-//! gets the tool's own name and its namespace again.
+//! Other dialects have single names only. Towards the upstream a tool's name contains the namespace; the client gets
+//! the tool's own name and namespace again.
 
 use std::collections::BTreeMap;
 
 use crate::edit::RequestEnvelope;
 use crate::raw_json::{elements, field, fields, string, text_field};
 
-/// The longest name that every provider takes, in characters.
+/// The longest name for every provider, in characters.
 const MAX_NAME_CHARS: usize = 64;
 
 /// The number of hexadecimal digits of a hash, in names that were cut.
@@ -30,6 +30,7 @@ pub(crate) fn flat_name(namespace: &str, name: &str) -> String {
     if flat.chars().count() <= MAX_NAME_CHARS {
         return flat;
     }
+    // Two long names may differ only behind the cut, so a hash of the whole name tells them apart.
     let hash = blake3::hash(flat.as_bytes()).to_hex();
     let kept: String = flat.chars().take(MAX_NAME_CHARS - HASH_CHARS - 1).collect();
     format!("{kept}_{}", &hash.as_str()[..HASH_CHARS])

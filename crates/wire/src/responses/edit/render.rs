@@ -34,6 +34,7 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
         begun.extend(edited.asks_to_go_on.then(|| said(&quote(GO_ON))));
     }
     let woven = HiddenItemInsertions::of(envelope, &edited.replays);
+    // An input that is a text becomes a list only for a change, so an unchanged request keeps its bytes.
     let changes = steps.iter().any(|step| !matches!(step, RenderOp::Keep(_))) || !begun.is_empty();
     let is_text = envelope.text(&envelope.items_at).starts_with('"');
     if is_text

@@ -1,7 +1,7 @@
 //! The merger of several Responses streams into one answer.
 //!
-//! This dialect sends all content at least three times: as deltas, in the events that close a part and an item,
-//! and in the closing copy of the response. All copies must agree, even if a text came in two streams.
+//! The Responses dialect sends all content at least three times: as deltas, in the closing events of a part and an
+//! item, and in the closing copy of the response. All copies must agree, even if a text came in two streams.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,7 @@ use crate::edit::{PartialResponse, StreamMerger, StreamParser as _};
 use crate::raw_json::{elements, field, fields, quote, string, with_field};
 use crate::sse::SseEvent;
 
-/// The merger of one answer. Items have the client's indices; a message whose stream was left continues as the
-/// same item.
+/// The merger of an answer. Items have the client's indices; the message of a left stream continues as the same item.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesStreamMerger {
     reader: ResponsesStreamParser,
@@ -37,7 +36,7 @@ pub(super) struct ResponsesStreamMerger {
     begun: u64,
     /// The next `sequence_number`; `None` if the first stream has none.
     next: Option<u64>,
-    /// The closing events of a message and of the answer, until it is known that they are final.
+    /// The closing events of a message and of the answer, held back until proven final.
     held: Vec<Vec<u8>>,
     echo: RepetitionFilter,
     unseen: HiddenCallMatcher,
@@ -98,6 +97,7 @@ impl StreamMerger for ResponsesStreamMerger {
         self.begun = 0;
         self.unseen.next_stream();
         if let Some(open) = &self.open {
+            // The next stream continues this message, so its finished copy is void.
             self.done.remove(&open.index);
         }
         self.reader.go_on();
@@ -188,6 +188,7 @@ impl StreamMerger for ResponsesStreamMerger {
                 let data = SseEvent::parse(&last).data;
                 // The model only repeated its earlier text, so the answer is incomplete. Its end must not claim
                 // otherwise.
+                // Only a normal end can claim too much. An answer that was cut or withheld says so already.
                 let lacks = self.echo.says_nothing() && self.seen().finish == Some(ModelStopReason::Stop);
                 let cut = lacks.then(|| cut_short(&data)).flatten();
                 self.total(cut.as_deref().unwrap_or(&data), output_tokens_before, out);
@@ -300,8 +301,8 @@ impl ResponsesStreamMerger {
         }
     }
 
-    /// Returns the present stream's index of an event's item. If the event has none, this is the index of the
-    /// newest item, or of the one that the event begins.
+    /// Returns the present stream's index of an event's item. For an event without an index, returns the index of the
+    /// newest item, or of the begun item.
     fn number(&self, payload: &ResponsesStreamEvent<'_>) -> u64 {
         let begins = payload.r#type == "response.output_item.added";
         let newest = if begins { self.begun } else { self.begun.saturating_sub(1) };

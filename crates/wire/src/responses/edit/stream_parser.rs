@@ -1,4 +1,4 @@
-//! The parser of a stream of this dialect as it passes.
+//! The parser of a passing stream of the dialect.
 
 use std::borrow::Cow;
 
@@ -53,7 +53,7 @@ struct BorrowedJsonString<'a>(#[serde(borrow)] Cow<'a, str>);
 #[derive(Debug, Default)]
 pub(super) struct ResponsesStreamParser {
     seen: PartialResponse,
-    /// `true` once a call was begun: the answer cannot be continued after one.
+    /// `true` once a call was begun: the answer cannot be continued after a call.
     called: bool,
 }
 

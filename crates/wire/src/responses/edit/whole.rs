@@ -1,4 +1,4 @@
-//! Whole answers: those that were not streamed, and the answer that a stream's events make.
+//! Whole answers: unstreamed answers, and the answer of a stream's events.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -24,6 +24,7 @@ pub(super) fn answer(body: &str) -> Option<PartialResponse> {
         read(&item, &mut seen);
     }
     let called = !seen.calls.is_empty();
+    // Compatible servers may leave the status out of a whole answer.
     let status = text_field(&said, "status").unwrap_or_else(|| "completed".to_owned());
     seen.finish = finish(&status, field(&said, "incomplete_details"), called);
     seen.usage = field(&said, "usage").and_then(responses_usage);
@@ -71,6 +72,7 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
         if output.is_some_and(|output| !output.is_empty()) || items.is_empty() {
             return Some(Bytes::from(response.to_owned()));
         }
+        // Items may be finished in another order than that of the output.
         items.sort_by_key(|(place, _)| *place);
         return with_field(response, "output", &list(items.iter().map(|(_, item)| *item))).map(Bytes::from);
     }

@@ -29,9 +29,11 @@ fn native(json: &str) -> Option<RawJson> {
     Some(RawJson(json.to_owned()))
 }
 
+// The escape and the number show that an item keeps its bytes.
 const REASONING: &str =
     r#"{"id":"rs_1","type":"reasoning","encrypted_content":"gAAA\u003d","summary":[], "n":1.50}"#;
 const SUMMARY: &str = r#"{"id":"rs_2","type":"reasoning","summary":[{"type":"summary_text","text":"One"}]}"#;
+// A server of an open model sends the reasoning itself, and leaves the encrypted field empty.
 const READABLE: &str = r#"{"id":"rs_3","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}],"encrypted_content":""}"#;
 const SAID: &str = r#"{"id":"msg_1","type":"message","role":"assistant","status":"completed","phase":"commentary","content":[{"type":"output_text","text":"Hi"}]}"#;
 const CALL: &str =
@@ -179,6 +181,7 @@ fn own_items_go_back_byte_for_byte_and_in_order() {
     assert!(bytes.contains(&format!(r#""input":[{}]"#, expected.join(","))), "{bytes}");
     let mut foreign = list;
     foreign[1].origin = Some(self::foreign());
+    // Another provider's model gets no reasoning and no search, and custom calls become function calls.
     let items = input(foreign);
     assert_eq!(items.len(), 6, "no reasoning, no search: {items:?}");
     assert_eq!(items[1], json!({"type": "message", "role": "assistant", "content": "Hi"}));
@@ -210,6 +213,7 @@ fn reasoning_that_was_not_stored_stays_behind_with_the_ids_beside_it() {
 
 #[test]
 fn reasoning_that_nothing_follows_is_left_out() {
+    // OpenAI refuses reasoning without an item behind it.
     let list = vec![user("x"), assistant(vec![text(SAID), thought(REASONING)], own()), user("go on")];
     assert_eq!(input(list).len(), 3);
     let list = vec![user("x"), assistant(vec![thought(REASONING)], own()), user("go on")];
@@ -222,6 +226,7 @@ fn repeated_ids_become_ours_in_call_and_result() {
         user("x"),
         assistant(vec![call("c1", "call_1", Some(CALL))], own()),
         result("c1", ToolStatus::Completed, vec![Part::text("one")]),
+        // An id that is used twice, and an id that is one byte too long for OpenAI.
         assistant(vec![call("c2", "call_1", Some(CALL)), call("c3", &"x".repeat(65), None)], own()),
         result("c2", ToolStatus::Completed, vec![Part::text("two")]),
         result("c3", ToolStatus::Cancelled, vec![]),
@@ -280,6 +285,7 @@ fn only_models_that_reason_are_asked_for_their_reasoning() {
         ("gpt-4o", false),
         ("openai/gpt-4.1-mini", false),
         ("ft:gpt-4o-mini:me::1", false),
+        // OpenAI refuses a request for encrypted reasoning from a model that does not reason.
         ("chatgpt-4o-latest", false),
         ("gpt-5-chat-latest", false),
     ] {

@@ -1,17 +1,17 @@
-//! The recordings of this wire.
+//! The recordings of the Messages API.
 
 use std::path::Path;
 
 use super::*;
 use crate::fixtures::{self, Exchange, streams};
 
-/// Answers of this wire, and what else was recorded beside them.
+/// Answers of the Messages API, and the other recordings.
 #[derive(Default)]
 pub(super) struct Recorded {
     pub(super) answers: Vec<Recording>,
     /// Refusals: status and body.
     pub(super) errors: Vec<(String, u16, String)>,
-    /// Files, and why they are not of this wire.
+    /// Files of other wires, with the reason.
     pub(super) others: Vec<(String, &'static str)>,
 }
 
@@ -92,14 +92,14 @@ impl Recorded {
     }
 }
 
-/// The answer of a request to this API, both recorded as one object.
+/// The answer of a request to the Messages API, both recorded in a single object.
 fn exchanged(text: &str) -> Option<String> {
     let exchange: Value = serde_json::from_str(text).ok()?;
     let url = exchange.pointer("/request/url")?.as_str()?;
     url.ends_with("/v1/messages").then(|| exchange["response"]["body"].to_string())
 }
 
-/// One event a line, as they are recorded, becomes events as they are sent.
+/// Turns a recording with an event per line into a body of events.
 fn framed(lines: &str) -> String {
     lines.lines().filter(|line| !line.trim().is_empty()).map(|line| format!("data: {line}\n\n")).collect()
 }

@@ -1,4 +1,4 @@
-//! What a second turn sends back.
+//! The content of an answer in a second turn.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn grow(block: &mut Value, delta: &Value, input: &mut String) {
     block[key] = (before + delta[key].as_str().unwrap()).into();
 }
 
-/// Whether the API takes the block back.
+/// Reports whether the API takes the block back.
 fn is_sendable(block: &Value) -> bool {
     let blank = |key: &str| block[key].as_str().unwrap_or_default().trim().is_empty();
     match block["type"].as_str().unwrap() {
@@ -52,7 +52,7 @@ fn is_sendable(block: &Value) -> bool {
     }
 }
 
-/// Without fields that say nothing.
+/// A block without empty fields.
 fn bare(block: &Value) -> Value {
     let fields = block.as_object().unwrap().iter();
     let says = |value: &Value| !value.is_null() && value != &json!([]);
@@ -61,7 +61,7 @@ fn bare(block: &Value) -> Value {
     )
 }
 
-/// A second turn after that answer, through the whole encoding of a request.
+/// A second turn after an answer, through the whole encoding of a request.
 fn second_turn(answer: &ModelAnswer) -> String {
     let mut messages = vec![user("hi"), written(answer.parts.clone())];
     let ids: Vec<String> = calls(answer).map(|call| call.call_id.to_string()).collect();
@@ -115,7 +115,7 @@ fn a_second_turn_sends_back_what_the_first_one_said() {
     assert!(compared > 80 && signatures > 30 && arguments >= 10, "{compared} {signatures} {arguments}");
 }
 
-/// The argument bytes of a call as the server sent them.
+/// The server's argument bytes of a call.
 fn heard(recording: &Recording, call: &ToolCall) -> String {
     let body = std::str::from_utf8(&recording.body).unwrap();
     let id = call.provider_id.as_deref().unwrap();

@@ -60,6 +60,8 @@ impl ChatHeldCalls {
         } else {
             delta.insert("tool_calls".to_owned(), shown.into());
         }
+        // A chunk whose calls are all held back would be empty. A chunk with usage or a finish reason is needed all
+        // the same.
         let says_nothing = delta.values().all(Value::is_null) && !is_end;
         let has_usage = chunk.get("usage").is_some_and(|usage| !usage.is_null());
         UnwrappedEvent::Replaced(if says_nothing && !has_usage {

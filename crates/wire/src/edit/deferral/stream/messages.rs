@@ -56,10 +56,12 @@ impl MessagesHeldCalls {
 impl MessagesHeldBlock {
     fn events(self, deferral: &ToolDeferral, index: u64, stop: Value) -> [Value; 3] {
         let Self { mut start, mut arguments } = self;
+        // A call that names no tool of the client stays `tool_call`, and the gateway answers it.
         if let Ok(made) = deferral.resolve(&arguments) {
             start["content_block"]["name"] = made.name.into();
             arguments = made.arguments;
         }
+        // Anthropic starts every call with an empty `input`, and clients read the arguments from the deltas.
         start["content_block"]["input"] = json!({});
         let delta = json!({ "type": "input_json_delta", "partial_json": arguments });
         [start, json!({ "type": "content_block_delta", "index": index, "delta": delta }), stop]

@@ -50,6 +50,7 @@ impl ResponsesHeldCalls {
                 let held = self.0.remove(&index).map(|held| held.events(&event["item"]));
                 UnwrappedEvent::Replaced(held.into_iter().flatten().chain([event]).collect())
             }
+            // The closing copy of the response repeats every call.
             _ if event["response"]["output"].is_array() => {
                 match unwrapped(deferral, &event["response"].to_string()) {
                     Some(response) => {

@@ -1,4 +1,5 @@
-//! One answer of several streams, cut anywhere. The upstream is scripted and goes on exactly: this shows the plumbing.
+//! An answer of several streams, cut anywhere. The upstream is scripted and goes on exactly, so only the merger is
+//! tested.
 
 use super::*;
 
@@ -14,7 +15,7 @@ fn delta(index: u64, text: &str) -> Vec<u8> {
     )
 }
 
-/// An upstream that says `text`, in pieces of `sizes` characters.
+/// An upstream with the answer `text`, in pieces of `sizes` characters.
 struct Upstream {
     text: String,
     sizes: Vec<usize>,
@@ -36,7 +37,7 @@ impl Upstream {
         pieces
     }
 
-    /// The stream that goes on after `said`: its events, of which `before` precede the text's.
+    /// The stream after `said`: the events, `before` of them ahead of the text's events.
     fn stream(&self, number: u64, said: &str) -> (Vec<Vec<u8>>, usize) {
         let sent = said.trim_end();
         let rest = &self.text[sent.len()..];
@@ -88,7 +89,7 @@ impl Upstream {
     }
 }
 
-/// A strict client's view of a stream; panics at an event that no client could read.
+/// A strict client's view of a stream; panics at an unreadable event.
 #[derive(Debug, Default, PartialEq)]
 struct Client {
     id: String,
@@ -152,7 +153,7 @@ impl Client {
     }
 }
 
-/// Joins the streams of an upstream that is left after so many pieces of text each.
+/// Joins the streams of an upstream, each left after so many pieces of text.
 fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, PartialResponse) {
     let mut joint = MessagesCodec.stream_merger();
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests and streams that real clients and servers have sent.
+//! Requests and streams of real clients and servers.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ fn files(test: &str) -> Option<Vec<(String, String)>> {
     Some(paths.iter().map(named).collect())
 }
 
-/// Bodies that were recorded on one line of YAML.
+/// Bodies recorded on a single line of YAML.
 fn bodies(file: &str) -> Vec<String> {
     let quoted = file.lines().filter_map(|line| line.strip_prefix("  body: '")?.strip_suffix('\''));
     quoted.map(|body| body.replace("''", "'")).collect()
@@ -50,7 +50,7 @@ fn recorded_requests_are_read_and_rendered() {
     assert!(seen >= 20, "{seen} requests");
 }
 
-/// The streams that were recorded, one JSON object a line.
+/// The recorded streams, with a JSON object per line.
 fn streams(files: &[(String, String)]) -> Vec<(&str, Vec<Bytes>)> {
     let recorded = files.iter().filter(|(file, _)| file.ends_with(".chunks.txt"));
     recorded

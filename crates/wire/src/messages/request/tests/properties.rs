@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One step of a conversation: what the user says, what the model says and calls, what the tools give.
+/// A step of a conversation: the user's text, the model's text and calls, the tools' results.
 #[derive(Clone, Debug)]
 struct Step {
     said: Option<String>,
@@ -24,7 +24,7 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// A conversation, and where a request may end in it.
+/// A conversation, and the possible ends of a request.
 fn conversation(steps: Vec<Step>) -> (Vec<Message>, Vec<usize>) {
     let mut messages = vec![user("begin")];
     let mut ends = vec![1];

@@ -1,11 +1,12 @@
-//! One answer of several streams, cut anywhere. The upstream is scripted and goes on exactly: this shows the plumbing.
+//! An answer of several streams, cut anywhere. The upstream is scripted and goes on exactly, so only the merger is
+//! tested.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// An upstream that says `text` in pieces of `size` characters.
+/// An upstream with the answer `text`, in pieces of `size` characters.
 struct Upstream {
     text: String,
     size: usize,
@@ -15,7 +16,7 @@ struct Upstream {
 }
 
 impl Upstream {
-    /// The stream that goes on after `said`.
+    /// The stream after `said`.
     fn stream(&self, number: u64, said: &str) -> Vec<Vec<u8>> {
         let rest = &self.text[said.trim_end().len()..];
         let text = if self.repeats && said.len() >= 64 { self.text.clone() } else { rest.to_owned() };
@@ -82,7 +83,7 @@ fn is_delta(event: &[u8]) -> bool {
     SseEvent::parse(event).name.as_deref() == Some("response.output_text.delta")
 }
 
-/// Joins the streams of an upstream that is left after so many pieces of text each.
+/// Joins the streams of an upstream, each left after so many pieces of text.
 fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, PartialResponse) {
     let mut joint = ResponsesCodec.stream_merger();
     let (mut out, mut restarts, mut said) = (Vec::new(), 0, String::new());
@@ -105,7 +106,7 @@ fn join(upstream: &Upstream, cuts: &[usize]) -> (Vec<u8>, u64, PartialResponse) 
     (out, restarts, joint.seen().clone())
 }
 
-/// Reads a stream like a strict client; panics at an event that no client could read.
+/// Reads a stream like a strict client; panics at an unreadable event.
 fn read(stream: &[u8]) -> (Value, String) {
     let mut events = SseReader::default();
     events.feed(Bytes::copy_from_slice(stream));

@@ -1,10 +1,10 @@
-//! Requests and streams that real clients and servers have sent.
+//! Requests and streams of real clients and servers.
 
 use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// All recorded files of servers of this dialect. `None`, said aloud as `test`, where there are none.
+/// All recorded files of servers of this dialect. `None`, with a message that names `test`, if there are none.
 fn files(test: &str) -> Option<Vec<(String, String)>> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/fixtures/streams"));
     if !root.is_dir() {
@@ -29,7 +29,7 @@ fn files(test: &str) -> Option<Vec<(String, String)>> {
     Some(paths.iter().map(named).collect())
 }
 
-/// Bodies that were recorded on one line of YAML.
+/// Bodies recorded on a single line of YAML.
 fn bodies(file: &str) -> Vec<String> {
     let quoted = file.lines().filter_map(|line| line.strip_prefix("  body: '")?.strip_suffix('\''));
     quoted.map(|body| body.replace("''", "'")).collect()
