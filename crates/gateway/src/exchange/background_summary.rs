@@ -54,10 +54,15 @@ impl GatewayTasks {
 
     /// Waits until no task is running.
     pub(crate) async fn settle(&self) {
-        let next = || {
-            poll_fn(|context| self.0.lock().unwrap_or_else(PoisonError::into_inner).poll_join_next(context))
-        };
-        while next().await.is_some() {}
+        while self.has_joined_next().await {}
+    }
+
+    /// Waits for the end of the next task. Returns `false` if no task is running.
+    async fn has_joined_next(&self) -> bool {
+        // The lock is held for each poll only: a running task may start another one.
+        let next =
+            poll_fn(|context| self.0.lock().unwrap_or_else(PoisonError::into_inner).poll_join_next(context));
+        next.await.is_some()
     }
 
     /// Stops all tasks.

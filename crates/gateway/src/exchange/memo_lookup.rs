@@ -60,8 +60,10 @@ impl ConversationMemo {
         // Known names come first: items with equal bytes need neither a parse nor a hash.
         conversations.recall(&scope, &mut names);
         let new_bytes = names.new_bytes();
-        let find = || conversations.find(&scope, &mut names, || self.request.reader().new_state());
-        Ok(self.request.work_on(new_bytes, find).await?)
+        let found = self.request.work_on(new_bytes, || {
+            conversations.find(&scope, &mut names, || self.request.reader().new_state())
+        });
+        Ok(found.await?)
     }
 
     /// Returns a hash of caller, upstream, model, dialect and policy: the scope of a conversation.

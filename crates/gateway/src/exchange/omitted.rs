@@ -264,9 +264,9 @@ fn part_key(targeted: &TargetedRequest, content: &[u8]) -> PartKey {
 fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
     let of_kind =
         |kind: RequestPartKind| suspects.iter().copied().filter(move |suspect| suspect.kind == kind);
-    let media = || suspects.iter().copied().filter(|suspect| suspect.is_media());
+    let media: Vec<&SuspectedPart> = suspects.iter().copied().filter(|suspect| suspect.is_media()).collect();
     let named: Vec<&SuspectedPart> = match &refusal.part {
-        Some(RefusedPart::Media(number)) => media().nth(*number).into_iter().collect(),
+        Some(RefusedPart::Media(number)) => media.get(*number).copied().into_iter().collect(),
         Some(RefusedPart::Tool(name)) => {
             of_kind(RequestPartKind::Tool).filter(|tool| tool.name == *name).collect()
         }
@@ -290,9 +290,7 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
             // First the newest result alone, then all new ones: the less is lost, the better.
             if attempt == 0 { new.pop().into_iter().collect() } else { new }
         }
-        _ => choose_refused_media(refusal, attempt, media().collect(), |part| {
-            part.kind == RequestPartKind::Image
-        }),
+        _ => choose_refused_media(refusal, attempt, media, |part| part.kind == RequestPartKind::Image),
     }
 }
 

@@ -322,19 +322,22 @@ impl RequestFitter {
         let fixed = self.request.tools().fixed_tokens(state);
         let mut replays = self.editor.memo.replays_in(state);
         let replayed = replay_tokens(&replays);
-        let fits =
-            || matches!(self.editor.budget.plan(&state.log.history, fixed + replayed, occasion), Plan::Fits);
-        if lets_go && !self.request.work(fits).await {
+        if lets_go
+            && !self
+                .request
+                .work(|| self.editor.budget.fits(&state.log.history, fixed + replayed, occasion))
+                .await
+        {
             // The view was made to fit without the replays, and recalled content can be recalled again.
             replays.clear();
         }
         let fixed = fixed + replay_tokens(&replays);
-        let end = || {
+        let end_bytes = if self.is_unchanged(state) { 0 } else { self.request.exchange.envelope.bytes.len() };
+        let prepared = self.request.work_on(end_bytes, || {
             let after = meter::read(&state.log.history, fixed);
             OutboundRequest { replays, ..self.prepared(state, fixed, (before, after), done) }
-        };
-        let end_bytes = if self.is_unchanged(state) { 0 } else { self.request.exchange.envelope.bytes.len() };
-        Ok(self.request.work_on(end_bytes, end).await)
+        });
+        Ok(prepared.await)
     }
 
     /// Adopts stored edits and makes the view fit. Returns the kind and the reason of a new edit, and whether only the
@@ -506,11 +509,11 @@ impl RequestFitter {
             return Err(nothing());
         }
         let fixed = self.request.tools().fixed_tokens(&own) + replay_tokens(&old.replays);
-        let pause = || {
+        let paused = self.request.work(|| {
             let paused = own.log.paused(&shown);
             (meter::unedited(&paused.history, fixed), paused)
-        };
-        let (before, paused) = self.request.work(pause).await;
+        });
+        let (before, paused) = paused.await;
         let failed =
             (!self.editor.waits_for_summary(&PlanTrigger::Pause)).then(SummaryFailureReason::not_yet_asked);
         let EditDecision { made, .. } =
@@ -523,12 +526,12 @@ impl RequestFitter {
         // New replays would change the beginning of the request in the middle of an answer.
         replays.retain(|replay| old.replays.contains(replay));
         let fixed = self.request.tools().fixed_tokens(&own) + replay_tokens(&replays);
-        let end = || {
+        let made = self.request.work(|| {
             let after = meter::read(&own.log.paused(&shown).history, fixed);
             let prepared = self.prepared(&own, fixed, (before, after), done);
-            OutboundRequest { replays, mid_answer_log: Some(Arc::new(own.log.clone())), ..prepared }
-        };
-        let made = OutboundRequest { tail, ..self.request.work(end).await };
+            OutboundRequest { replays, tail, mid_answer_log: Some(Arc::new(own.log.clone())), ..prepared }
+        });
+        let made = made.await;
         // The same request would be refused or stopped again.
         if made.steps == old.steps && made.tail == old.tail {
             return Err(nothing());

@@ -144,6 +144,11 @@ impl RequestBudget {
         self.plan_by(&self.policy, history, fixed, occasion)
     }
 
+    /// Returns whether a history fits by the policy's plan.
+    pub(super) fn fits(&self, history: &History, fixed: u64, occasion: &PlanTrigger) -> bool {
+        matches!(self.plan(history, fixed, occasion), Plan::Fits)
+    }
+
     /// Returns the plan of another policy for a history.
     pub(super) fn plan_by(
         &self,

@@ -112,9 +112,8 @@ impl UpstreamClient<'_> {
     /// Returns the content of a complete answer with a success status.
     pub(super) async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<PartialResponse> {
         let wire = self.request.exchange.wire;
-        let read = || wire.answer(bytes);
         if status.is_success() {
-            self.request.exchange.inner.work_limiter.work(bytes.len(), read).await
+            self.request.exchange.inner.work_limiter.work(bytes.len(), || wire.answer(bytes)).await
         } else {
             None
         }

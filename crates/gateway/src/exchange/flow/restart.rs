@@ -192,19 +192,15 @@ impl AnswerFlow {
         newest: Option<Usage>,
     ) -> PartialUsage {
         // Usage that the gateway itself wrote for another dialect is no report.
-        let reported = |usage: Usage| {
-            Some(usage).filter(|usage| !route.request.needs_translation() && usage.input_tokens > 0)
+        let (newest, begun) = match route.request.needs_translation() {
+            true => (None, None),
+            false => (newest, self.reader.seen().usage.as_ref()),
         };
-        if let Some(usage) = newest.and_then(reported).filter(|usage| usage.output_tokens > 0) {
-            return PartialUsage {
-                input: usage.input_tokens,
-                output: usage.output_tokens,
-                is_estimated: false,
-            };
+        if let Some(usage) = newest.filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
+            return PartialUsage::reported(&usage);
         }
-        let begun = self.reader.seen().usage.clone().and_then(reported);
-        let input = begun.map_or(self.outbound_request.input, |usage| usage.input_tokens);
-        PartialUsage { input, output, is_estimated: true }
+        let begun = begun.map(|usage| usage.input_tokens).filter(|input| *input > 0);
+        PartialUsage { input: begun.unwrap_or(self.outbound_request.input), output, is_estimated: true }
     }
 
     pub(super) fn resume(&mut self, resumed: ResumedStream) {
