@@ -318,7 +318,7 @@ impl Exchange {
     }
 
     /// Returns a further field of the request as JSON, unless the field is absent or null.
-    pub(crate) fn set_field(&self, name: &str) -> Option<&str> {
+    pub(crate) fn non_null_field(&self, name: &str) -> Option<&str> {
         self.envelope.other(name).filter(|raw| *raw != "null")
     }
 

@@ -125,12 +125,12 @@ impl Exchange {
         // from there.
         let is_at_maker = self.wire.dialect() == Dialect::Responses
             && target.server.upstream.kind == Kind::OpenAi
-            && self.set_field("store") != Some("false");
+            && self.non_null_field("store") != Some("false");
         let cannot = is_at_maker
             || limits.tools == FeatureSupport::No
             // Of several answers only one could go on after a search.
-            || self.set_field("n").is_some_and(|n| n != "1")
-            || self.set_field("background") == Some("true");
+            || self.non_null_field("n").is_some_and(|n| n != "1")
+            || self.non_null_field("background") == Some("true");
         // A tool choice that cannot be parsed may name a deferred tool.
         if cannot { None } else { super::translate::tool_choice(self).ok() }
     }

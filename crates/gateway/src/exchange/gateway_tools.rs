@@ -68,7 +68,7 @@ impl GatewayTools<'_> {
                 () if named.iter().flatten().any(|tool| tool.name == NAME) => {
                     Some("the client has a tool of that name")
                 }
-                () if self.request.exchange.set_field("functions").is_some() => {
+                () if self.request.exchange.non_null_field("functions").is_some() => {
                     Some("the client has functions and no tools")
                 }
                 () if keeps => Some("the model's server keeps the conversation"),
@@ -90,8 +90,10 @@ impl GatewayTools<'_> {
             _ => return Some("the request says which tool is called"),
         }
         match () {
-            () if exchange.set_field("n").is_some_and(|n| n != "1") => Some("several answers are asked for"),
-            () if exchange.set_field("background") == Some("true") => {
+            () if exchange.non_null_field("n").is_some_and(|n| n != "1") => {
+                Some("several answers are asked for")
+            }
+            () if exchange.non_null_field("background") == Some("true") => {
                 Some("the answer is made in the background")
             }
             () if last.as_deref() == Some("assistant") => Some("the client has begun the answer"),

@@ -309,9 +309,19 @@ impl JournalStore<'_> {
         self.request.target.saw_call(usage.total_tokens());
         // The input contained hidden steps, so its count does not match the client's request.
         if prepared.rounds.answered > 0 {
+            tracing::debug!(
+                steps = prepared.rounds.answered,
+                actual = usage.input_tokens,
+                "the upstream's count includes hidden steps, and does not correct the estimate"
+            );
             return None;
         }
-        tracing::info!(estimated = prepared.input, actual = usage.input_tokens, "the upstream's count");
+        tracing::info!(
+            estimated = prepared.input,
+            bound = prepared.bound,
+            actual = usage.input_tokens,
+            "the upstream's count"
+        );
         let mut state = self.memo.state(self.memo.conversation.as_ref()?, prepared.items).await?;
         state.log.report(ReportedUsage { usage, start: prepared.start.clone(), estimated: prepared.input });
         self.journal(&state.log, prepared.input)

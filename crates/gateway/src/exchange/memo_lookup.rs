@@ -127,6 +127,7 @@ impl ConversationMemo {
             if log.shows_newest() {
                 return Ok(Some(log));
             }
+            tracing::debug!(item = last, "stored edits hide the newest message and are not used");
             // A shorter prefix may have edits that fit the earlier point of the conversation.
             from += index + 1;
         }
@@ -152,6 +153,11 @@ impl ConversationMemo {
         let edits = fallback_summary::to_memo(edits);
         let before = before.filter(|before| *before > item);
         let chain = self.request.work(|| chain(&self.names(before.unwrap_or(item) + 1))).await;
+        tracing::debug!(
+            edits = edits.len(),
+            item,
+            "the edits of a conversation are stored for later requests"
+        );
         for at in [Some(item), before].into_iter().flatten() {
             let Some(prefix) = chain.get(at) else { continue };
             self.put(prefix, &edits).await;

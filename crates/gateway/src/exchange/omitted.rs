@@ -114,7 +114,7 @@ impl RequestOmissions {
     /// Returns the request with notes in place of refused parts, and records their number.
     pub(super) fn without_refused(&mut self, targeted: &TargetedRequest, body: Bytes) -> Bytes {
         let (body, left_out) = with_omissions(targeted, body);
-        self.sent_without = left_out;
+        self.set_omitted(targeted, left_out);
         body
     }
 
@@ -158,7 +158,19 @@ impl RequestOmissions {
     pub(super) fn leave_out_refused(&mut self, targeted: &TargetedRequest, request: &mut ModelRequest) {
         let mut left_out = 0;
         replace_refused(targeted, request, &mut left_out);
-        self.sent_without = left_out;
+        self.set_omitted(targeted, left_out);
+    }
+
+    /// Records the number of parts with notes in the request that is sent next.
+    fn set_omitted(&mut self, targeted: &TargetedRequest, parts: usize) {
+        self.sent_without = parts;
+        if parts > 0 {
+            tracing::info!(
+                upstream = targeted.target.server.upstream.name,
+                parts,
+                "parts that the upstream has refused before are left out"
+            );
+        }
     }
 
     /// Adds the number of left-out parts to the headers for the client.
@@ -178,6 +190,9 @@ impl RequestOmissions {
     ) -> bool {
         // The last guess did not help: the upstream has refused again. The guessed parts are sent again.
         let in_vain = std::mem::take(&mut self.guess);
+        if !in_vain.is_empty() {
+            tracing::debug!(parts = in_vain.len(), "parts were left out in vain and are sent again");
+        }
         let mut known = targeted.exchange.inner.part_refusals.known();
         for key in in_vain {
             known.remove(&key);

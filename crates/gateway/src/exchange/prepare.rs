@@ -206,6 +206,14 @@ impl RequestFitter {
         );
         let made = self.room_made(refused, used, limit, is_said).await;
         let is_of_use = matches!(made, Ok(Some(_)));
+        tracing::info!(
+            estimated = refused.input,
+            used,
+            limit,
+            is_said,
+            is_shortened = is_of_use,
+            "a request was too long for the upstream"
+        );
         // A suspected window never replaces a declared one, and is dropped if acting on it did not help.
         if !is_said && (!is_of_use || self.request.limits.source == LimitSource::Declared) {
             (self.editor.budget.window, self.editor.budget.policy.trigger) = before;
@@ -329,6 +337,11 @@ impl RequestFitter {
                 .await
         {
             // The view was made to fit without the replays, and recalled content can be recalled again.
+            tracing::debug!(
+                replays = replays.len(),
+                tokens = replay_tokens(&replays),
+                "hidden calls of earlier answers have no room and are left out"
+            );
             replays.clear();
         }
         let fixed = fixed + replay_tokens(&replays);
@@ -482,6 +495,13 @@ impl RequestFitter {
             if let Ok(made) = self.shorten_before_rest(old, text, Some(tail)).await
                 && made.bound <= target
             {
+                tracing::info!(
+                    tokens = made.input,
+                    target,
+                    tail_tokens = room / share,
+                    refusals,
+                    "an answer's own beginning is left out of the request for its rest"
+                );
                 return Ok(made);
             }
         }

@@ -92,6 +92,11 @@ impl Exchange {
             return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
         }
         self.envelope = self.inner.work_limiter.read(bytes, || self.read_with_input(&all)).await?;
+        tracing::debug!(
+            input_bytes = all.len(),
+            bytes,
+            "a request was completed with the conversation before it"
+        );
         // The completed request differs from the client's bytes, so it is never sent unread.
         self.is_new = false;
         self.response_retention = is_kept.then_some(ResponseRetention { before: Some(before), asked });

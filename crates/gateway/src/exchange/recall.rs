@@ -283,8 +283,14 @@ impl HiddenSteps<'_> {
         let division = self.division(text, &theirs, &ours);
         // A step is found again by the names of everything before it.
         let Some(last) = names.last() else { return division };
-        let shown = theirs.into_iter().map(|call| call.id).collect();
+        let shown: Vec<String> = theirs.into_iter().map(|call| call.id).collect();
         let tokens = self.added_tokens(&hidden, &prepared.rounds);
+        tracing::debug!(
+            hidden = hidden.len(),
+            shown = shown.len(),
+            tokens,
+            "hidden tool calls beside the client's own are kept for its next request"
+        );
         let RecallRounds { items: rounds, unshown, .. } = prepared.rounds.clone();
         let replay = HiddenCallReplay { at: 0, shown, hidden, rounds, unshown, tokens };
         self.request.exchange.inner.hidden_tool_calls.keep(&self.editor.memo.scope(), last, replay);
@@ -370,6 +376,13 @@ impl HiddenSteps<'_> {
         let said = step.calls.iter().map(|call| call.arguments.as_str());
         said.chain([results.as_str()]).for_each(|text| rounds.text.push_str(text));
         rounds.answered += 1;
+        tracing::debug!(
+            step = rounds.answered,
+            results = answered.len(),
+            failed = answered.iter().filter(|one| one.failed).count(),
+            tokens,
+            "hidden tool calls were answered, and the model is asked to go on"
+        );
         OutboundRequest { input: old.input + tokens, bound: old.bound + tokens, rounds, ..old }
     }
 
@@ -384,6 +397,11 @@ impl HiddenSteps<'_> {
             return Vec::new();
         }
         if !prepared.rounds.may_look_up() {
+            tracing::info!(
+                calls = calls.len(),
+                steps = prepared.rounds.answered,
+                "the model has looked up enough for one answer and is refused more"
+            );
             return calls.iter().map(|call| refused(call, &said_of(call, NO_MORE))).collect();
         }
         // Half of the answer's reserve stays free. The answer may continue in a shortened view, and the results serve
@@ -393,6 +411,12 @@ impl HiddenSteps<'_> {
         // The calls of one step share the room, since their results go into one request.
         let room = room / calls.len() as u64;
         if room < LEAST_TOKENS {
+            tracing::info!(
+                calls = calls.len(),
+                used,
+                window = self.editor.budget.window.tokens,
+                "there is no room for what the model wants to look up"
+            );
             return calls.iter().map(|call| refused(call, &said_of(call, NO_ROOM))).collect();
         }
         let limit = TextLimit { max_chars: u64::from(u32::MAX), max_tokens: room };

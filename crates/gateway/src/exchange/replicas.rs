@@ -73,7 +73,18 @@ impl Exchange {
             is_away: target.server.is_away(),
         });
         let order = order(&candidates.collect::<Vec<_>>());
-        order.into_iter().filter_map(|at| all.get(at).cloned()).collect()
+        let ordered: Vec<_> = order.into_iter().filter_map(|at| all.get(at).cloned()).collect();
+        if let Some(first) = ordered.first() {
+            tracing::debug!(
+                upstream = first.server.upstream.name,
+                of = ordered.len(),
+                has_replicas,
+                in_flight = first.server.in_flight.load(Ordering::Relaxed),
+                away = ordered.iter().filter(|target| target.server.is_away()).count(),
+                "an upstream was chosen for a conversation"
+            );
+        }
+        ordered
     }
 
     /// Returns the conversation's name: a hash up to the first user message, common to all requests.

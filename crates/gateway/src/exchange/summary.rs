@@ -12,11 +12,13 @@ use longhaul_core::message::{Message, ModelAnswer, Part};
 use longhaul_core::plan::{SummaryDraft, SummaryForm, SummaryRejection, SummaryRequest};
 use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ModelRequest, ProviderError};
+use tokio::time::Instant;
 
 use super::client_tools::ClientTools;
 use super::fallback_summary::MissingSummaryCause;
 use super::in_context;
 use super::log::ConversationLog;
+use super::request_log::whole_ms;
 use super::usage_totals::{PartialUsage, UsageTotals};
 use super::view_editor::ViewEditor;
 use longhaul_wire::edit::PartialResponse;
@@ -97,6 +99,7 @@ pub(super) async fn write(
     // The upstream has read the client's items up to there before, whatever came since.
     draft.end_requests_at_cut();
     let limit = Duration::from_millis(editor.budget.policy.summary_timeout_ms);
+    let begun = Instant::now();
     let answered = match tokio::time::timeout(limit, answer(editor, log, &mut draft)).await {
         Ok(answered) => answered,
         Err(_) => {
@@ -109,6 +112,17 @@ pub(super) async fn write(
         Ok(()) => editor.request.work(|| finish(editor, log, &draft)).await,
         Err(problem) => Err(problem),
     };
+    let (edit, usage) = (finished.as_ref().ok(), draft.usage());
+    tracing::info!(
+        writer = editor.request.writer(),
+        is_used = edit.is_some(),
+        before = edit.map(|edit| edit.original_tokens),
+        after = edit.map(|edit| edit.compressed_tokens),
+        input_tokens = usage.map(|usage| usage.input_tokens),
+        output_tokens = usage.map(|usage| usage.output_tokens),
+        duration_ms = whole_ms(begun.elapsed()),
+        "the writing of a summary has ended"
+    );
     finished.map_err(|(cause, problem)| {
         tracing::warn!(problem, ?cause, "no summary by a model: an extract stands in its place");
         SummaryFailure { why: SummaryFailureReason::new(cause, &problem), draft }
@@ -152,6 +166,12 @@ async fn answer(
     // A quarter less: the estimate was too low, and nobody knows by how much.
     let most = budget.window * 3 / 4;
     let window = error.limit_tokens.map_or(most, |limit| most.min(limit));
+    tracing::info!(
+        limit = error.limit_tokens,
+        before = budget.window,
+        window,
+        "a request for a summary was too long, and all are repeated with less"
+    );
     let usage = draft.usage().cloned();
     *draft = fresh;
     // The answered requests were billed, although their draft is thrown away.
@@ -195,6 +215,7 @@ async fn answer_within(
         let taken = match ask(editor, log, asked, last).await.map_err(SummaryAttemptFailure::Call)? {
             SummaryAnswer::Whole(answer) => draft.take(answer),
             SummaryAnswer::TooLong(usage) => {
+                tracing::info!(tokens = usage.output_tokens, "a summary was stopped: it became too long");
                 draft.spend(usage);
                 draft.reject(TOO_LONG)
             }
@@ -239,6 +260,13 @@ async fn ask(
     };
     let counter = log.history.counter();
     let most = asked.max_output_tokens.saturating_mul(MOST_TIMES_ASKED).max(LEAST_STOPPED_TOKENS);
+    tracing::info!(
+        writer = editor.request.writer(),
+        form = ?asked.form,
+        messages = asked.messages.len(),
+        max_output = asked.max_output_tokens,
+        "a summary is asked for"
+    );
     let mut length = AnswerTokenCounter { counter, counted: 0, rest: String::new() };
     let mut bill =
         SummaryUsageGuard { totals: &editor.totals, is_open: true, counter, sent: &asked.messages };

@@ -221,7 +221,7 @@ impl TargetedRequest {
     pub(super) fn is_prose(&self) -> bool {
         let forms = ["response_format", "output_config", "output_format", "text"];
         // `{"type": "text"}` is prose, every form of JSON names itself.
-        forms.iter().all(|form| self.exchange.set_field(form).is_none_or(|raw| !raw.contains("json")))
+        forms.iter().all(|form| self.exchange.non_null_field(form).is_none_or(|raw| !raw.contains("json")))
     }
 
     /// Checks that the request can be translated at all.

@@ -149,6 +149,11 @@ impl ViewEditor {
                 self.note_writer(SummaryWriterRecord::record_skipped_compaction);
             }
             if rests || !state.pace.is_worth_a_summary(state.log.items) {
+                tracing::debug!(
+                    rests,
+                    items = state.log.items,
+                    "the extract stays, and no summary replaces it"
+                );
                 made.missing_summary_cause = None;
             }
         }
@@ -191,6 +196,7 @@ impl ViewEditor {
     /// Records another failed attempt at the summary for an extract.
     pub(super) async fn put_off(&self, state: &mut ConversationState, cause: MissingSummaryCause) {
         let now = (self.request.exchange.inner.parts.now)();
+        tracing::debug!(?cause, "the summary for an extract is put off");
         state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, now));
         self.memo.keep(&state.log, None).await;
     }

@@ -83,8 +83,22 @@ impl UpstreamServer {
 
     /// Records whether a request has reached the upstream.
     pub(crate) fn set_reachable(&self, is_so: bool) {
-        let mut since = self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
-        *since = (!is_so).then(Instant::now);
+        let since = (!is_so).then(Instant::now);
+        let before =
+            std::mem::replace(&mut *self.away_since.lock().unwrap_or_else(PoisonError::into_inner), since);
+        match before {
+            None if !is_so => tracing::info!(
+                upstream = self.upstream.name,
+                seconds = LAST_FOR.as_secs(),
+                "an upstream cannot be reached; others with the same model are asked first for a while"
+            ),
+            Some(before) if is_so => tracing::info!(
+                upstream = self.upstream.name,
+                seconds = before.elapsed().as_secs(),
+                "an upstream can be reached again"
+            ),
+            _ => {}
+        }
     }
 
     /// Returns the configured model for requests without a model.
@@ -107,6 +121,11 @@ impl UpstreamServer {
         let target = Arc::new(UpstreamTarget::new(Arc::clone(self), model, declared)?);
         // Clearing all is enough: targets are rebuilt on demand, and the map only fills up if clients invent names.
         if models.len() >= MAX_MODELS {
+            tracing::info!(
+                upstream = self.upstream.name,
+                models = models.len(),
+                "clients ask for too many models: what was learned about all of them is forgotten"
+            );
             models.clear();
         }
         models.insert(model.to_owned(), Arc::clone(&target));

@@ -153,16 +153,27 @@ impl UpstreamTarget {
     /// Returns the model's known limits. The first call queries the server; later calls refresh the limits in the
     /// background.
     pub(crate) async fn limits(self: &Arc<Self>) -> Limits {
-        let read = self
-            .limits
-            .get_or_init(|| async { Mutex::new(LimitsSnapshot::read(&self.provider).await) })
-            .await;
+        let read = self.limits.get_or_init(|| self.read_limits()).await;
         let known = *read.lock().unwrap_or_else(PoisonError::into_inner);
         // A server may have been restarted with another window. A declared one stays.
         if known.at.elapsed() > REREAD_AFTER && known.limits.source != LimitSource::Declared {
             self.read_again();
         }
         known.limits
+    }
+
+    /// Queries the server for the first time.
+    async fn read_limits(&self) -> Mutex<LimitsSnapshot> {
+        let snapshot = LimitsSnapshot::read(&self.provider).await;
+        tracing::debug!(
+            upstream = self.server.upstream.name,
+            model = self.model,
+            window = snapshot.limits.window,
+            max_output = snapshot.limits.max_output,
+            source = ?snapshot.limits.source,
+            "the limits of a model were read"
+        );
+        Mutex::new(snapshot)
     }
 
     /// Queries the server again in the background.
@@ -177,8 +188,17 @@ impl UpstreamTarget {
         *reread = Some(ModelRefreshTask(tokio::spawn(async move {
             let snapshot = LimitsSnapshot::read(&provider).await;
             let Some(target) = target.upgrade() else { return };
-            if let Some(read) = target.limits.get() {
-                *read.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+            let Some(read) = target.limits.get() else { return };
+            let before =
+                std::mem::replace(&mut *read.lock().unwrap_or_else(PoisonError::into_inner), snapshot);
+            if before.limits.window != snapshot.limits.window {
+                tracing::info!(
+                    upstream = target.server.upstream.name,
+                    model = target.model,
+                    before = before.limits.window,
+                    window = snapshot.limits.window,
+                    "a server has changed the window of a model"
+                );
             }
         })));
     }
@@ -250,6 +270,12 @@ impl UpstreamTarget {
     pub(crate) fn suspect_no_more(&self) {
         let suspected = self.suspected.swap(0, Ordering::Relaxed);
         if suspected > 0 {
+            tracing::info!(
+                upstream = self.server.upstream.name,
+                model = self.model,
+                suspected,
+                "a suspected window was wrong and is withdrawn"
+            );
             // A different value in `learned` was named by a refusal in the meantime.
             let _ = self.learned.compare_exchange(suspected, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
@@ -263,7 +289,15 @@ impl UpstreamTarget {
         self.suspected.store(0, Ordering::Relaxed);
         self.learned.store(tokens, Ordering::Relaxed);
         let source = self.limits_read().unwrap_or_default().source;
-        if !matches!(source, LimitSource::Declared | LimitSource::Server) {
+        let is_shared = !matches!(source, LimitSource::Declared | LimitSource::Server);
+        tracing::debug!(
+            upstream = self.server.upstream.name,
+            model = self.model,
+            tokens,
+            is_shared,
+            "a refusal has named the window of a model"
+        );
+        if is_shared {
             self.server.windows.learn(self.base_url(), &self.origin(), Some(tokens));
         }
     }
@@ -291,8 +325,18 @@ impl UpstreamTarget {
             self.largest.fetch_max(tokens, Ordering::Relaxed);
             // A call above the learned window has succeeded, so the window was wrong, here and for all who
             // share it.
-            if self.learned.load(Ordering::Relaxed) < tokens {
+            let learned = self.learned.load(Ordering::Relaxed);
+            if learned < tokens {
                 self.learned.store(0, Ordering::Relaxed);
+            }
+            if (1..tokens).contains(&learned) {
+                tracing::info!(
+                    upstream = self.server.upstream.name,
+                    model = self.model,
+                    learned,
+                    tokens,
+                    "a call was larger than the learned window, which is forgotten"
+                );
             }
             let limits = self.limits_read().unwrap_or_default();
             if self.learned_elsewhere(&limits).is_some_and(|learned| learned < tokens) {

@@ -113,6 +113,13 @@ impl AnswerFlow {
         }
         // A person sees in the text why the answer pauses, if notices are configured there.
         self.restarts += 1;
+        tracing::info!(
+            restarts = self.restarts,
+            input_tokens = left.prepared.input,
+            written_tokens = left.written_tokens,
+            window = left.attempt.budget().window.tokens,
+            "an answer is stopped at the end of the window, and room is made for its rest"
+        );
         out.extend_from_slice(COMPACTING.comment().as_bytes());
         left.attempt.totals().restarted();
         // The upstream's connection closes here: most local servers have room for one request.
@@ -224,6 +231,16 @@ impl AnswerFlow {
             StreamContinuation::NextStep | StreamContinuation::AfterBreak => self.is_window_exhausted,
         };
         let is_restart = matches!(then, StreamContinuation::SameStep { .. });
+        if is_restart {
+            tracing::info!(
+                tokens = prepared.input,
+                window,
+                restarts = self.restarts,
+                continuations = self.continuations,
+                is_last,
+                "a stopped answer goes on"
+            );
+        }
         self.is_between = false;
         let has_new_tail = prepared.tail != self.outbound_request.tail;
         self.outbound_request = prepared;
