@@ -36,7 +36,8 @@ impl AnswerTail {
     }
 }
 
-/// Returns the position behind the first separator, if in the first half. A later start would leave too little of `end`.
+/// Returns the position behind the first separator if the position is in the first half. A later start would leave too
+/// little of `end`.
 fn start_in_first_half(end: &str, is_separator: fn(char) -> bool) -> Option<usize> {
     end.find(is_separator).map(|at| at + 1).filter(|at| *at <= end.len() / 2)
 }
