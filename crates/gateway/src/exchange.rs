@@ -317,6 +317,11 @@ impl Exchange {
         }
     }
 
+    /// Returns a further field of the request as JSON, unless the field is absent or null.
+    pub(crate) fn non_null_field(&self, name: &str) -> Option<&str> {
+        self.envelope.other(name).filter(|raw| *raw != "null")
+    }
+
     /// Returns the number of input tokens at the preferred upstream.
     ///
     /// # Errors
@@ -391,8 +396,8 @@ impl Exchange {
         totals: &Arc<UsageTotals>,
     ) -> Result<UpstreamDisposition, GatewayError> {
         let exchange = Arc::clone(self).with_input_tools_listed(target)?.with_tools_deferred(target).await;
-        let find = || UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target), Arc::clone(totals));
-        let route = find().await;
+        let route =
+            UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target), Arc::clone(totals)).await;
         if route.request.needs_translation() {
             return route.go().await;
         }
@@ -411,7 +416,8 @@ impl Exchange {
         );
         target.does_not_speak(self.wire.dialect(), true);
         totals.try_elsewhere();
-        let crossed = find().await.go().await;
+        let translated = UpstreamAttempt::find(exchange, Arc::clone(target), Arc::clone(totals)).await;
+        let crossed = translated.go().await;
         if crossed.is_err() {
             target.does_not_speak(self.wire.dialect(), false);
             return opened;

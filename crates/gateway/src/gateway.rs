@@ -163,22 +163,25 @@ pub struct GatewayDependencies {
 impl Default for GatewayDependencies {
     /// Returns a memo in memory, the structured estimate, the system's clock, and names derived from the clock.
     fn default() -> Self {
-        let counter = |origin: &ModelOrigin| MessageTokenCounter::default().for_model(&origin.model);
-        let made = AtomicU64::new(0);
-        let new_id = move || {
-            // The counter keeps ids apart that are made within one tick of the clock.
-            let named = (since_1970().as_nanos(), made.fetch_add(1, Ordering::Relaxed));
-            blake3::hash(format!("{named:?}").as_bytes()).to_hex()[..24].to_owned()
-        };
         Self {
             memo: Arc::new(MemoryPrefixCache::default()),
-            counter: Arc::new(counter),
+            counter: Arc::new(|origin: &ModelOrigin| MessageTokenCounter::default().for_model(&origin.model)),
             now: Arc::new(|| since_1970().as_secs()),
-            new_id: Arc::new(new_id),
+            new_id: Arc::new(id_generator()),
             windows: Arc::new(NoSharedWindowStore),
             summariser: None,
             pre_compact: None,
         }
+    }
+}
+
+/// Returns a generator of ids derived from the clock.
+fn id_generator() -> impl Fn() -> String + Send + Sync {
+    let made = AtomicU64::new(0);
+    move || {
+        // The counter keeps ids apart that are made within one tick of the clock.
+        let named = (since_1970().as_nanos(), made.fetch_add(1, Ordering::Relaxed));
+        blake3::hash(format!("{named:?}").as_bytes()).to_hex()[..24].to_owned()
     }
 }
 
@@ -312,9 +315,10 @@ impl Gateway {
     /// [`GatewayError`] if the request cannot be read or no upstream has its model.
     pub async fn read(&self, call: ClientRequest) -> Result<GatewayRequest, GatewayError> {
         let (wire, bytes) = (wire(call.dialect), call.body.len());
-        let open = || Exchange::open(Arc::clone(&self.inner), wire, call);
         // A large body takes milliseconds to parse, and other requests share the thread.
-        let exchange = self.inner.work_limiter.read(bytes, open).await?.completed().await?;
+        let opened =
+            self.inner.work_limiter.read(bytes, || Exchange::open(Arc::clone(&self.inner), wire, call));
+        let exchange = opened.await?.completed().await?;
         Ok(GatewayRequest { wire, exchange })
     }
 

@@ -27,21 +27,22 @@ const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog
 /// upstream is always asked for an uncompressed answer, because the gateway must read the stream.
 pub(crate) fn for_upstream(from: &HeaderMap, with_credentials: bool) -> HeaderMap {
     let named = connection_names(from);
-    let passes = |name: &HeaderName| {
-        // `Origin` and `Referer` name the gateway's own page or the client's, which do not concern the
-        // upstream.
-        let kept = [header::COOKIE, header::ACCEPT_ENCODING, header::ORIGIN, header::REFERER];
-        let is_private = kept.contains(name) || name.as_str().starts_with("x-longhaul-");
-        let is_key = CREDENTIALS.contains(&name.as_str());
-        !is_ours(name) && !is_private && (with_credentials || !is_key) && !named.contains(&name.as_str())
-    };
     let mut headers: HeaderMap = from
         .iter()
-        .filter(|(name, _)| passes(name))
+        .filter(|(name, _)| is_for_upstream(name, with_credentials) && !named.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers
+}
+
+/// Returns whether a request header is meant for the upstream.
+fn is_for_upstream(name: &HeaderName, with_credentials: bool) -> bool {
+    // `Origin` and `Referer` name the gateway's own page or the client's, which do not concern the upstream.
+    let kept = [header::COOKIE, header::ACCEPT_ENCODING, header::ORIGIN, header::REFERER];
+    let is_private = kept.contains(name) || name.as_str().starts_with("x-longhaul-");
+    let is_key = CREDENTIALS.contains(&name.as_str());
+    !is_ours(name) && !is_private && (with_credentials || !is_key)
 }
 
 /// Returns whether a response header is meant for a client of a model: content type, provider, request id, rate limits.
@@ -54,18 +55,25 @@ fn is_for_clients(name: &str) -> bool {
     // `x-accel-*` and the like command a reverse proxy in front of the gateway. Only the gateway may write
     // `x-longhaul-*`.
     const NEVER: [&str; 5] = ["x-longhaul-", "x-accel-", "x-sendfile", "x-lighttpd-", "x-reproxy-"];
-    let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
-    let is_known = KNOWN.contains(&name) || begins(&MAKERS) || WORDS.iter().any(|word| name.contains(word));
-    is_known && !begins(&NEVER)
+    let is_known = KNOWN.contains(&name)
+        || starts_with_any(name, &MAKERS)
+        || WORDS.iter().any(|word| name.contains(word));
+    is_known && !starts_with_any(name, &NEVER)
+}
+
+fn starts_with_any(name: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Returns the upstream's headers for the caller.
 pub(crate) fn for_caller(from: &HeaderMap) -> HeaderMap {
     let named = connection_names(from);
-    let passes = |name: &HeaderName| {
-        is_for_clients(name.as_str()) && !is_ours(name) && !named.contains(&name.as_str())
-    };
-    from.iter().filter(|(name, _)| passes(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    from.iter()
+        .filter(|(name, _)| {
+            is_for_clients(name.as_str()) && !is_ours(name) && !named.contains(&name.as_str())
+        })
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// Returns the header names listed in `Connection`, which are hop-by-hop, too.
@@ -103,29 +111,35 @@ impl RequestOverrides {
     /// # Errors
     /// The message names an unknown `x-longhaul-` header, or a header whose value cannot be read.
     pub(crate) fn read(from: &HeaderMap) -> Result<Self, String> {
-        let unknown = |name: &&HeaderName| {
-            name.as_str().strip_prefix("x-longhaul-").is_some_and(|name| !ASKED.contains(&name))
-        };
         // A misspelt header would silently change nothing.
-        if let Some(name) = from.keys().find(unknown) {
+        if let Some(name) = from.keys().find(|name| is_unknown_override(name)) {
             let known = ASKED[..ASKED.len() - 1].join(", x-longhaul-");
             return Err(format!("`{name}` is no header of a request; there are: x-longhaul-{known}"));
         }
-        let text = |name: &str| from.get(name).map(|value| value.to_str().unwrap_or("?").trim().to_owned());
-        let off = match text("x-longhaul-compress").as_deref() {
+        let off = match override_text(from, "x-longhaul-compress").as_deref() {
             None | Some("on") => false,
             Some("off") => true,
             Some(other) => return Err(format!("x-longhaul-compress is `{other}`; it must be on or off")),
         };
-        let strategy = text("x-longhaul-strategy");
+        let strategy = override_text(from, "x-longhaul-strategy");
         if let Some(name) =
             strategy.as_deref().filter(|name| longhaul_core::strategy::by_name(name).is_none())
         {
             return Err(format!("x-longhaul-strategy is `{name}`, which is no strategy"));
         }
-        let trigger = text("x-longhaul-trigger").map(|text| trigger(&text)).transpose()?;
+        let trigger = override_text(from, "x-longhaul-trigger").map(|text| trigger(&text)).transpose()?;
         Ok(Self { off, strategy, trigger })
     }
+}
+
+/// Returns whether a header looks like an override but is none.
+fn is_unknown_override(name: &HeaderName) -> bool {
+    name.as_str().strip_prefix("x-longhaul-").is_some_and(|name| !ASKED.contains(&name))
+}
+
+/// Returns the text of an override; `?` if the text is not ASCII.
+fn override_text(from: &HeaderMap, name: &str) -> Option<String> {
+    from.get(name).map(|value| value.to_str().unwrap_or("?").trim().to_owned())
 }
 
 /// The request headers behind `x-longhaul-`. The last one, `node`, is only for requests between servers of one
@@ -136,12 +150,8 @@ const ASKED: [&str; 5] = ["compress", "strategy", "trigger", "session", "node"];
 const LEAST_TRIGGER_TOKENS: f64 = 256.0;
 
 fn trigger(text: &str) -> Result<StrategyTrigger, String> {
-    let wrong = || {
-        format!(
-            "x-longhaul-trigger is `{text}`; it must be a share of the window in (0, 1] or a number of tokens"
-        )
-    };
-    let number: f64 = text.parse().map_err(|_| wrong())?;
+    // `NaN` is in none of the ranges below.
+    let number: f64 = text.parse().unwrap_or(f64::NAN);
     // `80` is more likely a mistaken percentage than a trigger of 80 tokens.
     if number > 1.0 && number < LEAST_TRIGGER_TOKENS {
         return Err(format!(
@@ -152,7 +162,9 @@ fn trigger(text: &str) -> Result<StrategyTrigger, String> {
     match number {
         share if share > 0.0 && share <= 1.0 => Ok(StrategyTrigger::Share(share)),
         tokens if tokens > 1.0 && tokens < 1e12 => Ok(StrategyTrigger::Tokens(tokens as u64)),
-        _ => Err(wrong()),
+        _ => Err(format!(
+            "x-longhaul-trigger is `{text}`; it must be a share of the window in (0, 1] or a number of tokens"
+        )),
     }
 }
 

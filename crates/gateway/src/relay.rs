@@ -86,6 +86,14 @@ pub(crate) async fn relay_to_upstream(
                 let status = response.status();
                 // Another server of the model may have room or be healthy, so these two are not final.
                 let may_do_better = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+                tracing::info!(
+                    upstream = server.upstream.name,
+                    path = passed.path(),
+                    bytes = body.len(),
+                    status = status.as_u16(),
+                    may_do_better,
+                    "a request was relayed"
+                );
                 newest = reply(server, response).await;
                 if !may_do_better {
                     break;

@@ -395,13 +395,11 @@ fn shown(
             message.parts.iter().map(without_end).collect()
         }
         LogEntryKind::Assistant(Some(PartialAnswerReason::Cancelled)) => {
-            let blank = |part: &&Part| part.as_text().is_some_and(|text| text.trim().is_empty());
             // Blank text is dropped unless the answer continues: a pause leaves the blank between two words to the
             // next piece.
-            let kept = message.parts.iter().filter(|part| before.is_some() || !blank(part));
+            let kept = message.parts.iter().filter(|part| before.is_some() || !is_blank(part));
             let kept: Vec<Part> = kept.filter_map(kept_when_cancelled).collect();
-            let is_thought = |part: &Part| matches!(part, Part::Reasoning(_));
-            if before.is_none() && kept.iter().all(is_thought) {
+            if before.is_none() && kept.iter().all(|part| matches!(part, Part::Reasoning(_))) {
                 // Reasoning alone is no answer: only people are shown it.
                 return None;
             }
@@ -424,6 +422,10 @@ fn shown(
         let Message { id, role, origin, .. } = &**message;
         Arc::new(Message { id: id.clone(), role: *role, parts, origin: origin.clone() })
     })
+}
+
+fn is_blank(part: &Part) -> bool {
+    part.as_text().is_some_and(|text| text.trim().is_empty())
 }
 
 fn says_something(parts: &[Part]) -> bool {
@@ -579,8 +581,9 @@ pub(super) fn rebuild(
     // A map and no binary search, because results stand in the order of their calls, not of the log.
     let old: BTreeMap<LogRange, &ViewItem> = old.iter().map(|item| (item.range, item)).collect();
     for item in &mut view {
-        let is_same = |before: &&&ViewItem| (&before.kind, &before.omission) == (&item.kind, &item.omission);
-        let before = old.get(&item.range).filter(is_same);
+        let before = old
+            .get(&item.range)
+            .filter(|before| before.kind == item.kind && before.omission == item.omission);
         item.since = before.map_or(now, |before| before.since);
     }
     view
@@ -605,17 +608,19 @@ pub(crate) fn merged(entries: &[LogEntry], mut ranges: Vec<LogRange>) -> Vec<Log
     ranges.sort_unstable();
     let mut merged: Vec<LogRange> = Vec::with_capacity(ranges.len());
     for range in ranges {
-        let is_next = |last: &LogRange| {
-            // Positions without a message hold other events, and a handle may span them.
-            let between = LogRange { from: last.to.saturating_add(1), to: range.from.saturating_sub(1) };
-            range.from <= between.from || span(entries, between).is_empty()
-        };
-        match merged.last_mut().filter(|last| is_next(last)) {
+        match merged.last_mut().filter(|last| are_adjacent(entries, **last, range)) {
             Some(last) => last.to = last.to.max(range.to),
             None => merged.push(range),
         }
     }
     merged
+}
+
+/// Returns whether two ascending ranges overlap or have no message between them.
+fn are_adjacent(entries: &[LogEntry], first: LogRange, second: LogRange) -> bool {
+    // Positions without a message hold other events, and a handle may span them.
+    let between = LogRange { from: first.to.saturating_add(1), to: second.from.saturating_sub(1) };
+    second.from <= between.from || span(entries, between).is_empty()
 }
 
 /// Entries on their way into the view.
@@ -701,11 +706,16 @@ pub(super) fn result_position(view: &[ViewItem], call_id: &CallId) -> usize {
         return view.len();
     };
     let calls: Vec<&CallId> = view[step].message.tool_calls().map(|call| &call.call_id).collect();
-    let rank = |id: &CallId| calls.iter().position(|call| *call == id).unwrap_or(usize::MAX);
-    let mine = rank(call_id);
-    let earlier =
-        view[step + 1..].iter().take_while(|item| result_call(item).is_some_and(|id| rank(id) < mine));
+    let rank = call_rank(&calls, call_id);
+    let earlier = view[step + 1..]
+        .iter()
+        .take_while(|item| result_call(item).is_some_and(|other| call_rank(&calls, other) < rank));
     step + 1 + earlier.count()
+}
+
+/// Returns the index of a call among the calls of a step. Unknown calls come last.
+fn call_rank(calls: &[&CallId], call_id: &CallId) -> usize {
+    calls.iter().position(|call| *call == call_id).unwrap_or(usize::MAX)
 }
 
 /// Returns a hash of a call and the outcome, for loop detection.

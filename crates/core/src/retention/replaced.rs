@@ -63,6 +63,44 @@ impl ComparableStatement {
     }
 }
 
+/// The statements that hold each word. Comparing all pairs of 2,000 statements would take millions of comparisons.
+struct WordIndex<'s> {
+    holders: BTreeMap<&'s str, Vec<usize>>,
+    statements: usize,
+    /// The number of statements beyond which a word is too common to tell a subject.
+    most_holders: usize,
+}
+
+impl<'s> WordIndex<'s> {
+    fn new(statements: &'s [ComparableStatement]) -> Self {
+        let mut holders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, statement) in statements.iter().enumerate() {
+            for word in statement.words.iter().chain(&statement.values) {
+                holders.entry(word).or_default().push(at);
+            }
+        }
+        let most_holders = ((statements.len() as f64 * COMMON_SHARE) as usize).clamp(4, MAX_HOLDERS);
+        Self { holders, statements: statements.len(), most_holders }
+    }
+
+    /// Returns the indices of the statements with a word, in order; none if the word is too common to tell a subject.
+    fn telling_holders(&self, word: &str) -> impl Iterator<Item = usize> {
+        let holders = self.holders.get(word).filter(|holders| holders.len() <= self.most_holders);
+        holders.into_iter().flatten().copied()
+    }
+
+    /// Returns the weight of a word: the inverse document frequency, or a small constant for a common word.
+    fn weight(&self, word: &str) -> f64 {
+        let count = self.holders.get(word).map_or(1, Vec::len);
+        if count > self.most_holders { 0.1 } else { (1.0 + self.statements as f64 / count as f64).ln() }
+    }
+
+    /// Returns the sum of the words' weights.
+    fn total_weight<'w>(&self, words: impl IntoIterator<Item = &'w String>) -> f64 {
+        words.into_iter().map(|word| self.weight(word)).sum()
+    }
+}
+
 /// Returns the index of the replacing later statement for each statement.
 ///
 /// `statements` are in order, each with a message number.
@@ -70,31 +108,19 @@ pub(crate) fn replacements(statements: &[(usize, &str)]) -> Vec<Option<usize>> {
     let skipped = statements.len().saturating_sub(MAX_STATEMENTS);
     let subjects: Vec<ComparableStatement> =
         statements[skipped..].iter().map(|(at, text)| subject(*at, text)).collect();
-    // An index of the words: comparing all pairs of 2,000 statements would take millions of comparisons.
-    let mut holders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (at, subject) in subjects.iter().enumerate() {
-        for word in subject.words.iter().chain(&subject.values) {
-            holders.entry(word).or_default().push(at);
-        }
-    }
-    let most = ((subjects.len() as f64 * COMMON_SHARE) as usize).clamp(4, MAX_HOLDERS);
-    let weight = |word: &str| {
-        let count = holders.get(word).map_or(1, Vec::len);
-        // Inverse document frequency, with a small constant for words too common to tell a subject.
-        if count > most { 0.1 } else { (1.0 + subjects.len() as f64 / count as f64).ln() }
-    };
+    let index = WordIndex::new(&subjects);
     let mut replaced = vec![None; statements.len()];
     for (later_at, later) in subjects.iter().enumerate().filter(|(_, subject)| subject.may_replace()) {
         let mut candidates: BTreeSet<usize> = BTreeSet::new();
         for word in later.words.iter().chain(&later.values) {
-            let holders = holders.get(word.as_str()).filter(|holders| holders.len() <= most);
-            candidates.extend(holders.into_iter().flatten().take_while(|at| **at < later_at));
+            candidates.extend(index.telling_holders(word).take_while(|at| *at < later_at));
         }
         // Sentences of one message belong together and do not replace each other.
-        let is_earlier = |at: &usize| subjects[*at].message < later.message;
-        let replaceable = candidates.into_iter().filter(is_earlier);
-        let shares: Vec<(usize, f64)> =
-            replaceable.filter_map(|at| Some((at, replaced_share(&subjects[at], later, &weight)?))).collect();
+        candidates.retain(|at| subjects[*at].message < later.message);
+        let shares: Vec<(usize, f64)> = candidates
+            .into_iter()
+            .filter_map(|at| Some((at, replaced_share(&subjects[at], later, &index)?)))
+            .collect();
         // A change has one subject: "we call the project B now" replaces the project's name and not its budget.
         let largest = shares.iter().map(|(_, share)| *share).fold(0.0, f64::max);
         for (at, _) in shares.into_iter().filter(|(_, share)| *share >= largest * SAME_SHARE) {
@@ -113,11 +139,12 @@ pub(crate) fn is_telling(text: &str) -> bool {
 fn replaced_share(
     earlier: &ComparableStatement,
     later: &ComparableStatement,
-    weight: &impl Fn(&str) -> f64,
+    index: &WordIndex<'_>,
 ) -> Option<f64> {
-    let sum = |words: &BTreeSet<String>| words.iter().map(|word| weight(word)).sum::<f64>();
-    let shared: f64 = earlier.words.intersection(&later.words).map(|word| weight(word)).sum();
-    let least = sum(&earlier.words).min(sum(&later.words));
+    let shared = index.total_weight(earlier.words.intersection(&later.words));
+    let (earlier_weight, later_weight) =
+        (index.total_weight(&earlier.words), index.total_weight(&later.words));
+    let least = earlier_weight.min(later_weight);
     if least == 0.0 || shared == 0.0 {
         return None;
     }
@@ -136,10 +163,10 @@ fn replaced_share(
             || names_old_value && has_other_value && share >= SHARE_WITH_CUE / 2.0
             || share >= SHARE_WITH_SUBJECT && earlier.has_subject_of(later)
     } else {
-        let most = sum(&earlier.words).max(sum(&later.words));
+        let most = earlier_weight.max(later_weight);
         !earlier.values.is_empty() && has_other_value && shared / most >= SHARE_WITHOUT_CUE
     };
-    let all = sum(&earlier.words) + sum(&later.words) - shared;
+    let all = earlier_weight + later_weight - shared;
     is_replaced.then(|| shared / all)
 }
 
@@ -173,8 +200,9 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
     let words = words.into_iter().filter(|word| subject_of(word).is_none()).flat_map(|word| word.split('-'));
     let words = words.filter(|word| !word.is_empty());
     // "Update: …" announces a change, but does not name the subject.
-    let says_nothing = |word: &str| is_function_word(word) || CUE_WORDS.contains(word);
-    let words = words.filter(|word| !says_nothing(word) && word.chars().nth(2).is_some());
+    let words = words.filter(|word| {
+        !is_function_word(word) && !CUE_WORDS.contains(*word) && word.chars().nth(2).is_some()
+    });
     ComparableStatement {
         message,
         words: words.flat_map(terms).chain(subjects.terms.iter().map(|term| (*term).to_owned())).collect(),
@@ -188,14 +216,15 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
 /// Returns a statement without a label in capitals, such as `FACT:`. The label says the kind of the statement, which is
 /// no part of its subject.
 fn without_kind(text: &str) -> &str {
-    let is_label = |label: &str| {
-        let mut letters = label.chars().filter(|char| char.is_alphabetic()).peekable();
-        label.len() <= MOST_LABEL_BYTES && letters.peek().is_some() && letters.all(char::is_uppercase)
-    };
     match text.split_once(':') {
-        Some((label, body)) if is_label(label) => body,
+        Some((label, body)) if is_capital_label(label) => body,
         _ => text,
     }
+}
+
+fn is_capital_label(label: &str) -> bool {
+    let mut letters = label.chars().filter(|char| char.is_alphabetic()).peekable();
+    label.len() <= MOST_LABEL_BYTES && letters.peek().is_some() && letters.all(char::is_uppercase)
 }
 
 /// Returns the terms by which a word is compared: its stem, or its pairs of letters in scripts without blanks.

@@ -48,8 +48,8 @@ fn lifted(envelope: &RequestEnvelope) -> Option<String> {
 /// Returns the identity of a tool: its type and its name.
 fn names(tool: &str) -> Option<(String, Option<String>)> {
     let said = fields(tool)?;
-    let text = |name| field(&said, name).and_then(string);
-    Some((text("type").unwrap_or_default(), text("name")))
+    let kind = field(&said, "type").and_then(string).unwrap_or_default();
+    Some((kind, field(&said, "name").and_then(string)))
 }
 
 impl Exchange {

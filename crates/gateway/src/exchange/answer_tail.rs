@@ -29,13 +29,17 @@ impl AnswerTail {
         let kept_bytes = (text.len() as f64 * share) as usize;
         let earliest = text.ceil_char_boundary(text.len() - kept_bytes.min(text.len()));
         let end = &text[earliest..];
-        // A line that begins in the second half of the end would leave too little of it.
-        let line = end.find('\n').map(|at| at + 1).filter(|at| *at <= end.len() / 2);
-        let word = || end.find(char::is_whitespace).map(|at| at + 1).filter(|at| *at <= end.len() / 2);
-        let from = earliest + line.or_else(word).unwrap_or(0);
-        let from = text.ceil_char_boundary(from);
+        let line_or_word = start_in_first_half(end, |char| char == '\n')
+            .or_else(|| start_in_first_half(end, char::is_whitespace));
+        let from = text.ceil_char_boundary(earliest + line_or_word.unwrap_or(0));
         (from > 0 && from < text.len()).then(|| Self { from, note: note(text, from) })
     }
+}
+
+/// Returns the position behind the first separator if the position is in the first half. A later start would leave too
+/// little of `end`.
+fn start_in_first_half(end: &str, is_separator: fn(char) -> bool) -> Option<usize> {
+    end.find(is_separator).map(|at| at + 1).filter(|at| *at <= end.len() / 2)
 }
 
 fn note(text: &str, from: usize) -> String {

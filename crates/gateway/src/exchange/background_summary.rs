@@ -10,6 +10,7 @@ use longhaul_core::meter::MeterReading;
 use longhaul_core::plan::{self, Plan, PlanTrigger, SummaryDraft};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::conversation::{ConversationState, GatewayConversation};
 use super::fallback_summary::MissingSummaryCause;
@@ -47,17 +48,23 @@ impl GatewayTasks {
         while tasks.try_join_next().is_some() {}
         let has_room = tasks.len() < MOST_TASKS;
         if has_room {
-            tasks.spawn(task);
+            // Without the request's span the lines of the task would not name the request.
+            tasks.spawn(task.in_current_span());
         }
         has_room
     }
 
     /// Waits until no task is running.
     pub(crate) async fn settle(&self) {
-        let next = || {
-            poll_fn(|context| self.0.lock().unwrap_or_else(PoisonError::into_inner).poll_join_next(context))
-        };
-        while next().await.is_some() {}
+        while self.has_joined_next().await {}
+    }
+
+    /// Waits for the end of the next task. Returns `false` if no task is running.
+    async fn has_joined_next(&self) -> bool {
+        // The lock is held for each poll only: a running task may start another one.
+        let next =
+            poll_fn(|context| self.0.lock().unwrap_or_else(PoisonError::into_inner).poll_join_next(context));
+        next.await.is_some()
     }
 
     /// Stops all tasks.
@@ -130,6 +137,15 @@ impl RequestFitter {
     pub(super) fn take_tried(&self, state: &mut ConversationState) -> Option<FinishedSummary> {
         let mut trial = self.editor.memo.conversation.as_ref()?.trial();
         let BackgroundSummary::Over(tried) = &mut *trial else { return None };
+        let cost = tried.totals.cost();
+        tracing::info!(
+            is_ahead = tried.is_ahead,
+            is_written = tried.outcome.is_ok(),
+            calls = cost.calls,
+            input_tokens = cost.input_tokens,
+            output_tokens = cost.output_tokens,
+            "a summary was written since the last request, which pays for it now"
+        );
         // No request waited for the summary, so its cost goes to the next one that asks.
         self.editor.totals.absorb(&tried.totals);
         if let Err(cause) = tried.outcome {
@@ -199,7 +215,14 @@ impl RequestFitter {
         }
         let Some(permit) = self.editor.memo.conversation.as_ref().and_then(SummaryPermit::of) else { return };
         let draft = self.request.work(|| self.editor.budget.draft_ahead(&state.log, fixed, now)).await;
-        let Some(draft) = draft else { return };
+        let Some(draft) = draft else {
+            tracing::debug!(
+                tokens = bound,
+                window = self.editor.budget.window.tokens,
+                "a summary ahead of need would save too little yet"
+            );
+            return;
+        };
         let now = (self.request.exchange.inner.parts.now)();
         // Some clients change the end of their history each time, and each request would begin a summary of its
         // own.
@@ -290,9 +313,11 @@ impl BackgroundWriter {
         let turn = self.editor.memo.turn().await;
         if !self.is_answered.load(Ordering::Relaxed) {
             // The upstream has not answered this client, so a request for a summary would probably fail, too.
+            tracing::debug!("no summary is begun: the upstream has not answered the request before it");
             return;
         }
         if !is_ahead && self.editor.memo.is_settled_elsewhere().await {
+            tracing::debug!("no summary is begun: another request has stored one, or has just failed");
             return;
         }
         if let Some(fixed) = ahead_of {

@@ -42,9 +42,19 @@ pub(super) async fn compacted_request(
         Err(fault)
             if matches!(fault.kind, GatewayErrorKind::ContextOverflow | GatewayErrorKind::DoesNotFit) =>
         {
+            tracing::info!(why = fault.message, "a client's conversation cannot be compacted and stays");
             Ok(OutboundRequest::default())
         }
-        prepared => prepared,
+        Ok(prepared) => {
+            tracing::info!(
+                action = prepared.report.action.as_str(),
+                tokens_before = prepared.report.before,
+                tokens_after = prepared.report.after,
+                "a conversation was compacted at its client's request"
+            );
+            Ok(prepared)
+        }
+        Err(fault) => Err(fault),
     }
 }
 

@@ -90,17 +90,16 @@ impl ContextManagement {
     /// [`ParseError`] if the field does not have its documented shape.
     pub(super) fn read(dialect: Dialect, envelope: &RequestEnvelope) -> Result<Option<Self>, ParseError> {
         let Some(raw) = envelope.other(FIELD).filter(|raw| *raw != "null") else { return Ok(None) };
-        let bad = |what: &str| ParseError::field(FIELD, what);
-        let value: Value = serde_json::from_str(raw).map_err(|_| bad("not JSON"))?;
+        let value: Value = serde_json::from_str(raw).map_err(|_| ParseError::field(FIELD, "not JSON"))?;
         let (edits, path) = match dialect {
             Dialect::Messages if !value.is_object() => {
-                return Err(bad("must be an object with a list `edits`"));
+                return Err(ParseError::field(FIELD, "must be an object with a list `edits`"));
             }
             Dialect::Messages => (value.get("edits").cloned().unwrap_or_else(|| json!([])), "edits"),
             Dialect::Responses => (value, ""),
             Dialect::Chat => return Ok(None),
         };
-        let edits = edits.as_array().ok_or_else(|| bad("must be a list of edits"))?;
+        let edits = edits.as_array().ok_or_else(|| ParseError::field(FIELD, "must be a list of edits"))?;
         let mut wishes = Self::default();
         for (index, edit) in edits.iter().enumerate() {
             let place = match path {
@@ -187,8 +186,11 @@ impl ToolUseClearing {
         match self.trigger {
             ClearingTrigger::InputTokens(most) => meter::read(history, fixed_tokens).total >= most,
             ClearingTrigger::ToolUses(most) => {
-                let shown = |kind: &ViewItemKind| matches!(kind, ViewItemKind::Result { cleared: None, .. });
-                history.view().iter().filter(|item| shown(&item.kind)).count() as u64 >= most
+                let shown = history
+                    .view()
+                    .iter()
+                    .filter(|item| matches!(item.kind, ViewItemKind::Result { cleared: None, .. }));
+                shown.count() as u64 >= most
             }
         }
     }

@@ -144,14 +144,18 @@ impl ConversationState {
 
     /// Counts the parts of items before their addition.
     pub(super) fn count(&mut self, pieces: &[Vec<ItemSegment>]) {
-        let parts = |piece: &ItemSegment| match piece {
-            ItemSegment::System(parts)
-            | ItemSegment::Typed(parts)
-            | ItemSegment::Note(parts)
-            | ItemSegment::Assistant(parts) => parts.len(),
-            ItemSegment::Result { content, .. } => 1 + content.len(),
-        };
-        self.parts += pieces.iter().flatten().map(parts).sum::<usize>();
+        self.parts += pieces.iter().flatten().map(part_count).sum::<usize>();
+    }
+}
+
+/// Returns the number of a segment's parts. A result is a part by itself.
+fn part_count(piece: &ItemSegment) -> usize {
+    match piece {
+        ItemSegment::System(parts)
+        | ItemSegment::Typed(parts)
+        | ItemSegment::Note(parts)
+        | ItemSegment::Assistant(parts) => parts.len(),
+        ItemSegment::Result { content, .. } => 1 + content.len(),
     }
 }
 

@@ -15,7 +15,7 @@ use super::{Exchange, PreparationReport};
 use crate::gateway::ToolDeferralMode;
 use crate::upstream::UpstreamTarget;
 use longhaul_wire::edit::deferral::ToolDeferral;
-use longhaul_wire::edit::{AnsweredToolCall, Dialect, PartialToolCall};
+use longhaul_wire::edit::{AnsweredToolCall, Dialect, PartialToolCall, RequestEnvelope};
 
 /// The client's text if the model only searched for tools.
 const NO_CALL: &str = "(No answer: the model only searched for tools.)";
@@ -40,8 +40,8 @@ impl DeferralCache {
         has_search: bool,
     ) -> Option<Arc<ToolDeferral>> {
         let key = key(dialect, tools, forced, window, has_search);
-        let known = |lists: &HashMap<ToolListKey, _>| lists.get(&key).cloned();
-        if let Some(decided) = known(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(decided) = known {
             return decided;
         }
         // The lock is not held here: counting a long list takes milliseconds. A decision made twice is the
@@ -87,20 +87,12 @@ impl Exchange {
             ToolChoice::Named(name) => Some(name.as_str()),
             _ => None,
         };
-        let defer = || {
-            let (dialect, tools) = (self.wire.dialect(), self.envelope.text(&tools_at));
-            // The decision ignores the conversation: a tool list that changed with it would break the upstream's
-            // prompt cache.
-            let has_search = self.is_providers_own(target);
-            let deferral = self.inner.deferrals.decide(dialect, tools, forced, window, has_search)?;
-            let shorter = deferral.shorten_request(&self.envelope);
-            let envelope = self.inner.parse_cache.read(self.wire, &self.caller, shorter).ok()?;
-            Some((deferral, envelope))
-        };
-        let Some((deferral, envelope)) = self.inner.work_limiter.work(self.envelope.bytes.len(), defer).await
-        else {
-            return Arc::clone(self);
-        };
+        let tools = self.envelope.text(&tools_at);
+        let deferred = self
+            .inner
+            .work_limiter
+            .work(self.envelope.bytes.len(), || self.defer_tools(target, tools, forced, window));
+        let Some((deferral, envelope)) = deferred.await else { return Arc::clone(self) };
         tracing::debug!(
             deferred = deferral.deferred().len(),
             of = deferral.total(),
@@ -110,19 +102,35 @@ impl Exchange {
         Arc::new(Self { envelope, deferral: Some(deferral), ..Self::clone(self) })
     }
 
+    /// Returns the deferred tools, and the request without them; `None` if no tool is deferred.
+    fn defer_tools(
+        &self,
+        target: &UpstreamTarget,
+        tools: &str,
+        forced: Option<&str>,
+        window: u64,
+    ) -> Option<(Arc<ToolDeferral>, Arc<RequestEnvelope>)> {
+        // The decision ignores the conversation: a tool list that changed with it would break the upstream's prompt
+        // cache.
+        let has_search = self.is_providers_own(target);
+        let deferral = self.inner.deferrals.decide(self.wire.dialect(), tools, forced, window, has_search)?;
+        let shorter = deferral.shorten_request(&self.envelope);
+        let envelope = self.inner.parse_cache.read(self.wire, &self.caller, shorter).ok()?;
+        Some((deferral, envelope))
+    }
+
     /// Returns the request's tool choice; `None` if the gateway could not answer a search for this request.
     fn deferring_choice(&self, target: &UpstreamTarget, limits: &Limits) -> Option<ToolChoice> {
-        let says = |name: &str| self.envelope.other(name).filter(|raw| *raw != "null");
         // A server that keeps the conversation would keep the search, too, and the client could not continue
         // from there.
         let is_at_maker = self.wire.dialect() == Dialect::Responses
             && target.server.upstream.kind == Kind::OpenAi
-            && says("store") != Some("false");
+            && self.non_null_field("store") != Some("false");
         let cannot = is_at_maker
             || limits.tools == FeatureSupport::No
             // Of several answers only one could go on after a search.
-            || says("n").is_some_and(|n| n != "1")
-            || says("background") == Some("true");
+            || self.non_null_field("n").is_some_and(|n| n != "1")
+            || self.non_null_field("background") == Some("true");
         // A tool choice that cannot be parsed may name a deferred tool.
         if cannot { None } else { super::translate::tool_choice(self).ok() }
     }

@@ -107,8 +107,7 @@ pub(super) fn to_memo(edits: Vec<DecidedEdit>) -> Vec<ViewEdit> {
 
 /// Returns the edits of a memo entry.
 pub(super) fn from_memo(mut edits: Vec<ViewEdit>) -> Vec<DecidedEdit> {
-    let is_said = |edit: &ViewEdit| edit.strategy == NAME && edit.ops.is_empty();
-    let said = if edits.last().is_some_and(is_said) { edits.pop() } else { None };
+    let said = edits.pop_if(|edit| edit.strategy == NAME && edit.ops.is_empty());
     let stopgaps = said.and_then(|said| serde_json::from_str::<Vec<Option<FallbackSummary>>>(&said.why).ok());
     let mut stopgaps = stopgaps.unwrap_or_default().into_iter();
     edits.into_iter().map(|edit| (edit, stopgaps.next().flatten())).collect()

@@ -60,7 +60,6 @@ impl GatewayTools<'_> {
             let may_have_one = tools.contains(NAME);
             let named = may_have_one
                 .then(|| self.request.exchange.wire.fixed_content(envelope).unwrap_or_default().tools);
-            let says = |name: &str| envelope.other(name).is_some_and(|raw| raw != "null");
             // A handle points into the client's history, which such a client does not send.
             let keeps = self.request.exchange.wire.dialect() == Dialect::Responses
                 && self.request.target.server.upstream.kind == Kind::OpenAi
@@ -69,7 +68,9 @@ impl GatewayTools<'_> {
                 () if named.iter().flatten().any(|tool| tool.name == NAME) => {
                     Some("the client has a tool of that name")
                 }
-                () if says("functions") => Some("the client has functions and no tools"),
+                () if self.request.exchange.non_null_field("functions").is_some() => {
+                    Some("the client has functions and no tools")
+                }
                 () if keeps => Some("the model's server keeps the conversation"),
                 () if self.request.limits.tools == FeatureSupport::No => Some("the model takes no tools"),
                 () => None,
@@ -79,8 +80,8 @@ impl GatewayTools<'_> {
 
     /// Returns the reason for a request without the tool.
     fn not_now(&self) -> Option<&'static str> {
-        let envelope = &self.request.exchange.envelope;
-        let says = |name: &str| envelope.other(name).filter(|raw| *raw != "null");
+        let exchange = &self.request.exchange;
+        let envelope = &exchange.envelope;
         let last = envelope.items.len().checked_sub(1).map(|last| envelope.item(last));
         let last = last.and_then(fields).and_then(|item| string(field(&item, "role")?));
         match self.request.tool_choice() {
@@ -89,8 +90,12 @@ impl GatewayTools<'_> {
             _ => return Some("the request says which tool is called"),
         }
         match () {
-            () if says("n").is_some_and(|n| n != "1") => Some("several answers are asked for"),
-            () if says("background") == Some("true") => Some("the answer is made in the background"),
+            () if exchange.non_null_field("n").is_some_and(|n| n != "1") => {
+                Some("several answers are asked for")
+            }
+            () if exchange.non_null_field("background") == Some("true") => {
+                Some("the answer is made in the background")
+            }
             () if last.as_deref() == Some("assistant") => Some("the client has begun the answer"),
             () => None,
         }

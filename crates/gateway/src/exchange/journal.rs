@@ -139,6 +139,11 @@ impl JournalNote {
         }
     }
 
+    /// Returns whether the note is a report of the upstream about tokens.
+    fn is_report(&self) -> bool {
+        matches!(self, Self::Report(..) | Self::Count(..))
+    }
+
     /// Applies the note to a log with the items of that time; `None` if an edit is missing.
     fn apply(&self, log: &mut ConversationLog, edits: &mut impl Iterator<Item = DecidedEdit>) -> Option<()> {
         match self {
@@ -158,9 +163,8 @@ impl JournalNote {
 
 /// Removes the second oldest report if there are too many. The first report, the newest ones and all other notes stay.
 pub(super) fn thinned(notes: &mut Vec<JournalNote>) {
-    let is_report = |note: &JournalNote| matches!(note, JournalNote::Report(..) | JournalNote::Count(..));
-    if notes.iter().filter(|note| is_report(note)).count() > MOST_REPORTS
-        && let Some(second) = notes.iter().enumerate().filter(|(_, note)| is_report(note)).nth(1)
+    if notes.iter().filter(|note| note.is_report()).count() > MOST_REPORTS
+        && let Some(second) = notes.iter().enumerate().filter(|(_, note)| note.is_report()).nth(1)
     {
         let at = second.0;
         notes.remove(at);
@@ -305,9 +309,19 @@ impl JournalStore<'_> {
         self.request.target.saw_call(usage.total_tokens());
         // The input contained hidden steps, so its count does not match the client's request.
         if prepared.rounds.answered > 0 {
+            tracing::debug!(
+                steps = prepared.rounds.answered,
+                actual = usage.input_tokens,
+                "the upstream's count includes hidden steps, and does not correct the estimate"
+            );
             return None;
         }
-        tracing::info!(estimated = prepared.input, actual = usage.input_tokens, "the upstream's count");
+        tracing::info!(
+            estimated = prepared.input,
+            bound = prepared.bound,
+            actual = usage.input_tokens,
+            "the upstream's count"
+        );
         let mut state = self.memo.state(self.memo.conversation.as_ref()?, prepared.items).await?;
         state.log.report(ReportedUsage { usage, start: prepared.start.clone(), estimated: prepared.input });
         self.journal(&state.log, prepared.input)

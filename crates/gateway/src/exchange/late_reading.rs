@@ -11,6 +11,7 @@ use memchr::memmem;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
+use tracing::Instrument;
 
 use super::attempts::AttemptOutcome;
 use super::conversation::GatewayConversation;
@@ -69,7 +70,7 @@ impl LateReading {
     pub(super) fn start(exchange: Arc<Exchange>, target: Arc<UpstreamTarget>) -> Self {
         let needed = Arc::<Notify>::default();
         let is_needed = Arc::clone(&needed);
-        let task = tokio::spawn(async move {
+        let read = async move {
             tokio::select! {
                 () = sleep(HEAD_START) => {}
                 () = is_needed.notified() => {}
@@ -86,9 +87,17 @@ impl LateReading {
             // A known conversation may have edits. They were not sent, so the usage is no count of the edited view.
             let is_other = outbound.steps.is_some() || !outbound.replays.is_empty();
             let is_doubted = outbound.is_doubted || is_other;
+            tracing::debug!(
+                tokens = outbound.input,
+                bound = outbound.bound,
+                items = outbound.items,
+                is_doubted,
+                "a request was read after it was sent"
+            );
             Some(ReadRequest { conversation, outbound: OutboundRequest { is_doubted, ..outbound } })
-        });
-        Self { needed, task }
+        };
+        // Without the request's span the lines of the task would not name the request.
+        Self { needed, task: tokio::spawn(read.in_current_span()) }
     }
 
     pub(super) async fn finish(mut self) -> Option<ReadRequest> {

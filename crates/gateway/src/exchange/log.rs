@@ -185,10 +185,8 @@ impl ConversationLog {
     fn result(&mut self, call: &str, failed: bool, content: Vec<Part>, place: SegmentPosition) {
         let open = self.history.open_calls().iter().map(|open| &open.call);
         let named: Vec<_> = open.filter(|open| open.provider_id.as_deref() == Some(call)).collect();
-        // `settle` has put the step's position into the id.
-        let step = |id: &CallId| id.as_str().rsplit_once('.').map(|(step, _)| step.to_owned());
-        let newest = named.last().and_then(|call| step(&call.call_id));
-        let first = named.iter().find(|call| step(&call.call_id) == newest);
+        let newest = named.last().and_then(|call| step_of_call(&call.call_id));
+        let first = named.iter().find(|call| step_of_call(&call.call_id) == newest);
         let Some(call_id) = first.map(|call| call.call_id.clone()) else {
             self.role_rewrites.result = true;
             return self.note(content, place);
@@ -368,15 +366,21 @@ impl ConversationLog {
     /// Returns the edits with positions as in a log without edits, the histories of their summaries, and the last item
     /// that an edit touches.
     pub(super) fn portable(&self) -> Option<(Vec<DecidedEdit>, usize)> {
-        let active = || self.history.edits().iter().filter(|state| state.active);
-        let moved = |state: &ViewEditState| {
-            let edit = self.with_quoted(moved(&state.edit, |seq| self.without_edits(seq)));
-            (edit, self.fallback_summaries.get(&state.seq).copied())
-        };
-        let edits = active().map(moved).collect();
-        let ops = active().flat_map(|state| &state.edit.ops);
+        let edits = self.active_edits().map(|state| self.portable_edit(state)).collect();
+        let ops = self.active_edits().flat_map(|state| &state.edit.ops);
         let last = ops.map(|op| op.range().to).max()?;
         Some((edits, self.item_at(last)?))
+    }
+
+    /// Returns an edit with positions as in a log without edits, and the history of its summary.
+    fn portable_edit(&self, state: &ViewEditState) -> DecidedEdit {
+        let edit = self.with_quoted(moved(&state.edit, |seq| self.without_edits(seq)));
+        (edit, self.fallback_summaries.get(&state.seq).copied())
+    }
+
+    /// Returns the edits that shape the view.
+    fn active_edits(&self) -> impl Iterator<Item = &ViewEditState> {
+        self.history.edits().iter().filter(|state| state.active)
     }
 
     /// Returns the last item with a segment at or before a position.
@@ -410,12 +414,13 @@ impl ConversationLog {
     /// and the user's last message. An edit made for a longer conversation may leave them out.
     pub(super) fn shows_newest(&self) -> bool {
         let entries = self.history.entries();
-        // A result belongs to the step before it, so it is not the newest message by itself.
-        let begins = |kind: &LogEntryKind| matches!(kind, LogEntryKind::Typed | LogEntryKind::Assistant(_));
-        let newest = entries.iter().rev().find(|entry| begins(&entry.kind)).or(entries.last());
+        let newest = entries
+            .iter()
+            // A result belongs to the step before it, so it is not the newest message by itself.
+            .rfind(|entry| matches!(entry.kind, LogEntryKind::Typed | LogEntryKind::Assistant(_)))
+            .or(entries.last());
         let typed = entries.iter().rev().find(|entry| entry.kind == LogEntryKind::Typed);
-        let active = self.history.edits().iter().filter(|state| state.active);
-        active.flat_map(|state| &state.edit.ops).map(ViewOperation::range).all(|range| {
+        self.active_edits().flat_map(|state| &state.edit.ops).map(ViewOperation::range).all(|range| {
             let is_before = newest.is_none_or(|newest| range.to < newest.seq);
             is_before && typed.is_none_or(|typed| !(range.from..=range.to).contains(&typed.seq))
         })
@@ -423,7 +428,7 @@ impl ConversationLog {
 
     /// Returns whether anything is left out of the view.
     pub(super) fn is_shortened(&self) -> bool {
-        self.history.edits().iter().any(|state| state.active)
+        self.active_edits().next().is_some()
     }
 
     fn with_edits(&self, seq: Seq) -> Seq {
@@ -433,6 +438,12 @@ impl ConversationLog {
     fn without_edits(&self, seq: Seq) -> Seq {
         seq - self.non_item_positions.iter().filter(|beside| **beside < seq).count() as Seq
     }
+}
+
+/// Returns the part of a call's id that all calls of one step share. [`ConversationLog::settle`] has put the step's
+/// position into the id.
+fn step_of_call(call_id: &CallId) -> Option<&str> {
+    call_id.as_str().rsplit_once('.').map(|(step, _)| step)
 }
 
 /// Returns an edit with its texts mapped by `to`.
@@ -450,17 +461,23 @@ fn with_texts(mut edit: ViewEdit, to: impl Fn(String) -> String) -> ViewEdit {
 
 /// Returns an edit with its positions mapped by `to`.
 fn moved(edit: &ViewEdit, to: impl Fn(Seq) -> Seq) -> ViewEdit {
-    let range = |range: &LogRange| LogRange { from: to(range.from), to: to(range.to) };
-    let op = |op: &ViewOperation| match op {
-        ViewOperation::Drop { range: at } => ViewOperation::Drop { range: range(at) },
-        ViewOperation::Replace { range: at, parts, summary } => {
-            ViewOperation::Replace { range: range(at), parts: parts.clone(), summary: *summary }
+    ViewEdit { ops: edit.ops.iter().map(|op| moved_operation(op, &to)).collect(), ..edit.clone() }
+}
+
+fn moved_operation(op: &ViewOperation, to: &impl Fn(Seq) -> Seq) -> ViewOperation {
+    match op {
+        ViewOperation::Drop { range } => ViewOperation::Drop { range: moved_range(range, to) },
+        ViewOperation::Replace { range, parts, summary } => {
+            ViewOperation::Replace { range: moved_range(range, to), parts: parts.clone(), summary: *summary }
         }
         ViewOperation::Placeholder { seq, excerpt, cut } => {
             ViewOperation::Placeholder { seq: to(*seq), excerpt: excerpt.clone(), cut: *cut }
         }
-    };
-    ViewEdit { ops: edit.ops.iter().map(op).collect(), ..edit.clone() }
+    }
+}
+
+fn moved_range(range: &LogRange, to: &impl Fn(Seq) -> Seq) -> LogRange {
+    LogRange { from: to(range.from), to: to(range.to) }
 }
 
 #[cfg(test)]

@@ -60,8 +60,10 @@ impl ConversationMemo {
         // Known names come first: items with equal bytes need neither a parse nor a hash.
         conversations.recall(&scope, &mut names);
         let new_bytes = names.new_bytes();
-        let find = || conversations.find(&scope, &mut names, || self.request.reader().new_state());
-        Ok(self.request.work_on(new_bytes, find).await?)
+        let found = self.request.work_on(new_bytes, || {
+            conversations.find(&scope, &mut names, || self.request.reader().new_state())
+        });
+        Ok(found.await?)
     }
 
     /// Returns a hash of caller, upstream, model, dialect and policy: the scope of a conversation.
@@ -125,6 +127,7 @@ impl ConversationMemo {
             if log.shows_newest() {
                 return Ok(Some(log));
             }
+            tracing::debug!(item = last, "stored edits hide the newest message and are not used");
             // A shorter prefix may have edits that fit the earlier point of the conversation.
             from += index + 1;
         }
@@ -150,6 +153,11 @@ impl ConversationMemo {
         let edits = fallback_summary::to_memo(edits);
         let before = before.filter(|before| *before > item);
         let chain = self.request.work(|| chain(&self.names(before.unwrap_or(item) + 1))).await;
+        tracing::debug!(
+            edits = edits.len(),
+            item,
+            "the edits of a conversation are stored for later requests"
+        );
         for at in [Some(item), before].into_iter().flatten() {
             let Some(prefix) = chain.get(at) else { continue };
             self.put(prefix, &edits).await;

@@ -114,7 +114,7 @@ impl RequestOmissions {
     /// Returns the request with notes in place of refused parts, and records their number.
     pub(super) fn without_refused(&mut self, targeted: &TargetedRequest, body: Bytes) -> Bytes {
         let (body, left_out) = with_omissions(targeted, body);
-        self.sent_without = left_out;
+        self.set_omitted(targeted, left_out);
         body
     }
 
@@ -158,7 +158,19 @@ impl RequestOmissions {
     pub(super) fn leave_out_refused(&mut self, targeted: &TargetedRequest, request: &mut ModelRequest) {
         let mut left_out = 0;
         replace_refused(targeted, request, &mut left_out);
-        self.sent_without = left_out;
+        self.set_omitted(targeted, left_out);
+    }
+
+    /// Records the number of parts with notes in the request that is sent next.
+    fn set_omitted(&mut self, targeted: &TargetedRequest, parts: usize) {
+        self.sent_without = parts;
+        if parts > 0 {
+            tracing::info!(
+                upstream = targeted.target.server.upstream.name,
+                parts,
+                "parts that the upstream has refused before are left out"
+            );
+        }
     }
 
     /// Adds the number of left-out parts to the headers for the client.
@@ -178,6 +190,9 @@ impl RequestOmissions {
     ) -> bool {
         // The last guess did not help: the upstream has refused again. The guessed parts are sent again.
         let in_vain = std::mem::take(&mut self.guess);
+        if !in_vain.is_empty() {
+            tracing::debug!(parts = in_vain.len(), "parts were left out in vain and are sent again");
+        }
         let mut known = targeted.exchange.inner.part_refusals.known();
         for key in in_vain {
             known.remove(&key);
@@ -264,9 +279,9 @@ fn part_key(targeted: &TargetedRequest, content: &[u8]) -> PartKey {
 fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u32) -> Vec<&'s SuspectedPart> {
     let of_kind =
         |kind: RequestPartKind| suspects.iter().copied().filter(move |suspect| suspect.kind == kind);
-    let media = || suspects.iter().copied().filter(|suspect| suspect.is_media());
+    let media: Vec<&SuspectedPart> = suspects.iter().copied().filter(|suspect| suspect.is_media()).collect();
     let named: Vec<&SuspectedPart> = match &refusal.part {
-        Some(RefusedPart::Media(number)) => media().nth(*number).into_iter().collect(),
+        Some(RefusedPart::Media(number)) => media.get(*number).copied().into_iter().collect(),
         Some(RefusedPart::Tool(name)) => {
             of_kind(RequestPartKind::Tool).filter(|tool| tool.name == *name).collect()
         }
@@ -290,9 +305,7 @@ fn chosen<'s>(refusal: &PartRefusal, suspects: &[&'s SuspectedPart], attempt: u3
             // First the newest result alone, then all new ones: the less is lost, the better.
             if attempt == 0 { new.pop().into_iter().collect() } else { new }
         }
-        _ => choose_refused_media(refusal, attempt, media().collect(), |part| {
-            part.kind == RequestPartKind::Image
-        }),
+        _ => choose_refused_media(refusal, attempt, media, |part| part.kind == RequestPartKind::Image),
     }
 }
 

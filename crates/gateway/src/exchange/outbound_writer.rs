@@ -10,7 +10,7 @@ use longhaul_providers::{ModelRequest, ToolChoice};
 use longhaul_wire::edit::media::ItemMedia;
 use longhaul_wire::edit::{
     AnswerPrefill, Dialect, FixedContent, GO_ON, GatewayError, GatewayErrorKind, ItemSegment, ParseError,
-    RequestEdit, media,
+    RequestEdit, RequestEnvelope, WireCodec, media,
 };
 use longhaul_wire::param_mapping::{MappedParams, MappingTarget, map_params, server_tools};
 
@@ -191,15 +191,15 @@ impl OutboundWriter<'_> {
         let envelope = &self.request.exchange.envelope;
         let Some(at) = &envelope.tools_at else { return Ok(Vec::new()) };
         let theirs = server_tools(self.request.exchange.wire.dialect(), envelope.text(at));
-        let is_theirs = |name: &str| theirs.iter().any(|tool| tool.name == name);
+        let names: Vec<&str> = theirs.iter().map(|tool| tool.name.as_str()).collect();
         if let ToolChoice::Named(name) = choice
-            && is_theirs(name)
+            && names.contains(&name.as_str())
         {
             let message =
                 format!("the tool `{name}` is run by its maker's servers, and this model is elsewhere");
             return Err(ParseError::field("tool_choice", message).into());
         }
-        fixed.tools.retain(|tool| !is_theirs(&tool.name));
+        fixed.tools.retain(|tool| !names.contains(&tool.name.as_str()));
         Ok(theirs.iter().map(|tool| format!("tools[{}] ({})", tool.index, tool.name)).collect())
     }
 
@@ -255,12 +255,8 @@ impl OutboundWriter<'_> {
                 false => Some("its content is kept at its maker's server: send the content itself"),
             };
             let Some(why) = why else { continue };
-            let holds = |index: &usize| {
-                let pieces = wire.segments(&[envelope.item(*index)], *index).unwrap_or_default();
-                pieces.iter().flatten().flat_map(parts_of).any(|part| media_hash(part) == Some(hash))
-            };
             let list = if wire.dialect() == Dialect::Responses { "input" } else { "messages" };
-            let place = (0..envelope.items.len()).find(holds).unwrap_or_default();
+            let place = item_with_media(wire, envelope, hash).unwrap_or_default();
             let what = if matches!(part, Part::Image(_)) { "picture" } else { "file" };
             let message = format!("{list}[{place}] has a {what} that cannot be passed on: {why}");
             return Err(ParseError::field(format!("{list}[{place}]"), message).into());
@@ -299,6 +295,14 @@ fn own_item(own: &OpaquePart, by_model: bool, ignored: &mut BTreeSet<String>) ->
     Err(GatewayError {
         param: Some(own.kind.clone()),
         ..GatewayError::new(GatewayErrorKind::Invalid, message)
+    })
+}
+
+/// Returns the index of the first item with a picture or file of this hash.
+fn item_with_media(wire: &dyn WireCodec, envelope: &RequestEnvelope, hash: &str) -> Option<usize> {
+    (0..envelope.items.len()).find(|index| {
+        let pieces = wire.segments(&[envelope.item(*index)], *index).unwrap_or_default();
+        pieces.iter().flatten().flat_map(parts_of).any(|part| media_hash(part) == Some(hash))
     })
 }
 

@@ -206,6 +206,14 @@ impl RequestFitter {
         );
         let made = self.room_made(refused, used, limit, is_said).await;
         let is_of_use = matches!(made, Ok(Some(_)));
+        tracing::info!(
+            estimated = refused.input,
+            used,
+            limit,
+            is_said,
+            is_shortened = is_of_use,
+            "a request was too long for the upstream"
+        );
         // A suspected window never replaces a declared one, and is dropped if acting on it did not help.
         if !is_said && (!is_of_use || self.request.limits.source == LimitSource::Declared) {
             (self.editor.budget.window, self.editor.budget.policy.trigger) = before;
@@ -322,19 +330,27 @@ impl RequestFitter {
         let fixed = self.request.tools().fixed_tokens(state);
         let mut replays = self.editor.memo.replays_in(state);
         let replayed = replay_tokens(&replays);
-        let fits =
-            || matches!(self.editor.budget.plan(&state.log.history, fixed + replayed, occasion), Plan::Fits);
-        if lets_go && !self.request.work(fits).await {
+        if lets_go
+            && !self
+                .request
+                .work(|| self.editor.budget.fits(&state.log.history, fixed + replayed, occasion))
+                .await
+        {
             // The view was made to fit without the replays, and recalled content can be recalled again.
+            tracing::debug!(
+                replays = replays.len(),
+                tokens = replay_tokens(&replays),
+                "hidden calls of earlier answers have no room and are left out"
+            );
             replays.clear();
         }
         let fixed = fixed + replay_tokens(&replays);
-        let end = || {
+        let end_bytes = if self.is_unchanged(state) { 0 } else { self.request.exchange.envelope.bytes.len() };
+        let prepared = self.request.work_on(end_bytes, || {
             let after = meter::read(&state.log.history, fixed);
             OutboundRequest { replays, ..self.prepared(state, fixed, (before, after), done) }
-        };
-        let end_bytes = if self.is_unchanged(state) { 0 } else { self.request.exchange.envelope.bytes.len() };
-        Ok(self.request.work_on(end_bytes, end).await)
+        });
+        Ok(prepared.await)
     }
 
     /// Adopts stored edits and makes the view fit. Returns the kind and the reason of a new edit, and whether only the
@@ -479,6 +495,13 @@ impl RequestFitter {
             if let Ok(made) = self.shorten_before_rest(old, text, Some(tail)).await
                 && made.bound <= target
             {
+                tracing::info!(
+                    tokens = made.input,
+                    target,
+                    tail_tokens = room / share,
+                    refusals,
+                    "an answer's own beginning is left out of the request for its rest"
+                );
                 return Ok(made);
             }
         }
@@ -506,11 +529,11 @@ impl RequestFitter {
             return Err(nothing());
         }
         let fixed = self.request.tools().fixed_tokens(&own) + replay_tokens(&old.replays);
-        let pause = || {
+        let paused = self.request.work(|| {
             let paused = own.log.paused(&shown);
             (meter::unedited(&paused.history, fixed), paused)
-        };
-        let (before, paused) = self.request.work(pause).await;
+        });
+        let (before, paused) = paused.await;
         let failed =
             (!self.editor.waits_for_summary(&PlanTrigger::Pause)).then(SummaryFailureReason::not_yet_asked);
         let EditDecision { made, .. } =
@@ -523,12 +546,12 @@ impl RequestFitter {
         // New replays would change the beginning of the request in the middle of an answer.
         replays.retain(|replay| old.replays.contains(replay));
         let fixed = self.request.tools().fixed_tokens(&own) + replay_tokens(&replays);
-        let end = || {
+        let made = self.request.work(|| {
             let after = meter::read(&own.log.paused(&shown).history, fixed);
             let prepared = self.prepared(&own, fixed, (before, after), done);
-            OutboundRequest { replays, mid_answer_log: Some(Arc::new(own.log.clone())), ..prepared }
-        };
-        let made = OutboundRequest { tail, ..self.request.work(end).await };
+            OutboundRequest { replays, tail, mid_answer_log: Some(Arc::new(own.log.clone())), ..prepared }
+        });
+        let made = made.await;
         // The same request would be refused or stopped again.
         if made.steps == old.steps && made.tail == old.tail {
             return Err(nothing());

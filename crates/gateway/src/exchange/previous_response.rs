@@ -9,7 +9,7 @@ use longhaul_providers::connect::Kind;
 use super::Exchange;
 use crate::response_store::{ResponseEntry, StoredTurn, closing, items};
 use crate::upstream::UpstreamTarget;
-use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, WireCodec};
+use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, RequestEnvelope, WireCodec};
 use longhaul_wire::raw_json::{fields, quote, string};
 use longhaul_wire::responses::edit as responses;
 
@@ -31,6 +31,11 @@ fn is_kept_here(wire: &dyn WireCodec, targets: &[Arc<UpstreamTarget>]) -> bool {
 
 fn keeps_itself(target: &Arc<UpstreamTarget>) -> bool {
     target.server.upstream.kind == Kind::OpenAi
+}
+
+/// Returns the error of a request whose previous answer cannot be used.
+fn previous_response_error(kind: GatewayErrorKind, message: String) -> GatewayError {
+    GatewayError { param: Some(PREVIOUS.to_owned()), ..GatewayError::new(kind, message) }
 }
 
 /// Returns the request with other items, and without the name of the previous answer.
@@ -64,12 +69,9 @@ impl Exchange {
             self.response_retention = is_kept.then_some(ResponseRetention { before: None, asked });
             return Ok(self);
         };
-        let fault = |kind, message| GatewayError {
-            param: Some(PREVIOUS.to_owned()),
-            ..GatewayError::new(kind, message)
-        };
-        let id = string(previous)
-            .ok_or_else(|| fault(GatewayErrorKind::Invalid, format!("`{PREVIOUS}` must be a string")))?;
+        let id = string(previous).ok_or_else(|| {
+            previous_response_error(GatewayErrorKind::Invalid, format!("`{PREVIOUS}` must be a string"))
+        })?;
         let before = self.inner.answers.find(self.caller, &id, (self.inner.parts.now)()).await;
         let before = before.ok_or_else(|| {
             let id: String = id.chars().take(100).collect();
@@ -77,7 +79,7 @@ impl Exchange {
                 "Previous response with id '{id}' not found. This gateway keeps answers for 30 days, the newest as far \
                  as there is room, unless `store` is false: send the whole input instead."
             );
-            fault(GatewayErrorKind::NoSuchAnswer, message)
+            previous_response_error(GatewayErrorKind::NoSuchAnswer, message)
         })?;
         let all = [before.items(), items(&asked)].into_iter().filter(|items| !items.is_empty());
         let all = format!("[{}]", all.collect::<Vec<_>>().join(","));
@@ -89,19 +91,25 @@ impl Exchange {
                 format!("the whole conversation has {bytes} bytes; {most} are the most that is read");
             return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
         }
-        let whole = || {
-            let body = with_input(envelope.text(&(0..envelope.bytes.len())), &all);
-            let body = body.ok_or_else(|| {
-                GatewayError::new(GatewayErrorKind::Internal, "the request cannot be completed")
-            })?;
-            Ok(self.inner.parse_cache.read(self.wire, &self.caller, body.into())?)
-        };
-        let whole: Result<_, GatewayError> = self.inner.work_limiter.read(bytes, whole).await;
-        self.envelope = whole?;
+        self.envelope = self.inner.work_limiter.read(bytes, || self.read_with_input(&all)).await?;
+        tracing::debug!(
+            input_bytes = all.len(),
+            bytes,
+            "a request was completed with the conversation before it"
+        );
         // The completed request differs from the client's bytes, so it is never sent unread.
         self.is_new = false;
         self.response_retention = is_kept.then_some(ResponseRetention { before: Some(before), asked });
         Ok(self)
+    }
+
+    /// Returns the request with these items as its input.
+    fn read_with_input(&self, items: &str) -> Result<Arc<RequestEnvelope>, GatewayError> {
+        let body =
+            with_input(self.envelope.text(&(0..self.envelope.bytes.len())), items).ok_or_else(|| {
+                GatewayError::new(GatewayErrorKind::Internal, "the request cannot be completed")
+            })?;
+        Ok(self.inner.parse_cache.read(self.wire, &self.caller, body.into())?)
     }
 
     /// Keeps the answer for a request that continues it, also after a restart.

@@ -3,6 +3,7 @@
 //! history.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use bytes::Bytes;
 use longhaul_core::history::{History, LogEntry};
@@ -23,6 +24,7 @@ use super::targeted_request::TargetedRequest;
 use super::view_editor::ViewEditor;
 use longhaul_wire::edit::{
     AnsweredToolCall, GatewayError, HiddenCallReplay, ModelStep, PartialResponse, PartialToolCall, RenderOp,
+    RequestEnvelope, WireCodec,
 };
 use longhaul_wire::raw_json::{fields, quote};
 use longhaul_wire::response_writer;
@@ -124,6 +126,22 @@ fn keeps(steps: &[RenderOp], item: usize) -> bool {
     })
 }
 
+/// Returns whether one of these items contains an id as a JSON string.
+fn contains_id(envelope: &RequestEnvelope, mut items: Range<usize>, id: &str) -> bool {
+    let quoted = quote(id);
+    items.any(|at| envelope.item(at).contains(&quoted))
+}
+
+/// Returns whether a call is of one of the tools.
+fn is_call_of(tools: &[&str], call: &PartialToolCall) -> bool {
+    tools.contains(&call.name.as_str())
+}
+
+/// Returns a complete answer without the calls of the tools.
+fn without_calls_of(wire: &dyn WireCodec, tools: &[&str], answer: &Bytes) -> Bytes {
+    tools.iter().fold(answer.clone(), |answer, tool| wire.without_calls(&answer, tool).unwrap_or(answer))
+}
+
 /// Returns the reason for a refused call, as the model reads it.
 fn said_of(call: &PartialToolCall, why: &str) -> String {
     format!("{}: {why}", call.name)
@@ -158,8 +176,7 @@ impl OriginalHistory {
             |entry: &LogEntry, snippet| RecallSnippet { seq: entry.seq, speaker: speaker(entry), snippet };
         match asked {
             RecallRequest::Span { handle, span, range } => {
-                let is_meant = |entry: &&LogEntry| span.is_some_and(|span| span.contains(entry.seq));
-                let found = entries.iter().filter(is_meant);
+                let found = entries.iter().filter(|entry| span.is_some_and(|span| span.contains(entry.seq)));
                 let found: Vec<RecallSnippet> =
                     found.map(|entry| hit(entry, plain_text(&entry.message))).collect();
                 if found.is_empty() {
@@ -172,19 +189,31 @@ impl OriginalHistory {
                 let texts: Vec<String> = entries.iter().map(|entry| plain_text(&entry.message)).collect();
                 let mut index = SearchIndex::default();
                 texts.iter().for_each(|text| _ = index.add(text));
-                let weight = |at: usize| match entries.get(at) {
-                    Some(entry) if is_own(entry) => 0.0,
-                    Some(entry) if self.shown.contains(&entry.seq) => SHOWN_WEIGHT,
-                    _ => 1.0,
-                };
-                let extent = extent(*hits, limit);
-                let found = search(&index, query, texts.len(), extent, weight, |at| texts[at].as_str());
+                let found = search(
+                    &index,
+                    query,
+                    texts.len(),
+                    extent(*hits, limit),
+                    |at| entries.get(at).map_or(1.0, |entry| self.search_weight(entry)),
+                    |at| texts[at].as_str(),
+                );
                 let found: Vec<RecallSnippet> = found
                     .into_iter()
                     .filter_map(|found| Some(hit(entries.get(found.at)?, found.snippet)))
                     .collect();
                 Ok(if found.is_empty() { nothing_found(query) } else { hits_text(&found, limit) })
             }
+        }
+    }
+
+    /// Returns the factor of an entry's score in a search. Entries that the model is shown anyway count less.
+    fn search_weight(&self, entry: &LogEntry) -> f64 {
+        if is_own(entry) {
+            0.0
+        } else if self.shown.contains(&entry.seq) {
+            SHOWN_WEIGHT
+        } else {
+            1.0
         }
     }
 }
@@ -202,9 +231,8 @@ impl ConversationMemo {
         replays.retain(|replay| {
             let is_there = steps.as_deref().is_none_or(|steps| has(steps, replay.at));
             let end = envelope.items.len().min(replay.at + MOST_ITEMS);
-            let says = |id: &str| (replay.at..end).any(|at| envelope.item(at).contains(&quote(id)));
             // An answer that the client had made anew is another step, and stays as it is.
-            is_there && replay.shown.iter().all(|id| says(id))
+            is_there && replay.shown.iter().all(|id| contains_id(envelope, replay.at..end, id))
         });
         replays
     }
@@ -238,16 +266,15 @@ impl HiddenSteps<'_> {
         output_tokens: u64,
     ) -> OutputDivision {
         let tools = self.request.tools().hidden_tools(&prepared.report);
-        let is_hidden = |call: &PartialToolCall| tools.contains(&call.name.as_str());
         let (ours, theirs): (Vec<PartialToolCall>, Vec<PartialToolCall>) =
-            calls.iter().cloned().partition(is_hidden);
+            calls.iter().cloned().partition(|call| is_call_of(&tools, call));
         let taken: Vec<&str> = theirs.iter().map(|call| call.id.as_str()).collect();
         // The calls come back in the next request, where ids must be unique.
         let ours = self.named_apart(prepared, ours, &taken);
         let mut answered = self.answers(prepared, &ours, output_tokens).await.into_iter();
         let (mut hidden, mut before) = (Vec::new(), 0);
         for call in calls {
-            match is_hidden(call) {
+            match is_call_of(&tools, call) {
                 true => hidden.extend(answered.next().map(|answered| (before, answered))),
                 false => before += 1,
             }
@@ -256,8 +283,14 @@ impl HiddenSteps<'_> {
         let division = self.division(text, &theirs, &ours);
         // A step is found again by the names of everything before it.
         let Some(last) = names.last() else { return division };
-        let shown = theirs.into_iter().map(|call| call.id).collect();
+        let shown: Vec<String> = theirs.into_iter().map(|call| call.id).collect();
         let tokens = self.added_tokens(&hidden, &prepared.rounds);
+        tracing::debug!(
+            hidden = hidden.len(),
+            shown = shown.len(),
+            tokens,
+            "hidden tool calls beside the client's own are kept for its next request"
+        );
         let RecallRounds { items: rounds, unshown, .. } = prepared.rounds.clone();
         let replay = HiddenCallReplay { at: 0, shown, hidden, rounds, unshown, tokens };
         self.request.exchange.inner.hidden_tool_calls.keep(&self.editor.memo.scope(), last, replay);
@@ -292,8 +325,8 @@ impl HiddenSteps<'_> {
     /// Returns a step in a form that can be sent back: unique call ids and valid arguments.
     fn mended(&self, prepared: &OutboundRequest, step: ModelStep) -> ModelStep {
         let calls = self.named_apart(prepared, step.calls.clone(), &[]);
-        let is_odd = |call: &PartialToolCall| fields(&call.arguments).is_none();
-        let items = match calls != step.calls || calls.iter().any(is_odd) {
+        let has_invalid = calls.iter().any(|call| fields(&call.arguments).is_none());
+        let items = match calls != step.calls || has_invalid {
             true => self.request.exchange.wire.with_calls_of(step.items, &calls),
             false => step.items,
         };
@@ -343,6 +376,13 @@ impl HiddenSteps<'_> {
         let said = step.calls.iter().map(|call| call.arguments.as_str());
         said.chain([results.as_str()]).for_each(|text| rounds.text.push_str(text));
         rounds.answered += 1;
+        tracing::debug!(
+            step = rounds.answered,
+            results = answered.len(),
+            failed = answered.iter().filter(|one| one.failed).count(),
+            tokens,
+            "hidden tool calls were answered, and the model is asked to go on"
+        );
         OutboundRequest { input: old.input + tokens, bound: old.bound + tokens, rounds, ..old }
     }
 
@@ -357,6 +397,11 @@ impl HiddenSteps<'_> {
             return Vec::new();
         }
         if !prepared.rounds.may_look_up() {
+            tracing::info!(
+                calls = calls.len(),
+                steps = prepared.rounds.answered,
+                "the model has looked up enough for one answer and is refused more"
+            );
             return calls.iter().map(|call| refused(call, &said_of(call, NO_MORE))).collect();
         }
         // Half of the answer's reserve stays free. The answer may continue in a shortened view, and the results serve
@@ -366,6 +411,12 @@ impl HiddenSteps<'_> {
         // The calls of one step share the room, since their results go into one request.
         let room = room / calls.len() as u64;
         if room < LEAST_TOKENS {
+            tracing::info!(
+                calls = calls.len(),
+                used,
+                window = self.editor.budget.window.tokens,
+                "there is no room for what the model wants to look up"
+            );
             return calls.iter().map(|call| refused(call, &said_of(call, NO_ROOM))).collect();
         }
         let limit = TextLimit { max_chars: u64::from(u32::MAX), max_tokens: room };
@@ -382,16 +433,24 @@ impl HiddenSteps<'_> {
             "something is looked up for the model"
         );
         self.editor.totals.recalled();
-        let look_up = || {
-            let originals = self.originals(prepared);
-            let recalled = |call: &PartialToolCall| match &originals {
-                Ok(originals) => originals.answer(call, &limit),
-                Err(fault) => refused(call, &fault.message),
-            };
-            let answers = about_tools.into_iter().zip(calls);
-            answers.map(|(answer, call)| answer.unwrap_or_else(|| recalled(call))).collect()
-        };
-        self.request.work(look_up).await
+        self.request.work(|| self.look_up(prepared, calls, about_tools, &limit)).await
+    }
+
+    /// Returns the results of calls from the client's history. Calls with a result in `answered` keep it.
+    fn look_up(
+        &self,
+        prepared: &OutboundRequest,
+        calls: &[PartialToolCall],
+        answered: Vec<Option<AnsweredToolCall>>,
+        limit: &TextLimit,
+    ) -> Vec<AnsweredToolCall> {
+        let originals = self.originals(prepared);
+        let answers = answered.into_iter().zip(calls).map(|(answer, call)| match (answer, &originals) {
+            (Some(answer), _) => answer,
+            (None, Ok(originals)) => originals.answer(call, limit),
+            (None, Err(fault)) => refused(call, &fault.message),
+        });
+        answers.collect()
     }
 
     /// Decides about a complete answer with possible calls of hidden tools.
@@ -404,14 +463,9 @@ impl HiddenSteps<'_> {
         let wire = self.request.exchange.wire;
         let output = seen.usage.as_ref().map_or(0, |usage| usage.output_tokens);
         let tools = self.request.tools().hidden_tools(&prepared.report);
-        let is_hidden = |call: &PartialToolCall| tools.contains(&call.name.as_str());
-        let without = || {
-            let without = |answer: Bytes, tool: &&str| wire.without_calls(&answer, tool).unwrap_or(answer);
-            tools.iter().fold(answer.clone(), without)
-        };
-        let has_theirs = seen.calls.iter().any(|call| !is_hidden(call));
+        let has_theirs = seen.calls.iter().any(|call| !is_call_of(&tools, call));
         let is_silent = !has_theirs && seen.text.trim().is_empty();
-        let asks = seen.calls.iter().any(is_hidden);
+        let asks = seen.calls.iter().any(|call| is_call_of(&tools, call));
         let Some(step) = asks.then(|| wire.step(answer)).flatten() else {
             if prepared.rounds.answered > 0 && is_silent {
                 return WholeAnswerAction::without(self.concluded(prepared, seen));
@@ -426,12 +480,12 @@ impl HiddenSteps<'_> {
             return WholeAnswerAction::without(if is_silent {
                 self.concluded(prepared, seen)
             } else {
-                without()
+                without_calls_of(wire, &tools, answer)
             });
         }
         if has_theirs {
             let division = self.store_hidden_calls(prepared, (&seen.text, &step.calls), output).await;
-            return WholeAnswerAction::Without { answer: without(), division };
+            return WholeAnswerAction::Without { answer: without_calls_of(wire, &tools, answer), division };
         }
         if prepared.rounds.must_answer() {
             return WholeAnswerAction::without(self.concluded(prepared, seen));
@@ -467,8 +521,9 @@ impl HiddenSteps<'_> {
         let mut state = self.request.reader().new_state();
         self.request.reader().append_new_items(&mut state)?;
         let shown = state.log.placed.iter().filter(|placed| {
-            let is_kept = |item: usize| prepared.steps.as_deref().is_none_or(|steps| keeps(steps, item));
-            placed.pieces.iter().all(|(item, _)| is_kept(*item))
+            // Without operations the request has all items unchanged.
+            let Some(steps) = prepared.steps.as_deref() else { return true };
+            placed.pieces.iter().all(|(item, _)| keeps(steps, *item))
         });
         let shown = shown.map(|placed| placed.seq).collect();
         Ok(OriginalHistory { history: state.log.history, shown })

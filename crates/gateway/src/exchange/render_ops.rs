@@ -172,10 +172,11 @@ pub(super) fn told(log: &ConversationLog) -> Vec<ViewItem> {
     if !log.history.has_recall() {
         return view;
     }
-    let ours = |item: &&mut ViewItem| {
-        is_ours(item) || matches!(item.kind, ViewItemKind::Result { cleared: Some(_), .. })
-    };
-    for item in view.iter_mut().filter(ours) {
+    for item in &mut view {
+        let is_cleared = matches!(item.kind, ViewItemKind::Result { cleared: Some(_), .. });
+        if !is_cleared && !is_ours(item) {
+            continue;
+        }
         for part in &mut Arc::make_mut(&mut item.message).parts {
             let texts = match part {
                 Part::ToolResult(result) => result.content.iter_mut().collect(),

@@ -61,10 +61,7 @@ impl Exchange {
         if all.len() < 2 {
             return all.clone();
         }
-        let group_of = |target: &Arc<UpstreamTarget>| {
-            all.iter().position(|other| target.is_replica_of(other)).unwrap_or_default()
-        };
-        let groups: Vec<usize> = all.iter().map(group_of).collect();
+        let groups: Vec<usize> = all.iter().map(|target| replica_group(target, all)).collect();
         let has_replicas = groups.iter().enumerate().any(|(at, group)| at != *group);
         // A request that cannot be parsed fails at every upstream, so its order does not matter.
         let conversation =
@@ -76,7 +73,18 @@ impl Exchange {
             is_away: target.server.is_away(),
         });
         let order = order(&candidates.collect::<Vec<_>>());
-        order.into_iter().filter_map(|at| all.get(at).cloned()).collect()
+        let ordered: Vec<_> = order.into_iter().filter_map(|at| all.get(at).cloned()).collect();
+        if let Some(first) = ordered.first() {
+            tracing::debug!(
+                upstream = first.server.upstream.name,
+                of = ordered.len(),
+                has_replicas,
+                in_flight = first.server.in_flight.load(Ordering::Relaxed),
+                away = ordered.iter().filter(|target| target.server.is_away()).count(),
+                "an upstream was chosen for a conversation"
+            );
+        }
+        ordered
     }
 
     /// Returns the conversation's name: a hash up to the first user message, common to all requests.
@@ -100,6 +108,11 @@ impl Exchange {
     }
 }
 
+/// Returns the number of a target's group: the index of the group's first member.
+fn replica_group(target: &Arc<UpstreamTarget>, all: &[Arc<UpstreamTarget>]) -> usize {
+    all.iter().position(|other| target.is_replica_of(other)).unwrap_or_default()
+}
+
 fn score(conversation: &[u8; 32], upstream: &str) -> u64 {
     let hash = *blake3::keyed_hash(conversation, upstream.as_bytes()).as_bytes();
     u64::from_le_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]])
@@ -116,8 +129,7 @@ fn order(candidates: &[ReplicaCandidate]) -> Vec<usize> {
         // The request itself counts, so that an idle group has room.
         let share = ((in_flight + 1) * MAX_LOAD_PERCENT).div_ceil(100 * group.len());
         let most = share.max(MIN_LOAD);
-        let has_room = |(_, one): &(usize, ReplicaCandidate)| one.in_flight < most;
-        let first = group.iter().position(has_room).unwrap_or_default();
+        let first = group.iter().position(|(_, one)| one.in_flight < most).unwrap_or_default();
         let others = group.iter().enumerate().filter(|(at, _)| *at != first).map(|(_, one)| one);
         ordered.extend(group.get(first).into_iter().chain(others).map(|(at, _)| *at));
     }

@@ -127,6 +127,13 @@ impl RequestBudget {
                 "a window was learned from a response"
             );
         } else if limit < self.window.tokens {
+            tracing::info!(
+                upstream = self.request.target.server.upstream.name,
+                limit,
+                window = self.window.tokens,
+                source = self.window.said(),
+                "a suspected limit holds for this request only: the window is known"
+            );
             self.window = KnownWindow { tokens: limit, source: LimitSource::Learned };
         }
     }
@@ -142,6 +149,11 @@ impl RequestBudget {
     /// Returns the plan of the policy for a history.
     pub(super) fn plan(&self, history: &History, fixed: u64, occasion: &PlanTrigger) -> Plan {
         self.plan_by(&self.policy, history, fixed, occasion)
+    }
+
+    /// Returns whether a history fits by the policy's plan.
+    pub(super) fn fits(&self, history: &History, fixed: u64, occasion: &PlanTrigger) -> bool {
+        matches!(self.plan(history, fixed, occasion), Plan::Fits)
     }
 
     /// Returns the plan of another policy for a history.
@@ -207,6 +219,14 @@ impl RequestBudget {
             let usual = self.request.target.most_output().unwrap_or(anthropic::MAX_TOKENS);
             room.filter(|room| is_demanded && *room < usual)
         })?;
+        if let Some(room) = room.filter(|room| *room < most) {
+            tracing::debug!(
+                asked = most,
+                room,
+                window = self.window.tokens,
+                "the output limit is capped at the room that is left in the window"
+            );
+        }
         Some(room.map_or(most, |room| most.min(room)))
     }
 

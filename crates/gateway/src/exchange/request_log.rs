@@ -2,6 +2,7 @@
 //! and figures, but never the text of a conversation.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use longhaul_wire::edit::GatewayError;
 use tracing::Span;
@@ -46,6 +47,11 @@ impl Exchange {
     }
 
     pub(super) fn duration_ms(&self) -> u64 {
-        u64::try_from(self.received_at.elapsed().as_millis()).unwrap_or(u64::MAX)
+        whole_ms(self.received_at.elapsed())
     }
+}
+
+/// Returns a duration in milliseconds for a log line.
+pub(super) fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -87,13 +87,8 @@ impl UpstreamAttempt {
         let mut headers = self.request.target.server.headers_for_caller(&upstream_headers);
         self.budget().say_limit(prepared, &mut headers);
         self.omissions.say_omitted(&mut headers);
-        let lost = |_: &GatewayError| {
-            if status.is_success() {
-                self.totals().unanswered(prepared.input);
-            }
-        };
-        let body =
-            UpstreamBody::new(response, self.request.target.server.timeouts().idle).inspect_err(lost)?;
+        let body = UpstreamBody::new(response, self.request.target.server.timeouts().idle)
+            .inspect_err(|_| self.bill_lost_body(status, prepared))?;
         let mut body = Box::new(body);
         let kind = BodyKind::of(&upstream_headers);
         // Some servers send event streams without the type, and clients depend on the header.
@@ -122,12 +117,22 @@ impl UpstreamAttempt {
                 None => Ok(UpstreamResponse::Stream(StreamOpening { status, headers, body, beginning })),
             };
         }
-        let bytes = whole(*body).await.inspect_err(lost).map_err(FailedAttempt::of_body)?;
+        let bytes = whole(*body)
+            .await
+            .inspect_err(|_| self.bill_lost_body(status, prepared))
+            .map_err(FailedAttempt::of_body)?;
         let bytes = self.request.with_own_calls(bytes);
         let seen = self.client().read(status, &bytes).await;
         // Some servers quote a refused key in their error.
         let bytes = if seen.is_none() { self.request.target.server.hide_secrets(bytes) } else { bytes };
         Ok(UpstreamResponse::Whole(WholeResponse { status, headers, bytes, seen }))
+    }
+
+    /// Accounts for an answer whose body is lost.
+    fn bill_lost_body(&self, status: StatusCode, prepared: &OutboundRequest) {
+        if status.is_success() {
+            self.totals().unanswered(prepared.input);
+        }
     }
 
     /// Passes a complete answer to the client, or answers its hidden calls.

@@ -12,11 +12,13 @@ use longhaul_core::message::{Message, ModelAnswer, Part};
 use longhaul_core::plan::{SummaryDraft, SummaryForm, SummaryRejection, SummaryRequest};
 use longhaul_core::usage::Usage;
 use longhaul_providers::{ModelEvent, ModelRequest, ProviderError};
+use tokio::time::Instant;
 
 use super::client_tools::ClientTools;
 use super::fallback_summary::MissingSummaryCause;
 use super::in_context;
 use super::log::ConversationLog;
+use super::request_log::whole_ms;
 use super::usage_totals::{PartialUsage, UsageTotals};
 use super::view_editor::ViewEditor;
 use longhaul_wire::edit::PartialResponse;
@@ -94,10 +96,10 @@ pub(super) async fn write(
     log: &ConversationLog,
     mut draft: SummaryDraft,
 ) -> Result<ViewEdit, SummaryFailure> {
-    let history = &log.history;
     // The upstream has read the client's items up to there before, whatever came since.
     draft.end_requests_at_cut();
     let limit = Duration::from_millis(editor.budget.policy.summary_timeout_ms);
+    let begun = Instant::now();
     let answered = match tokio::time::timeout(limit, answer(editor, log, &mut draft)).await {
         Ok(answered) => answered,
         Err(_) => {
@@ -106,18 +108,40 @@ pub(super) async fn write(
             Err((MissingSummaryCause::Away, late))
         }
     };
-    let end = || {
-        let no_good = |why: String| (MissingSummaryCause::Rejected, why);
-        answered?;
-        let finished = draft.finish(history).inspect_err(|rejected| editor.budget.heed_rejection(rejected));
-        let edit = finished.map_err(|rejected| no_good(rejected.to_string()))?;
-        editor.budget.policy.strategy.validate(history, &edit).map_err(no_good)?;
-        Ok(edit)
+    let finished = match answered {
+        Ok(()) => editor.request.work(|| finish(editor, log, &draft)).await,
+        Err(problem) => Err(problem),
     };
-    editor.request.work(end).await.map_err(|(cause, problem)| {
+    let (edit, usage) = (finished.as_ref().ok(), draft.usage());
+    tracing::info!(
+        writer = editor.request.writer(),
+        is_used = edit.is_some(),
+        before = edit.map(|edit| edit.original_tokens),
+        after = edit.map(|edit| edit.compressed_tokens),
+        input_tokens = usage.map(|usage| usage.input_tokens),
+        output_tokens = usage.map(|usage| usage.output_tokens),
+        duration_ms = whole_ms(begun.elapsed()),
+        "the writing of a summary has ended"
+    );
+    finished.map_err(|(cause, problem)| {
         tracing::warn!(problem, ?cause, "no summary by a model: an extract stands in its place");
         SummaryFailure { why: SummaryFailureReason::new(cause, &problem), draft }
     })
+}
+
+/// Returns the edit of a draft whose requests are all answered.
+fn finish(
+    editor: &ViewEditor,
+    log: &ConversationLog,
+    draft: &SummaryDraft,
+) -> Result<ViewEdit, (MissingSummaryCause, String)> {
+    let edit = draft.finish(&log.history).map_err(|rejected| {
+        editor.budget.heed_rejection(&rejected);
+        (MissingSummaryCause::Rejected, rejected.to_string())
+    })?;
+    let valid = editor.budget.policy.strategy.validate(&log.history, &edit);
+    valid.map_err(|problem| (MissingSummaryCause::Rejected, problem))?;
+    Ok(edit)
 }
 
 /// Answers the draft's requests until none is left. A refusal for length shows that the estimate was too low. All
@@ -142,6 +166,12 @@ async fn answer(
     // A quarter less: the estimate was too low, and nobody knows by how much.
     let most = budget.window * 3 / 4;
     let window = error.limit_tokens.map_or(most, |limit| most.min(limit));
+    tracing::info!(
+        limit = error.limit_tokens,
+        before = budget.window,
+        window,
+        "a request for a summary was too long, and all are repeated with less"
+    );
     let usage = draft.usage().cloned();
     *draft = fresh;
     // The answered requests were billed, although their draft is thrown away.
@@ -185,6 +215,7 @@ async fn answer_within(
         let taken = match ask(editor, log, asked, last).await.map_err(SummaryAttemptFailure::Call)? {
             SummaryAnswer::Whole(answer) => draft.take(answer),
             SummaryAnswer::TooLong(usage) => {
+                tracing::info!(tokens = usage.output_tokens, "a summary was stopped: it became too long");
                 draft.spend(usage);
                 draft.reject(TOO_LONG)
             }
@@ -227,25 +258,22 @@ async fn ask(
         max_output_tokens: Some(asked.max_output_tokens),
         ..ModelRequest::default()
     };
-    let count = || {
-        let counter = log.history.counter();
-        let parts = asked.messages.iter().flat_map(|message| &message.parts);
-        parts.map(|part| counter.part(part)).sum::<u64>()
-    };
+    let counter = log.history.counter();
     let most = asked.max_output_tokens.saturating_mul(MOST_TIMES_ASKED).max(LEAST_STOPPED_TOKENS);
-    let mut length = AnswerTokenCounter { counter: log.history.counter(), counted: 0, rest: String::new() };
-    let mut bill = SummaryUsageGuard { totals: &editor.totals, is_open: true, count };
+    tracing::info!(
+        writer = editor.request.writer(),
+        form = ?asked.form,
+        messages = asked.messages.len(),
+        max_output = asked.max_output_tokens,
+        "a summary is asked for"
+    );
+    let mut length = AnswerTokenCounter { counter, counted: 0, rest: String::new() };
+    let mut bill =
+        SummaryUsageGuard { totals: &editor.totals, is_open: true, counter, sent: &asked.messages };
     // Another model has none of the conversation in its prompt cache, so the client's bytes win nothing there.
     if rides && editor.request.compaction_setup.summariser.is_none() {
-        let mut written = 0;
-        let is_enough = |seen: &PartialResponse| {
-            let counter = log.history.counter();
-            if seen.written_bytes() >= written + COUNTED_AT_ONCE_BYTES {
-                written = seen.written_bytes();
-                return counter.text(&seen.text) + counter.text(&seen.reasoning) > most;
-            }
-            false
-        };
+        let mut check = StreamLengthCheck { counter, max_tokens: most, checked_bytes: 0 };
+        let is_enough = |seen: &PartialResponse| check.is_too_long(seen);
         match in_context::ask_in_context(&editor.request, log, &asked, last, is_enough).await {
             Some(Ok(seen)) => return end_of_ride(log, seen, most, &mut bill),
             Some(Err(error)) => {
@@ -267,8 +295,7 @@ async fn ask(
     while let Some(event) = stream.next().await {
         match event.inspect_err(|error| bill.broken(error))? {
             ModelEvent::Finished(answer) => {
-                let written = || answer.parts.iter().map(|part| log.history.counter().part(part)).sum();
-                bill.paid(answer.usage.as_ref(), written);
+                bill.paid(answer.usage.as_ref(), || parts_tokens(counter, &answer.parts));
                 return Ok(SummaryAnswer::Whole(answer));
             }
             event => length.add(&event),
@@ -281,11 +308,11 @@ async fn ask(
 }
 
 /// Returns the outcome of an answer in the client's dialect.
-fn end_of_ride<C: Fn() -> u64>(
+fn end_of_ride(
     log: &ConversationLog,
     seen: PartialResponse,
     most: u64,
-    bill: &mut SummaryUsageGuard<'_, C>,
+    bill: &mut SummaryUsageGuard<'_>,
 ) -> Result<SummaryAnswer, ProviderError> {
     let counter = log.history.counter();
     let output = counter.text(&seen.text) + counter.text(&seen.reasoning);
@@ -329,26 +356,59 @@ impl AnswerTokenCounter<'_> {
     }
 }
 
-/// The bill of a call. Dropping the bill accounts for an abandoned call, too.
-struct SummaryUsageGuard<'t, C: Fn() -> u64> {
-    totals: &'t UsageTotals,
-    is_open: bool,
-    /// Returns the sent tokens, by the gateway's count.
-    count: C,
+/// A check of an answer's length while it is read in the client's dialect.
+struct StreamLengthCheck<'h> {
+    counter: &'h MessageTokenCounter,
+    max_tokens: u64,
+    /// The length of the answer at the newest count, in bytes.
+    checked_bytes: usize,
 }
 
-impl<C: Fn() -> u64> SummaryUsageGuard<'_, C> {
+impl StreamLengthCheck<'_> {
+    /// Returns whether the answer is too long. A last piece too short for a count is ignored.
+    fn is_too_long(&mut self, seen: &PartialResponse) -> bool {
+        if seen.written_bytes() < self.checked_bytes + COUNTED_AT_ONCE_BYTES {
+            return false;
+        }
+        self.checked_bytes = seen.written_bytes();
+        self.counter.text(&seen.text) + self.counter.text(&seen.reasoning) > self.max_tokens
+    }
+}
+
+/// Returns the tokens of parts by the gateway's count.
+fn parts_tokens<'p>(counter: &MessageTokenCounter, parts: impl IntoIterator<Item = &'p Part>) -> u64 {
+    parts.into_iter().map(|part| counter.part(part)).sum()
+}
+
+/// The bill of a call. Dropping the bill accounts for an abandoned call, too.
+struct SummaryUsageGuard<'t> {
+    totals: &'t UsageTotals,
+    is_open: bool,
+    counter: &'t MessageTokenCounter,
+    /// The messages of the request.
+    sent: &'t [Message],
+}
+
+impl SummaryUsageGuard<'_> {
+    /// Returns the sent tokens, by the gateway's count.
+    fn input_tokens(&self) -> u64 {
+        parts_tokens(self.counter, self.sent.iter().flat_map(|message| &message.parts))
+    }
+
     /// Bills an answered call. `written` supplies the output tokens if the server reports nothing.
     fn paid(&mut self, usage: Option<&Usage>, written: impl FnOnce() -> u64) {
         self.is_open = false;
-        let counted = || PartialUsage { input: (self.count)(), output: written(), is_estimated: true };
-        self.totals.add(usage, counted);
+        self.totals.add(usage, || PartialUsage {
+            input: self.input_tokens(),
+            output: written(),
+            is_estimated: true,
+        });
     }
 
     /// Bills a call that was stopped after `output` tokens.
     fn stopped(&mut self, output: u64) -> Usage {
         self.is_open = false;
-        let input = (self.count)();
+        let input = self.input_tokens();
         self.totals.partial(PartialUsage { input, output, is_estimated: true });
         Usage { input_tokens: input, output_tokens: output, ..Usage::default() }
     }
@@ -378,10 +438,10 @@ impl<C: Fn() -> u64> SummaryUsageGuard<'_, C> {
     }
 }
 
-impl<C: Fn() -> u64> Drop for SummaryUsageGuard<'_, C> {
+impl Drop for SummaryUsageGuard<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            self.totals.unanswered((self.count)());
+            self.totals.unanswered(self.input_tokens());
         }
     }
 }
@@ -389,7 +449,11 @@ impl<C: Fn() -> u64> Drop for SummaryUsageGuard<'_, C> {
 /// Returns the message with media replaced by text. Media are only in the client's request, and a summary does not need
 /// them.
 fn without_media(message: &Message) -> Message {
-    let part = |part: &Part| match part {
+    Message { parts: message.parts.iter().map(part_without_media).collect(), ..message.clone() }
+}
+
+fn part_without_media(part: &Part) -> Part {
+    match part {
         Part::Image(_) | Part::File(_) => Part::text("[picture or file]"),
         Part::ToolResult(result) => {
             let mut result = result.clone();
@@ -401,6 +465,5 @@ fn without_media(message: &Message) -> Message {
             Part::ToolResult(result)
         }
         other => other.clone(),
-    };
-    Message { parts: message.parts.iter().map(part).collect(), ..message.clone() }
+    }
 }

@@ -17,6 +17,12 @@ struct SummaryStartRecord {
     at: u64,
 }
 
+impl SummaryStartRecord {
+    fn is_recent(&self, now: u64) -> bool {
+        self.at <= now && now - self.at < AGAIN_AFTER_SECS
+    }
+}
+
 /// The newest summary begun ahead of need, by the beginning of its conversation.
 #[derive(Default)]
 pub(crate) struct SummaryStarts(Mutex<BTreeMap<[u8; 32], SummaryStartRecord>>);
@@ -26,13 +32,12 @@ impl SummaryStarts {
     /// summary may start. `now` is in seconds since 1970.
     pub(super) fn begin(&self, head: [u8; 32], edits: usize, now: u64) -> bool {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_recent = |newest: &SummaryStartRecord| newest.at <= now && now - newest.at < AGAIN_AFTER_SECS;
-        let is_done = begun.get(&head).is_some_and(|newest| edits <= newest.edits && is_recent(newest));
+        let is_done = begun.get(&head).is_some_and(|newest| edits <= newest.edits && newest.is_recent(now));
         if is_done {
             return false;
         }
         if begun.len() >= MOST_BEGINNINGS {
-            begun.retain(|_, newest| is_recent(newest));
+            begun.retain(|_, newest| newest.is_recent(now));
         }
         if begun.len() >= MOST_BEGINNINGS {
             // A forgotten start costs one more summary.

@@ -116,13 +116,15 @@ impl TargetedRequest {
     /// agent. A request for the pruning agent by a header is granted.
     pub(super) fn able(&self, policy: CompactionPolicy) -> CompactionPolicy {
         let inner = &self.exchange.inner;
-        let is_unable = || inner.json_support.has(&self.writer(), (inner.parts.now)());
         // A strategy that the client names is not replaced behind its back.
         let is_ours = self.exchange.overrides.strategy.is_none();
-        match policy.strategy.name() == PRUNING_AGENT && is_ours && is_unable() {
-            true => CompactionPolicy { strategy: std::sync::Arc::new(AdaptiveStrategy::default()), ..policy },
-            false => policy,
+        if policy.strategy.name() == PRUNING_AGENT
+            && is_ours
+            && inner.json_support.has(&self.writer(), (inner.parts.now)())
+        {
+            return CompactionPolicy { strategy: std::sync::Arc::new(AdaptiveStrategy::default()), ..policy };
         }
+        policy
     }
 
     /// Returns the name of the writer of summaries.
@@ -219,8 +221,7 @@ impl TargetedRequest {
     pub(super) fn is_prose(&self) -> bool {
         let forms = ["response_format", "output_config", "output_format", "text"];
         // `{"type": "text"}` is prose, every form of JSON names itself.
-        let plain = |raw: &str| raw == "null" || !raw.contains("json");
-        forms.iter().all(|form| self.exchange.envelope.other(form).is_none_or(plain))
+        forms.iter().all(|form| self.exchange.non_null_field(form).is_none_or(|raw| !raw.contains("json")))
     }
 
     /// Checks that the request can be translated at all.

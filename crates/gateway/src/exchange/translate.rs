@@ -21,6 +21,7 @@ use super::flow::UpstreamBody;
 use super::omitted;
 use super::outbound_writer::ParamMappingReport;
 use super::prepare::OutboundRequest;
+use super::request_log::whole_ms;
 use super::retries::{AttemptFailure, RetryState};
 use super::upstream_client::UpstreamClient;
 use super::usage_totals::{PartialUsage, UsageTotals};
@@ -413,6 +414,13 @@ impl UpstreamClient<'_> {
             if !tries.again(failed).await {
                 return Err(error);
             }
+            let waited_ms = whole_ms(begun.elapsed());
+            tracing::info!(
+                upstream = self.request.target.server.upstream.name,
+                ?failed,
+                waited_ms,
+                "an unanswered request is sent again"
+            );
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::attempts::FailedAttempt;
 use super::flow::UpstreamBody;
+use super::request_log::whole_ms;
 use super::retries::{AttemptFailure, RetryState};
 use super::send::{kind_of, whole};
 use super::targeted_request::TargetedRequest;
@@ -68,7 +69,7 @@ impl UpstreamClient<'_> {
             if !tries.again(failed).await {
                 return result;
             }
-            let waited_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let waited_ms = whole_ms(begun.elapsed());
             tracing::info!(
                 upstream = self.request.target.server.upstream.name,
                 ?failed,
@@ -112,9 +113,8 @@ impl UpstreamClient<'_> {
     /// Returns the content of a complete answer with a success status.
     pub(super) async fn read(&self, status: StatusCode, bytes: &[u8]) -> Option<PartialResponse> {
         let wire = self.request.exchange.wire;
-        let read = || wire.answer(bytes);
         if status.is_success() {
-            self.request.exchange.inner.work_limiter.work(bytes.len(), read).await
+            self.request.exchange.inner.work_limiter.work(bytes.len(), || wire.answer(bytes)).await
         } else {
             None
         }

@@ -40,6 +40,11 @@ impl PartialUsage {
     pub(super) fn input(input: u64) -> Self {
         Self { input, output: 0, is_estimated: true }
     }
+
+    /// Returns the usage of a call as the server has reported it.
+    pub(super) fn reported(usage: &Usage) -> Self {
+        Self { input: usage.input_tokens, output: usage.output_tokens, is_estimated: false }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -91,20 +96,15 @@ impl UsageTotals {
     /// Adds an answered call, including a call for a summary. `counted` supplies the gateway's count if the server
     /// reports nothing.
     pub(super) fn add(&self, usage: Option<&Usage>, counted: impl FnOnce() -> PartialUsage) {
-        let told = |usage: &Usage| PartialUsage {
-            input: usage.input_tokens,
-            output: usage.output_tokens,
-            is_estimated: false,
-        };
         // A translated call without a report was counted when its answer ended.
-        let reckoned = self.0.lock().unwrap_or_else(PoisonError::into_inner).estimated_usage.take();
-        let counted = || match reckoned {
-            Some((input, output)) => PartialUsage { input, output, is_estimated: true },
-            None => counted(),
-        };
+        let estimated = self.0.lock().unwrap_or_else(PoisonError::into_inner).estimated_usage.take();
         // Some servers report zeros instead of nothing.
         let reported = usage.filter(|usage| usage.total_tokens() > 0);
-        self.partial(reported.map_or_else(counted, told));
+        self.partial(match (reported, estimated) {
+            (Some(usage), _) => PartialUsage::reported(usage),
+            (None, Some((input, output))) => PartialUsage { input, output, is_estimated: true },
+            (None, None) => counted(),
+        });
     }
 
     /// Adds a refused, unbilled call.
@@ -281,14 +281,12 @@ impl UsageTotals {
         events.feed(end.clone().into());
         let mut raw: Vec<Bytes> = std::iter::from_fn(|| events.next_event()).collect();
         let rest = events.take_rest();
-        let added = |raw: &Bytes| {
-            let event = SseEvent::parse(raw);
-            let data = with_total(dialect, &event.data, &added_fields)?;
-            let text = std::str::from_utf8(raw).ok()?;
-            Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
-        };
         // From the end: usage may occur in several events, and clients read the last one.
-        let found = raw.iter().enumerate().rev().find_map(|(at, raw)| Some((at, added(raw)?)));
+        let found = raw
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(at, raw)| Some((at, event_with_total(dialect, raw, &added_fields)?)));
         // Without such an event the stream stays as the upstream wrote it.
         let Some((at, event)) = found else { return end };
         raw[at] = event;
@@ -303,18 +301,22 @@ fn with_fields(object: &str, added: &[(&'static str, String)]) -> Option<String>
     added.iter().try_fold(object.to_owned(), |object, (name, value)| with_field(&object, name, value))
 }
 
+/// Returns the event with the fields; `None` if the fields belong to another event.
+fn event_with_total(dialect: Dialect, raw: &Bytes, added: &[(&'static str, String)]) -> Option<Bytes> {
+    let event = SseEvent::parse(raw);
+    let data = with_total(dialect, &event.data, added)?;
+    let text = std::str::from_utf8(raw).ok()?;
+    Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
+}
+
 /// Returns the event's data with the fields; `None` if the fields belong to another event.
 fn with_total(dialect: Dialect, data: &str, added: &[(&'static str, String)]) -> Option<String> {
     let all = fields(data)?;
     let kind = field(&all, "type").and_then(string);
     match (dialect, kind.as_deref()) {
         (Dialect::Chat, _) => {
-            let ends = |choices: &str| {
-                let choices = elements(choices).unwrap_or_default().into_iter().filter_map(fields);
-                choices.into_iter().any(|said| field(&said, "finish_reason").and_then(string).is_some())
-            };
-            let has = |name| field(&all, name).is_some_and(|raw| raw != "null");
-            (has("usage") || field(&all, "choices").is_some_and(ends)).then_some(())?;
+            let has_usage = field(&all, "usage").is_some_and(|raw| raw != "null");
+            (has_usage || field(&all, "choices").is_some_and(has_finish_reason)).then_some(())?;
             with_fields(data, added)
         }
         (Dialect::Messages, Some("message_delta")) => with_fields(data, added),
@@ -324,6 +326,12 @@ fn with_total(dialect: Dialect, data: &str, added: &[(&'static str, String)]) ->
         }
         _ => None,
     }
+}
+
+/// Returns whether one of the choices of a Chat Completions chunk has ended.
+fn has_finish_reason(choices: &str) -> bool {
+    let mut choices = elements(choices).unwrap_or_default().into_iter().filter_map(fields);
+    choices.any(|choice| field(&choice, "finish_reason").and_then(string).is_some())
 }
 
 #[cfg(test)]

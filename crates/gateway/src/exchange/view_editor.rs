@@ -83,8 +83,9 @@ impl ViewEditor {
         let is_less = state.log.history.edits().is_empty() || theirs < ours;
         // Another request has stored the summary for which an extract waits here.
         let is_summary = state.log.is_pending() && !found.is_pending();
-        let fits = || matches!(self.budget.plan(&found.history, fixed, &PlanTrigger::Routine), Plan::Fits);
-        let takes = is_less || is_summary && self.request.work(fits).await;
+        let takes = is_less
+            || is_summary
+                && self.request.work(|| self.budget.fits(&found.history, fixed, &PlanTrigger::Routine)).await;
         tracing::debug!(
             prefixes = chain.len(),
             tokens_stored = theirs,
@@ -148,6 +149,11 @@ impl ViewEditor {
                 self.note_writer(SummaryWriterRecord::record_skipped_compaction);
             }
             if rests || !state.pace.is_worth_a_summary(state.log.items) {
+                tracing::debug!(
+                    rests,
+                    items = state.log.items,
+                    "the extract stays, and no summary replaces it"
+                );
                 made.missing_summary_cause = None;
             }
         }
@@ -165,8 +171,8 @@ impl ViewEditor {
         state: &mut ConversationState,
         fixed: u64,
     ) -> Result<Option<(EditKind, String)>, SummaryFailureReason> {
-        let plan = || self.budget.without_stopgaps(&state.log, fixed);
-        let Some((mut whole, draft)) = self.request.work(plan).await else {
+        let unedited = self.request.work(|| self.budget.without_stopgaps(&state.log, fixed)).await;
+        let Some((mut whole, draft)) = unedited else {
             self.put_off(state, MissingSummaryCause::Away).await;
             return Ok(None);
         };
@@ -190,6 +196,7 @@ impl ViewEditor {
     /// Records another failed attempt at the summary for an extract.
     pub(super) async fn put_off(&self, state: &mut ConversationState, cause: MissingSummaryCause) {
         let now = (self.request.exchange.inner.parts.now)();
+        tracing::debug!(?cause, "the summary for an extract is put off");
         state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, now));
         self.memo.keep(&state.log, None).await;
     }
@@ -229,8 +236,8 @@ impl ViewEditor {
         let mut policy = self.budget.policy.clone();
         let (mut hook_answer, mut is_asked) = (None, false);
         for _ in 0..MOST_PLANS {
-            let plan = || self.budget.plan_by(&policy, &log.history, fixed, occasion);
-            let plan = self.request.work(plan).await;
+            let plan =
+                self.request.work(|| self.budget.plan_by(&policy, &log.history, fixed, occasion)).await;
             if !is_asked && !matches!(plan, Plan::Fits | Plan::DoesNotFit(_)) {
                 // The hook is asked once for a request, although several plans may follow.
                 is_asked = true;

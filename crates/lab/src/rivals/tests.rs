@@ -134,24 +134,23 @@ fn number_after(text: &str, mark: &str) -> Option<u64> {
 /// Every call has its result behind it, every result its call before it.
 fn assert_valid(request: &PolicyRequest, of: &str) {
     let texts = texts(request);
-    let call = |at: usize| {
-        texts
-            .get(at)
-            .filter(|text| text.starts_with("\n[call read]"))
-            .and_then(|text| number_after(text, "file_"))
-    };
     for (at, text) in texts.iter().enumerate() {
-        if let Some(number) = call(at) {
+        if let Some(number) = call_number(text) {
             let next = texts.get(at + 1).copied().unwrap_or_default();
             let answers = number_after(next, "result ") == Some(number) && is_result(next);
             assert!(answers || is_cut(next), "{of}: call {number} is followed by {next:.40}");
         }
         if is_result(text) || is_cut(text) {
-            let before = at.checked_sub(1).and_then(call);
+            let before = at.checked_sub(1).and_then(|before| call_number(texts[before]));
             let is_that = number_after(text, "result ").is_none_or(|number| before == Some(number));
             assert!(before.is_some() && is_that, "{of}: {text:.40}");
         }
     }
+}
+
+/// Returns the number of the file that a call reads; `None` if the text is no call.
+fn call_number(text: &str) -> Option<u64> {
+    number_after(text.strip_prefix("\n[call read]")?, "file_")
 }
 
 fn is_result(text: &str) -> bool {
@@ -202,22 +201,24 @@ fn every_peer_stays_valid_keeps_the_pending_prompt_and_breaks_the_prefix_only_by
     }
 }
 
+/// The length of a recording's first result in the last request of a policy, in characters.
+fn first_result_chars(name: &str, recording: &SessionRecording) -> usize {
+    let request = last(&mut *named(name).unwrap(), recording, 400_000, 0, 0);
+    request.view[2].text.chars().count()
+}
+
 #[test]
 fn long_results_are_shortened_when_they_come_in() {
     let recording = RivalTestSession::default().typed("go").step(60_000).recorded();
-    let length = |name: &str| {
-        let request = last(&mut *named(name).unwrap(), &recording, 400_000, 0, 0);
-        request.view[2].text.chars().count()
-    };
-    assert_eq!(
-        (length("append-only"), length("langchain-summarization"), length("crush")),
-        (300_009, 300_009, 300_009)
-    );
+    for name in ["append-only", "langchain-summarization", "crush"] {
+        assert_eq!(first_result_chars(name, &recording), 300_009, "{name}");
+    }
     for (name, chars) in [("codex", 10_000), ("gemini-cli", 40_000), ("cline", 48_000), ("opencode", 51_200)]
     {
-        assert!((chars..chars + 60).contains(&length(name)), "{name}: {}", length(name));
+        let shortened = first_result_chars(name, &recording);
+        assert!((chars..chars + 60).contains(&shortened), "{name}: {shortened}");
     }
-    assert!(length("goose") < 100);
+    assert!(first_result_chars("goose", &recording) < 100);
 }
 
 #[test]
@@ -286,32 +287,32 @@ fn opencode_says_the_newest_prompt_again_after_a_refusal_and_loses_its_steps() {
     assert!(request.edit.unwrap().compaction);
 }
 
+/// The number of cleared results after a first turn with so many results of 12,490 tokens each. The two turns after it
+/// are never looked at.
+fn cleared_by_opencode(mut policy: OpenCodePolicy, results: usize) -> usize {
+    let script = RivalTestSession::default()
+        .typed("a")
+        .steps(results, 9_990)
+        .answer("x")
+        .typed("b")
+        .step(9_990)
+        .answer("y");
+    let recording = script.typed("c").step(9_990).answer("z").typed("d").recorded();
+    let request = last(&mut policy, &recording, 200_000, 80_000, 10);
+    let cleared = texts(&request).iter().filter(|text| text.contains("content cleared")).count();
+    assert_valid(&request, "opencode-prune");
+    assert_eq!(ids(&request.view)[1 + 2 * cleared..], entry_ids(&recording, 1 + 2 * cleared)[..]);
+    assert_eq!(request.edit.as_ref().map(|edit| edit.compaction), (cleared > 0).then_some(false));
+    assert!(request.side_calls.is_empty());
+    cleared
+}
+
 #[test]
 fn opencode_prunes_after_a_run_beyond_the_protected_output() {
-    // Results of 12,490 tokens each in the first turn; the two turns after it are never looked at.
-    let recording = |results| {
-        let script = RivalTestSession::default()
-            .typed("a")
-            .steps(results, 9_990)
-            .answer("x")
-            .typed("b")
-            .step(9_990)
-            .answer("y");
-        script.typed("c").step(9_990).answer("z").typed("d").recorded()
-    };
-    let ask = |mut policy: OpenCodePolicy, results| {
-        let recording = recording(results);
-        let request = last(&mut policy, &recording, 200_000, 80_000, 10);
-        let cleared = texts(&request).iter().filter(|text| text.contains("content cleared")).count();
-        assert_valid(&request, "opencode-prune");
-        assert_eq!(ids(&request.view)[1 + 2 * cleared..], entry_ids(&recording, 1 + 2 * cleared)[..]);
-        assert_eq!(request.edit.as_ref().map(|edit| edit.compaction), (cleared > 0).then_some(false));
-        assert!(request.side_calls.is_empty());
-        cleared
-    };
     // Three are protected; one beyond them is less than 20,000 tokens, two are more.
-    assert_eq!((ask(OpenCodePolicy::with_pruning(), 4), ask(OpenCodePolicy::with_pruning(), 5)), (0, 2));
-    assert_eq!(ask(OpenCodePolicy::new(), 5), 0);
+    assert_eq!(cleared_by_opencode(OpenCodePolicy::with_pruning(), 4), 0);
+    assert_eq!(cleared_by_opencode(OpenCodePolicy::with_pruning(), 5), 2);
+    assert_eq!(cleared_by_opencode(OpenCodePolicy::new(), 5), 0);
 }
 
 #[test]
@@ -350,19 +351,21 @@ fn gemini_cuts_at_a_prompt_after_seven_tenths_and_asks_twice() {
     assert!(last(&mut GeminiCliPolicy::declared(), &recording, 32_000, 30_000, 50).edit.is_none());
 }
 
+/// The number of masked results among so many of 7,502 tokens each, and a newest one that waits for its answer.
+fn masked_by_gemini(results: usize) -> usize {
+    let recording = RivalTestSession::default().typed("a").steps(results + 1, 6_000).recorded();
+    let request = last(&mut GeminiCliPolicy::new(), &recording, 200_000, 100_000, 50);
+    assert_valid(&request, "gemini-cli");
+    let masks = texts(&request).iter().filter(|text| text.starts_with("<tool_output_masked>")).count();
+    assert_eq!(request.edit.is_some(), masks > 0);
+    masks
+}
+
 #[test]
 fn gemini_masks_old_output_in_batches() {
-    // Results of 7,502 tokens: seven are more than the 50,000 that are protected, the batch is of 30,000.
-    let masked = |steps: usize| {
-        let recording = RivalTestSession::default().typed("a").steps(steps + 1, 6_000).recorded();
-        let request = last(&mut GeminiCliPolicy::new(), &recording, 200_000, 100_000, 50);
-        assert_valid(&request, "gemini-cli");
-        let masks = texts(&request).iter().filter(|text| text.starts_with("<tool_output_masked>")).count();
-        assert_eq!(request.edit.is_some(), masks > 0);
-        masks
-    };
-    // The newest result waits for its answer and is not looked at.
-    assert_eq!((masked(9), masked(10)), (0, 4));
+    // Seven results are more than the 50,000 tokens that are protected, the batch is of 30,000. The newest result is
+    // not looked at.
+    assert_eq!((masked_by_gemini(9), masked_by_gemini(10)), (0, 4));
 }
 
 #[test]
@@ -405,17 +408,18 @@ fn codex_compacts_before_a_prompt_and_keeps_twenty_thousand_tokens_of_them() {
     assert!(view[2].contains("Goal:") && view[3] == "pending");
 }
 
+/// Returns whether the second request behind a prompt is compacted although the meter is low.
+fn is_compacted_by_codex(prompt: &str) -> bool {
+    let recording = RivalTestSession::default().typed("go").answer("x").typed(prompt).step(10).recorded();
+    let mut codex = CodexPolicy::default();
+    codex.request(&recording, 3, &situation(6_000, 600, 1));
+    codex.request(&recording, 5, &situation(6_000, 600, 1)).edit.is_some()
+}
+
 #[test]
 fn codex_compacts_after_a_refusal_even_if_the_meter_is_low() {
-    let recording =
-        |prompt: &str| RivalTestSession::default().typed("go").answer("x").typed(prompt).step(10).recorded();
-    let second = |prompt: &str| {
-        let mut codex = CodexPolicy::default();
-        let recording = recording(prompt);
-        codex.request(&recording, 3, &situation(6_000, 600, 1));
-        codex.request(&recording, 5, &situation(6_000, 600, 1)).edit.is_some()
-    };
-    assert_eq!((second(&"word ".repeat(5_000)), second("short")), (true, false));
+    assert!(is_compacted_by_codex(&"word ".repeat(5_000)));
+    assert!(!is_compacted_by_codex("short"));
 }
 
 #[test]
@@ -448,14 +452,16 @@ fn goose_leaves_out_results_from_the_middle_until_its_prompt_fits() {
     assert!(sent <= usable && sent > 5 * 500 - 500, "{sent}");
 }
 
+/// A run with so many short results, and the beginning of another one.
+fn short_results(count: usize) -> SessionRecording {
+    RivalTestSession::default().typed("a").steps(count, 50).answer("x").typed("b").step(50).recorded()
+}
+
 #[test]
 fn goose_describes_the_oldest_ten_calls_while_the_model_works() {
-    let recording = |calls| {
-        RivalTestSession::default().typed("a").steps(calls, 50).answer("x").typed("b").step(50).recorded()
-    };
-    let at_line = run(&mut GoosePolicy::default(), &recording(20), 50_000);
+    let at_line = run(&mut GoosePolicy::default(), &short_results(20), 50_000);
     assert!(at_line.iter().all(|request| request.side_calls.is_empty()));
-    let recording = recording(21);
+    let recording = short_results(21);
     let requests = run(&mut GoosePolicy::default(), &recording, 50_000);
     let [.., asked, done] = &requests[..] else { panic!("{}", requests.len()) };
     assert_eq!(asked.side_calls.len(), 10);
@@ -497,11 +503,11 @@ fn langchain_summarises_nothing_where_the_last_tokens_hold_no_prompt() {
 
 #[test]
 fn langchain_clears_all_but_three_results_over_a_hundred_thousand_tokens() {
-    let recording = |words| RivalTestSession::default().typed("go").steps(10, 8_000).step(words).recorded();
-    assert!(last(&mut LangChainToolClearing::default(), &recording(0), 200_000, 0, 0).edit.is_some());
+    let above = RivalTestSession::default().typed("go").steps(10, 8_000).step(0).recorded();
+    assert!(last(&mut LangChainToolClearing::default(), &above, 200_000, 0, 0).edit.is_some());
     let below = RivalTestSession::default().typed("go").steps(9, 8_000).step(0).recorded();
     assert!(last(&mut LangChainToolClearing::default(), &below, 200_000, 0, 0).edit.is_none());
-    let recording = recording(10);
+    let recording = RivalTestSession::default().typed("go").steps(10, 8_000).step(10).recorded();
     let request = last(&mut LangChainToolClearing::default(), &recording, 200_000, 0, 0);
     assert_eq!(texts(&request).iter().filter(|text| **text == "[cleared]").count(), 8);
     assert_eq!(ids(&request.view)[17..], entry_ids(&recording, 17)[..]);
@@ -542,9 +548,8 @@ fn cline_acts_at_four_fifths_by_thirds_and_keeps_the_turn() {
         .map(|entry| (entry.text.chars().count() as u64).div_ceil(3))
         .sum();
     let line = ((estimate + FIXED) as f64 / 0.81) as u64;
-    let request = |window| last(&mut ClinePolicy::default(), &recording, window, 0, 0);
-    assert!(request(line + 5).edit.is_none());
-    let request = request(line);
+    assert!(last(&mut ClinePolicy::default(), &recording, line + 5, 0, 0).edit.is_none());
+    let request = last(&mut ClinePolicy::default(), &recording, line, 0, 0);
     // From the end 20,000 tokens by thirds: twelve results of 1,670, and the one that crosses the line.
     assert_eq!(ids(&request.view[1..]), entry_ids(&recording, recording.entries.len() - 1 - 24));
     assert!(request.view[0].text.starts_with("Context summary:\n\nGoal:\n- go"));

@@ -113,8 +113,9 @@ impl OutputPauseDetector {
             return;
         }
         let counter = self.counter.get_or_insert_with(counter);
-        let new = |all: &str, from: usize| charged(counter, all.get(from..).unwrap_or_default());
-        self.tokens += new(&seen.text, self.counted.text) + new(&seen.reasoning, self.counted.reasoning);
+        let new_text = seen.text.get(self.counted.text..).unwrap_or_default();
+        let new_reasoning = seen.reasoning.get(self.counted.reasoning..).unwrap_or_default();
+        self.tokens += charged(counter, new_text) + charged(counter, new_reasoning);
         self.counted = StreamedBytes { text, reasoning };
         if self.written() >= self.at_tokens {
             self.is_endless = repeats_without_end(&seen.text);

@@ -54,8 +54,7 @@ pub(super) struct CharacterFilter(SurrogateJoiner);
 impl CharacterFilter {
     pub(super) fn take(&mut self, raw: Bytes) -> Vec<Bytes> {
         // A keep-alive comment must not flush the half character that waits.
-        let passes = |text: &str| self.0.lets_pass(text) || is_comment(&raw);
-        if std::str::from_utf8(&raw).is_ok_and(passes) {
+        if std::str::from_utf8(&raw).is_ok_and(|text| self.0.lets_pass(text) || is_comment(&raw)) {
             return vec![raw];
         }
         let text = String::from_utf8_lossy(&raw).into_owned();
@@ -96,6 +95,9 @@ pub(super) fn says_more(raw: &[u8], seen: &PartialResponse) -> bool {
 pub(super) fn is_whole(rest: &[u8]) -> bool {
     let event = SseEvent::parse(rest);
     let data = event.data.trim();
-    let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok();
-    !rest.is_empty() && (data == "[DONE]" || rest.trim_ascii().is_empty() || !data.is_empty() && is_json())
+    !rest.is_empty() && (data == "[DONE]" || rest.trim_ascii().is_empty() || is_json(data))
+}
+
+fn is_json(data: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
 }

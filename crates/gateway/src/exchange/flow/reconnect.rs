@@ -5,6 +5,7 @@ use std::time::Duration;
 use longhaul_core::attempt::{BrokenAnswer, BrokenAnswerAction, RetryPolicy};
 use tokio::time::{Instant, sleep};
 
+use super::super::request_log::whole_ms;
 use super::notices::StreamComment;
 use super::reading::seen_in;
 use super::restart::{AbandonedStream, ResumedStream, StreamContinuation, request_continuation};
@@ -92,8 +93,17 @@ async fn resume(
     let begun = Instant::now();
     loop {
         let asked_ms = asked.and_then(|asked| u64::try_from(asked.as_millis()).ok());
+        let wait_ms = retry.delay_ms(attempt, asked_ms);
+        tracing::debug!(
+            upstream = route.request.target.server.upstream.name,
+            attempt,
+            wait_ms,
+            asked_ms,
+            waited_ms = whole_ms(begun.elapsed()),
+            "an upstream is given time before it is asked to go on"
+        );
         // A request at once would meet the same failure.
-        sleep(Duration::from_millis(retry.delay_ms(attempt, asked_ms))).await;
+        sleep(Duration::from_millis(wait_ms)).await;
         let body = request_continuation(&route, &prepared, prepared.shown_of(&text), written_tokens).await;
         let is_patient = retry.patience_ms.is_none_or(|ms| begun.elapsed() < Duration::from_millis(ms));
         match &body {

@@ -118,6 +118,13 @@ impl AnswerFlow {
         }
         // A person sees in the text why the answer pauses, if notices are configured there.
         self.restarts += 1;
+        tracing::info!(
+            restarts = self.restarts,
+            input_tokens = left.prepared.input,
+            written_tokens = left.written_tokens,
+            window = left.attempt.budget().window.tokens,
+            "an answer is stopped at the end of the window, and room is made for its rest"
+        );
         out.extend_from_slice(COMPACTING.comment().as_bytes());
         left.attempt.totals().restarted();
         // The upstream's connection closes here: most local servers have room for one request.
@@ -197,19 +204,15 @@ impl AnswerFlow {
         newest: Option<Usage>,
     ) -> PartialUsage {
         // Usage that the gateway itself wrote for another dialect is no report.
-        let reported = |usage: Usage| {
-            Some(usage).filter(|usage| !route.request.needs_translation() && usage.input_tokens > 0)
+        let (newest, begun) = match route.request.needs_translation() {
+            true => (None, None),
+            false => (newest, self.reader.seen().usage.as_ref()),
         };
-        if let Some(usage) = newest.and_then(reported).filter(|usage| usage.output_tokens > 0) {
-            return PartialUsage {
-                input: usage.input_tokens,
-                output: usage.output_tokens,
-                is_estimated: false,
-            };
+        if let Some(usage) = newest.filter(|usage| usage.input_tokens > 0 && usage.output_tokens > 0) {
+            return PartialUsage::reported(&usage);
         }
-        let begun = self.reader.seen().usage.clone().and_then(reported);
-        let input = begun.map_or(self.outbound_request.input, |usage| usage.input_tokens);
-        PartialUsage { input, output, is_estimated: true }
+        let begun = begun.map(|usage| usage.input_tokens).filter(|input| *input > 0);
+        PartialUsage { input: begun.unwrap_or(self.outbound_request.input), output, is_estimated: true }
     }
 
     pub(super) fn resume(&mut self, resumed: ResumedStream) {
@@ -233,6 +236,16 @@ impl AnswerFlow {
             StreamContinuation::NextStep | StreamContinuation::AfterBreak => self.is_window_exhausted,
         };
         let is_restart = matches!(then, StreamContinuation::SameStep { .. });
+        if is_restart {
+            tracing::info!(
+                tokens = prepared.input,
+                window,
+                restarts = self.restarts,
+                continuations = self.continuations,
+                is_last,
+                "a stopped answer goes on"
+            );
+        }
         self.is_between = false;
         let has_new_tail = prepared.tail != self.outbound_request.tail;
         self.outbound_request = prepared;

@@ -110,8 +110,9 @@ impl AnswerFlow {
     }
 
     fn begin_round(&mut self, route: UpstreamAttempt, step: ModelStep, output: u64) {
-        let counted = || route.request.counted(&self.outbound_request, self.reader.seen(), self.left_tokens);
-        route.totals().add(self.usage().as_ref(), counted);
+        route.totals().add(self.usage().as_ref(), || {
+            route.request.counted(&self.outbound_request, self.reader.seen(), self.left_tokens)
+        });
         // The client's output limit covers all steps together.
         self.left_tokens += output;
         self.counted_tokens = self.pause.as_ref().map_or(0, OutputPauseDetector::tokens);

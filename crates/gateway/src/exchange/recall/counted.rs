@@ -30,18 +30,15 @@ impl OutputDivision {
     }
 }
 
-/// Returns the tokens of calls inside a step.
-fn call_tokens<'c>(counter: &MessageTokenCounter, calls: impl Iterator<Item = &'c PartialToolCall>) -> u64 {
-    let tokens = |call: &PartialToolCall| {
-        counter.part(&Part::ToolCall(ToolCall {
-            call_id: call.id.as_str().into(),
-            name: call.name.clone(),
-            arguments: call.arguments.clone(),
-            provider_id: None,
-            native: None,
-        }))
-    };
-    calls.map(tokens).sum()
+/// Returns the tokens of a call inside a step.
+fn call_tokens(counter: &MessageTokenCounter, call: &PartialToolCall) -> u64 {
+    counter.part(&Part::ToolCall(ToolCall {
+        call_id: call.id.as_str().into(),
+        name: call.name.clone(),
+        arguments: call.arguments.clone(),
+        provider_id: None,
+        native: None,
+    }))
 }
 
 /// Returns the tokens of a call's result as a message of its own.
@@ -65,25 +62,29 @@ impl HiddenSteps<'_> {
     ) -> OutputDivision {
         let counter = self.request.counter();
         let said = counter.framing().message + counter.text(text);
-        let hidden = call_tokens(&counter, ours.iter());
-        OutputDivision { shown: said + call_tokens(&counter, theirs.iter()), hidden }
+        let shown: u64 = theirs.iter().map(|call| call_tokens(&counter, call)).sum();
+        let hidden = ours.iter().map(|call| call_tokens(&counter, call)).sum();
+        OutputDivision { shown: said + shown, hidden }
     }
 
     /// Returns the tokens that hidden calls and the steps before them add to the client's copy of a step.
     pub(super) fn added_tokens(&self, hidden: &[(usize, AnsweredToolCall)], rounds: &RecallRounds) -> u64 {
         let counter = self.request.counter();
-        let calls = call_tokens(&counter, hidden.iter().map(|(_, answered)| &answered.call));
-        let results: u64 = hidden.iter().map(|(_, answered)| result_tokens(&counter, answered)).sum();
-        calls + results + self.round_tokens(&counter, rounds)
+        let answers = hidden
+            .iter()
+            .map(|(_, answered)| call_tokens(&counter, &answered.call) + result_tokens(&counter, answered));
+        answers.sum::<u64>() + self.round_tokens(&counter, rounds)
     }
 
     /// Returns the tokens of hidden steps, without the text of the client's own copy.
     pub(super) fn round_tokens(&self, counter: &MessageTokenCounter, rounds: &RecallRounds) -> u64 {
-        let unread = || rounds.items.iter().map(|item| counter.text(item)).sum();
-        let messages = |items: &[String]| self.request.reader().neutral_items(items).ok();
-        // Items that cannot be parsed are counted as text. The count may be too high, never zero.
-        let Some(all) = messages(&rounds.items) else { return unread() };
-        let shown = messages(rounds.items.get(rounds.unshown..).unwrap_or_default()).unwrap_or_default();
+        let reader = self.request.reader();
+        let Ok(all) = reader.neutral_items(&rounds.items) else {
+            // Items that cannot be parsed are counted as text. The count may be too high, never zero.
+            return rounds.items.iter().map(|item| counter.text(item)).sum();
+        };
+        let shown = rounds.items.get(rounds.unshown..).unwrap_or_default();
+        let shown = reader.neutral_items(shown).unwrap_or_default();
         let tokens: u64 = all.iter().map(|message| counter.message(message)).sum();
         tokens.saturating_sub(shown.iter().map(|message| self.shown_tokens(counter, message)).sum())
     }
@@ -92,13 +93,15 @@ impl HiddenSteps<'_> {
     /// reasoning back.
     pub(super) fn shown_tokens(&self, counter: &MessageTokenCounter, message: &Message) -> u64 {
         let sends_reasoning = self.request.exchange.wire.dialect() != Dialect::Chat;
-        let is_shown = |part: &&Part| match part {
+        if message.role != Role::Assistant {
+            return 0;
+        }
+        let shown = message.parts.iter().filter(|part| match part {
             Part::Text(_) => true,
             Part::Reasoning(_) => sends_reasoning,
             _ => false,
-        };
-        let by_model = message.role == Role::Assistant;
-        message.parts.iter().filter(|part| by_model && is_shown(part)).map(|part| counter.part(part)).sum()
+        });
+        shown.map(|part| counter.part(part)).sum()
     }
 }
 
