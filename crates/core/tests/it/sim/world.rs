@@ -694,7 +694,7 @@ impl World {
             What::ModelBegins => self.input(RunLoopInput::ModelBegan),
             What::ModelEnds { course, .. } => {
                 self.stats.answers += u64::from(course.end.is_ok());
-                self.input(match course.end {
+                let input = match course.end {
                     Ok(answer) if course.pauses => {
                         RunLoopInput::ModelPaused { partial: answer.parts, usage: answer.usage }
                     }
@@ -708,7 +708,8 @@ impl World {
                     }
                     Ok(answer) => RunLoopInput::ModelAnswered(answer),
                     Err((failure, partial)) => RunLoopInput::ModelFailed { failure, partial },
-                });
+                };
+                self.input(input);
             }
             What::Summary { input, .. } | What::ModelStopped(input) | What::Hook(input) => self.input(input),
             What::Tool(result) => self.input(RunLoopInput::ToolEnded(result)),
