@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 # The package whose tests wait, and the packages that compute in the meantime and need no clock.
@@ -40,11 +41,18 @@ def built_tests():
 def run(test, out=None):
     """Runs one test binary; returns whether it passed."""
     name, folder, executable = test
-    said = f"     Running {name}: {Path(executable).name}\n"
-    (out or sys.stdout).write(said)
-    (out or sys.stdout).flush()
+    show = out or sys.stdout
+    show.write(f"     Running {name}: {Path(executable).name}\n")
+    show.flush()
     environment = dict(os.environ, CARGO_MANIFEST_DIR=str(folder))
-    return subprocess.run([executable], cwd=folder, env=environment, stdout=out, stderr=out, check=False).returncode == 0
+    begun = time.monotonic()
+    process = subprocess.Popen([executable], cwd=folder, env=environment, stdout=out, stderr=out)
+    # `wait4` tells what this process and its children used; a test that only waits has little.
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    show.write(f"     {name}: {time.monotonic() - begun:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} s of CPU\n")
+    show.flush()
+    return process.returncode == 0
 
 
 def main():

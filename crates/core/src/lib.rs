@@ -23,6 +23,7 @@ pub mod message;
 pub mod metadata;
 pub mod meter;
 pub mod orders;
+mod parallel;
 pub mod pinned_facts;
 pub mod plan;
 pub mod queue;

@@ -37,6 +37,8 @@ use crate::event::PartialAnswerReason;
 use crate::history::{LogEntry, LogEntryKind};
 use crate::ids::Seq;
 use crate::message::{Message, Part, ToolCall, ToolResult, ToolStatus};
+use crate::parallel;
+use crate::retention_report::facts::text_bytes;
 pub(crate) use cache::PinnedFactsCache;
 use facts::ToolFacts;
 use files::FileAccess;
@@ -133,13 +135,29 @@ impl PinnedFacts {
     /// Adds the facts of one message, which must be newer than all earlier ones. A call counts once its outcome is
     /// there.
     pub fn extend(&mut self, entry: &LogEntry) {
-        // A lost answer is shown to people only, and a note is text of the runtime: neither states facts for the model.
-        if !matches!(
-            entry.kind,
-            LogEntryKind::Note | LogEntryKind::Assistant(Some(PartialAnswerReason::Lost))
-        ) {
-            self.words.read(entry.seq, &entry.message);
+        read_words(&mut self.words, entry);
+        self.read_state(entry);
+    }
+
+    /// Adds the facts of several messages, which must be newer than all earlier ones.
+    fn extend_all(&mut self, entries: &[LogEntry]) {
+        let bytes: usize = entries.iter().map(|entry| text_bytes(&entry.message)).sum();
+        if bytes < parallel::LEAST_BYTES {
+            return entries.iter().for_each(|entry| self.extend(entry));
         }
+        // The names in use take about as long as all the rest, and neither reads the other.
+        let mut words = std::mem::take(&mut self.words);
+        let read_all_words = || {
+            entries.iter().for_each(|entry| read_words(&mut words, entry));
+            words
+        };
+        let (words, ()) =
+            parallel::join(read_all_words, || entries.iter().for_each(|entry| self.read_state(entry)));
+        self.words = words;
+    }
+
+    /// Reads everything but the names in use.
+    fn read_state(&mut self, entry: &LogEntry) {
         match &entry.kind {
             LogEntryKind::Typed => self.read_typed(entry.seq, &entry.message),
             LogEntryKind::Note | LogEntryKind::Assistant(Some(PartialAnswerReason::Lost)) => {}
@@ -298,6 +316,14 @@ impl PinnedFacts {
         let text = render::fit(&sections, limit_tokens.min(first + limit_tokens / 4), counter);
         let room = limit_tokens.saturating_sub(counter.text(&text));
         render::with_names(text, self.words.most_used(), room, counter)
+    }
+}
+
+/// Reads the names in use. A lost answer is shown to people only, and a note is text of the runtime: neither states facts
+/// for the model.
+fn read_words(words: &mut IdentifierCounts, entry: &LogEntry) {
+    if !matches!(entry.kind, LogEntryKind::Note | LogEntryKind::Assistant(Some(PartialAnswerReason::Lost))) {
+        words.read(entry.seq, &entry.message);
     }
 }
 

@@ -123,12 +123,7 @@ fn tallied(
     reach: RecoveryAccess,
     stop_flag: &StopFlag,
 ) -> Option<RetentionReport> {
-    for message in before {
-        if stop_flag.is_raised() {
-            return None;
-        }
-        facts.read(message);
-    }
+    facts.read_all(before, stop_flag)?;
     let single_spaced = facts::single_spaced(after_text);
     let after = IndexedView::read(after_text, &single_spaced);
     // Sentences and words are looked for differently: a sentence must stand in one piece, a word anywhere.

@@ -9,7 +9,12 @@ use std::sync::Arc;
 use super::PinnedFacts;
 use crate::history::LogEntry;
 use crate::memo::DerivedCache;
+use crate::parallel;
+use crate::retention_report::facts::text_bytes;
 use crate::stop_flag::StopFlag;
+
+/// The text that is read between two looks at the stop flag, in bytes: some hundredths of a second of work.
+const BATCH_BYTES: usize = 2 * parallel::LEAST_BYTES;
 
 /// The most extractions kept: two parts of the log, each with the beginning that ends at the newest typed message. A
 /// plan asks for the part that its strategy drops, and sometimes for the part that the last resort drops.
@@ -77,16 +82,34 @@ impl CachedPinnedFacts {
         }
         // A plan may still hold the facts of before, which then get a copy of their own.
         let ledger = Arc::make_mut(&mut self.ledger);
-        for at in rest.flatten() {
-            if stop_flag.is_raised() {
-                // The range read so far is recorded exactly, so that the next call continues here.
-                self.read = beginning(wanted, at);
-                return;
+        for range in rest {
+            let mut left = entries.get(range.clone()).unwrap_or_default();
+            let mut at = range.start;
+            while !left.is_empty() {
+                if stop_flag.is_raised() {
+                    // The range read so far is recorded exactly, so that the next call continues here.
+                    self.read = beginning(wanted, at);
+                    return;
+                }
+                let (batch, later) = left.split_at(batch_len(left));
+                ledger.extend_all(batch);
+                at += batch.len();
+                left = later;
             }
-            entries.get(at).into_iter().for_each(|entry| ledger.extend(entry));
         }
         self.read = wanted.to_vec();
     }
+}
+
+/// Returns the number of messages that are read between two looks at the stop flag; at least one.
+fn batch_len(entries: &[LogEntry]) -> usize {
+    let mut bytes = 0;
+    let batch = entries.iter().take_while(|entry| {
+        let is_wanted = bytes < BATCH_BYTES;
+        bytes += text_bytes(&entry.message);
+        is_wanted
+    });
+    batch.count()
 }
 
 /// Returns the ranges without empty ones, with adjacent ranges joined.
@@ -187,6 +210,30 @@ mod tests {
             copied.ledger(other.entries(), [0..11], true, &StopFlag::default()).open_todos().count(),
             0
         );
+    }
+
+    #[test]
+    fn a_long_log_gives_the_ledger_of_a_reading_message_by_message() {
+        // Several batches, of which most are read by two threads.
+        let said = (1..=600).map(|seq| {
+            let lines = (0..60).map(|line| {
+                format!("src/part_{seq}/file_{}.rs has item_{} and limit={seq}\n", line % 7, seq * line)
+            });
+            let message = Message::user(format!("m{seq}"), vec![Part::text(lines.collect::<String>())]);
+            let body = EventBody::message_taken(message);
+            Event { seq, at: seq, format: FORMAT, body }
+        });
+        let history = History::fold(&said.collect::<Vec<_>>()).unwrap();
+        let bytes: usize = history.entries().iter().map(|entry| text_bytes(&entry.message)).sum();
+        assert!(bytes > 3 * BATCH_BYTES, "{bytes}");
+        let cached = PinnedFactsCache::default().ledger(
+            history.entries(),
+            [0..200, 203..600],
+            true,
+            &StopFlag::default(),
+        );
+        let entries = history.entries();
+        assert_eq!(*cached, PinnedFacts::read(entries[..200].iter().chain(&entries[203..])));
     }
 
     #[test]

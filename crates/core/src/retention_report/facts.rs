@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::message::{Message, Part, Role};
+use crate::parallel;
 use crate::plan::MARK;
+use crate::stop_flag::StopFlag;
 use crate::text_table::TextSet;
 
 mod binding;
@@ -79,6 +81,41 @@ impl ClassifiedFacts {
         for_each_text(message, &mut |text| add_words(words, text));
     }
 
+    /// Adds the facts of many messages; `None` if `stop_flag` is raised meanwhile.
+    pub(crate) fn read_all(&mut self, messages: &[&Message], stop_flag: &StopFlag) -> Option<()> {
+        let Some(middle) = parallel::middle(messages, |message| text_bytes(message)) else {
+            return self.read_in_order(messages, stop_flag);
+        };
+        let (first, second) = messages.split_at(middle);
+        let read_second = || {
+            let mut facts = Self::default();
+            facts.read_in_order(second, stop_flag).map(|()| facts)
+        };
+        let (second, first) = parallel::join(read_second, || self.read_in_order(first, stop_flag));
+        first?;
+        self.merge(second?);
+        Some(())
+    }
+
+    fn read_in_order(&mut self, messages: &[&Message], stop_flag: &StopFlag) -> Option<()> {
+        for message in messages {
+            if stop_flag.is_raised() {
+                return None;
+            }
+            self.read(message);
+        }
+        Some(())
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (class, items) in other.sentences {
+            self.sentences.entry(class).or_default().extend(items);
+        }
+        for (class, items) in other.words {
+            self.words.entry(class).or_default().extend(items);
+        }
+    }
+
     /// Adds only the facts of a message that are sentences or lines.
     pub(crate) fn read_sentences(&mut self, message: &Message) {
         for part in &message.parts {
@@ -141,6 +178,20 @@ impl ClassifiedFacts {
 
 /// Calls `read` with every text of a message that can contain facts: text parts, tool results, and the strings in the
 /// arguments of calls, without JSON's escapes.
+/// Returns the length of all text of a message, in bytes.
+pub(crate) fn text_bytes(message: &Message) -> usize {
+    message.parts.iter().map(part_bytes).sum()
+}
+
+fn part_bytes(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => text.text.len(),
+        Part::ToolCall(call) => call.arguments.len(),
+        Part::ToolResult(result) => result.content.iter().map(part_bytes).sum(),
+        Part::Reasoning(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => 0,
+    }
+}
+
 fn for_each_text(message: &Message, read: &mut impl FnMut(&str)) {
     message.parts.iter().for_each(|part| for_each_part_text(part, read));
 }

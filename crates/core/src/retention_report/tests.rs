@@ -205,3 +205,30 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn many_messages_have_the_facts_of_each_whatever_the_number_of_threads() {
+    let messages: Vec<Message> = (0..300)
+        .flat_map(|at| {
+            let lines: String = (0..80)
+                .map(|line| format!("src/file_{at}.rs took {line} ms for item_{line}_{at}\n"))
+                .collect();
+            [
+                says(Role::User, &format!("You must never touch part {at} of it.")),
+                says(Role::Assistant, &format!("We decided to use plan {at} here.")),
+                output(&format!("{lines}error: case {at} has failed\n")),
+            ]
+        })
+        .collect();
+    let messages: Vec<&Message> = messages.iter().collect();
+    assert!(crate::parallel::middle(&messages, |message| facts::text_bytes(message)).is_some());
+    let mut each = ClassifiedFacts::default();
+    messages.iter().for_each(|message| each.read(message));
+    let mut all = ClassifiedFacts::default();
+    let stop_flag = StopFlag::default();
+    assert_eq!(all.read_all(&messages, &stop_flag), Some(()));
+    assert_eq!(all.sentences, each.sentences);
+    assert_eq!(all.words, each.words);
+    stop_flag.raise();
+    assert_eq!(ClassifiedFacts::default().read_all(&messages, &stop_flag), None);
+}

@@ -103,7 +103,7 @@ impl ScoreReport {
         }
         tell("the reading job");
         for window in [64_000, 32_000] {
-            board.add_job(&reading_job::measure(window)?);
+            board.add_job(&reading_job::measure(window, reading_job::FIXED_TOKENS)?);
         }
         tell("summaries of a model");
         for strategy in ["adaptive", "reactive-overflow"] {

@@ -19,8 +19,8 @@ use crate::rivals;
 /// The number of files. Each is read in a step of its own.
 pub const FILES: usize = 40;
 
-/// Tokens of system prompt and tools.
-const FIXED_TOKENS: u64 = 3_000;
+/// Tokens of system prompt and tools of a usual agent.
+pub const FIXED_TOKENS: u64 = 3_000;
 
 /// The policies under which the job is run, ours first.
 const POLICIES: [&str; 8] = [
@@ -159,11 +159,11 @@ fn content(file: usize) -> String {
     text
 }
 
-/// Returns the job as a recording.
+/// Returns the job as a recording of an agent whose system prompt and tools have so many tokens.
 ///
 /// # Errors
 /// [`HistoryFoldError`], if the new log does not fold: never.
-pub fn recording() -> Result<SessionRecording, HistoryFoldError> {
+pub fn recording(fixed_tokens: u64) -> Result<SessionRecording, HistoryFoldError> {
     let mut bodies = vec![
         EventBody::SessionStarted { title: None, forked_from: None, imported_from: None },
         EventBody::RunStarted { run_id: "r".into() },
@@ -195,7 +195,7 @@ pub fn recording() -> Result<SessionRecording, HistoryFoldError> {
         "reading-job",
         "synthetic",
         events,
-        FIXED_TOKENS,
+        fixed_tokens,
         MessageTokenCounter::default(),
     )?;
     Ok(recording.made_by_program())
@@ -206,12 +206,12 @@ fn answer(step: usize, parts: Vec<Part>, finish: ModelStopReason) -> EventBody {
     EventBody::AssistantAdded { step_id: format!("s{step}").into(), message, finish, cut: None }
 }
 
-/// Runs the job under every policy in a window of so many tokens.
+/// Runs the job under every policy in a window of so many tokens, `fixed_tokens` of them for system prompt and tools.
 ///
 /// # Errors
 /// [`HistoryFoldError`] as [`recording`].
-pub fn measure(window_tokens: u64) -> Result<Vec<ReadingJobScore>, HistoryFoldError> {
-    let recording = recording()?;
+pub fn measure(window_tokens: u64, fixed_tokens: u64) -> Result<Vec<ReadingJobScore>, HistoryFoldError> {
+    let recording = recording(fixed_tokens)?;
     let policies = POLICIES.iter().filter_map(|name| policy(name));
     Ok(policies.map(|policy| run(&recording, policy, window_tokens)).collect())
 }

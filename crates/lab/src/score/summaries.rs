@@ -51,7 +51,7 @@ pub fn measure(filler: &[ChatTurn], strategy: &str) -> Option<SummariesScore> {
 /// [`HistoryFoldError`] as [`reading_job::recording`].
 pub fn measure_job(strategy: &str, window_tokens: u64) -> Result<Option<SummariesScore>, HistoryFoldError> {
     let Some(mut ours) = PlannerPolicy::by_name(strategy) else { return Ok(None) };
-    let recording = reading_job::recording()?;
+    let recording = reading_job::recording(reading_job::FIXED_TOKENS)?;
     replay(&recording, &mut ours, window_tokens, &reading_job::prices(), &ReplayOptions::default());
     let compactions = ours.edits().iter().filter(|it| it.is_compaction());
     let committed: Vec<(String, &[String])> =

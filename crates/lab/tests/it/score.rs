@@ -126,13 +126,22 @@ fn decisions_of_compactbench_stay_in_view() {
 #[test]
 fn a_reading_job_is_cheap_and_sees_its_needles() {
     for (window, cost, needles) in [(64_000, goals::JOB_64K_COST, 30), (32_000, goals::JOB_32K_COST, 20)] {
-        let scores = reading_job::measure(window).unwrap();
+        let scores = reading_job::measure(window, reading_job::FIXED_TOKENS).unwrap();
         scores.iter().for_each(|score| println!("{score:?}"));
         assert_eq!(scores.len(), 8, "every policy runs");
         let ours = scores.iter().find(|score| score.policy == "adaptive").unwrap();
         assert!(ours.cost_thousands <= cost, "{ours:?}");
         assert!(ours.needles_visible >= needles, "{ours:?}");
         assert_eq!((ours.overflows, ours.newest_cleared, ours.never_whole), (0, 0, 0), "{ours:?}");
+    }
+}
+
+#[test]
+fn the_newest_result_is_shown_beside_a_prompt_that_fills_most_of_the_window() {
+    let scores = reading_job::measure(32_768, 24_000).unwrap();
+    scores.iter().for_each(|score| println!("{score:?}"));
+    for ours in scores.iter().filter(|score| ["adaptive", "reactive-overflow"].contains(&&*score.policy)) {
+        assert_eq!((ours.overflows, ours.newest_cleared), (0, 0), "{ours:?}");
     }
 }
 

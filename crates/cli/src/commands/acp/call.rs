@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
 };
 use serde_json::Value;
 
+use crate::term::exact::{exact, exact_lines};
 use crate::term::text::{fit, one_line};
 
 use super::prompt::text_block;
@@ -192,28 +193,17 @@ impl EditorToolCall {
     }
 }
 
+/// Returns the first line of a text for a title. Invisible characters are spelled out: a title must not look like that of
+/// another call.
 fn quoted_title(text: &str) -> String {
-    code(&fit(&one_line(text), TITLE))
+    code(&fit(&exact(&one_line(text)), TITLE))
 }
 
 /// Shows a command that its title does not hold: whoever allows the command must see all of it.
 fn whole_command(command: &str) -> Vec<ToolCallContent> {
-    let shown = spelled(command);
-    let is_title = fit(&one_line(command), TITLE) == command;
+    let shown = exact_lines(command).join("\n");
+    let is_title = shown == command && fit(&one_line(command), TITLE) == command;
     (!is_title).then(|| ToolCallContent::from(text_block(&fenced(&shown)))).into_iter().collect()
-}
-
-/// Returns text in which nothing hides: invisible characters are spelled out.
-fn spelled(text: &str) -> String {
-    let spelled =
-        text.chars().map(|c| if is_hidden(c) { c.escape_unicode().to_string() } else { c.to_string() });
-    spelled.collect()
-}
-
-fn is_hidden(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t'))
-        // Zero-width characters and marks of direction can make a command look like another one.
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Returns a path of the workspace, without a look at the disk.
@@ -288,6 +278,12 @@ mod tests {
         assert_eq!(asked_text("ls"), Value::Null, "the title holds it");
         assert_eq!(asked_text("ls\nrm -rf x"), fenced("ls\nrm -rf x"));
         assert_eq!(asked_text("ls \u{1b}[8m; rm x"), fenced("ls \\u{1b}[8m; rm x"));
+        // Zero-width and invisible characters, and blanks that push the rest out of sight.
+        for hidden in ["ls\u{200b} x", "ls \u{2060}x", "ls \u{e0061}x", &format!("ls{}; rm x", " ".repeat(80))] {
+            let shown = asked_text(hidden);
+            let shown = shown.as_str().expect("a command whose title differs is shown whole");
+            assert!(shown.contains("\\u{") || shown.contains("␣×80"), "{shown}");
+        }
         let long = format!("echo {} && rm x", "y".repeat(200));
         assert_eq!(asked_text(&long), fenced(&long));
     }

@@ -14,6 +14,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::failure::{CANCELLED, CommandError, DONE, Outcome};
 use crate::signals::InterruptSignals;
+use crate::term::exact::exact;
 use crate::term::human::count;
 use crate::term::meter::ContextMeterBar;
 use crate::term::out;
@@ -126,7 +127,7 @@ impl LineChat<'_, '_> {
         let asked = self.approvals.first();
         let line = self.activity.line(&self.meter, asked.is_some(), self.columns, self.talk.style, now_ms());
         let mark = match (asked, self.pasted.len()) {
-            (Some(call), _) => self.talk.style.amber(&format!("{}? y/n/a › ", call.tool)),
+            (Some(call), _) => self.talk.style.amber(&format!("{}? y/n/a › ", exact(&call.tool))),
             (None, 0) => self.talk.style.accent("› "),
             (None, lines) => {
                 let lines = count(lines as u64, "line");
