@@ -301,6 +301,8 @@ pub enum NoteReason {
     TimeUp,
     /// Part of an imported conversation.
     Imported,
+    /// A system or developer message of a client in the middle of a conversation. Every shortened view quotes it.
+    SystemMessage,
     /// The newest message mentions passages that a compaction removed, and the note shows them again.
     Recalled,
     /// Standing orders were pinned, changed or removed since the model was last informed.

@@ -151,9 +151,9 @@ impl ConversationLog {
             ItemSegment::System(parts) if self.placed.is_empty() => self.system.extend(parts),
             ItemSegment::System(parts) => {
                 self.role_rewrites.system = true;
-                self.note(parts, place);
+                self.note(parts, NoteReason::SystemMessage, place);
             }
-            ItemSegment::Note(parts) => self.note(parts, place),
+            ItemSegment::Note(parts) => self.note(parts, NoteReason::Imported, place),
             ItemSegment::Typed(parts) => {
                 let message = self.message(Role::User, parts);
                 let taken = EventBody::message_taken(message);
@@ -175,9 +175,9 @@ impl ConversationLog {
         self.placed.push(ItemPlacement { seq, pieces });
     }
 
-    fn note(&mut self, parts: Vec<Part>, place: SegmentPosition) {
+    fn note(&mut self, parts: Vec<Part>, why: NoteReason, place: SegmentPosition) {
         let message = self.message(Role::User, parts);
-        self.place(EventBody::NoteAdded { message, why: NoteReason::Imported }, vec![place]);
+        self.place(EventBody::NoteAdded { message, why }, vec![place]);
     }
 
     /// Adds the result of an open call. Of calls with the same id the newest step counts, and in that step the first
@@ -191,7 +191,7 @@ impl ConversationLog {
         let first = named.iter().find(|call| step(&call.call_id) == newest);
         let Some(call_id) = first.map(|call| call.call_id.clone()) else {
             self.role_rewrites.result = true;
-            return self.note(content, place);
+            return self.note(content, NoteReason::Imported, place);
         };
         let status = if failed { ToolStatus::Error } else { ToolStatus::Completed };
         let result = ToolResult { call_id, status, content, truncated: None };

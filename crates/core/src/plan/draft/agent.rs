@@ -153,7 +153,7 @@ impl SummaryDraft {
         extracts.collect()
     }
 
-    /// Returns the message in place of a run of units, with the list of standing orders and the agent's words.
+    /// Returns the message in place of a run of units, with standing orders, system messages and the agent's words.
     /// `quoted_share` is the most of the user's text in the run that is quoted, as a share; 1 or more quotes all of it.
     fn stand_in(
         &self,
@@ -180,6 +180,7 @@ impl SummaryDraft {
             crate::history::merged(history.entries(), covered).into_iter().map(LogHandle).collect();
         let quotes = history.user_text_of(&handles);
         let user_text = quotes.fit((quotes.whole_tokens() as f64 * quoted_share) as u64);
+        let standing = self.standing_text(history, orders, &handles);
         let section = DraftSection {
             op: 0,
             messages: items.len() as u64,
@@ -197,7 +198,7 @@ impl SummaryDraft {
         };
         ViewOperation::Replace {
             range,
-            parts: vec![Part::text(section.render(history, &orders, &user_text, false))],
+            parts: vec![Part::text(section.render(history, &standing, &user_text, false))],
             summary: true,
         }
     }
