@@ -6,9 +6,9 @@
 
 use crate::estimate::MessageTokenCounter;
 use crate::history::{History, LogEntry};
-use crate::ids::{LogHandle, LogRange, Seq};
+use crate::ids::LogHandle;
 use crate::message::Part;
-use crate::plan::shortened;
+use crate::plan::{MARK, shortened};
 
 /// The title of the section.
 pub(crate) const TITLE: &str = "System messages given in the conversation, still in force; later ones win:";
@@ -23,19 +23,17 @@ pub(crate) const WINDOW_SHARE: u64 = 4;
 const MARK_TOKENS: u64 = 3;
 
 /// The size of the mark of a cut, in tokens.
-const CUT_TOKENS: u64 = 16;
+const CUT_TOKENS: u64 = 6;
 
 /// The system messages in a part of the log.
 #[derive(Debug)]
 pub(crate) struct SystemMessages {
     counter: MessageTokenCounter,
-    has_recall: bool,
     messages: Vec<SystemMessage>,
 }
 
 #[derive(Debug)]
 struct SystemMessage {
-    seq: Seq,
     text: String,
     tokens: u64,
 }
@@ -57,9 +55,9 @@ impl SystemMessages {
             // Some clients repeat their instructions in every turn.
             messages.retain(|message| message.text != text);
             let tokens = counter.text(&text) + MARK_TOKENS;
-            messages.push(SystemMessage { seq: entry.seq, text, tokens });
+            messages.push(SystemMessage { text, tokens });
         }
-        Self { counter, has_recall: history.has_recall(), messages }
+        Self { counter, messages }
     }
 
     /// Returns the most tokens of each message with which all together take at most `max_tokens`. Room that short
@@ -107,12 +105,8 @@ impl SystemMessages {
         }
         let room = max_tokens.saturating_sub(MARK_TOKENS + CUT_TOKENS);
         let ends = shortened(&message.text, room, &|text| self.counter.text(text))?;
-        let how = if self.has_recall {
-            format!(" (shortened, handle {})", LogHandle(LogRange::one(message.seq)))
-        } else {
-            " (shortened)".to_owned()
-        };
-        Some(format!("- {}{how}\n", ends.trim_end()))
+        // The handle in the first line of the replacement leads to the whole message.
+        Some(format!("- {} (shortened)\n", ends.trim_end()))
     }
 }
 
@@ -122,9 +116,27 @@ pub(crate) fn system_message_list(history: &History, handles: &[LogHandle], max_
     messages.list(messages.share(max_tokens))
 }
 
+/// Returns whether a text is a summary of this program with quotes of system messages. Clients that compact a
+/// conversation send such a summary back as a message.
+pub fn quotes_system_messages(text: &str) -> bool {
+    quoted_in(text).is_some()
+}
+
+/// Returns the system messages that a summary quotes.
+fn quoted_in(text: &str) -> Option<&str> {
+    let text = text.trim_start();
+    let (_, section) = text.strip_prefix(MARK)?.split_once(TITLE)?;
+    section.split_once(END).map(|(messages, _)| messages.trim())
+}
+
 fn text_of(entry: &LogEntry) -> String {
     let texts: Vec<&str> = entry.message.parts.iter().filter_map(Part::as_text).collect();
-    texts.join("\n").trim().to_owned()
+    let text = texts.join("\n");
+    match quoted_in(&text) {
+        // The section's own mark of its first message makes way for the mark of the next section.
+        Some(messages) => messages.strip_prefix("- ").unwrap_or(messages).to_owned(),
+        None => text.trim().to_owned(),
+    }
 }
 
 #[cfg(test)]

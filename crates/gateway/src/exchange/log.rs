@@ -11,6 +11,7 @@ use longhaul_core::history::{History, LogEntryKind, ViewEditState};
 use longhaul_core::ids::{CallId, EditId, LogRange, Seq};
 use longhaul_core::message::{Message, ModelOrigin, ModelStopReason, Part, Role, ToolResult, ToolStatus};
 use longhaul_core::meter;
+use longhaul_core::plan::quotes_system_messages;
 use longhaul_core::usage::Usage;
 
 use super::fallback_summary::{DecidedEdit, FallbackSummary};
@@ -153,7 +154,12 @@ impl ConversationLog {
                 self.role_rewrites.system = true;
                 self.note(parts, NoteReason::SystemMessage, place);
             }
-            ItemSegment::Note(parts) => self.note(parts, NoteReason::Imported, place),
+            ItemSegment::Note(parts) => {
+                // A client that compacts by itself sends the summary back. Its system messages stay in force.
+                let is_quote = parts.iter().filter_map(Part::as_text).any(quotes_system_messages);
+                let why = if is_quote { NoteReason::SystemMessage } else { NoteReason::Imported };
+                self.note(parts, why, place);
+            }
             ItemSegment::Typed(parts) => {
                 let message = self.message(Role::User, parts);
                 let taken = EventBody::message_taken(message);

@@ -82,6 +82,33 @@ async fn a_system_message_in_the_middle_outlasts_every_compaction() {
 }
 
 #[tokio::test]
+async fn a_system_message_outlasts_compactions_that_a_client_asks_for() {
+    let server = server(Dialect::Responses).await;
+    let gateway = gateway(waiting(vec![upstream_of(&server, Dialect::Responses, 100_000, false)]));
+    let mut items = vec![user(words(40, 0)), assistant(words(40, 1)), user("go on")];
+    items.extend([json!({ "role": "developer", "content": RULE }), assistant("yes")]);
+    for round in 0..3 {
+        items.extend((0..30).map(|at| match at % 2 {
+            0 => user(words(90, 31 * round + at)),
+            _ => assistant(words(90, 31 * round + at)),
+        }));
+        items.push(user("go on"));
+        let asked: Vec<Value> =
+            items.iter().cloned().chain([json!({ "type": "compaction_trigger" })]).collect();
+        let reply = gateway.answer(call(Dialect::Responses, &asked, false)).await;
+        assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
+        let item = body_json(reply).await["output"][0].clone();
+        items = vec![item, user("next")];
+        body(gateway.answer(call(Dialect::Responses, &items, true)).await).await;
+        let main = server.sent().last().unwrap().json();
+        let sent: Vec<String> = main["input"].as_array().unwrap().iter().map(text_of).collect();
+        let shown = sent.join("\n");
+        assert!(shown.contains(RULE), "round {round}: {shown}");
+        items.push(assistant("fine"));
+    }
+}
+
+#[tokio::test]
 async fn a_reminder_in_a_user_message_is_no_system_message() {
     let server = server(Dialect::Chat).await;
     let gateway = server.gateway(WINDOW_TOKENS);

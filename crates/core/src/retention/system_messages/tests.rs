@@ -1,5 +1,6 @@
 use super::*;
 use crate::event::{Event, EventBody, FORMAT, NoteReason};
+use crate::ids::{LogRange, Seq};
 use crate::message::Message;
 use crate::retention::user_text::without_section;
 
@@ -52,9 +53,17 @@ fn only_a_system_message_without_room_is_cut_to_both_ends() {
     let messages = SystemMessages::of(&history, &range(1, 9));
     let list = messages.list(messages.share(500));
     assert!(list.contains("- Be brief.\n") && list.contains("- FIRST word"), "{list}");
-    assert!(list.contains(" … ") && list.contains("LAST (shortened, handle "), "{list}");
+    assert!(list.contains(" … ") && list.contains("LAST (shortened)"), "{list}");
     let tokens = history.counter().text(&list);
     assert!((350..=500).contains(&tokens) && messages.tokens(500) <= 500, "{tokens}");
+}
+
+#[test]
+fn a_summary_that_comes_back_hands_its_system_messages_on() {
+    let list = system_message_list(&system(&["Be brief.\n\nAlways.", "Be polite."]), &range(1, 9), 1_000);
+    let summary = format!("[SUMMARY] of 9 earlier messages.\n\n{list}\nGoal: three.");
+    assert!(quotes_system_messages(&summary) && !quotes_system_messages(&list));
+    assert_eq!(system_message_list(&system(&[&summary]), &range(1, 9), 1_000), list);
 }
 
 #[test]
