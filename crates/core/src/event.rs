@@ -301,6 +301,9 @@ pub enum NoteReason {
     TimeUp,
     /// Part of an imported conversation.
     Imported,
+    /// A system or developer message of a client in the middle of a conversation, or a summary that a client sends back
+    /// and that quotes such messages. Every shortened view quotes them.
+    SystemMessage,
     /// The newest message mentions passages that a compaction removed, and the note shows them again.
     Recalled,
     /// Standing orders were pinned, changed or removed since the model was last informed.

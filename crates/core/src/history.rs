@@ -78,6 +78,8 @@ pub struct History {
     cumulative: Usage,
     title: Option<String>,
     orders: StandingOrders,
+    /// The positions of a client's system messages in the middle of the conversation, in ascending order.
+    system_messages: Vec<Seq>,
     ledgers: PinnedFactsCache,
     user_texts: UserTextCache,
     stop_flag: StopFlag,
@@ -214,6 +216,9 @@ impl History {
                 self.run_state.note_said(*why);
                 if *why == NoteReason::Orders {
                     self.orders.note_told();
+                }
+                if *why == NoteReason::SystemMessage {
+                    self.system_messages.push(event.seq);
                 }
                 self.push_message(event.seq, message, LogEntryKind::Note);
             }

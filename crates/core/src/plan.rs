@@ -30,6 +30,7 @@ mod truncation;
 mod unit_tokens;
 mod verbatim;
 
+pub use crate::retention::system_messages::quotes_system_messages;
 pub use context::PlanContext;
 pub use draft::{
     MARK, ORDER_START, SummaryCheckInput, SummaryDefect, SummaryDraft, SummaryForm, SummaryRejection,

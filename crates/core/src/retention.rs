@@ -7,10 +7,13 @@
 //! If the messages do not fit, sentences are ranked. Standing orders come first ([`mood`]), then statements
 //! (those with values before others), then questions. Within a rank, newer sentences come before older ones. A
 //! statement that a later one replaces is marked, and is the first to go ([`replaced`]).
+//!
+//! System messages that a client put into that part are quoted above the user's words ([`system_messages`]).
 
 pub(crate) mod lexicon;
 pub(crate) mod mood;
 pub(crate) mod replaced;
 pub(crate) mod sentences;
 pub(crate) mod subjects;
+pub(crate) mod system_messages;
 pub(crate) mod user_text;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, until};
 use crate::fake::{Fake, Say};
 use crate::serve::{ask, end, start, token};
 
@@ -330,4 +330,31 @@ fn summaries_are_written_by_whom_the_file_names() {
         4_000,
     );
     assert_eq!((status(&answer), asked.len()), ("200", 1), "{answer}");
+}
+
+#[test]
+fn settings_of_the_page_hold_for_the_next_request() {
+    let (bench, fake) = (Bench::new(), Fake::start([]));
+    let model = format!("{{ name: fake-1, base_url: \"{}\", context_window: 16000 }}", fake.url());
+    let context = "{ compression: { strategy: truncation } }";
+    bench.write("longhaul.yml", &format!("model: {model}\ncontext: {context}\n"));
+    let (mut server, address, _said) = start(bench.command(["serve", "--addr", "127.0.0.1:0"]));
+    let change = |settings: Value| {
+        let (status, answer) = ask(&address, "PUT", "/api/settings", &token(&bench), &settings.to_string());
+        assert_eq!(status, 200, "{answer}");
+    };
+    let answer = post(&address, CHAT, &[], &long(31));
+    assert!(answer.contains("x-longhaul-action: none"), "{answer}");
+    change(json!({ "trigger": { "percentage": 0.1 } }));
+    let answer = post(&address, CHAT, &[], &long(31));
+    assert!(answer.contains("x-longhaul-action: compacted"), "{answer}");
+    assert_eq!(fake.asked().len(), 2, "truncation asks nobody");
+
+    change(json!({ "strategy": "pruning-agent", "pruningAgent": "talker-1", "trigger": null }));
+    let answer = post(&address, CHAT, &[], &long(241));
+    assert_eq!(status(&answer), "200", "{answer}");
+    until("the pruning agent is asked", || fake.asked().len() > 3);
+    end(&mut server);
+    let asked = fake.asked();
+    assert_eq!((&asked[2]["model"], &asked[3]["model"]), (&json!("fake-1"), &json!("talker-1")));
 }

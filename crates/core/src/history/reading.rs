@@ -106,6 +106,11 @@ impl History {
         self.user_texts.text(self, handles)
     }
 
+    /// Returns the positions of a client's system messages in the middle of the conversation, in ascending order.
+    pub fn system_messages(&self) -> &[Seq] {
+        &self.system_messages
+    }
+
     /// Returns the flag that ends computations over this history early.
     pub fn stop_flag(&self) -> &StopFlag {
         &self.stop_flag

@@ -144,7 +144,11 @@ impl RunState {
                 self.recent_calls.clear();
             }
             NoteReason::TimeUp => run.time_is_up = true,
-            NoteReason::Imported | NoteReason::Recalled | NoteReason::Orders | NoteReason::BrokenOff => {}
+            NoteReason::Imported
+            | NoteReason::SystemMessage
+            | NoteReason::Recalled
+            | NoteReason::Orders
+            | NoteReason::BrokenOff => {}
         }
     }
 

@@ -11,7 +11,8 @@ use crate::event::ViewEdit;
 use crate::history::{History, LogEntry, LogEntryKind, ViewUnit, ViewUnitKind, units};
 use crate::ids::{LogHandle, Seq};
 use crate::meter::MeterReading;
-use crate::retention::user_text::user_room;
+use crate::retention::system_messages::{SystemMessages, WINDOW_SHARE, system_message_list};
+use crate::retention::user_text::{order_list, user_room};
 use crate::strategy::{CompactionSelection, ProtectionLevel, TriggerThreshold, UnitReplacement};
 
 /// One pass of planning: the view in units, and the size of the request after each selection.
@@ -42,6 +43,8 @@ pub struct PlanContext<'a> {
     /// The most tokens of an earlier summary that an edit keeps.
     // A cell too: plans with less and less room are tried on one context.
     pub(super) earlier_tokens: Cell<u64>,
+    /// The most tokens that an edit takes to quote system messages.
+    pub(super) system_message_tokens: Cell<u64>,
 }
 
 impl<'a> PlanContext<'a> {
@@ -86,6 +89,7 @@ impl<'a> PlanContext<'a> {
             newest_typed,
             complaint: RefCell::default(),
             earlier_tokens: Cell::new(u64::MAX),
+            system_message_tokens: Cell::new(budget.window / WINDOW_SHARE),
         }
     }
 
@@ -136,12 +140,38 @@ impl<'a> PlanContext<'a> {
 
     /// Returns the bound of the request with a note in place of the `gone` units, in tokens.
     pub fn without(&self, gone: &[bool]) -> u64 {
-        self.after(gone, TokensByScript::of(draft::HEADER_TOKENS + self.earlier(gone).shown_tokens())).bound()
+        let beside = self.earlier(gone).shown_tokens() + self.quoted_system_tokens(gone);
+        self.after(gone, TokensByScript::of(draft::HEADER_TOKENS + beside)).bound()
     }
 
     /// Returns whether the request without the `gone` units, with `added` tokens more, stays under the trigger.
     pub fn would_fit(&self, gone: &[bool], added: u64) -> bool {
-        self.after(gone, TokensByScript::of(added + draft::HEADER_TOKENS)).bound() < self.trigger
+        let added = added + draft::HEADER_TOKENS + self.quoted_system_tokens(gone);
+        self.after(gone, TokensByScript::of(added)).bound() < self.trigger
+    }
+
+    /// Returns the estimated tokens that quotes of the system messages in the `gone` units take.
+    pub(super) fn quoted_system_tokens(&self, gone: &[bool]) -> u64 {
+        // Strategies weigh hundreds of selections, and few conversations have such messages.
+        if self.history.system_messages().is_empty() {
+            return 0;
+        }
+        let messages = SystemMessages::of(self.history, &self.handles(gone));
+        messages.tokens(self.system_message_tokens.get())
+    }
+
+    /// Returns the standing orders and the system messages in the `gone` units, as every replacement shows them.
+    pub(super) fn standing_text(&self, gone: &[bool]) -> String {
+        let mut text = order_list(self.history);
+        if !self.history.system_messages().is_empty() {
+            let most = self.system_message_tokens.get();
+            let messages = system_message_list(self.history, &self.handles(gone), most);
+            if !text.is_empty() && !messages.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&messages);
+        }
+        text
     }
 
     /// Returns the meter's reading for a view without the `gone` units. The `cleared` results are placeholders, and

@@ -75,6 +75,8 @@ pub struct SummaryDraft {
     is_given: bool,
     /// The size of the present request by this crate's own count, in tokens.
     counted_tokens: u64,
+    /// The most tokens that quotes of system messages may take.
+    system_message_tokens: u64,
     /// The share of the free room that quotes of the user may take.
     user_text_share: f64,
     /// `true` if the model has the tool `recall`.
@@ -200,7 +202,11 @@ impl SummaryDraft {
         // Quotes of the user go first: an extract fills half of the room that the quotes leave.
         let quoted = scene.user_text_bound(
             &choice.gone,
-            floor.bound() + limit * chapters.len() as u64 + ledger_tokens + scene.history.order_tokens(),
+            floor.bound()
+                + limit * chapters.len() as u64
+                + ledger_tokens
+                + scene.history.order_tokens()
+                + scene.quoted_system_tokens(&choice.gone),
         );
         let room = extract_room(scene, floor.bound() + quoted, chapters.len() as u64);
         // An extract below pinned facts stays brief, because the facts have filled the room already.
@@ -260,6 +266,7 @@ impl SummaryDraft {
             may_go: choice.gone.clone(),
             is_given: false,
             counted_tokens: scene.counted(),
+            system_message_tokens: scene.system_message_tokens.get(),
             user_text_share: scene.policy.user_text_share,
             has_recall: scene.history.has_recall(),
             complaint: None,
@@ -510,7 +517,7 @@ fn summary_limit(
     limit: u64,
 ) -> Option<u64> {
     let ceiling = scene.trigger.min(scene.before);
-    let beside = ledger + order_list_tokens(scene);
+    let beside = ledger + order_list_tokens(scene) + scene.quoted_system_tokens(&choice.gone);
     std::iter::successors(Some(limit), |limit| Some(limit * 3 / 4))
         .take_while(|tried| *tried >= LEAST_TOKENS.min(limit))
         .find(|limit| {

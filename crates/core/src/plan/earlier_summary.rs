@@ -98,20 +98,28 @@ impl PlanContext<'_> {
         earlier
     }
 
-    /// Calls `make` with less and less room for an earlier summary, until a call succeeds.
+    /// Calls `make` with less and less room for an earlier summary, then for system messages, until a call succeeds.
     pub(super) fn with_less_earlier<T>(&self, make: impl Fn() -> Option<T>) -> Option<T> {
-        let whole = make();
-        let all = vec![true; self.units.len()];
-        let tokens = if whole.is_none() { self.earlier(&all).shown_tokens() } else { 0 };
-        if tokens == 0 {
-            return whole;
+        if let Some(whole) = make() {
+            return Some(whole);
         }
+        let all = vec![true; self.units.len()];
+        let (tokens, system) = (self.earlier(&all).shown_tokens(), self.quoted_system_tokens(&all));
         // The last try shows nothing of the summary: a request that fits goes before a text that is kept.
-        let made = [2, 4, u64::MAX].into_iter().find_map(|share| {
+        let shares = |tokens: u64| [2, 4, u64::MAX].into_iter().filter(move |_| tokens > 0);
+        let mut made = shares(tokens).find_map(|share| {
             self.earlier_tokens.set(tokens / share);
             make()
         });
+        let most = self.system_message_tokens.get();
+        if made.is_none() {
+            made = shares(system).find_map(|share| {
+                self.system_message_tokens.set(system / share);
+                make()
+            });
+        }
         self.earlier_tokens.set(u64::MAX);
+        self.system_message_tokens.set(most);
         made
     }
 }

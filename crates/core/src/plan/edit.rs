@@ -6,7 +6,6 @@ use crate::event::{EditKind, EditReason, ViewEdit, ViewOperation};
 use crate::ids::{LogHandle, LogRange};
 use crate::message::{Message, Part};
 use crate::meter::MeterReading;
-use crate::retention::user_text::order_list;
 use crate::strategy::{CompactionSelection, UnitReplacement};
 
 impl PlanContext<'_> {
@@ -76,8 +75,8 @@ impl PlanContext<'_> {
         self.view_edit(ops, EditKind::Compaction, strategy, &after, kept, why)
     }
 
-    /// Returns the note in place of the `gone` units: the number of removed messages, their handles, and the standing
-    /// orders.
+    /// Returns the note in place of the `gone` units: the number of removed messages, their handles, the standing
+    /// orders and the removed system messages.
     pub(super) fn note(&self, gone: &[bool]) -> Vec<Part> {
         let count = self.originals_in(gone);
         let how = if self.history.has_recall() {
@@ -86,8 +85,9 @@ impl PlanContext<'_> {
             ".".to_owned()
         };
         let mut text = format!("[{count} earlier messages were removed here to make room{how}]");
-        // The orders themselves may be in the removed messages, so every replacement lists them whole.
-        let orders = order_list(self.history);
+        // The orders themselves may be in the removed messages, so every replacement lists them whole. A system message
+        // binds the model as much, wherever it stood.
+        let orders = self.standing_text(gone);
         if !orders.is_empty() {
             text.push_str(&format!("\n\n{}", orders.trim_end()));
         }

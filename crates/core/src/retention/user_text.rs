@@ -20,6 +20,7 @@ use super::mood::{
 };
 use super::replaced::{is_telling, replacements};
 use super::sentences::sentence_spans;
+use super::system_messages;
 use crate::estimate::MessageTokenCounter;
 use crate::history::{History, LogEntryKind};
 use crate::ids::{LogHandle, LogRange, Seq};
@@ -446,14 +447,16 @@ pub(crate) fn order_list(history: &History) -> String {
     if items.is_empty() { items } else { format!("{ORDERS_TITLE}\n{items}") }
 }
 
-/// Returns a summary's text without quotes of the user and standing orders. Each view renders both again from
-/// the log.
+/// Returns a summary's text without quotes of the user, standing orders and system messages. Each view renders these
+/// again from the log.
 pub(crate) fn without_section(text: &str) -> Cow<'_, str> {
-    [TITLE, ORDERS_TITLE].into_iter().fold(Cow::Borrowed(text), |text, title| {
+    // Neither of the first two sections has a blank line within, because blank lines of the user's messages are not
+    // quoted. A system message is quoted with its blank lines.
+    let sections = [(TITLE, "\n\n"), (ORDERS_TITLE, "\n\n"), (system_messages::TITLE, system_messages::END)];
+    sections.into_iter().fold(Cow::Borrowed(text), |text, (title, end)| {
         let Some(start) = text.find(title) else { return text };
-        // Neither section has a blank line within, because blank lines of messages are not quoted.
-        let end = text[start..].find("\n\n").map_or(text.len(), |at| start + at + 2);
-        Cow::Owned([&text[..start], &text[end..]].concat())
+        let rest = text[start..].find(end).map_or("", |at| &text[start + at + end.len()..]);
+        Cow::Owned([&text[..start], rest].concat())
     })
 }
 

@@ -38,6 +38,8 @@ mod sim;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]
+mod system_messages;
+#[cfg(test)]
 mod text;
 #[cfg(test)]
 mod truncate;

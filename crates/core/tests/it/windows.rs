@@ -20,10 +20,16 @@ const WINDOWS: [u64; 7] = [4_000, 8_000, 32_000, 128_000, 200_000, 400_000, 1_00
 
 /// What was seen, so that a test that sees nothing fails.
 #[derive(Default)]
-struct Seen {
+pub(crate) struct Seen {
     edits: usize,
     summaries: usize,
     ledgers: usize,
+}
+
+impl Seen {
+    pub(crate) fn edits(&self) -> usize {
+        self.edits
+    }
 }
 
 /// The same for all summaries of a draft. It ends: a draft asks so often and not more.
@@ -46,7 +52,7 @@ fn write(draft: &mut SummaryDraft, history: &History, budget: &Budget) {
     }
 }
 
-fn step(session: &mut Session, budget: &Budget, policy: &CompactionPolicy, seen: &mut Seen) {
+pub(crate) fn step(session: &mut Session, budget: &Budget, policy: &CompactionPolicy, seen: &mut Seen) {
     let bound = meter::read(&session.history, session.fixed).bound();
     let line = plan::line(&session.history, session.fixed, budget, policy);
     let planned = plan::plan(&session.history, session.fixed, budget, policy, &PlanTrigger::Routine);

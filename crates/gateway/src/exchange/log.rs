@@ -11,6 +11,7 @@ use longhaul_core::history::{History, LogEntryKind, ViewEditState};
 use longhaul_core::ids::{CallId, EditId, LogRange, Seq};
 use longhaul_core::message::{Message, ModelOrigin, ModelStopReason, Part, Role, ToolResult, ToolStatus};
 use longhaul_core::meter;
+use longhaul_core::plan::quotes_system_messages;
 use longhaul_core::usage::Usage;
 
 use super::fallback_summary::{DecidedEdit, FallbackSummary};
@@ -151,9 +152,14 @@ impl ConversationLog {
             ItemSegment::System(parts) if self.placed.is_empty() => self.system.extend(parts),
             ItemSegment::System(parts) => {
                 self.role_rewrites.system = true;
-                self.note(parts, place);
+                self.note(parts, NoteReason::SystemMessage, place);
             }
-            ItemSegment::Note(parts) => self.note(parts, place),
+            ItemSegment::Note(parts) => {
+                // A client that compacts by itself sends the summary back. Its system messages stay in force.
+                let is_quote = parts.iter().filter_map(Part::as_text).any(quotes_system_messages);
+                let why = if is_quote { NoteReason::SystemMessage } else { NoteReason::Imported };
+                self.note(parts, why, place);
+            }
             ItemSegment::Typed(parts) => {
                 let message = self.message(Role::User, parts);
                 let taken = EventBody::message_taken(message);
@@ -175,9 +181,9 @@ impl ConversationLog {
         self.placed.push(ItemPlacement { seq, pieces });
     }
 
-    fn note(&mut self, parts: Vec<Part>, place: SegmentPosition) {
+    fn note(&mut self, parts: Vec<Part>, why: NoteReason, place: SegmentPosition) {
         let message = self.message(Role::User, parts);
-        self.place(EventBody::NoteAdded { message, why: NoteReason::Imported }, vec![place]);
+        self.place(EventBody::NoteAdded { message, why }, vec![place]);
     }
 
     /// Adds the result of an open call. Of calls with the same id the newest step counts, and in that step the first
@@ -189,7 +195,7 @@ impl ConversationLog {
         let first = named.iter().find(|call| step_of_call(&call.call_id) == newest);
         let Some(call_id) = first.map(|call| call.call_id.clone()) else {
             self.role_rewrites.result = true;
-            return self.note(content, place);
+            return self.note(content, NoteReason::Imported, place);
         };
         let status = if failed { ToolStatus::Error } else { ToolStatus::Completed };
         let result = ToolResult { call_id, status, content, truncated: None };

@@ -41,6 +41,7 @@ mod standing_orders;
 mod steps;
 mod stopgaps;
 mod streaming;
+mod system_messages;
 mod trouble;
 mod upstream;
 mod upstreams;

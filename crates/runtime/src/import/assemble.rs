@@ -255,7 +255,8 @@ impl ImportAssembler<'_> {
                 let message = self.message(Role::User, parts);
                 self.log.push(at, EventBody::message_taken(message));
             }
-            ImportItemKind::Note(parts) => self.note(at, parts),
+            ImportItemKind::Note(parts) => self.note(at, parts, NoteReason::Imported),
+            ImportItemKind::SystemMessage(parts) => self.note(at, parts, NoteReason::SystemMessage),
             ImportItemKind::Assistant(said) => self.step(index, place, at, *said),
             ImportItemKind::Compaction(compaction) => self.compaction(place, at, compaction),
             // Results were matched and removed before.
@@ -267,9 +268,9 @@ impl ImportAssembler<'_> {
         Message { id: format!("m{}", self.log.next_seq()).into(), role, parts, origin: None }
     }
 
-    fn note(&mut self, at: Option<Millis>, parts: Vec<Part>) {
+    fn note(&mut self, at: Option<Millis>, parts: Vec<Part>, why: NoteReason) {
         let message = self.message(Role::User, parts);
-        self.log.push(at, EventBody::NoteAdded { message, why: NoteReason::Imported });
+        self.log.push(at, EventBody::NoteAdded { message, why });
     }
 
     fn step(&mut self, index: usize, place: ImportPosition, at: Option<Millis>, mut said: ImportedAnswer) {

@@ -23,6 +23,8 @@ pub(super) enum ImportItemKind {
     Typed(Vec<Part>),
     /// A message in a user's place that nobody typed.
     Note(Vec<Part>),
+    /// A system or developer message in the middle of the conversation.
+    SystemMessage(Vec<Part>),
     /// An answer of the model. The ids of its calls are set when the log is made.
     Assistant(Box<ImportedAnswer>),
     /// A tool's answer.

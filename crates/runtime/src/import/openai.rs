@@ -251,7 +251,7 @@ impl ChatMessagesImporter {
             self.system.push(parts.iter().filter_map(Part::as_text).collect());
         } else {
             self.sink.warn(place, "a system message in the middle was kept as a note");
-            self.items.push(ImportItem { place, at: None, kind: ImportItemKind::Note(parts) });
+            self.items.push(ImportItem { place, at: None, kind: ImportItemKind::SystemMessage(parts) });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ mod recorded;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use longhaul_core::event::{EditKind, Event, FORMAT, PartialAnswerReason, ViewOperation};
+use longhaul_core::event::{EditKind, Event, FORMAT, NoteReason, PartialAnswerReason, ViewOperation};
 use longhaul_core::history::{History, ViewItemKind, request_messages};
 use longhaul_core::message::{Message, Part, RawJson, Role, ToolResult};
 use proptest::prelude::*;
@@ -124,6 +124,8 @@ fn a_list_of_messages() {
       "response":{"choices":[{"finish_reason":"length","message":{"role":"assistant","content":"It is"}}],
         "usage":{"prompt_tokens":90,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":64}}}}"#);
     assert_eq!(session.system_prompt.as_deref(), Some("Be brief."));
+    let is_system = |body: &EventBody| matches!(body, EventBody::NoteAdded { why: NoteReason::SystemMessage, message } if message.text() == "Remember the time.");
+    assert_eq!(session.events.iter().filter(|(_, body)| is_system(body)).count(), 1);
     insta::assert_snapshot!(outline(&session), @r#"
     session Some("Read two files") from Some("openai-messages")
     user m2: Read two files

@@ -9,9 +9,10 @@ use super::{
 use crate::estimate::TokensByScript;
 use crate::event::{EditKind, SummaryCheck, ViewEdit, ViewOperation};
 use crate::history::{History, ViewItem, ViewItemKind};
-use crate::ids::EditId;
+use crate::ids::{EditId, LogHandle};
 use crate::message::{Message, Part};
 use crate::meter::MeterReading;
+use crate::retention::system_messages::SystemMessages;
 use crate::retention::user_text::{UserText, order_list, user_room};
 use crate::usage::Usage;
 
@@ -348,17 +349,30 @@ impl SummaryDraft {
         self.rendered(&texts.collect::<Vec<_>>(), history, quotes_only)
     }
 
-    /// Returns the text of each section with the quotes of the user. The last section lists the standing
-    /// orders. With `quotes_only` extracts have no other text than open todos and files.
+    /// Returns the text of each section with the quotes of the user. Each section quotes its system messages, and the
+    /// last section lists the standing orders. With `quotes_only` extracts have no other text than open todos and files.
     fn rendered(&self, quotes: &[String], history: &History, quotes_only: bool) -> Vec<String> {
-        let orders = order_list(history);
         let last = self.sections.len().saturating_sub(1);
         let sections = self.sections.iter().zip(quotes).enumerate();
         let texts = sections.map(|(at, (section, quote))| {
-            let orders = if at == last { orders.as_str() } else { "" };
-            section.render(history, orders, quote, quotes_only)
+            let orders = if at == last { order_list(history) } else { String::new() };
+            let standing = self.standing_text(history, orders, &section.handles);
+            section.render(history, &standing, quote, quotes_only)
         });
         texts.collect()
+    }
+
+    /// Returns the list of standing `orders` with the system messages behind `handles` below it. Each message has the
+    /// room that it has if the draft quotes all of its system messages.
+    pub(super) fn standing_text(&self, history: &History, orders: String, handles: &[LogHandle]) -> String {
+        if history.system_messages().is_empty() {
+            return orders;
+        }
+        let (_, all) = self.what_goes();
+        let each = SystemMessages::of(history, &all).share(self.system_message_tokens);
+        let messages = SystemMessages::of(history, handles).list(each);
+        let texts = [orders.trim_end(), messages.trim_end()];
+        texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 
     /// Returns the tokens that the texts add to the request.
