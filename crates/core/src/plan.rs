@@ -67,6 +67,9 @@ pub struct CompactionPolicy {
     /// `true` cuts a newest typed message longer than the window to beginning and end. `false` makes the plan
     /// report an overflow.
     pub cuts_user_messages: bool,
+    /// The most model calls for one compaction, repeated calls not counted; at least 1. Messages older than those
+    /// calls can read are left to the pinned facts and to their handles.
+    pub max_summary_calls: usize,
 }
 
 /// The first words of an edit's reason if the edit cuts the newest typed message to its beginning and its end.
@@ -74,6 +77,10 @@ pub const LONG_MESSAGE: &str = "the newest message is longer than the window";
 
 /// The default time that a summary may take, in milliseconds.
 pub const SUMMARY_TIMEOUT_MS: u64 = 300_000;
+
+/// The default number of model calls for one compaction.
+// The limit is that of decision 0016.
+pub const MAX_SUMMARY_CALLS: usize = 32;
 
 /// The default share of the free room that quotes of the user may take.
 pub const USER_TEXT_SHARE: f64 = 0.5;
@@ -92,6 +99,7 @@ impl CompactionPolicy {
             summary_timeout_ms: SUMMARY_TIMEOUT_MS,
             user_text_share: USER_TEXT_SHARE,
             cuts_user_messages: true,
+            max_summary_calls: MAX_SUMMARY_CALLS,
         }
     }
 }

@@ -270,6 +270,9 @@ impl fmt::Debug for CompactionSetup {
     }
 }
 
+/// The most model calls for one compaction of a client's conversation.
+const MAX_SUMMARY_CALLS: usize = 3;
+
 /// A gateway for clients' requests. A clone is cheap; one gateway serves a process.
 #[derive(Clone)]
 pub struct Gateway {
@@ -290,6 +293,8 @@ impl Gateway {
     pub fn new(mut config: GatewayOptions, parts: GatewayDependencies) -> Result<Self, SetupError> {
         // Only the client can shorten its user's message, so it gets an error instead of a cut.
         config.policy.cuts_user_messages = false;
+        // A client pays for each call. Pinned facts cover the messages that these calls do not read.
+        config.policy.max_summary_calls = config.policy.max_summary_calls.min(MAX_SUMMARY_CALLS);
         Ok(Self { inner: Arc::new(GatewayState::new(config, parts)?) })
     }
 

@@ -41,11 +41,6 @@ pub(super) const WRITTEN: &str = "Summary, written by a model from what was said
 /// The fewest tokens in which a summary can say anything useful.
 pub(super) const LEAST_TOKENS: u64 = 200;
 
-/// The most model calls for one compaction, repeated calls not counted. Messages older than those calls can read are
-/// extracted without a model.
-// The limit is that of decision 0016.
-const MAX_CALLS: usize = 32;
-
 /// A compaction without a summary yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryDraft {
@@ -89,6 +84,8 @@ pub struct SummaryDraft {
     material: Arc<str>,
     /// `true` if a request behind the live one ends where the dropped part ends.
     ends_at_cut: bool,
+    /// The most model calls for the whole draft.
+    max_calls: usize,
 }
 
 /// The progress of a pruning agent.
@@ -273,6 +270,7 @@ impl SummaryDraft {
             refused: Vec::new(),
             material: Arc::default(),
             ends_at_cut: false,
+            max_calls: scene.policy.max_summary_calls.max(1),
             edit,
             sections,
             floor,
@@ -487,7 +485,8 @@ fn chapters(scene: &PlanContext<'_>, gone: &[bool], messages: usize) -> Vec<Vec<
     }
     // Each chapter takes at least one call, so there must not be more chapters than calls.
     // Half of the calls are left for chapters that are read in several pieces.
-    let messages = messages.max((scene.messages_in(gone) as usize).div_ceil(MAX_CALLS / 2));
+    let most = (scene.policy.max_summary_calls / 2).max(1);
+    let messages = messages.max((scene.messages_in(gone) as usize).div_ceil(most));
     let mut chapters: Vec<Vec<bool>> = Vec::new();
     let mut room = 0;
     for (at, unit) in scene.units.iter().enumerate() {

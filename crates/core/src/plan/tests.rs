@@ -597,6 +597,23 @@ fn one_bad_answer_of_several_costs_its_own_part_only() {
     }
 }
 
+#[test]
+fn a_compaction_asks_a_model_no_more_often_than_its_policy_allows() {
+    let log = talk(120, 150);
+    let budget = Budget::new(4_000, None);
+    for name in ["reactive-overflow", "adaptive", "summarization", "pruning-agent"] {
+        for most in [1, 3, 32] {
+            let policy = CompactionPolicy { max_summary_calls: most, ..policy(name) };
+            let mut draft = draft(log.plan(&Budget::new(24_000, None), &policy, &PlanTrigger::Overflow));
+            let (asked, refused) = answered_but(&mut draft, &log, &budget, "nobody says this");
+            assert!(asked <= most && refused == 0, "{name}: {asked} calls, {most} allowed");
+            let mut after = Log { history: log.history.clone(), fixed: log.fixed };
+            after.commit(&draft.finish(&log.history).unwrap());
+            assert!(after.shown().contains("question119"), "{name}: the newest question stays");
+        }
+    }
+}
+
 /// The requests of a pruning agent with a window of its own, each answered well.
 fn pruning_requests(log: &Log, agent_window: u64) -> Vec<SummaryRequest> {
     let writer = SummaryWriterModel::Other { window: agent_window, max_output: None };

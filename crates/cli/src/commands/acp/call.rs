@@ -279,7 +279,9 @@ mod tests {
         assert_eq!(asked_text("ls\nrm -rf x"), fenced("ls\nrm -rf x"));
         assert_eq!(asked_text("ls \u{1b}[8m; rm x"), fenced("ls \\u{1b}[8m; rm x"));
         // Zero-width and invisible characters, and blanks that push the rest out of sight.
-        for hidden in ["ls\u{200b} x", "ls \u{2060}x", "ls \u{e0061}x", &format!("ls{}; rm x", " ".repeat(80))] {
+        for hidden in
+            ["ls\u{200b} x", "ls \u{2060}x", "ls \u{e0061}x", &format!("ls{}; rm x", " ".repeat(80))]
+        {
             let shown = asked_text(hidden);
             let shown = shown.as_str().expect("a command whose title differs is shown whole");
             assert!(shown.contains("\\u{") || shown.contains("␣×80"), "{shown}");

@@ -3,7 +3,7 @@
 use super::super::earlier_summary::EarlierSummary;
 use super::super::pruning::{PruningProgress, PruningRoom};
 use super::super::{SummaryWriterModel, extract};
-use super::{DraftSection, MAX_CALLS, SectionProgress, SummaryDraft, SummaryRejection, WRITTEN, defused};
+use super::{DraftSection, SectionProgress, SummaryDraft, SummaryRejection, WRITTEN, defused};
 use crate::budget::Budget;
 use crate::event::{EventBody, ViewEdit, ViewOperation};
 use crate::history::{History, ViewItem, ViewUnit, units};
@@ -45,7 +45,7 @@ impl SummaryDraft {
             Some(last + 1)
         })?;
         let limits = (self.edit.original_tokens, budget.window);
-        PruningProgress::new(view, end, limits, room, MAX_CALLS, &self.increment)
+        PruningProgress::new(view, end, limits, room, self.max_calls, &self.increment)
     }
 
     /// Returns the edit of a pruning agent, with extracts of the pieces without a usable answer.

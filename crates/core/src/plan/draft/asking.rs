@@ -3,9 +3,7 @@
 use super::super::transcript::{SummaryTranscript, pieces};
 use super::super::verbatim::shortened;
 use super::super::{SummaryWriterModel, extract};
-use super::{
-    DraftSection, LEAST_TOKENS, MAX_CALLS, ORDER_START, PruningAgentState, SectionProgress, SummaryDraft,
-};
+use super::{DraftSection, LEAST_TOKENS, ORDER_START, PruningAgentState, SectionProgress, SummaryDraft};
 use crate::budget::Budget;
 use crate::event::{EditReason, ViewOperation};
 use crate::history::{ViewItem, request_messages};
@@ -159,7 +157,7 @@ impl SummaryDraft {
     /// Cuts a section into pieces that fit the writer's window.
     pub(super) fn read(&self, at: usize, view: &[ViewItem], budget: &Budget) -> SectionProgress {
         let section = &self.sections[at];
-        if at >= MAX_CALLS {
+        if at >= self.max_calls {
             return SectionProgress::Extracted;
         }
         let Some(window) = self.window_of_writer(budget) else { return SectionProgress::Extracted };
@@ -173,7 +171,8 @@ impl SummaryDraft {
         }
         let goes = view.iter().filter(|item| self.is_of(section, item));
         let transcript = SummaryTranscript::of(goes, self.mark(), &self.increment);
-        let (pieces, skipped) = pieces(&transcript, room, MAX_CALLS / self.sections.len().min(MAX_CALLS));
+        let calls = self.max_calls / self.sections.len().min(self.max_calls);
+        let (pieces, skipped) = pieces(&transcript, room, calls);
         let before = if self.has_recall {
             "(what came before that is not in here; its handle leads to it)"
         } else {
