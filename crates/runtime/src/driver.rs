@@ -178,6 +178,7 @@ impl SessionDriver {
         self.model_calls.stop();
         // The lease is released only after the tasks: a tool of this process must not write while the next owner works.
         self.context.tasks.shutdown().await;
+        // The feed ends after the tasks, so that no announcement of a task follows the end.
         self.context.shared.feed.end();
         self.abandon().await;
     }
@@ -187,6 +188,8 @@ impl SessionDriver {
         if let Err(error) = self.context.shared.store.release(&self.context.lease).await {
             tracing::warn!(session = %self.context.shared.session_id, %error, "the session was not released");
         }
+        // The caller of `close` hears last: the session may be opened elsewhere at once, so the lease must be free by
+        // then.
         if let Some(reply) = self.closing.take() {
             let _ = reply.send(());
         }
@@ -209,7 +212,9 @@ impl SessionDriver {
                 self.give_up(&error);
                 return None;
             }
+            // The status is published once per message and not per effect: watchers do not see the states in between.
             self.publish_status();
+            // A close waits for the rest: the input that cancels the run was handled, but tools may still be ending.
             if self.closing.is_some() && (self.context.run.is_idle() || self.leaves_open) {
                 return None;
             }
@@ -224,8 +229,12 @@ impl SessionDriver {
             }
             DriverMessage::Input(input) => {
                 self.limits_probe.ask_at_start(&mut self.context, &input);
+                // Errors teach the limits before the loop sees them: the loop's next request is planned with the
+                // learned limits.
                 limits::learn_tool_support(&mut self.context, &input);
                 let input = limits::learn_media_limits(&self.context, *input);
+                // An answer to a silently cut request must become an overflow before the loop can store it as an
+                // answer.
                 let input = self.truncation.check(&self.context, input);
                 self.process_input(input).await
             }
@@ -267,7 +276,9 @@ impl SessionDriver {
         let payload =
             serde_json::json!({ "error": error.to_string(), "code": "storage", "recoverable": false });
         let shared = &self.context.shared;
+        // The error is only announced: nothing may be written to the log any more.
         shared.feed.publish_passing(ApiEvent::passing("llm:error", &shared.session_id, payload));
+        // Watchers of the status would otherwise wait for the end of a run that this process no longer drives.
         shared.status.send_replace(RunStatus::Idle);
     }
 
@@ -296,7 +307,10 @@ impl SessionDriver {
     /// Gives the loop an input and does everything that follows from it at once.
     async fn process_input(&mut self, input: RunLoopInput) -> Result<(), StoreError> {
         self.step_run(input);
+        // Performing an effect may queue others (an append leads to the next step), so a queue replaces recursion.
         while let Some(effect) = self.work.pop_front() {
+            // A tool, a model call or a reply must not precede the events that caused it: after a crash the log would
+            // not know of it.
             if !deferred::may_precede(&effect) {
                 self.write_deferred().await?;
             }
@@ -378,6 +392,7 @@ impl SessionDriver {
 
     /// Folds events, and makes the announcements that follow once they are durable.
     fn fold(&mut self, id: AppendId, events: Vec<Event>) -> Vec<FoldedEvent> {
+        // The run is read before the fold: an event that ends a run still belongs to that run.
         let mut open = self.context.run.history().open_run().cloned();
         // Measuring the view costs a pass over the session, so it is done for compactions only.
         let before =
@@ -408,6 +423,7 @@ impl SessionDriver {
             self.log.log_event(&event);
             session_log::log_estimate(self.context.session_id(), &event.body);
             if matches!(event.body, EventBody::StepFinished { .. }) {
+                // The history judges a usage report when it folds the event, so the verdict exists only now.
                 self.truncation.publish_unreliable_usage(&self.context);
             }
             if let EventBody::RunFinished { reason, error, .. } = &event.body {

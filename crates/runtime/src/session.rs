@@ -171,6 +171,7 @@ impl Session {
         let accepted = match self.shared.store.enqueue(self.id(), message).await {
             Ok(accepted) => accepted,
             Err(error) => {
+                // The status was set for a message that was not stored. The driver knows the true status.
                 self.publish_status();
                 return Err(error.into());
             }
@@ -270,6 +271,7 @@ impl Session {
 
     /// Resolves when the session has stopped: closed, deleted, or its storage failed.
     pub async fn stopped(&self) {
+        // The driver owns the receiver, so a closed inbox means that the driver has ended.
         self.shared.inbox.closed().await;
     }
 
@@ -466,6 +468,7 @@ impl Session {
         let (reply, answer) = oneshot::channel();
         let sent = self.shared.inbox.send(DriverMessage::Command(command(reply)));
         sent.map_err(|_| SessionError::Stopped)?;
+        // A driver that ends drops the commands without an answer, and their senders with them.
         answer.await.map_err(|_| SessionError::Stopped)
     }
 
@@ -486,12 +489,15 @@ impl Session {
 
     /// Reports whether no other handle or watcher exists. Messages that others sent before they left have arrived.
     fn is_only_handle(&mut self) -> bool {
+        // `get_mut` and not `strong_count`: only `get_mut` is ordered after the last use of the other handles, so that
+        // their messages have arrived.
         Arc::get_mut(&mut self.in_use).is_some()
     }
 
     async fn close(&self) {
         // A computation over a long log would otherwise delay the close by seconds.
         self.shared.stop_flag.raise();
+        // An error means that the session has stopped already, which is what the caller wants.
         let _ = self.request(|reply| SessionCommand::Close { reply }).await;
     }
 

@@ -85,6 +85,7 @@ fn ask_handler(
         arguments_text: call.arguments.clone(),
     };
     async move {
+        // Without a handler only people and the time limit decide.
         let Some(handler) = handler else { return std::future::pending().await };
         // The handler is code of the host. A panic would end this task, and the call would wait for an answer for
         // ever.

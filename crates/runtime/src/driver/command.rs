@@ -212,6 +212,7 @@ impl SessionDriver {
     /// Handles the signals of other nodes in their order: a cancel ends the run that was open at that time. Messages
     /// queued before the cancel then wait, and messages sent after it wake the session.
     async fn handle_node_signals(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
+        // The set exists from the first signal on. `cancel` uses its existence as the mark that other nodes exist.
         self.announced.get_or_insert_default();
         // Signals come before the queue: a cancel must not stop the run of a message that was sent after it.
         for signal in nodes.take_signals(&self.context.lease).await? {
@@ -244,9 +245,11 @@ impl SessionDriver {
     ) -> Result<(), StoreError> {
         let mut meant: Vec<QueueId> = ids(&self.queue().await?).collect();
         if let Some(before) = &before {
+            // Messages that were queued after the cancel was left are not part of it.
             meant.retain(|id| before.waiting.contains(id));
         }
         if clear_queue {
+            // Messages are removed one by one, because `Clear` would also remove the later ones.
             for id in meant.iter().cloned() {
                 match self.change_queue(QueueChange::Remove { id }).await {
                     // Another command has removed the message first.
@@ -285,6 +288,7 @@ impl SessionDriver {
     }
 
     async fn cancel(&mut self, reply: oneshot::Sender<CancelPoint>) -> Result<(), StoreError> {
+        // Every raise is answered: a raise without an answer would end the next computation early, too.
         let has_ended_computation = self.context.shared.stop_flag.answer();
         let case = match self.context.run.status() {
             RunStatus::Idle | RunStatus::Parked => CancelPoint::Idle,
@@ -309,6 +313,7 @@ impl SessionDriver {
             CancelPoint::Idle => drop(reply.send(case)),
             met => self.waiters.cancels.push(PendingCancel {
                 met,
+                // An answer stored after this position is the one that the cancel cut off.
                 since: self.context.run.history().last_seq(),
                 reply,
             }),
@@ -351,6 +356,7 @@ impl SessionDriver {
             has_instructions = instructions.is_some(),
             "a person asked for a compaction"
         );
+        // The reply is in place before the input: a compaction without a summary is done within that input.
         self.compacting = Some(reply);
         self.process_input(RunLoopInput::Compact { instructions }).await
     }
@@ -387,6 +393,7 @@ impl SessionDriver {
         make: RecordMaker,
         reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
     ) -> Result<(), StoreError> {
+        // The change is computed here and not by the caller: between two messages nothing else can change the log.
         let made = if self.context.run.is_idle() { make(&self.context.run) } else { Err(SessionError::Busy) };
         let bodies = match made {
             Ok(bodies) => bodies,
@@ -422,6 +429,7 @@ impl SessionDriver {
         if !events.is_empty() {
             self.process_input(RunLoopInput::RecordOrders(events)).await?;
         }
+        // The order is read back after the append, so that the reply shows the stored form.
         let order = change.order(&self.context.run);
         let stored = order.ok_or_else(|| SessionError::Conflict("the order was not stored".to_owned()));
         let _ = reply.send(stored.map(|order| PinOutcome { order, is_new }));
@@ -440,6 +448,7 @@ impl SessionDriver {
             return Ok(SwitchOutcome::Already);
         }
         tracing::debug!(from = model.model, to = to.model, "another agent or model was chosen");
+        // The agent takes effect only when its event is stored, so that the log and the agent agree after a crash.
         self.pending_switches.push_back(agent);
         let switched = EventBody::ModelSwitched { to, choice: Some(choice) };
         self.process_input(RunLoopInput::RecordSoon(vec![switched])).await?;
@@ -466,6 +475,7 @@ impl SessionDriver {
         match folded(&shared.session_id, history, log).await {
             // Another tokenizer counts the same log differently.
             Ok((history, _)) => self.work.extend(self.context.run.recount(history)),
+            // The history is whole and was only counted by another tokenizer, so the session continues with it.
             Err(error) => tracing::error!(session = %shared.session_id, %error, "not counted anew"),
         }
         Ok(())
@@ -481,6 +491,7 @@ fn set_policy(context: &mut DriverContext, policy: CompactionPolicy, summariser:
         "the compaction settings were changed"
     );
     let mut agent = Agent::clone(&context.agent);
+    // Prices belong to the session's model and are no setting.
     agent.rules.policy = CompactionPolicy { prices: agent.rules.policy.prices, ..policy };
     agent.rules.summariser = summariser;
     context.set_agent(Arc::new(agent));
@@ -497,6 +508,7 @@ fn asked_settings(
     instructions: Option<&str>,
 ) -> Option<Arc<RunSettings>> {
     let has_wish = strategy.is_some() || instructions.is_some_and(|text| !text.trim().is_empty());
+    // Instructions alone need the wrapper as well: clearing old tool results would ignore them.
     let strategy = strategy.unwrap_or_else(|| Arc::clone(&run.settings().policy.strategy));
     has_wish.then(|| {
         let mut settings = RunSettings::clone(run.settings());

@@ -92,6 +92,8 @@ impl DriverContext {
 /// Computes a value from a run. The other tasks of this thread move to another one first if the session is long,
 /// because a plan over many megabytes must not hold up other sessions or the server.
 pub(super) fn compute_in_place<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
+    // `block_in_place` hands the worker's other tasks to another thread, which is not worth the cost for a short
+    // session.
     let is_long = run.borrow().history().entries().len() > LONG_SESSION_MESSAGES;
     if is_long && has_worker_threads() {
         return tokio::task::block_in_place(|| compute(run));

@@ -32,6 +32,7 @@ pub(super) fn may_precede(effect: &RunEffect) -> bool {
 
 /// Returns whether an append is an answer, and nothing else.
 fn is_answer(append: &LogAppend) -> bool {
+    // An append that takes queued messages can meet a conflict, so its success cannot be assumed in advance.
     append.takes.is_empty() && !append.events.is_empty() && append.events.iter().all(is_answer_event)
 }
 
@@ -105,6 +106,7 @@ impl SessionDriver {
         both.settles.extend(next.settles);
         // Neither part takes queued messages, so the store has no conflict to report.
         let mut events = self.context.shared.store.append(&self.context.lease, both).await?;
+        // The loop has folded the answer's events already, so only the events behind them are committed.
         let next_events = events.split_off(answer_events.min(events.len()));
         // Watchers get announcements in the order of the log: the answer before the events that follow from it.
         self.publish_folded_events(folded);

@@ -36,11 +36,13 @@ impl LimitsProbe {
     pub(super) fn ask_at_start(&mut self, context: &mut DriverContext, input: &RunLoopInput) {
         let begins = matches!(input, RunLoopInput::Wake | RunLoopInput::Resume) && context.run.is_idle();
         if begins {
+            // The learned window is in memory, so the pause between two questions to the server does not apply to it.
             adopt_learned_window(context);
         }
         if !begins || self.asked_at.is_some_and(|asked| asked.elapsed() < FRESH) {
             return;
         }
+        // The time is noted before the report arrives, so that a slow server is not asked twice at once.
         self.asked_at = Some(Instant::now());
         let (provider, inbox) = (Arc::clone(&context.agent.provider), context.shared.inbox.clone());
         let asking = async move {
@@ -67,6 +69,7 @@ fn adopt_learned_window(context: &mut DriverContext) {
     let known = context.lasting_settings().model.remembered_window;
     if known != learned {
         tracing::info!(?known, ?learned, "the model's window was learned elsewhere and is adopted");
+        // The same agent is bound again, because binding computes the settings anew, with the learned window.
         context.set_agent(Arc::clone(&context.agent));
     }
 }
@@ -78,6 +81,7 @@ pub(super) fn remember_model(context: &DriverContext) {
     let history = run.history();
     agent.calibrations.learn(&model, history.counter().name(), history.calibration());
     let learned = run.learned_window();
+    // A window that a person or the server states is no finding of this session.
     let is_known = matches!(agent.limits.source, LimitSource::Declared | LimitSource::Server);
     // A session that learned nothing must not delete what other sessions learned.
     if !is_known && learned != run.settings().model.remembered_window {

@@ -55,6 +55,7 @@ impl ModelCalls {
         let request = next_request(context, tools, max_output_tokens);
         let history = context.run.history();
         let paused = history.view().last().filter(|_| history.is_paused()).map(|item| &*item.message);
+        // The feed gets the paused message, so that watchers of a continued answer keep the text before the pause.
         context.shared.feed.begin(&step, paused);
         let ratios = *history.calibration().ratios();
         let pause = pause_at_tokens.map(|at| PausePointDetector::new(at, history.counter().clone(), ratios));
@@ -217,6 +218,8 @@ impl ModelCallTask {
             // `select!` evaluates an expression even if its condition disables the branch.
             let flush = streaming.flush_at.unwrap_or_else(Instant::now);
             let event = tokio::select! {
+                // The stop is looked at first and the flush before the stream: a fast stream would otherwise hold up
+                // both.
                 biased;
                 () = self.stop.cancelled() => break streaming.stopped(),
                 () = tokio::time::sleep_until(flush), if streaming.flush_at.is_some() => {
@@ -281,6 +284,7 @@ impl ModelCallTask {
             media_bytes = request.media.values().map(|content| content.len()).sum::<usize>(),
             "a request is sent"
         );
+        // The call consumes the request, so the order of its pictures is noted before.
         let hashes = media::sent_hashes(&request);
         self.provider.call(request).await.map_err(|mut error| {
             // The adapter knows pictures by their number in the request, the loop by their content.
@@ -383,10 +387,13 @@ impl StreamedAnswer {
         let end = self.pause.as_mut().and_then(|pause| pause.take(&self.text, &event));
         match event {
             ModelEvent::Text(mut delta) => {
+                // Text beyond the pause is neither shown nor stored, because the continuation writes on from the pause.
                 delta.truncate(end.unwrap_or(delta.len()));
                 shared.feed.chunk(&self.step, ChunkKind::Text, &delta, false);
                 self.text.push_str(&delta);
                 self.unsaved.push_str(&delta);
+                // The first unsaved piece sets the time. Later pieces must not move it, or a steady stream would never
+                // be saved.
                 self.flush_at.get_or_insert_with(|| Instant::now() + until_flush(self.every, now_ms()));
             }
             ModelEvent::Reasoning(delta) => {
@@ -482,6 +489,8 @@ impl StreamedAnswer {
 
     fn failed(&mut self, error: ProviderError) -> RunLoopInput {
         let mut failure = failure(error);
+        // The provider counts the tokens of a failed answer, too, so usage that was reported before the failure is
+        // kept.
         failure.usage = failure.usage.or(self.usage.take());
         // The model may continue an answer that has text.
         let has_text = !self.text.is_empty() || self.parts.iter().any(|part| matches!(part, Part::Text(_)));

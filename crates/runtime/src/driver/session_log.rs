@@ -29,6 +29,7 @@ impl OperatorLog {
         match &event.body {
             EventBody::MessagesTaken { message, taken, .. } => log_message(message, taken.len()),
             EventBody::RunStarted { run_id } => {
+                // A fresh value drops the calls that an interrupted run left open.
                 *self = Self { run_started_at: event.at, ..Self::default() };
                 tracing::info!(run = run_id.as_str(), "a run started");
             }

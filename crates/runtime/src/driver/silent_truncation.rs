@@ -36,6 +36,7 @@ impl TruncationDetector {
     pub(super) fn reset(&mut self) {
         self.was_suspected = false;
         self.suspicions = 0;
+        // The flags of published notices stay set: a user is notified once per session, not once per model.
         self.counts_are_partial = false;
     }
 
@@ -44,6 +45,7 @@ impl TruncationDetector {
     pub(super) fn check(&mut self, context: &DriverContext, input: RunLoopInput) -> RunLoopInput {
         let RunLoopInput::ModelAnswered(answer) = &input else { return input };
         let is_unreliable = self.counts_are_partial || context.run.history().usage_is_unreliable();
+        // Without compaction no room can be made, so a repetition would meet the same cut.
         if is_unreliable || !context.run.settings().policy.enabled {
             return input;
         }

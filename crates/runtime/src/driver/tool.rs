@@ -54,11 +54,14 @@ impl ToolCalls {
         let task = ToolTask {
             agent: Arc::clone(agent),
             shared: Arc::clone(&context.shared),
+            // A child token: a tool that cancels its token must not stop the tools beside it.
             stop: self.stop.child_token(),
             limit,
             source,
             is_pin,
             deferred,
+            // Tools that run at the same time do not see each other's outputs here, so together they may exceed the
+            // quota.
             stored_bytes: stored_output_bytes(run.history()),
         };
         tracing::debug!(
@@ -113,6 +116,8 @@ impl ToolTask {
     async fn run(&self, mut call: ToolCall) -> RunLoopInput {
         // Logs of earlier releases, and hosts' own providers, may have empty arguments.
         call.settle_arguments();
+        // A refused call gets a result like any other, because providers reject a conversation with a call that has
+        // none.
         if let Err(refusal) = self.before(&mut call).await {
             let nothing = HookAddition { text: None, limit: self.limit };
             return RunLoopInput::ToolEnded(self.result(&call, refusal, nothing).await);
@@ -124,6 +129,7 @@ impl ToolTask {
             Some(Err(text)) => ToolOutput::error(text.clone()),
             None => self.execute(&call).await,
         };
+        // The hook is asked before the output is cut, because it judges the whole output.
         let added = self.after(&call, &output).await;
         let result = self.result(&call, output, added).await;
         match request {
@@ -188,6 +194,7 @@ impl ToolTask {
             progress,
             limits: self.agent.tool_limits.clone(),
         };
+        // A tool that stops its processes waits `kill_grace` for them itself, so the tool is given longer.
         let grace = self.agent.tool_limits.kill_grace + LAST_GRACE;
         let give_up = async {
             self.stop.cancelled().await;
@@ -265,6 +272,7 @@ impl ToolTask {
         lost_bytes: u64,
         result: &mut ToolResult,
     ) {
+        // A result records one truncation. Text after a truncated piece therefore stays whole.
         let cut = match result.truncated {
             None => self.cut(&text, limit, keep),
             Some(_) => None,
@@ -369,6 +377,8 @@ pub(crate) async fn media(
     media_type: String,
     name: Option<String>,
 ) -> Part {
+    // The size is checked before the blob is stored: a picture that exhausts memory when decoded must not enter a
+    // session.
     let size = match picture::size(&bytes) {
         Ok(size) => size,
         Err(too_large) => {

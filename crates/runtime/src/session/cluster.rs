@@ -121,6 +121,7 @@ impl Runtime {
     async fn watch_node_standing(&self, nodes: &SharedNodes) {
         let mut standing = nodes.standing();
         while standing.changed().await.is_ok() {
+            // The value is cloned, because a borrow holds a lock that the sender needs.
             let now = standing.borrow_and_update().clone();
             match now {
                 NodeStatus::Left => return,
@@ -144,6 +145,7 @@ impl Runtime {
         loop {
             let next = Instant::now() + SWEEP.mul_f64(jitter);
             self.take_over(nodes, &mut taking).await;
+            // A search just after a lease ends finds the sessions of a dead node sooner than the next regular search.
             let ended = lease_end(nodes).await.map(|end| end + BEHIND.mul_f64(jitter));
             let next = ended.map_or(next, |ended| next.min(ended));
             // A session that cannot be opened at once must not delay the others.
@@ -234,6 +236,7 @@ impl Runtime {
             "this node could not renew its lease: it lets go of its sessions"
         );
         for session in open {
+            // A token in place of a command: a driver that waits for a store without an answer reads no commands.
             session.shared.lost.cancel();
         }
     }

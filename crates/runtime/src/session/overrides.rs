@@ -126,6 +126,8 @@ impl Runtime {
                 Ok(governed) => break governed,
                 Err(refused) => {
                     tracing::warn!("the settings: {refused}; it is left out");
+                    // One unusable name must not discard the other settings: it is removed, and the rest is tried
+                    // again.
                     match refused.field.as_str() {
                         "pruningAgent" => choices.pruning_agent = None,
                         _ => choices.summarize_with = None,
@@ -166,6 +168,7 @@ impl Runtime {
         self.check_names(change).await?;
         self.check_trigger(&choices)?;
         let governed = AgentOverrides::of(choices.clone(), &self.house.agents).await?;
+        // The file is written before the change applies, so that no change is in force which a restart would lose.
         if let Some(file) = steering.file.get().cloned() {
             // The write waits for the disk, which must not hold up the tasks of this thread.
             let kept = tokio::task::spawn_blocking(move || file.write(&choices)).await;
@@ -251,6 +254,7 @@ impl Runtime {
         session: &Session,
         choice: ModelChoice,
     ) -> Result<SwitchOutcome, SessionError> {
+        // Without the guard, settings that change after the agent is made would be missing in this session.
         let _settings_stay = self.house.steering.hold().await;
         let choice = self.house.agents.plainly(choice);
         let agent = Arc::new(self.house.chosen(&choice).await?);

@@ -86,6 +86,7 @@ impl SessionRegistry {
         if slot.is_vacant() && Arc::strong_count(&slot) <= 2 {
             state.by_id.remove(id);
         }
+        // Dropped under the lock: another `leave` would otherwise count this reference and keep the vacant entry.
         drop(slot);
     }
 
@@ -148,6 +149,8 @@ impl SessionEntry {
     pub(crate) fn vacate(&self, is_quiet: impl FnOnce() -> bool) -> bool {
         let mut session = self.lock();
         let is_unused = session.as_mut().is_some_and(Session::is_only_handle);
+        // The handles are counted first: once there is no other handle, no message can arrive after the look at the
+        // queue.
         let leaves = is_unused && is_quiet();
         if leaves {
             *session = None;

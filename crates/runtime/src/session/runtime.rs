@@ -384,12 +384,14 @@ impl Runtime {
         // Admission ends first: a session that is opened after this list was made would never be closed.
         let open = self.house.slots.shut();
         tracing::info!(sessions = open.len(), "the runtime closes");
+        // A caller that waits for another process's lease would otherwise hold up the close.
         self.house.closing.cancel();
         join_all(open.iter().map(Session::close)).await;
         // The drivers move out of the lock, because no lock may be held across an await. They end before the store
         // closes: their last act gives the lease back.
         let mut drivers = std::mem::take(&mut *self.drivers());
         while drivers.join_next().await.is_some() {}
+        // The agents close after the drivers, because tools of an open run use what the agents own.
         self.house.agents.close().await;
         self.store().close().await;
     }
@@ -488,6 +490,7 @@ impl RuntimeInner {
         lease: Lease,
     ) -> Result<(Session, Box<SessionDriver>), SessionError> {
         let LoadedSession { log, mut seat, history } = self.read(id).await?;
+        // The session's earlier decision about deferred tools holds: another tool list would cost the provider's cache.
         seat.agent = seat.agent.with_deferral_of(&history);
         // The append that ends a step deletes its chunks, so chunks are left only if a process died amid an answer.
         let partial = self.partial(id).await?;
