@@ -218,11 +218,13 @@ pub struct IsolatedHome(Arc<OnceCell<PrivateTempFolder>>);
 
 impl IsolatedHome {
     async fn made(&self, scratch: &Path) -> Result<&PrivateTempFolder, SandboxError> {
+        // A failed attempt leaves the cell empty, so the next child tries again.
         self.0.get_or_try_init(|| make_private_folder(scratch.to_owned())).await
     }
 }
 
 async fn make_private_folder(scratch: PathBuf) -> Result<PrivateTempFolder, SandboxError> {
+    // Making a folder also searches `scratch` for abandoned folders, which blocks on the disk.
     let made = tokio::task::spawn_blocking(move || PrivateTempFolder::make(&scratch)).await;
     made.map_err(|error| SandboxError::Confine(error.to_string()))?
 }
@@ -250,6 +252,7 @@ impl Sandbox {
         for path in policy.protected.iter_mut().chain(&mut policy.agent_files).chain(&mut policy.home) {
             *path = canonical_as_far_as_possible(path);
         }
+        // The folder is made before the grants, which include it.
         let private = PrivateTempFolder::make(&policy.scratch)?;
         let grants = grants::grants(&policy, &private.path);
         let status = status(&policy, &grants);
@@ -354,9 +357,11 @@ impl Sandbox {
             // Listing the grants reads folders, so the child's own thread does it.
             grants: confined
                 .then(|| -> child::Grants { Box::new(move || grants::grants(&policy, &private).list) }),
+            // Where the probe found no filter, children start without one. A denied network was refused above.
             network: self.status.calls.is_ok().then_some(network),
             family: folder.family,
             limits,
+            // Before the first child nothing can change the permissions, so the watch begins only now.
             seal: self.watch.get_or_init(|| Watch::over(&self.policy.protected)).seal(),
         };
         let program = request.program.to_string_lossy().into_owned();

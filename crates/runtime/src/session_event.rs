@@ -349,6 +349,7 @@ impl SessionEvent {
         let fields = EventFields(&announcement.payload);
         match announcement.name {
             "llm:thinking" => None,
+            // The empty last chunk only marks the end of the text, which `StepFinished` reports.
             "llm:chunk" if announcement.text("content").is_empty() => None,
             // An unknown name or field must not lose the event: readers get the raw form.
             name => Some(translate(name, &fields).unwrap_or_else(|| Self::Other {

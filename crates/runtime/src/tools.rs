@@ -291,6 +291,7 @@ impl ToolSet {
     /// `disabled` names it, because without it the model cannot reach messages that left the view. Other tools stay.
     #[must_use]
     pub fn choose_builtin(mut self, enabled: Option<&[String]>, disabled: &[String]) -> Self {
+        // Only built-in tools are chosen from. Tools of a program or a server were added on purpose.
         self.tools.retain(|(spec, _)| {
             let is_chosen = enabled.is_none_or(|enabled| enabled.contains(&spec.name));
             spec.source != BUILTIN_SOURCE || (is_chosen && !disabled.contains(&spec.name))
@@ -357,6 +358,7 @@ impl ToolSet {
 
     /// Stops in an orderly way whatever the tools keep running.
     pub async fn close(&self) {
+        // The tools close at the same time, because each may wait for a server to end.
         futures_util::future::join_all(self.tools.iter().map(|(_, tool)| tool.close())).await;
     }
 

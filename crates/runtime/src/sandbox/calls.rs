@@ -138,6 +138,7 @@ fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::Back
     // No process may change its tag.
     let mark = equal(0, MARK)?;
     refused.insert(libc::SYS_setrlimit, vec![SeccompRule::new(vec![mark])?]);
+    // `prlimit64` without a new limit (argument 2 is null) only reads, which stays allowed.
     let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     let of_mark = SeccompRule::new(vec![equal(1, MARK)?, changes])?;
     refused.entry(libc::SYS_prlimit64).or_default().push(of_mark);

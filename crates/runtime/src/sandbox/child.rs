@@ -150,6 +150,7 @@ impl ProcessGroup {
     ) -> io::Result<(ExitStatus, RemainingProcesses)> {
         // If this wait fails, the wait below fails, too, and its error is returned.
         let _ = wait_without_reaping(self.leader);
+        // The group is killed while its leader is a zombie: until then its number cannot name another group.
         self.signal(Signal::KILL);
         let left = mark.map_or(RemainingProcesses::None, |mark| mark.end(self.leader));
         // Only now may the number be released: until here the zombie of the leader kept it from being given to another
@@ -161,12 +162,14 @@ impl ProcessGroup {
 
     fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let mut reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        // Set under the lock and before the wait: once `wait` has released the number, no signal may use it.
         *reaped = true;
         child.wait()
     }
 
     /// Waits until the killed members of the group are gone, which takes a moment.
     fn wait_until_gone(&self) {
+        // The wait is bounded (half a second), because a killed process may be held up in the kernel.
         for _ in 0..100 {
             if test_kill_process_group(self.leader).is_err() {
                 return;
@@ -213,6 +216,7 @@ fn live(
     let finished = group.finish(&mut child, bounds.mark);
     // Permissions are back before the caller learns of the end.
     seal.restore();
+    // The caller does not wait for survivors that resist. This thread continues the search after the answer.
     let is_over = !matches!(finished, Ok((_, RemainingProcesses::Some)));
     let _ = ended.send(finished.map(|(status, _)| status));
     if let Some(mark) = bounds.mark.filter(|_| !is_over) {
@@ -232,6 +236,7 @@ impl ChildSetup {
     fn new(guards: &ChildGuards) -> Self {
         let is_guarded = guards.grants.is_some() || guards.network.is_some();
         let mark = is_guarded.then(|| guards.family.mark()).flatten();
+        // Without limits and tag there is nothing to wait for, and the shell is saved.
         Self { limits: guards.limits, held: is_held() && !(guards.limits.is_none() && mark.is_none()), mark }
     }
 
@@ -324,6 +329,7 @@ fn find(prepared: &ChildCommand) -> io::Result<()> {
 /// Sets the limits and the tag. Without a shell to hold it back, the child runs for a moment before they are set.
 #[cfg(target_os = "linux")]
 fn bound(child: Pid, bounds: &ChildSetup, gate: Option<SpawnGate>) -> io::Result<()> {
+    // The gate opens last: the program must not run before its limits and its tag are set.
     limits::set(child, &bounds.limits)?;
     bounds.mark.map_or(Ok(()), |mark| mark.put(child))?;
     gate.map_or(Ok(()), SpawnGate::open)

@@ -60,6 +60,8 @@ fn drop_capabilities() -> io::Result<()> {
 }
 
 fn restrict(grants: &[PathGrant]) -> Result<RestrictionStatus, RulesetError> {
+    // The ruleset is best effort by default: a kernel drops the rights that it does not know, and the status reports
+    // so.
     let ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(WANTED))?
         .scope(Scope::from_all(WANTED))?

@@ -66,6 +66,7 @@ impl ProtectedFolderSet {
 
 impl ProtectedFolder {
     fn of(path: &Path) -> io::Result<Self> {
+        // The folder stays open: its descriptor still works after a command has taken away the right to open the path.
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let folder = fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
         let rights = FilePermissions::of(&folder.metadata()?);
@@ -115,6 +116,7 @@ impl ProtectedFolder {
         if now == wanted || kind == FileType::Symlink {
             return Ok(false);
         }
+        // The owner comes first, because a change of the owner clears bits of the mode.
         if (now.uid, now.gid) != (wanted.uid, wanted.gid) {
             let (uid, gid) = (Uid::from_raw(wanted.uid), Gid::from_raw(wanted.gid));
             chownat(&self.folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
@@ -223,6 +225,7 @@ mod watch {
 
     impl Drop for Events {
         fn drop(&mut self) {
+            // Set before the watches are removed, because their removal wakes the thread.
             self.has_ended.store(true, Ordering::Release);
             // The end of a watch is an event, which wakes the thread. Without a watch nothing can wake the thread.
             let mut is_woken = false;

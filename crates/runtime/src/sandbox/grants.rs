@@ -206,6 +206,7 @@ fn variable<'a>(policy: &'a SandboxPolicy, name: &str) -> Option<&'a OsString> {
 impl PathGrants {
     /// Grants a path that exists; other paths are skipped.
     fn allow(&mut self, path: &Path, right: PathRight, closed: &[PathBuf]) {
+        // Closed paths are compared by their beginning, which works for resolved paths only.
         let Ok(path) = path.canonicalize() else { return };
         if closed.iter().any(|closed| path.starts_with(closed)) {
             return;

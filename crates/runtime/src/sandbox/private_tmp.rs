@@ -66,6 +66,7 @@ impl PrivateTempFolder {
         builder.mode(0o700);
         // Not `recursive`: an existing folder belongs to another process.
         builder.create(path)?;
+        // Until the lock is taken, another process may take the folder for abandoned. `make` tries again in that case.
         let folder = open(path)?;
         let lock = match folder.try_lock() {
             Ok(()) => Some(folder),
@@ -108,6 +109,7 @@ fn sweep(scratch: &Path) {
     let (mut left, mut held) = (Vec::new(), Vec::new());
     for (id, path) in named {
         match abandoned(&path) {
+            // The lock is held until the removal is over, so that no other process removes the folder at the same time.
             Some(lock) => left.push((id, path, lock)),
             None if path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) => held.push(id),
             None => {}
@@ -139,6 +141,7 @@ fn remove_left(id: Uuid, path: &Path) {
 /// Locks a folder of this user that no process holds, and returns the lock.
 fn abandoned(path: &Path) -> Option<File> {
     let meta = path.symlink_metadata().ok()?;
+    // `scratch` is usually `/tmp`, where folders and links of other users may have any name.
     if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() {
         return None;
     }

@@ -148,6 +148,7 @@ impl ProcessTagRange {
         let until = Instant::now() + longest;
         let mut clean = 0;
         loop {
+            // Noted before the list is read: processes that start during the search are found by their numbers.
             let newest = newest_process();
             let any = self.end_all();
             let since = self.end_since(newest, until);
@@ -248,6 +249,7 @@ fn newest_process() -> i32 {
 
 fn runs(process: Pid) -> bool {
     let stat = read(process, "stat");
+    // The program's name stands in parentheses before the state, and may contain parentheses itself.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 

@@ -49,6 +49,7 @@ pub(super) fn remove(path: &Path, until: Option<Instant>) -> io::Result<()> {
 }
 
 fn open(top: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    // A folder without read permission cannot be listed.
     chmodat(top, name, Mode::RWXU, AtFlags::empty())?;
     Ok(openat(top, name, FOLDER, Mode::empty())?)
 }

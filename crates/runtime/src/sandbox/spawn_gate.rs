@@ -87,6 +87,7 @@ pub(super) fn look_for(program: &OsStr, path: Option<&OsString>, directory: &Pat
 }
 
 fn runnable(candidate: &Path) -> io::Result<()> {
+    // `access` allows folders, too, which `exec` refuses.
     if !candidate.metadata()?.is_file() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }

@@ -173,6 +173,7 @@ impl TurnOutput {
     fn note(&mut self, event: &SessionEvent) {
         match event {
             SessionEvent::MessageAdded { source: MessageSource::Model, parts, continues, .. } => {
+                // A paused answer is stored in pieces: a piece that continues another one adds to the text before.
                 if continues.is_none() {
                     self.text.clear();
                 }
