@@ -167,6 +167,7 @@ impl Agent {
     /// have learned of the model, and does not change while the session is open.
     pub(crate) fn calibrated(self: &Arc<Self>) -> Arc<Self> {
         let counter = self.calibrated_counter();
+        // Sessions share one agent until its counter changes.
         if counter == self.counter {
             return Arc::clone(self);
         }
@@ -391,6 +392,7 @@ fn tools_hash(specs: &[ToolSpec]) -> String {
     }
     let mut text = String::new();
     for spec in specs {
+        // NUL ends each field: without a separator, different lists could give the same text.
         text.push_str(&format!("{}\0{}\0{}\0", spec.name, spec.description, spec.parameters.as_str()));
     }
     hash(text.as_bytes())

@@ -122,6 +122,7 @@ impl EventBus {
                 state.shown = None;
             }
         }
+        // Watchers are woken without the lock, which they take at once.
         self.news.send_replace(());
     }
 
@@ -146,6 +147,7 @@ impl EventBus {
     /// Adds text to the answer in flight; `is_complete` without text ends the answer.
     pub(crate) fn chunk(&self, step: &StepId, voice: ChunkKind, delta: &str, is_complete: bool) {
         let mut state = self.lock();
+        // A late piece of a step that was stopped must not enter the answer of the next step.
         let Some(answer) = state.answer.as_mut().filter(|answer| answer.step == *step) else { return };
         let offset = answer.add(voice, delta);
         if !self.is_watched() {
@@ -262,6 +264,7 @@ impl InFlightAnswer {
         *place += delta.chars().count() as u64;
         match self.spoken.last_mut() {
             Some((last, text)) if *last == voice => text.push_str(delta),
+            // The empty piece at the end of a text must not begin a part, which snapshots would show.
             _ if delta.is_empty() => {}
             _ => self.spoken.push((voice, delta.to_owned())),
         }

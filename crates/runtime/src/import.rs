@@ -196,6 +196,7 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
     if bytes.len() > MAX_BYTES {
         return Err(ImportError::TooLarge(bytes.len()));
     }
+    // Some editors begin a file with a byte order mark, which is no JSON.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
     let (bytes, unreadable) = readable(bytes);
     let bytes = &*bytes;
@@ -335,6 +336,7 @@ fn raw_identifier(raw: Option<&RawValue>) -> &str {
 fn unreadable(place: ImportPosition) -> impl Fn(serde_json::Error) -> ImportError {
     move |error| {
         let whole = error.to_string();
+        // serde counts lines within one entry, which would contradict the entry's place in the file.
         let reason = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(reason, _)| reason);
         ImportError::Entry { place, reason: reason.to_owned() }
     }

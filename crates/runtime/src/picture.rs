@@ -62,6 +62,7 @@ fn jpeg(content: &[u8]) -> Option<(usize, usize)> {
     let mut found = None;
     loop {
         let Some(begin) = rest.iter().position(|byte| *byte == 0xFF) else { return found };
+        // Any number of 0xFF bytes may stand before a marker.
         let Some(fill) = rest[begin..].iter().position(|byte| *byte != 0xFF) else { return found };
         let marker = rest[begin + fill];
         rest = &rest[begin + fill + 1..];
@@ -71,10 +72,12 @@ fn jpeg(content: &[u8]) -> Option<(usize, usize)> {
             0xD9 => return found,
             _ => {}
         }
+        // 0xC4, 0xC8 and 0xCC hold tables and extensions, not the size of a frame.
         if matches!(marker, 0xC0..=0xCF if ![0xC4, 0xC8, 0xCC].contains(&marker)) {
             let frame = two(rest, 5, u16::from_be_bytes).zip(two(rest, 3, u16::from_be_bytes));
             found = found.into_iter().chain(frame).reduce(larger);
         }
+        // A length includes its own two bytes. A smaller one is wrong and would keep the search from moving on.
         let length = two(rest, 0, u16::from_be_bytes);
         let Some(behind) = length.and_then(|length| rest.get(length.max(2)..)) else { return found };
         rest = behind;
@@ -91,6 +94,7 @@ fn gif(content: &[u8]) -> Option<(usize, usize)> {
             0x2C => {
                 let fields = [0, 2, 4, 6].map(|at| two(block, at, u16::from_le_bytes));
                 if let [Some(left), Some(top), Some(width), Some(height)] = fields {
+                    // Frames may reach beyond the declared screen, and decoders may make room for them.
                     found = larger(found, (left + width, top + height));
                 }
                 behind_colors(block, 8, 9).and_then(|data| data.get(1..)).and_then(behind_parts)

@@ -322,6 +322,7 @@ impl AgentBuilder {
     /// # Errors
     /// [`BuildError`].
     pub async fn build_agent(self) -> Result<Agent, BuildError> {
+        // Steps that can fail on this machine come before the first request to the server.
         let tools = self.tool_set()?;
         let rules = self.rules(&tools);
         let (workspace, sandbox) = self.place()?;
@@ -347,6 +348,7 @@ impl AgentBuilder {
             limits,
             counting: self.counting(&counter),
             counter,
+            // The library writes no file that it was not given, so calibrations live as long as the agent.
             calibrations: Arc::new(CalibrationStore::in_memory()),
             tools,
             workspace: Arc::new(workspace),

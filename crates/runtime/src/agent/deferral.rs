@@ -109,6 +109,7 @@ impl Agent {
         if tools_hash(&specs) == sent {
             return true;
         }
+        // `recall` is offered late (decision 0042), so the newest step may have been sent without it.
         specs.retain(|spec| spec.name != recall::NAME);
         tools_hash(&specs) == sent
     }

@@ -105,6 +105,7 @@ impl RecentEvents {
         if let Some(oldest) = self.told.pop_front() {
             self.first += 1;
             self.bytes -= oldest.bytes;
+            // An event with one dropped announcement is no longer whole, even if its others remain.
             self.whole_after = self.whole_after.max(oldest.at);
         }
     }

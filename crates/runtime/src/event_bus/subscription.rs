@@ -50,6 +50,7 @@ impl EventReceiver {
                 self.next += 1;
                 Ok(announcement)
             }
+            // The end is reported behind the last announcement, so that a slow watcher still reads all of them.
             Ok(None) if state.has_ended => Err(TryRecvError::Closed),
             Ok(None) => Err(TryRecvError::Empty),
             Err(missed) => {

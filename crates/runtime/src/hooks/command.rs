@@ -62,6 +62,7 @@ impl CommandHook {
             stdout,
             stderr,
         };
+        // The hook has a home apart from that of commands, which could leave files there that the hook's programs obey.
         let child = self
             .sandbox
             .spawn_apart(request, &self.home)
@@ -88,6 +89,7 @@ impl Hook for CommandHook {
         match status.code() {
             Some(0) => written(&said.answer),
             Some(BLOCK) => Ok(blocked(event, &String::from_utf8_lossy(&said.words))),
+            // Shells end with 127 if a command was not found and with 126 if it may not be run.
             Some(code @ (126 | 127)) => Err(HookError::Ended(format!("exit code {code}: {UNREACHABLE}"))),
             Some(code) => Err(HookError::Ended(format!("exit code {code}"))),
             None => Err(HookError::Ended(format!("signal {}", status.signal().unwrap_or_default()))),
@@ -168,6 +170,7 @@ async fn exchange(
 
 /// Reads the answer, which must not be too long.
 async fn read_answer(from: pipe::Receiver, answer: &mut Vec<u8>) -> Result<(), HookError> {
+    // One byte more than allowed shows that the answer is too long.
     let read = from.take(MAX_ANSWER_BYTES as u64 + 1).read_to_end(answer).await;
     read.map_err(|_| HookError::Broken)?;
     if answer.len() > MAX_ANSWER_BYTES { Err(HookError::TooLong) } else { Ok(()) }

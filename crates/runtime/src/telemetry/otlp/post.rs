@@ -41,6 +41,7 @@ impl CollectorClient {
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
+        // A proxy of the environment cannot reach a collector on this machine.
         if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
             builder = builder.no_proxy();
         }
