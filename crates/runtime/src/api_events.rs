@@ -208,6 +208,7 @@ impl EventReplay {
     /// # Errors
     /// The errors of [`EventReplay::skip_event`].
     pub fn take(&mut self, event: &Event) -> Result<Vec<ApiEvent>, HistoryFoldError> {
+        // Read before the fold, as in the driver: an event that ends a run still belongs to that run.
         let open = self.run.history().open_run().cloned();
         let before = is_compaction(event).then(|| ViewBeforeEdit::of(&self.run));
         self.skip_event(event)?;

@@ -116,6 +116,7 @@ impl CalibrationStore {
 
     /// Learns the profile that a session has observed of `model` with `counter` (its name).
     pub fn learn(&self, model: &ModelOrigin, counter: &str, calibration: &TokenCalibration) {
+        // A profile of a few calls would mislead later sessions.
         let Some(profile) = calibration.settled() else { return };
         let mut known = self.known();
         let key = key(model, counter);
@@ -129,6 +130,7 @@ impl CalibrationStore {
             "a tokenizer profile was learned"
         );
         known.tokenizers.insert(key, profile);
+        // The file is written under the lock: two writers at once would share the temporary file.
         self.keep(&known);
     }
 

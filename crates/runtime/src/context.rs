@@ -248,6 +248,7 @@ fn apportion(parts: &[u64], total: u64) -> Vec<u64> {
     let sum: u128 = parts.iter().map(|part| u128::from(*part)).sum();
     if sum == 0 {
         let mut shares = vec![0; parts.len()];
+        // There is nothing to divide by. The first part takes the total, so that the parts still add up.
         shares[0] = total;
         return shares;
     }

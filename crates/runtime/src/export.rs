@@ -75,6 +75,7 @@ pub fn jsonl<'a>(
         id: meta.id.clone(),
         title: meta.title.clone(),
         created_at: meta.created_at,
+        // The counts let an import notice a file that was cut off.
         events: events.len(),
         blobs: blobs.len(),
     };

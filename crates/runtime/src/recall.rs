@@ -171,6 +171,7 @@ pub async fn search(
     limit: &TextLimit,
 ) -> Vec<RecallSnippet> {
     source.index.extend(&source.entries, blobs).await;
+    // The block ends the lock: reading blobs below takes time, and other searches need the index.
     let (asked, candidates) = {
         let index = source.index.lock();
         let asked = index.query(query, source.entries.len());

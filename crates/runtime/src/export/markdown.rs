@@ -185,6 +185,7 @@ fn stored(what: &str, media: &MediaPart) -> String {
 /// Returns a fence longer than any run of backticks in the text.
 fn fenced(text: &str, language: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    // Longer than any run of backticks in the text, which could otherwise end the fence.
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
 }

@@ -216,6 +216,7 @@ impl ImportLogBuilder {
     /// Fills in the size after each compaction, which is the input of the next recorded call, and returns the events.
     fn finish(mut self) -> Vec<(Millis, EventBody)> {
         let mut next_input = 0;
+        // An import counts no tokens: the size after a compaction is the input that the next call reported.
         for (_, body) in self.events.iter_mut().rev() {
             match body {
                 EventBody::StepFinished { usage: Some(usage), .. } => next_input = usage.input_tokens,
@@ -279,6 +280,8 @@ impl ImportAssembler<'_> {
         let answered = (0..calls.len()).any(|n| self.matched.answers.contains_key(&(index, n)));
         let cut = match (said.cut, &said.error) {
             (None, Some(_)) => {
+                // Results show that the calls were run, so the model saw this answer. A failed answer without results
+                // was lost.
                 Some(if answered { PartialAnswerReason::Cancelled } else { PartialAnswerReason::Lost })
             }
             (cut, _) => cut,
@@ -353,6 +356,7 @@ impl ImportAssembler<'_> {
 
     /// Keeps a result whose call is not in the file readable as a note. Matched results follow their calls.
     fn orphan(&mut self, index: usize) {
+        // The orphans were found in the order of the file, so the list is sorted.
         if self.matched.orphans.binary_search(&index).is_err() {
             return;
         }

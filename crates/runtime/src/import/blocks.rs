@@ -158,6 +158,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
             (proven || !text.is_empty())
                 .then(|| Part::Reasoning(ReasoningPart { text, native: proven.then(|| whole(raw)) }))
         }
+        // Redacted thinking has no readable text, but its provider wants the block back unchanged.
         ("redacted_thinking", BlockAuthor::Assistant) => {
             Some(Part::Reasoning(ReasoningPart { text: String::new(), native: Some(whole(raw)) }))
         }
@@ -219,6 +220,7 @@ fn call(
     }
     let proven = has(&block.thought_signature);
     Some(Part::ToolCall(ToolCall {
+        // The id is assigned when the log is made, because recorded ids may repeat.
         call_id: CallId::new(""),
         name,
         arguments: arguments(block.arguments.or(block.input)),
@@ -250,6 +252,7 @@ fn linked(url: &str, name: Option<String>, place: ImportPosition, sink: &mut Imp
         let media_type = media_type.split(';').next().unwrap_or_default();
         return sink.media(place, media_type, name, base64);
     }
+    // A link is not followed: an import opens no connection and no other file.
     let shown: String = url.chars().take(200).collect();
     sink.warn(place, "content that the file only links to was replaced by its address");
     Part::text(format!("[content: {}]", name.as_deref().unwrap_or(&shown)))

@@ -170,6 +170,7 @@ impl ClaudeCodeImporter {
             "system" if line.subtype.as_deref() == Some("compact_boundary") => {
                 self.tokens_before = line.compact_metadata.and_then(tokens_before).unwrap_or_default();
             }
+            // Summary lines were read for the title before.
             "summary" => {}
             other => *self.skipped.entry(other.chars().take(60).collect()).or_default() += 1,
         }
@@ -238,6 +239,7 @@ impl ClaudeCodeImporter {
     fn failure(&mut self, place: ImportPosition, at: Option<Millis>, recorded: ClaudeCodeMessage<'_>) {
         let said = parts(recorded.content, BlockAuthor::Other, place, &mut self.sink);
         let text: String = said.iter().filter_map(Part::as_text).collect();
+        // Behind the prefix the text begins with the HTTP status, as in errors of pi.
         let code = pi::code(text.strip_prefix("API Error: ").unwrap_or(&text));
         let said = ImportedAnswer {
             parts: Vec::new(),

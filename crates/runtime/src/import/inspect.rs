@@ -308,6 +308,7 @@ impl InspectImporter<'_> {
                 let message = InspectChatFields { role: &recorded.role, content: recorded.content };
                 let message = serde_json::value::to_raw_value(&message).map_err(unreadable(place))?;
                 self.list.add(place, &message)?;
+                // Of these messages only the first has a known time: the beginning of the sample.
                 if before == 0
                     && let Some(item) = self.list.items.first_mut()
                 {
@@ -329,6 +330,7 @@ impl InspectImporter<'_> {
         let calls = recorded.tool_calls.unwrap_or_default();
         let called = !calls.is_empty();
         said.extend(calls.into_iter().map(call));
+        // Removed, so that the answers left at the end are those of models beside the conversation.
         let answer = recorded.id.and_then(|id| self.course.answers.remove(&id));
         let (at, usage, stop) = match answer {
             Some(answer) => (answer.at, answer.usage, answer.stop),

@@ -64,6 +64,7 @@ fn event(line: &[u8], place: ImportPosition, seq: u64) -> Result<Event, ImportEr
     if first != (seq == 1) {
         return Err(entry_error(place, "a session begins once, with its first event"));
     }
+    // A file is not trusted as the store is: an edit may only cover positions before its own.
     if let EventBody::ViewEdited(edit) = &event.body
         && edit
             .ops

@@ -196,6 +196,7 @@ impl ChatMessagesImporter {
     fn user(&mut self, place: ImportPosition, content: Option<&RawValue>) -> Result<(), ImportError> {
         let (answers, typed) = user_parts(content, place, &mut self.sink);
         let mut kinds: Vec<ImportItemKind> = answers.into_iter().map(ImportItemKind::Result).collect();
+        // Nobody typed a message that consists of results only.
         if kinds.is_empty() || !typed.is_empty() {
             kinds.push(ImportItemKind::Typed(typed));
         }
@@ -211,6 +212,7 @@ impl ChatMessagesImporter {
         response: LoggedChatResponse<'_>,
     ) -> Result<(), ImportError> {
         let at = at.or_else(|| response.created.and_then(time::recorded));
+        // The response names the model that answered, which may differ from the requested one.
         self.model = response.model.or(self.model.take());
         let Some(choice) = response.choices.first() else { return Ok(()) };
         self.add(place, choice.message)?;

@@ -52,6 +52,7 @@ impl ImportSink {
 
     fn keep(&mut self, content: Bytes) -> BlobRef {
         let blob = blob_ref(&content);
+        // Conversations send the same picture again and again, but equal content is one blob.
         if self.seen.insert(blob.hash.clone()) {
             self.blobs.push((blob.clone(), content));
         }

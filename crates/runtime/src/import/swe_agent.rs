@@ -102,6 +102,7 @@ fn observations(steps: &[&RawValue]) -> HashMap<String, VecDeque<String>> {
         if let Ok(SweAgentStep { action: Some(action), observation: Some(observation) }) =
             serde_json::from_str(raw.get())
         {
+            // The same action may occur several times: its observations are used in order.
             by_action.entry(action).or_default().push_back(observation);
         }
     }
@@ -154,6 +155,7 @@ impl SweAgentImporter {
 
     /// Returns the observation after an action that the file records; `None` if the file has none.
     fn observed(&mut self, action: &str, next: Option<&SweAgentEntry<'_>>) -> Option<ObservationSource> {
+        // Taken even if the next message is the observation, so that a later equal action gets its own.
         let step = self.observations.get_mut(action).and_then(VecDeque::pop_front);
         let Some(next) = next.filter(|next| next.role == "user" && next.is_demo != Some(true)) else {
             return step.map(ObservationSource::Text);

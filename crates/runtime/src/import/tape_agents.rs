@@ -90,6 +90,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
 }
 
 fn step(place: ImportPosition, raw: &RawValue) -> Result<TapeStep, ImportError> {
+    // The map below would accept a step without `kind`. This error names the missing field.
     let _: TapeStepMarker = serde_json::from_str(raw.get()).map_err(unreadable(place))?;
     let mut fields: Map<String, Value> = serde_json::from_str(raw.get()).map_err(unreadable(place))?;
     let name = match fields.shift_remove("kind") {

@@ -69,6 +69,7 @@ fn offset(zone: &str) -> Option<i64> {
 /// Returns the days from 1970-01-01 in the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
 /// algorithms").
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+    // Years are counted from March, so that a leap day is the last day of its year.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
