@@ -1,8 +1,8 @@
 //! The driver of a session owns the loop and the lease, does the loop's effects, and feeds the outcomes back. A driver
 //! decides nothing: [`Run::handle`] decides the next step.
 //!
-//! The driver owns everything that it starts (model call, tools, timers): those end with the driver, by return, error
-//! or panic.
+//! The driver owns all started work (model call, tools, timers). This work ends with the driver, by return, error or
+//! panic.
 
 mod agent_binding;
 mod approvals;
@@ -67,10 +67,9 @@ use crate::session::registry::SessionEntry;
 
 /// A message to a driver.
 pub(crate) enum DriverMessage {
-    /// Something that the loop waits for. Boxed: a queue of messages has room for many, and every open session
-    /// has one.
+    /// An input of the loop. Boxed: every open session has a queue with room for many messages.
     Input(Box<RunLoopInput>),
-    /// The limits that the server reports for its model now.
+    /// The server's present limits for the model.
     Limits(Limits),
     /// A command of somebody.
     Command(SessionCommand),
@@ -82,7 +81,7 @@ impl From<RunLoopInput> for DriverMessage {
     }
 }
 
-/// The state that a driver shares with its session's handles.
+/// The state shared by a driver and the session's handles.
 pub(crate) struct SharedSessionState {
     pub(crate) session_id: SessionId,
     pub(crate) store: SharedStore,
@@ -95,20 +94,20 @@ pub(crate) struct SharedSessionState {
     pub(crate) lost: CancellationToken,
     /// The time of the next request to an unreachable model server, while the driver waits for it.
     pub(crate) next_attempt_at: AtomicU64,
-    /// The pictures that were checked before they were sent.
+    /// The pictures checked before sending.
     pub(crate) pictures: CheckedPictureCache,
-    /// Ends the computations of the driver early once a cancel is on its way.
+    /// Ends the computations of the driver early once a cancel is under way.
     pub(crate) stop_flag: StopFlag,
-    /// The retention report of the newest compaction that this driver committed, by its edit.
+    /// The retention report of this driver's newest committed compaction, by edit.
     pub(crate) survival: Mutex<Option<(EditId, RetentionReport)>>,
 }
 
-/// The loop of one session: its run, the concerns that do the run's effects, and the callers who wait.
+/// The loop of one session: the run, the concerns for the run's effects, and the waiting callers.
 pub(crate) struct SessionDriver {
     context: DriverContext,
     messages: mpsc::UnboundedReceiver<DriverMessage>,
     work: VecDeque<RunEffect>,
-    /// An answer that is written together with the events that follow from it.
+    /// An answer to be written together with the following events.
     deferred: Option<DeferredAppend>,
     model_calls: ModelCalls,
     tool_calls: ToolCalls,
@@ -116,7 +115,7 @@ pub(crate) struct SessionDriver {
     approvals: PendingApprovals,
     waiters: RunWaiters,
     compacting: Option<oneshot::Sender<CompactionOutcome>>,
-    /// The agent of each switch that is not stored yet.
+    /// The agent of each switch not yet stored.
     pending_switches: VecDeque<Arc<Agent>>,
     closing: Option<oneshot::Sender<()>>,
     /// True if the run stays open for the next process when the session is closed.
@@ -124,8 +123,8 @@ pub(crate) struct SessionDriver {
     limits_probe: LimitsProbe,
     truncation: TruncationDetector,
     log: OperatorLog,
-    /// The queued messages that other nodes need not announce again: the session was woken for them, or they wait since
-    /// a cancel or a crash. `None` without other nodes.
+    /// The queued messages for which news of other nodes starts no run: messages with an earlier wake, and messages
+    /// left waiting by a cancel or a crash. `None` without other nodes.
     announced: Option<HashSet<QueueId>>,
 }
 
@@ -158,10 +157,10 @@ impl SessionDriver {
         }
     }
 
-    /// Drives the session until it is closed, its storage fails, or nobody has used it for `idle`. A command that is
-    /// still unanswered then is answered by the drop of its sender.
+    /// Drives the session until the session is closed, the storage fails, or nobody has used the session for `idle`. A
+    /// command still unanswered then is answered by the drop of the sender.
     ///
-    /// The session is free to be opened again only when everything that was started here has ended.
+    /// The session can be opened again only after all started work has ended.
     pub(crate) async fn drive(mut self: Box<Self>, slot: &SessionEntry, idle: Duration) {
         let lost = self.context.shared.lost.clone();
         // A caller that opens the session during the shutdown waits at the gate.
@@ -251,8 +250,8 @@ impl SessionDriver {
         self.messages.recv().await
     }
 
-    /// Leaves a session that nobody uses: its entry is then vacant, and the entry's gate is locked. A session that only
-    /// has watchers keeps fewer recent announcements.
+    /// Leaves an unused session: the entry is then vacant, and the entry's gate is locked. A session with watchers only
+    /// keeps fewer recent announcements.
     fn vacate_if_unused<'a>(&self, slot: &'a SessionEntry) -> Option<MutexGuard<'a, ()>> {
         // A locked gate means that a caller opens or deletes this session: a delete waits for this driver in turn.
         let gate = slot.gate.try_lock().ok()?;
@@ -264,8 +263,8 @@ impl SessionDriver {
         None
     }
 
-    /// Stops the session after storage failed or another process took it over: no further event may be written in its
-    /// name.
+    /// Stops the session after storage failed or another process took the session over: no further event may be
+    /// written.
     fn give_up(&mut self, error: &StoreError) {
         tracing::error!(
             session = %self.context.shared.session_id,
@@ -282,14 +281,14 @@ impl SessionDriver {
         shared.status.send_replace(RunStatus::Idle);
     }
 
-    /// Publishes the status, and answers those who wait for it.
+    /// Publishes the status, and answers the callers who wait for a status.
     fn publish_status(&mut self) {
         let status = self.context.run.status();
         self.context.shared.status.send_if_modified(|old| std::mem::replace(old, status) != status);
         self.waiters.answer(&self.context.run);
     }
 
-    /// Publishes the time of the next attempt for those who look at the session during the wait.
+    /// Publishes the time of the next attempt for readers of the session during the wait.
     fn note_wait(&self, wait: &ServerWait) {
         let next_attempt_at = now_ms().saturating_add(wait.after_ms);
         let (session, attempt) = (self.context.shared.session_id.as_str(), wait.attempt);
@@ -304,7 +303,7 @@ impl SessionDriver {
         self.context.shared.next_attempt_at.store(next_attempt_at, Ordering::Relaxed);
     }
 
-    /// Gives the loop an input and does everything that follows from it at once.
+    /// Gives the loop an input and performs all resulting effects at once.
     async fn process_input(&mut self, input: RunLoopInput) -> Result<(), StoreError> {
         self.step_run(input);
         // Performing an effect may queue others (an append leads to the next step), so a queue replaces recursion.
@@ -319,7 +318,7 @@ impl SessionDriver {
         self.write_deferred().await
     }
 
-    /// Does an effect, with one function per kind. An effect that ends at once is answered at once.
+    /// Does an effect, with one function per kind. An immediate effect is answered at once.
     async fn perform(&mut self, effect: RunEffect) -> Result<(), StoreError> {
         match effect {
             RunEffect::Append { id, events, takes, settles } => {
@@ -384,13 +383,13 @@ impl SessionDriver {
         self.work.extend(effects);
     }
 
-    /// Folds stored events, then announces them.
+    /// Folds and then announces stored events.
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
         let folded = self.fold(id, events);
         self.publish_folded_events(folded);
     }
 
-    /// Folds events, and makes the announcements that follow once they are durable.
+    /// Folds events, and makes the announcements for the time after the write.
     fn fold(&mut self, id: AppendId, events: Vec<Event>) -> Vec<FoldedEvent> {
         // The run is read before the fold: an event that ends a run still belongs to that run.
         let mut open = self.context.run.history().open_run().cloned();
@@ -445,7 +444,7 @@ impl SessionDriver {
     }
 }
 
-/// Returns whether the answer in flight is over with that event.
+/// Returns whether an event ends the answer in flight.
 fn settles(event: &EventBody) -> bool {
     matches!(
         event,
@@ -458,7 +457,7 @@ fn is_choice(event: &EventBody) -> bool {
     matches!(event, EventBody::ModelSwitched { choice: Some(_), .. })
 }
 
-/// Returns a provider's error as the loop knows it.
+/// Returns a provider's error in the loop's form.
 pub(crate) fn failure(error: longhaul_providers::ProviderError) -> ModelCallFailure {
     ModelCallFailure {
         code: error.code,

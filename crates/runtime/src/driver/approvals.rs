@@ -1,4 +1,4 @@
-//! The questions about calls that wait for an answer.
+//! The open questions about calls.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -54,7 +54,7 @@ impl PendingApprovals {
         self.0.insert(approval_id, handle);
     }
 
-    /// Closes a question that was answered; returns whether it was open.
+    /// Closes an answered question; returns whether the question was open.
     pub(super) fn close(&mut self, approval_id: &ApprovalId) -> bool {
         let Some(handle) = self.0.remove(approval_id) else { return false };
         handle.abort();

@@ -1,4 +1,4 @@
-//! The commands that a session accepts, and the driver's answers.
+//! The commands of a session, and the driver's answers.
 
 use std::sync::{Arc, PoisonError};
 
@@ -29,20 +29,19 @@ use crate::session::{
     SwitchOutcome, folded, whole_log,
 };
 
-/// The most events that are searched for messages taken since a cancel was left.
+/// The maximum number of events in the search for messages taken since a cancel was left.
 const EVENTS_SINCE: usize = 1_000;
 
 /// A command for a session.
 pub(crate) enum SessionCommand {
-    /// Stops the current run. The reply is sent once that run has ended, whatever starts next.
+    /// Stops the current run. The reply is sent once the run has ended, whatever starts next.
     Cancel {
         reply: oneshot::Sender<CancelPoint>,
     },
     Resume {
         reply: oneshot::Sender<ResumeOutcome>,
     },
-    /// Starts the next attempt at once while the model's server is waited for; the reply says whether it was waited
-    /// for.
+    /// Starts the next attempt at once during a wait for the model's server; the reply says whether there was a wait.
     RetryNow {
         reply: oneshot::Sender<bool>,
     },
@@ -94,12 +93,12 @@ pub(crate) enum SessionCommand {
     Close {
         reply: oneshot::Sender<()>,
     },
-    /// Closes the session if it is at rest; if not, there is no answer.
+    /// Closes a session at rest; otherwise there is no answer.
     CloseAtRest {
         reply: oneshot::Sender<()>,
     },
-    /// Reads the queue and the signals that other nodes have left for the session. Messages queued before `since` keep
-    /// waiting if no later message follows.
+    /// Reads the queue and the signals left by other nodes. Messages queued before `since` keep waiting if no later
+    /// message follows.
     HearNodes {
         nodes: SharedNodes,
         since: Millis,
@@ -108,12 +107,12 @@ pub(crate) enum SessionCommand {
     TakeUp,
 }
 
-/// A compaction strategy that any session may use.
+/// A compaction strategy for any session.
 pub(crate) type SharedStrategy = Arc<dyn CompactionStrategy>;
 
-/// A change of the queued messages. The change is made between two of the loop's decisions, never during one.
+/// A change of the queued messages. The change is made between two of the loop's decisions, never during a decision.
 pub(crate) enum QueueChange {
-    /// A message without new `metadata` keeps its own.
+    /// A message without new `metadata` keeps the old metadata.
     Edit {
         id: QueueId,
         parts: Vec<Part>,
@@ -125,7 +124,7 @@ pub(crate) enum QueueChange {
     Clear,
 }
 
-/// Makes the events of a change that is allowed only at rest, or returns the reason against the change.
+/// Makes the events of a change at rest, or returns the reason against the change.
 pub(crate) type RecordMaker = Box<dyn FnOnce(&Run) -> Result<Vec<EventBody>, SessionError> + Send>;
 
 impl SessionDriver {
@@ -209,8 +208,8 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// Handles the signals of other nodes in their order: a cancel ends the run that was open at that time. Messages
-    /// queued before the cancel then wait, and messages sent after it wake the session.
+    /// Handles the signals of other nodes in their order: a cancel ends the run of its time. Messages queued before the
+    /// cancel then wait, and messages sent after it wake the session.
     async fn handle_node_signals(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
         // The set exists from the first signal on. `cancel` uses its existence as the mark that other nodes exist.
         self.announced.get_or_insert_default();
@@ -273,7 +272,7 @@ impl SessionDriver {
         }
     }
 
-    /// Returns whether a message was taken that was not there then.
+    /// Returns whether a message from after the cancel was taken.
     async fn took_since(&self, before: &CancelCutoff) -> Result<bool, StoreError> {
         let (store, id) = (&self.context.shared.store, &self.context.shared.session_id);
         let since = store.read(id, before.seq, EVENTS_SINCE).await?;
@@ -336,7 +335,7 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// Starts a compaction, one at a time: a request during other work is refused, and that work is not disturbed.
+    /// Starts a compaction, one at a time: a request during other work is refused, and the other work is not disturbed.
     async fn compact(
         &mut self,
         strategy: Option<SharedStrategy>,
@@ -517,8 +516,8 @@ fn asked_settings(
     })
 }
 
-/// A strategy that somebody requested by name or with instructions. Old tool results are not cleared in its place:
-/// clearing is another strategy and ignores instructions.
+/// A strategy requested by name or with instructions. Old tool results are not cleared instead: clearing is another
+/// strategy and ignores instructions.
 struct RequestedStrategy(SharedStrategy);
 
 impl CompactionStrategy for RequestedStrategy {
@@ -555,7 +554,7 @@ impl CompactionStrategy for RequestedStrategy {
     }
 }
 
-/// Returns what a compaction would do, by the configured strategy or another.
+/// Returns the plan of a compaction, by the configured strategy or another.
 pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions: Option<String>) -> Plan {
     let Some(settings) = asked_settings(run, strategy, instructions.as_deref()) else {
         return run.preview(instructions);
@@ -566,7 +565,7 @@ pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions:
     other.preview(instructions)
 }
 
-/// Returns whether an undo of `edit_id` is allowed, and its event.
+/// Returns whether an undo of `edit_id` is allowed, and the event of the undo.
 pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, SessionError> {
     let undone = run.history().edits().iter().any(|state| state.edit.id == *edit_id && !state.active)
         || run.history().omissions().iter().any(|omission| omission.id == *edit_id && !omission.active);
@@ -588,7 +587,7 @@ pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, Sessio
     Ok(vec![restored])
 }
 
-/// Returns the event that releases the messages under `edit_id`, if a release is allowed.
+/// Returns the event for releasing the messages under `edit_id`, if a release is allowed.
 pub(crate) fn release(run: &Run, edit_id: EditId) -> Result<Vec<EventBody>, SessionError> {
     match run.history().edits().iter().find(|state| state.edit.id == edit_id) {
         None => Err(SessionError::NotFound(format!("compaction {edit_id}"))),

@@ -1,4 +1,4 @@
-//! The effect that asks a hook about a compaction.
+//! The effect of asking a hook about a compaction.
 
 use longhaul_core::run::{PreCompactInput, PreCompactOutput, RunLoopInput};
 
