@@ -13,8 +13,8 @@ use longhaul_core::truncate::shown_content;
 use super::SessionMeta;
 
 /// Renders the conversation as Markdown: all messages, tool calls with their full results, and the places at which the
-/// view was compacted. Text of the conversation is unchanged; tool output and arguments are in fences that they cannot
-/// close.
+/// view was compacted. Text of the conversation is unchanged; tool output and arguments are in fences longer than any
+/// fence inside.
 pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
     let mut transcript = MarkdownTranscript { out: String::new(), tools: HashMap::new(), paused: None };
     let title = meta.title.as_deref().unwrap_or(meta.id.as_str()).replace(['\n', '\r'], " ");
@@ -29,7 +29,7 @@ pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
 struct MarkdownTranscript<'a> {
     out: String,
     tools: HashMap<&'a CallId, &'a str>,
-    /// The beginning of an answer that continues later: it is written where the answer ends.
+    /// The beginning of a paused answer, written at the end of the answer.
     paused: Option<Message>,
 }
 

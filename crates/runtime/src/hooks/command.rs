@@ -21,21 +21,21 @@ use crate::sandbox::{ConfinedChild, IsolatedHome, Sandbox, SpawnRequest};
 
 const SHELL: &str = "/bin/sh";
 
-/// The exit code that means no.
+/// The exit code for a refusal.
 const BLOCK: i32 = 2;
 
 /// The meaning of a shell's exit codes 126 and 127 for hooks.
 const UNREACHABLE: &str = "its command was not found, or may not be run: hooks are confined to the workspace and the \
                            system's folders (docs/guide/hooks.md); `longhaul doctor` looks for it";
 
-/// The most bytes of standard error that are kept as the reason.
+/// The maximum size of the reason from standard error, in bytes.
 const MAX_REASON_BYTES: u64 = 16 << 10;
 
 /// The wait for the end of the output once every known process has ended.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// A command. Exit code 0: its output is the answer, and none is no objection. Exit code 2: no, for the reason on
-/// standard error. Any other end is a failure. It is killed with its group when its answer is not waited for.
+/// A command. Exit code 0: the output is the answer, and no output is no objection. Exit code 2: no, for the reason on
+/// standard error. Any other end is a failure. A command whose answer nobody waits for is killed with the whole group.
 #[derive(Clone)]
 pub struct CommandHook {
     line: String,
@@ -98,7 +98,7 @@ impl Hook for CommandHook {
 }
 
 impl fmt::Debug for CommandHook {
-    /// Shows the hook without its line, which may hold a secret.
+    /// Shows the hook without the command line, which may hold a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CommandHook").field("directory", &self.directory).finish_non_exhaustive()
     }

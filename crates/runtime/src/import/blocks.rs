@@ -1,4 +1,4 @@
-//! Content blocks of the formats that descend from the Anthropic and OpenAI wire formats.
+//! Content blocks of the formats derived from the Anthropic and OpenAI wire formats.
 
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall, ToolStatus};
@@ -128,7 +128,7 @@ pub(super) fn user_parts(
     (answers, rest)
 }
 
-/// Returns arguments as the model wrote them: JSON text, or the JSON itself byte for byte.
+/// Returns arguments as written by the model: JSON text, or the JSON itself byte for byte.
 pub(super) fn arguments(raw: Option<&RawValue>) -> String {
     // A call without arguments is one with an empty object for every provider.
     let raw = raw.map_or("{}", RawValue::get);
@@ -197,7 +197,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
     }
 }
 
-/// Returns a JSON value that is a text.
+/// Returns the text of a JSON string.
 fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
@@ -206,7 +206,7 @@ fn has(text: &Option<String>) -> bool {
     text.as_deref().is_some_and(|text| !text.is_empty())
 }
 
-/// Returns the part of a call; `None` for a call that was cut off while the model wrote it.
+/// Returns the part of a call; `None` for a call cut off in writing.
 fn call(
     block: ForeignContentBlock<'_>,
     raw: &RawValue,

@@ -1,7 +1,7 @@
-//! Sessions of Claude Code: one JSON object a line, Anthropic messages in it.
+//! Sessions of Claude Code: a JSON object per line, with Anthropic messages.
 //!
-//! An answer may be spread over several lines, one for each block, that share the id of the message. Lines
-//! name their parents; a prompt that was rewound and typed again leaves a branch that nothing continues.
+//! An answer may be spread over several lines, one per block, with the same message id. Lines name their parents; a
+//! prompt rewound and typed again leaves a branch without a continuation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -102,8 +102,8 @@ fn title(all: &[(usize, ClaudeCodeLine<'_>)]) -> Option<String> {
     summary.lines().next().map(|line| line.chars().take(80).collect())
 }
 
-/// Returns the lines on abandoned branches. Of several prompts typed after one line, only the last was answered for
-/// good.
+/// Returns the lines on abandoned branches. Of several prompts typed after one line, only the last has a lasting
+/// answer.
 fn rewound(all: &[(usize, ClaudeCodeLine<'_>)]) -> HashSet<usize> {
     let prompts: Vec<bool> = all.iter().map(|(_, line)| is_prompt(line)).collect();
     let mut newest: HashMap<&str, usize> = HashMap::new();
@@ -289,7 +289,7 @@ fn tokens_before(raw: &RawValue) -> Option<u64> {
     serde_json::from_str::<Compacted>(raw.get()).ok().map(|compacted| compacted.pre_tokens)
 }
 
-/// Returns the model of an answer; `None` for messages that the program wrote itself.
+/// Returns the model of an answer; `None` for messages written by the program itself.
 fn origin(model: String) -> Option<ModelOrigin> {
     let api = "imported:anthropic-messages".to_owned();
     (model != "<synthetic>").then(|| ModelOrigin { provider: "imported".to_owned(), api, model })

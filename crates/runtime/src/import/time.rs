@@ -1,4 +1,4 @@
-//! Time stamps as other programs write them.
+//! Time stamps of other programs.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ fn digits(text: &str, range: Range<usize>) -> Option<i64> {
 /// The last second of the year 9999.
 const LAST_SECOND: f64 = 253_402_300_799.0;
 
-/// Returns a time in a JSON value: seconds since 1970, or a text as [`rfc3339`] reads it.
+/// Returns a time in a JSON value: seconds since 1970, or a text for [`rfc3339`].
 pub(super) fn recorded(raw: &RawValue) -> Option<Millis> {
     if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
         return rfc3339(&text);
