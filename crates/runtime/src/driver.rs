@@ -173,6 +173,7 @@ impl SessionDriver {
             }
             gate = self.run_until_closed(slot, idle) => gate,
         };
+        // The tokens come first, because they also reach blocking threads, which an abort of the tasks cannot stop.
         self.tool_calls.stop();
         self.model_calls.stop();
         // The lease is released only after the tasks: a tool of this process must not write while the next owner works.

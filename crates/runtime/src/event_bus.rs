@@ -114,6 +114,7 @@ impl EventBus {
     pub(crate) fn publish_stored(&self, seq: Seq, announcements: Vec<ApiEvent>, settles: bool) {
         {
             let mut state = self.lock();
+            // Noted at once, because announcements without a stored event take their run from here.
             state.note_run(&announcements);
             state.recent.add_event(seq, announcements);
             state.told = seq;

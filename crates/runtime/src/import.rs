@@ -198,6 +198,7 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
     }
     // Some editors begin a file with a byte order mark, which is no JSON.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
+    // A few damaged bytes must not make a whole recording unreadable.
     let (bytes, unreadable) = readable(bytes);
     let bytes = &*bytes;
     let format = recognise(bytes)?;

@@ -151,6 +151,7 @@ impl Session {
     /// The errors of [`Session::send`].
     pub async fn send_message(&self, message: NewMessage) -> Result<SendReceipt, SessionError> {
         let seat = self.agent_binding();
+        // Refused before the message is stored, because a session without its agent could not answer.
         seat.check()?;
         // The hook runs before the status is set, because the session stays at rest while the hook decides.
         let parts = ask_submit_hook(&self.agent_binding().agent, self.id(), message.parts).await?;

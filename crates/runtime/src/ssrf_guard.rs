@@ -82,6 +82,7 @@ impl<R: Resolve> Resolve for CheckedResolver<R> {
             let (reachable, refused): (Vec<SocketAddr>, Vec<SocketAddr>) =
                 asked.await?.partition(|found| is_reachable(found.ip()));
             match (reachable.is_empty(), refused.first()) {
+                // A name is refused only if nothing is left: its allowed addresses stay usable.
                 (true, Some(first)) => {
                     Err(Box::new(AddressRefused(first.ip())) as Box<dyn Error + Send + Sync>)
                 }

@@ -24,6 +24,7 @@ impl PendingApprovals {
     pub(super) fn ask(&mut self, context: &mut DriverContext, approval_id: ApprovalId, call: &ToolCall) {
         let inbox = context.shared.inbox.clone();
         let timeout = context.agent.rules.approval_timeout;
+        // The request is made here, because the task cannot borrow the context.
         let deciding = ask_handler(context, &approval_id, call);
         let id = approval_id.clone();
         let asking = async move {

@@ -167,6 +167,7 @@ impl SessionDriver {
                     known,
                     "an answer to a question came"
                 );
+                // A second answer to the same question must not reach the loop.
                 if known {
                     self.process_input(RunLoopInput::Decided { approval_id, allowed, reason }).await?;
                 }
@@ -470,6 +471,7 @@ impl SessionDriver {
         if is_same {
             return Ok(());
         }
+        // A history counts with a single tokenizer, so another one needs the whole log again.
         let log = whole_log(&shared.store, &shared.session_id).await?;
         match folded(&shared.session_id, history, log).await {
             // Another tokenizer counts the same log differently.

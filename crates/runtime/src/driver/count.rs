@@ -51,6 +51,7 @@ impl ModelCallTask {
     /// Returns the server's count; `None` if none comes in time, and the estimate must do.
     async fn count(&self, mut request: ModelRequest, backoff: &CountBackoff) -> Option<u64> {
         let counted = async {
+            // Media are input, too, so the request is counted with them.
             self.fill(&mut request).await?;
             self.provider.count(&request).await
         };

@@ -93,6 +93,7 @@ pub(super) fn remember_model(context: &DriverContext) {
 /// Learns of a model without tools from an error: the step and every later step are made without tools.
 pub(super) fn learn_tool_support(context: &mut DriverContext, input: &RunLoopInput) {
     let RunLoopInput::ModelFailed { failure, .. } = input else { return };
+    // A model that is known to take no tools was sent none, so there is nothing to learn.
     if !failure.refuses_tools || !context.agent.takes_tools() {
         return;
     }

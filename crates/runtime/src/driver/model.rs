@@ -251,6 +251,7 @@ impl ModelCallTask {
                     Err(exceeded) => break streaming.failed(exceeded.into()),
                 },
                 Some(Err(error)) => break streaming.failed(error),
+                // A whole answer ends with `Finished`. A connection that closes early must not pass for one.
                 None => break streaming.failed(truncated()),
             }
         }
@@ -269,6 +270,7 @@ impl ModelCallTask {
             };
             match event {
                 Some(Ok(ModelEvent::Finished(answer))) => return Ok(answer),
+                // The pieces of a summary are shown to nobody: only the whole text counts.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(failure(error)),
                 None => return Err(failure(truncated())),
@@ -449,6 +451,7 @@ impl StreamedAnswer {
         let chunk =
             AnswerChunk { step: self.step.as_str().to_owned(), index: self.chunks, body: body.clone() };
         let Err(error) = shared.store.put_chunk(&self.lease, chunk).await else {
+            // Only a stored chunk advances the index, in which the store expects no gap.
             self.chunks += 1;
             return;
         };

@@ -112,6 +112,7 @@ pub fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture, Pictu
 fn decode(content: &[u8], format: ImageFormat) -> Result<DynamicImage, ImageError> {
     let mut reader = ImageReader::with_format(Cursor::new(content), format);
     let mut limits = image::Limits::default();
+    // The size check reads headers only, so the decoder has a bound of its own.
     limits.max_alloc = Some(MAX_DECODED_BYTES);
     reader.limits(limits);
     reader.decode()

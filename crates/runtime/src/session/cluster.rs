@@ -77,6 +77,7 @@ impl SessionTakeovers<'_> {
 
 impl OwnerMessage {
     pub(crate) fn read(body: &str) -> Option<Self> {
+        // A node of a newer version may send messages that are unknown here. The caller logs and skips them.
         serde_json::from_str(body).ok()
     }
 }

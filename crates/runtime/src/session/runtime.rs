@@ -468,6 +468,7 @@ impl RuntimeInner {
     }
 
     async fn open(&self, id: &SessionId) -> Result<(Session, Box<SessionDriver>), SessionError> {
+        // Checked before the claim: a closing runtime must not take a session from other processes. `put` checks again.
         self.slots.admits(id)?;
         let lease = tokio::select! {
             lease = self.store.claim(id, &self.owner) => lease?,
