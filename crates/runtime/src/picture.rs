@@ -97,8 +97,10 @@ fn gif(content: &[u8]) -> Option<(usize, usize)> {
                     // Frames may reach beyond the declared screen, and decoders may make room for them.
                     found = larger(found, (left + width, top + height));
                 }
+                // One byte between the table and the data holds the code size of the compression.
                 behind_colors(block, 8, 9).and_then(|data| data.get(1..)).and_then(behind_parts)
             }
+            // An extension has a label before its parts.
             0x21 => block.get(1..).and_then(behind_parts),
             _ => None,
         };

@@ -402,6 +402,7 @@ fn shown(path: &Path) -> String {
 
 /// Quotes a path for an error: at most 200 characters, with control characters made visible.
 fn short(path: &str) -> String {
+    // The path comes from the model: an error repeats neither control characters nor a text of any length.
     let mut text: String = path.chars().take(200).flat_map(escape_control).collect();
     if path.chars().nth(200).is_some() {
         text.push('…');

@@ -147,6 +147,7 @@ impl AgentBuilder {
         let model = &config.model;
         if let Some(kind) = model.provider.kind() {
             self = self.server(kind, &model.base_url, &model.name);
+            // Set after `server`, which clears the mark.
             self.has_config_model = true;
         }
         if !system.trim().is_empty() {

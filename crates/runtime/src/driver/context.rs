@@ -15,7 +15,7 @@ use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::telemetry::SessionTrace;
 
-/// Sessions with more messages may take noticeable time to plan.
+/// The number of messages above which planning a session may take noticeable time.
 const LONG_SESSION_MESSAGES: usize = 1_000;
 
 /// The run of a session, with its agent, its shared state and the tasks of the session.

@@ -258,6 +258,7 @@ impl ToolTask {
             result.content.push(Part::text(note));
         }
         if result.content.is_empty() {
+            // A provider may refuse a result without content, and the model could not tell it from a lost one.
             result.content.push(Part::text("(no output)"));
         }
         result.content.extend(added.text.map(Part::text));

@@ -56,6 +56,7 @@ impl Hook for HttpHook {
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|error| unsent(&error))?;
+            // A declared length may be missing or wrong, so the bytes are counted as they come.
             if body.len() + chunk.len() > MAX_ANSWER_BYTES {
                 return Err(HookError::TooLong);
             }

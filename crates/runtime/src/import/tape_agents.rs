@@ -171,6 +171,7 @@ impl TapeImporter {
             TapeStepKind::Observation if paired => ImportItemKind::Result(answered(step)),
             TapeStepKind::Observation => ImportItemKind::Note(vec![Part::text(json(step))]),
         };
+        // Another step between two parts of a completion ends the message.
         self.prompt.clear();
         self.list.items.push(ImportItem { place, at: None, kind });
         Ok(())

@@ -81,6 +81,7 @@ fn add(ruleset: RulesetCreated, grant: &PathGrant) -> Result<RulesetCreated, Rul
         // The kernel refuses a rule with rights of folders for a file.
         Some(_) => rights(grant.right) & AccessFs::from_file(WANTED),
     };
+    // Landlock refuses a rule without rights, such as one to list a file.
     if rights.is_empty() {
         return Ok(ruleset);
     }

@@ -228,6 +228,7 @@ impl PathGrants {
             ));
         }
         self.list.push(PathGrant { path: folder.to_owned(), right: PathRight::List });
+        // Children run as the same user, so an unreadable folder is closed to them, too.
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         for entry in entries.flatten() {
             // A link may lead anywhere; its target needs a grant of its own.

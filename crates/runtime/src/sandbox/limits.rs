@@ -82,6 +82,7 @@ mod linux {
 
     /// Sets the limits of a process. An existing lower limit stays.
     pub(in super::super) fn set(process: Pid, limits: &ChildLimits) -> io::Result<()> {
+        // The kernel counts all processes of the user, so the limit comes on top of those that exist.
         let processes = limits.processes.map(|more| on_this_machine().saturating_add(more));
         let wanted = [
             (Resource::Cpu, limits.cpu_seconds, LAST_SECONDS),

@@ -129,6 +129,7 @@ fn sweep(scratch: &Path) {
 }
 
 fn remove_left(id: Uuid, path: &Path) {
+    // The name is the only trace of the tag family, so the folder stays for the next search.
     if ProcessTagFamily::of(id).end() == RemainingProcesses::Some {
         return;
     }

@@ -37,6 +37,7 @@ pub(super) struct SpawnGate(PipeWriter);
 pub(super) fn command(program: &OsStr) -> io::Result<(Command, SpawnGate)> {
     let (reader, writer) = io::pipe()?;
     let mut command = Command::new(SHELL);
+    // The program is the script's `$0`, so the child's own arguments are exactly `$@`.
     command.arg("-c").arg(SCRIPT).arg(program);
     let mapping = FdMapping { parent_fd: reader.into(), child_fd: DESCRIPTOR };
     command.fd_mappings(vec![mapping]).map_err(io::Error::other)?;

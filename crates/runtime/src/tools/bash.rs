@@ -237,6 +237,7 @@ fn report(captured: CapturedOutput, status: ExitStatus, ending: CommandEnd, limi
     text.push_str(&status_line(status, ending, limit));
     // A command that ended by itself in spite of the cancel keeps its real result.
     let cancelled = ending == CommandEnd::Cancel && was_killed(status);
+    // A command that handles the signal may end with 0 in spite of the time limit.
     let is_error = !status.success() || ending == CommandEnd::TimeLimit;
     ToolOutput {
         content: vec![ToolOutputPart::Text(text)],

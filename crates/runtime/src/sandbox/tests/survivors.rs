@@ -87,6 +87,7 @@ if os.fork() == 0:
         os.write(count, b\"x\")
     os._exit(0)'
 while ! test -s count; do sleep 0.02; done";
+    // The race between the search and the next fork must be won every time.
     for _ in 0..5 {
         run(&place.sandbox(), script).await;
         let counted = || fs::metadata(place.path("ws/count")).unwrap().len();
