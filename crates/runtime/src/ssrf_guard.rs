@@ -66,6 +66,7 @@ struct SystemResolver;
 impl Resolve for SystemResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
+            // The client replaces port 0 by the port of its URL.
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             Ok(Box::new(found.collect::<Vec<SocketAddr>>().into_iter()) as Addrs)
         })

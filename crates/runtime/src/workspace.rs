@@ -281,6 +281,7 @@ impl Workspace {
         let absolute = self.absolute(path);
         let mut entries = open::entries(&self.root_fd, &path.relative)?;
         entries.retain(|entry| !self.is_protected(&absolute.join(&entry.name)));
+        // The system lists in any order. A fixed order keeps the results of two calls equal.
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }

@@ -117,6 +117,7 @@ pub(super) fn learn_tool_support(context: &mut DriverContext, input: &RunLoopInp
 pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInput) -> RunLoopInput {
     let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
     let Some(refusal) = failure.refusal.as_deref_mut() else { return input };
+    // Only pictures have a limit to learn. Other refused parts are left out by the loop (decision 0045).
     if refusal.kind != Some(RefusedPartKind::Image) {
         return input;
     }

@@ -125,6 +125,7 @@ impl RecentEvents {
         if !self.keeps || after < self.whole_after {
             return None;
         }
+        // Positions only grow, so the list is sorted by them.
         let begins = self.told.partition_point(|told| told.at <= after);
         let mut missed = MissedEvents { announcements: Vec::new(), until };
         let (mut newest, mut count) = (after, 0);

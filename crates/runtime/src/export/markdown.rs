@@ -17,6 +17,7 @@ use super::SessionMeta;
 /// fence inside.
 pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
     let mut transcript = MarkdownTranscript { out: String::new(), tools: HashMap::new(), paused: None };
+    // A line break in the title would end the heading.
     let title = meta.title.as_deref().unwrap_or(meta.id.as_str()).replace(['\n', '\r'], " ");
     transcript.block(&format!("# {title}"));
     for event in events {

@@ -249,6 +249,7 @@ fn sourced(
 fn linked(url: &str, name: Option<String>, place: ImportPosition, sink: &mut ImportSink) -> Part {
     let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     if let Some((media_type, base64)) = data {
+        // A data URL may have parameters behind the type, such as a character set.
         let media_type = media_type.split(';').next().unwrap_or_default();
         return sink.media(place, media_type, name, base64);
     }

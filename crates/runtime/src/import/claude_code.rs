@@ -168,6 +168,7 @@ impl ClaudeCodeImporter {
             }
             "assistant" => self.assistant(place, at, recorded(place, line)?),
             "system" if line.subtype.as_deref() == Some("compact_boundary") => {
+                // The boundary comes before its summary, which takes this number.
                 self.tokens_before = line.compact_metadata.and_then(tokens_before).unwrap_or_default();
             }
             // Summary lines were read for the title before.

@@ -24,6 +24,7 @@ pub(super) fn rfc3339(text: &str) -> Option<Millis> {
     let (millis, zone) = fraction(rest)?;
     let seconds =
         days_since_epoch(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset(zone)?;
+    // Times of a log are unsigned, so a time before 1970 counts as unreadable.
     u64::try_from(seconds * 1_000 + millis).ok()
 }
 

@@ -158,6 +158,7 @@ fn on_white(color: u8, alpha: u8) -> u8 {
 
 /// Encodes a picture as JPEG. The format has no transparency, so transparent parts become white.
 fn as_jpeg(picture: &DynamicImage) -> Option<Bytes> {
+    // JPEG has no transparency: without alpha, the hidden colours of transparent parts would show.
     let mut opaque = picture.to_rgba8();
     for Rgba([red, green, blue, alpha]) in opaque.pixels_mut() {
         for color in [red, green, blue] {

@@ -59,6 +59,7 @@ impl ChildCommand {
         let (mut command, gate) =
             if held { held_command(&self.program)? } else { (Command::new(&self.program), None) };
         command.args(self.args).current_dir(self.directory);
+        // The runtime's own environment may hold keys, so a child inherits nothing of it.
         command.env_clear().envs(self.environment);
         let [stdin, stdout, stderr] = self.stdio;
         command.stdin(stdin).stdout(stdout).stderr(stderr);

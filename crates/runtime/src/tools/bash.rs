@@ -142,8 +142,8 @@ impl BashArguments {
     }
 }
 
-/// Makes the pipe of a command's output: its reader, and two writers. One pipe for both streams keeps the order in which
-/// the command wrote them.
+/// Makes the pipe of a command's output: its reader, and two writers. One pipe for both streams keeps the order in
+/// which the command wrote them.
 fn output_pipe() -> std::io::Result<(pipe::Receiver, PipeWriter, PipeWriter)> {
     // One pipe for both streams keeps their output in the order in which it was written.
     let (reader, writer) = std::io::pipe()?;

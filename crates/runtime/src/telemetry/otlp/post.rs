@@ -37,6 +37,7 @@ impl CollectorClient {
     /// # Errors
     /// TLS cannot be set up.
     pub(super) fn new(base: &Url, runtime: Handle) -> Result<Self, reqwest::Error> {
+        // No redirects: the headers may hold the collector's key, which must not go to another host.
         let mut builder = Client::builder()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
