@@ -54,7 +54,7 @@ struct CalibrationData {
     /// Windows named by refusals, in tokens, by model and server.
     #[serde(default)]
     windows: BTreeMap<String, u64>,
-    /// The times of errors about tools that a model does not take, in milliseconds since 1970, by model and server.
+    /// The times of errors by which a model refused tools, in milliseconds since 1970, by model and server.
     #[serde(default)]
     without_tools: BTreeMap<String, Millis>,
     /// The limits on pictures stated by errors, by model and server.

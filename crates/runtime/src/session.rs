@@ -400,7 +400,8 @@ impl Session {
         self.record(Box::new(move |run| release(run, edit_id))).await.map(drop)
     }
 
-    /// Records a switch to this runtime's model, if the session's newest model is another, and returns whether so.
+    /// Records a switch to this runtime's model, if the session's newest model is another, and returns whether a switch
+    /// was recorded.
     ///
     /// # Errors
     /// [`SessionError::Busy`].

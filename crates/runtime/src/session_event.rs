@@ -203,7 +203,7 @@ pub enum SessionEvent {
         /// True if the work continues all the same.
         is_recoverable: bool,
     },
-    /// Pictures or files were left out of a requestwithout support in the model.
+    /// Pictures or files were left out of a request, because the model does not take such input.
     InputUnsupported {
         /// The omitted parts and the reasons, a sentence each.
         errors: Vec<String>,

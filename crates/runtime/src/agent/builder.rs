@@ -266,7 +266,8 @@ impl AgentBuilder {
 
     /// Sets the handler of tool calls in need of approval: an async closure from
     /// [`ApprovalRequest`](crate::hooks::ApprovalRequest) to [`ApprovalDecision`](crate::hooks::ApprovalDecision), or
-    /// any [`ApprovalHandler`]. Built-in tools for changes need approval, and so do tools with such a rule.
+    /// any [`ApprovalHandler`]. Built-in tools that change something need approval, and so do tools that ask for
+    /// approval.
     pub fn on_approval(mut self, handler: impl ApprovalHandler + 'static) -> Self {
         self.hooks = self.hooks.with_approval_handler(Arc::new(handler));
         self
@@ -286,7 +287,7 @@ impl AgentBuilder {
     }
 
     /// Sets the agent's folder, and adds the built-in tools: `read`, `bash`, `edit`, `write`, `grep`, `glob` and `ls`.
-    /// Commands are confined to the folder as far as the system allows. Tools for changes need
+    /// Commands are confined to the folder as far as the system allows. Tools that change something need
     /// [`on_approval`](Self::on_approval).
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
