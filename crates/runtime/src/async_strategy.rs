@@ -1,4 +1,4 @@
-//! Strategies that write the replacement of old messages themselvesasynchronously.
+//! Strategies that write the replacement of old messages themselves, asynchronously.
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
