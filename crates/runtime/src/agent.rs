@@ -1,4 +1,4 @@
-//! An agent: a model, its instructions, its tools, and the limits it works under.
+//! An agent: a model, its instructions, its tools, and the agent's limits.
 
 mod builder;
 mod deferral;
@@ -33,7 +33,8 @@ use crate::telemetry::Telemetry;
 use crate::tools::{ToolLimits, ToolSet};
 use crate::workspace::Workspace;
 
-/// The least window, in tokens, whose model gets full tool descriptions. Below this size they take at most 500 tokens.
+/// The least window, in tokens, whose model gets full tool descriptions. Below this size the descriptions take at most
+/// 500 tokens.
 pub const SMALL_WINDOW_TOKENS: u64 = 16_000;
 
 /// Everything a session needs besides its log. Shared by all sessions of a runtime.
@@ -43,17 +44,17 @@ pub struct Agent {
     pub system: String,
     /// The model.
     pub provider: SharedProvider,
-    /// The limits that are known of the model.
+    /// The known limits of the model.
     pub limits: Limits,
     /// The counter of the model's tokens.
     pub counter: MessageTokenCounter,
     /// The condition under which the server is asked to count.
     pub counting: ServerCountPolicy,
-    /// The store of the facts that were learned of the model's vocabulary.
+    /// The store of the facts learned of the model's vocabulary.
     pub calibrations: Arc<CalibrationStore>,
-    /// The tools that the model may call, besides `recall`, which sessions have unless the set turns it off.
+    /// The tools on offer to the model, besides `recall`, which sessions have unless the set turns `recall` off.
     pub tools: ToolSet,
-    /// The folder it works in.
+    /// The agent's folder.
     pub workspace: Arc<Workspace>,
     /// The sandbox that confines the child processes of the tools.
     pub sandbox: Arc<Sandbox>,
@@ -61,30 +62,30 @@ pub struct Agent {
     pub tool_limits: ToolLimits,
     /// The rules of the agent's runs.
     pub rules: AgentRules,
-    /// The hooks that are asked during a run.
+    /// The hooks asked during a run.
     pub hooks: HookSet,
     /// The destination of the spans and metrics of the agent's runs.
     pub telemetry: Telemetry,
 }
 
-/// A model, its limits, counter and prices: the fields of an agent that change with its model.
+/// A model, its limits, counter and prices: the fields of an agent to replace with the model.
 #[derive(Clone)]
 pub struct ServedModel {
     /// The model.
     pub provider: SharedProvider,
-    /// The limits that are known of the model.
+    /// The known limits of the model.
     pub limits: Limits,
     /// The counter of the model's tokens.
     pub counter: MessageTokenCounter,
     /// The condition under which the server is asked to count.
     pub counting: ServerCountPolicy,
-    /// The store of the facts that were learned of the model's vocabulary.
+    /// The store of the facts learned of the model's vocabulary.
     pub calibrations: Arc<CalibrationStore>,
-    /// The prices of the model's tokens, if they are known.
+    /// The prices of the model's tokens, if known.
     pub prices: Option<TokenPrices>,
 }
 
-/// A model that writes summaries.
+/// A model for writing summaries.
 #[derive(Clone)]
 pub struct SummaryModel(pub SharedProvider);
 
@@ -101,22 +102,22 @@ pub struct AgentRules {
     pub max_steps: u32,
     /// Time per run.
     pub timeout: Option<Duration>,
-    /// `None`: read-only tools in parallel, others one after another.
+    /// `None`: read-only tools in parallel, others in sequence.
     pub parallel_tools: Option<bool>,
-    /// The fate of a run that a crash interrupted.
+    /// The fate of a run after a crash.
     pub recovery: RunRecovery,
     /// The limits within which failed model calls are made again.
     pub retry: RetryPolicy,
     /// Messages that may wait per session.
     pub queue_limit: usize,
-    /// The policy that keeps the context in bounds.
+    /// The policy for keeping the context in bounds.
     pub policy: CompactionPolicy,
-    /// The model that writes summaries outside the session's own requests, if it is not the session's model. The
-    /// policy's [`SummaryWriterModel`](longhaul_core::plan::SummaryWriterModel) names what that model is given.
+    /// The model for summaries outside the session's own requests, unless the session's model writes them. The policy's
+    /// [`SummaryWriterModel`](longhaul_core::plan::SummaryWriterModel) describes the input of the summary model.
     pub summariser: Option<SummaryModel>,
     /// The approval rule of each tool, by the tool's name; `default_approval` applies to the others.
     pub approvals: BTreeMap<String, ToolApproval>,
-    /// The rule for tools that change something and have no rule of their own.
+    /// The rule for writing tools without a rule of their own.
     pub default_approval: ToolApproval,
     /// The longest wait for an approval; the call is then denied.
     pub approval_timeout: Option<Duration>,
@@ -124,17 +125,18 @@ pub struct AgentRules {
     pub max_output_chars: BTreeMap<String, u64>,
     /// The longest output of all other tools, in characters.
     pub default_max_output_chars: u64,
-    /// The share of the window above which foreign tools ([`Tool::is_foreign`](crate::tools::Tool::is_foreign)) are
-    /// deferred: where all tools together take more, the model finds and calls them through two others.
+    /// The largest share of the window for all tools together. Above this share, foreign tools
+    /// ([`Tool::is_foreign`](crate::tools::Tool::is_foreign)) are deferred: the model finds and calls deferred tools
+    /// through two others.
     pub defer_above: f64,
-    /// The most that one session may keep in blobs, in bytes.
+    /// The maximum size of a session's blobs, in bytes.
     pub session_quota_bytes: u64,
     /// The interval at which streamed text is persisted.
     pub persist_every: Duration,
 }
 
 impl AgentRules {
-    /// Returns the defaults of the configuration file, with that policy.
+    /// Returns the defaults of the configuration file, with `policy`.
     pub fn new(policy: CompactionPolicy) -> Self {
         Self {
             max_steps: 100,
@@ -163,10 +165,11 @@ impl Agent {
         AgentBuilder::new()
     }
 
-    /// Returns the agent for a session that is opened now. Its counter begins with the profile that earlier sessions
-    /// have learned of the model, and does not change while the session is open.
+    /// Returns the agent for a newly opened session. The agent's counter begins with the profile from earlier sessions
+    /// of the model, and does not change while the session is open.
     pub(crate) fn calibrated(self: &Arc<Self>) -> Arc<Self> {
         let counter = self.calibrated_counter();
+        // Sessions share one agent until its counter changes.
         if counter == self.counter {
             return Arc::clone(self);
         }
@@ -201,16 +204,16 @@ impl Agent {
         other
     }
 
-    /// Returns whether the model has our tool `pin`: its window is large enough, and no tool of the agent has that
-    /// name.
+    /// Returns whether the model has our tool `pin`: the window is large enough, and no tool of the agent is named
+    /// `pin`.
     pub(crate) fn offers_pin(&self) -> bool {
         let has_room = self.limits.window.is_none_or(|window| window >= pin::MIN_WINDOW);
         has_room && self.tools.get(pin::NAME).is_none()
     }
 
-    /// Returns the tool definitions that the model gets once `recall`, the last tool, is offered; none if the model
-    /// takes no tools. Windows below [`SMALL_WINDOW_TOKENS`] get shorter descriptions. Deferred tools are described
-    /// through two other tools.
+    /// Returns the tool definitions for the model once `recall`, the last tool, is offered; none if the model takes no
+    /// tools. Windows below [`SMALL_WINDOW_TOKENS`] get shorter descriptions. Deferred tools are described through two
+    /// other tools.
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.specs_with(self.deferred().as_deref())
     }
@@ -230,7 +233,7 @@ impl Agent {
         specs
     }
 
-    /// Returns whether the model is offered tools: as declared or reported by its server, else as its errors have
+    /// Returns whether the model is offered tools: as declared or reported by the server, else as earlier errors have
     /// shown.
     pub(crate) fn takes_tools(&self) -> bool {
         match self.limits.tools {
@@ -258,7 +261,7 @@ impl Agent {
         if self.tools.has_recall() { history } else { history.without_recall() }
     }
 
-    /// Returns whether a history was folded as this agent would fold it.
+    /// Returns whether a history was folded as the present agent folds.
     pub(crate) fn reads_as(&self, history: &History) -> bool {
         self.counter == *history.counter() && self.tools.has_recall() == history.has_recall()
     }
@@ -282,7 +285,7 @@ impl Agent {
         RequestPrefixTokens { system: self.counter.text(&self.system), tools }
     }
 
-    /// Returns the window that a refusal named earlier, in any session, if neither the user nor the server states one.
+    /// Returns the window named by an earlier refusal, in any session, if neither the user nor the server states one.
     pub(crate) fn remembered_window(&self) -> Option<u64> {
         match self.limits.source {
             LimitSource::Declared | LimitSource::Server => None,
@@ -290,8 +293,8 @@ impl Agent {
         }
     }
 
-    /// Returns the model's window in tokens and its source, as a new session uses them; `None` if the window is
-    /// unknown.
+    /// Returns the model's window in tokens and the source of the value, as a new session uses both; `None` if the
+    /// window is unknown.
     pub fn window(&self) -> Option<(u64, LimitSource)> {
         let learned = self.remembered_window().map(|tokens| (tokens, LimitSource::Learned));
         let said = self.limits.window.map(|tokens| (tokens, self.limits.source));
@@ -391,6 +394,7 @@ fn tools_hash(specs: &[ToolSpec]) -> String {
     }
     let mut text = String::new();
     for spec in specs {
+        // NUL ends each field: without a separator, different lists could give the same text.
         text.push_str(&format!("{}\0{}\0{}\0", spec.name, spec.description, spec.parameters.as_str()));
     }
     hash(text.as_bytes())

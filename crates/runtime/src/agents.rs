@@ -12,30 +12,30 @@ use crate::session::SessionError;
 /// A boxed future.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The models that the usual agent's server has besides its own.
+/// The models of the usual agent's server besides the agent's own.
 pub trait ModelDirectory: Send + Sync {
-    /// Returns the models' names, as the server lists them now.
+    /// Returns the models' names, as the server lists the models now.
     fn list(&self) -> Later<'_, Vec<String>>;
 
-    /// Returns one of the models, ready to be called. The caller need not know whether the server has that model.
+    /// Returns a model, ready to be called. The caller need not know whether the server has the model.
     ///
     /// # Errors
     /// The reason why the model cannot be called, in words.
     fn serve<'a>(&'a self, name: &'a str) -> Later<'a, Result<ServedModel, String>>;
 }
 
-/// The agents that sessions may have.
+/// The agents on offer to sessions.
 #[derive(Clone)]
 pub struct AgentRegistry {
     name: String,
     usual: Arc<Agent>,
     others: BTreeMap<String, NamedAgent>,
     models: Option<Arc<dyn ModelDirectory>>,
-    /// True if every session has the usual agent, whatever agent its log names.
+    /// True if every session has the usual agent, whatever agent the log names.
     is_only: bool,
 }
 
-/// An agent by its name, or the reason why it cannot be used.
+/// A named agent, or the reason why the agent cannot be used.
 #[derive(Clone)]
 struct NamedAgent {
     model: String,
@@ -47,27 +47,27 @@ struct NamedAgent {
 pub struct AgentEntry {
     /// The agent's name.
     pub name: String,
-    /// The model it is configured with.
+    /// The configured model.
     pub model: String,
-    /// True if a session that asks for no agent gets this one.
+    /// True for the agent of sessions that ask for none.
     pub is_default: bool,
     /// The reason why the agent cannot be used, if there is one.
     pub why: Option<String>,
 }
 
 impl AgentRegistry {
-    /// Creates a registry of one agent for all sessions, also for sessions that had another agent elsewhere.
+    /// Creates a registry of one agent for all sessions, whatever agent a session had elsewhere.
     pub fn only(agent: Agent) -> Self {
         Self { is_only: true, ..Self::new("default", agent) }
     }
 
-    /// Creates a registry with a usual agent of that name. Sessions keep the agent and the model that they were given.
+    /// Creates a registry with a named usual agent. Sessions keep their agent and their model.
     pub fn new(name: impl Into<String>, usual: Agent) -> Self {
         let (name, usual) = (name.into(), Arc::new(usual));
         Self { name, usual, others: BTreeMap::new(), models: None, is_only: false }
     }
 
-    /// Adds an agent that is configured with `model`, or the reason why the agent cannot be used, in words.
+    /// Adds an agent configured with `model`, or the reason why the agent cannot be used, in words.
     #[must_use]
     pub fn with(
         mut self,
@@ -84,7 +84,7 @@ impl AgentRegistry {
         self
     }
 
-    /// Sets the models that sessions may have besides those of the agents.
+    /// Sets further models on offer to sessions, besides the agents' models.
     #[must_use]
     pub fn with_models(mut self, models: Arc<dyn ModelDirectory>) -> Self {
         self.models = Some(models);
@@ -104,14 +104,14 @@ impl AgentRegistry {
         std::iter::once(usual).chain(others).collect()
     }
 
-    /// Returns the models that may be named: those of the agents, and those that the server lists now.
+    /// Returns the models open to a choice: the agents' models, and the models in the server's present list.
     pub async fn models(&self) -> BTreeSet<String> {
         let mut names = self.models_of_usual().await;
         names.extend(self.usable().map(|(_, agent)| agent.provider.origin().model));
         names
     }
 
-    /// Returns the models of the usual agent's server: its own, and those that the server lists now.
+    /// Returns the models of the usual agent's server: the agent's own, and the models in the server's present list.
     pub async fn models_of_usual(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::from([self.usual.provider.origin().model]);
         if let Some(models) = &self.models {
@@ -120,27 +120,27 @@ impl AgentRegistry {
         names
     }
 
-    /// Returns the usual agent, as it is configured.
+    /// Returns the usual agent, as configured.
     pub(crate) fn usual(&self) -> &Arc<Agent> {
         &self.usual
     }
 
-    /// Returns whether every session has the usual agent, whatever its log says.
+    /// Returns whether every session has the usual agent, whatever the log says.
     pub(crate) fn is_only(&self) -> bool {
         self.is_only
     }
 
-    /// Returns the agents that can be used, the usual one first.
+    /// Returns the usable agents, the usual one first.
     pub(crate) fn usable(&self) -> impl Iterator<Item = (&str, &Arc<Agent>)> {
         let others =
             self.others.iter().filter_map(|(name, other)| Some((name.as_str(), other.agent.as_ref().ok()?)));
         std::iter::once((self.name.as_str(), &self.usual)).chain(others)
     }
 
-    /// Returns the agent of that name as it is configured; the usual one if no name is given.
+    /// Returns the named agent as configured; the usual one if no name is given.
     ///
     /// # Errors
-    /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if it cannot be used.
+    /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if the agent cannot be used.
     pub(crate) fn named(&self, name: Option<&str>) -> Result<&Arc<Agent>, SessionError> {
         let Some(name) = name.filter(|name| *name != self.name) else { return Ok(&self.usual) };
         let other = self.others.get(name).ok_or_else(|| SessionError::NotFound(format!("agent `{name}`")))?;
@@ -148,7 +148,7 @@ impl AgentRegistry {
         agent.map_err(|why| SessionError::Conflict(format!("the agent `{name}` cannot be used: {why}")))
     }
 
-    /// Returns the agent that a choice means, with the model it means.
+    /// Returns the agent of a choice, with the chosen model.
     ///
     /// # Errors
     /// The errors of [`AgentRegistry::named`], for the agent and for the model.
@@ -160,10 +160,10 @@ impl AgentRegistry {
         })
     }
 
-    /// Returns the model of that name: an agent's, or another of the usual agent's server.
+    /// Returns the named model: an agent's, or another of the usual agent's server.
     ///
     /// # Errors
-    /// [`SessionError::NotFound`] if nobody has other models; [`SessionError::Conflict`] if it cannot be called.
+    /// [`SessionError::NotFound`] if nobody has other models; [`SessionError::Conflict`] if the model cannot be called.
     pub(crate) async fn find_model(&self, model: &str) -> Result<ServedModel, SessionError> {
         // Models of agents come first: their server and key may differ from those of the usual agent.
         if let Some((_, agent)) = self.usable().find(|(_, agent)| agent.provider.origin().model == model) {

@@ -31,18 +31,18 @@ pub struct ApiEvent {
     pub name: &'static str,
     /// The session.
     pub session_id: SessionId,
-    /// Position of the stored event it was made from; `None` if nothing was stored.
+    /// Position of the announced stored event; `None` if nothing was stored.
     pub seq: Option<Seq>,
-    /// The number of this event among those made from one stored event, counted from 1; 0 if nothing was stored.
+    /// The number of this event among the announcements of a stored event, counted from 1; 0 if nothing was stored.
     pub nth: usize,
-    /// True if this event is the last one made from its stored event.
+    /// True for the last announcement of a stored event.
     pub ends_event: bool,
     /// The rest.
     pub payload: Map<String, Value>,
 }
 
 impl ApiEvent {
-    /// Creates an announcement without a stored event. A payload that is no object is dropped.
+    /// Creates an announcement without a stored event. A payload other than an object is dropped.
     pub fn passing(name: &'static str, session_id: &SessionId, payload: Value) -> Self {
         let payload = object(payload);
         Self { name, session_id: session_id.clone(), seq: None, nth: 0, ends_event: false, payload }
@@ -93,23 +93,23 @@ pub fn global_approval(session_id: &SessionId, approval_id: &ApprovalId) -> Stri
     format!("{session_id}:{approval_id}")
 }
 
-/// Returns the name of a question within its session, from either of its names.
+/// Returns the name of a question within its session, from either name.
 pub(crate) fn own_approval(session_id: &SessionId, approval_id: &ApprovalId) -> ApprovalId {
     let own = approval_id.as_str().strip_prefix(session_id.as_str()).and_then(|rest| rest.strip_prefix(':'));
     own.map_or_else(|| approval_id.clone(), ApprovalId::from)
 }
 
-/// The facts around a stored event that its announcement needs.
+/// The facts around a stored event, for the event's announcement.
 pub(crate) struct EventContext<'a> {
     /// The loop, the event folded in.
     pub(crate) run: &'a Run,
-    /// The run that was open before the event.
+    /// The open run before the event.
     pub(crate) open: Option<&'a OpenRun>,
-    /// The report of what an edit of the view retained.
+    /// The retention report of an edit of the view.
     pub(crate) survival: Option<&'a RetentionReport>,
 }
 
-/// Returns whether an event is a compaction, whose announcement reports what is left of the view before.
+/// Returns whether an event is a compaction, whose announcement carries a retention report.
 pub(crate) fn is_compaction(event: &Event) -> bool {
     matches!(&event.body, EventBody::ViewEdited(edit) if edit.kind == EditKind::Compaction)
 }
@@ -122,7 +122,7 @@ impl ViewBeforeEdit {
         Self(ViewSnapshot::of(run.history()))
     }
 
-    /// Returns what the edit retained; `None` if a cancel came meanwhile.
+    /// Returns the edit's retention report; `None` if a cancel came meanwhile.
     pub(crate) fn survival(&self, run: &Run) -> Option<RetentionReport> {
         self.0.survival_in(run.history())
     }
@@ -153,7 +153,7 @@ pub(crate) fn of_event(session_id: &SessionId, event: &Event, around: &EventCont
     made
 }
 
-/// Returns the run that an event belongs to: the one that was open before it, or the one that it begins.
+/// Returns the run of an event: the open run before the event, or the run begun by the event.
 pub(crate) fn run_around(before: Option<OpenRun>, event: &Event, history: &History) -> Option<OpenRun> {
     match &event.body {
         EventBody::RunStarted { .. } => before.or_else(|| history.open_run().cloned()),
@@ -161,10 +161,10 @@ pub(crate) fn run_around(before: Option<OpenRun>, event: &Event, history: &Histo
     }
 }
 
-/// Makes the announcements of a stored log again, exactly as they were made when its events were stored.
+/// Makes the announcements of a stored log again, exactly as at the time of storage.
 ///
-/// The log is given from its first event on, in order; announcements come only of the events that are asked
-/// for. One replay serves one reading of the log.
+/// The log is given from its first event on, in order; only requested events are announced. A replay serves a single
+/// reading of the log.
 #[derive(Debug)]
 pub struct EventReplay {
     session_id: SessionId,
@@ -177,7 +177,7 @@ impl EventReplay {
         Self { session_id, run: Run::new(settings, history) }
     }
 
-    /// Returns the position that was given last.
+    /// Returns the last given position.
     pub fn seq(&self) -> Seq {
         self.run.history().last_seq()
     }
@@ -185,7 +185,7 @@ impl EventReplay {
     /// Takes the next event without making announcements.
     ///
     /// # Errors
-    /// [`HistoryFoldError`] if it does not follow; nothing has changed then.
+    /// [`HistoryFoldError`] if the event does not follow the last one; nothing has changed then.
     pub fn skip_event(&mut self, event: &Event) -> Result<(), HistoryFoldError> {
         // The loop trusts its store and checks neither order nor format, and a replayed log may be damaged.
         let last = self.seq();
@@ -203,11 +203,12 @@ impl EventReplay {
         Ok(())
     }
 
-    /// Takes the next event and makes its announcements.
+    /// Takes the next event and makes the event's announcements.
     ///
     /// # Errors
     /// The errors of [`EventReplay::skip_event`].
     pub fn take(&mut self, event: &Event) -> Result<Vec<ApiEvent>, HistoryFoldError> {
+        // Read before the fold, as in the driver: an event that ends a run still belongs to that run.
         let open = self.run.history().open_run().cloned();
         let before = is_compaction(event).then(|| ViewBeforeEdit::of(&self.run));
         self.skip_event(event)?;

@@ -1,4 +1,4 @@
-//! Strategies that write the replacement of old messages themselves, and may take time for it.
+//! Strategies that write the replacement of old messages themselves, asynchronously.
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
@@ -12,15 +12,15 @@ use longhaul_core::message::Message;
 use longhaul_core::run::{PreCompactInput, PreCompactOutput};
 use longhaul_core::strategy::CompactionStrategy;
 
-/// The time that a strategy has to write a replacement, unless it says otherwise.
+/// The default time for a strategy to write a replacement.
 pub const REPLACEMENT_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A strategy that writes the text in the place of old messages. The strategy may ask a model, a database or a service.
 ///
-/// [`CompactionStrategy::choose`] says which messages go, without waiting, as for every strategy. Its choice has
+/// [`CompactionStrategy::choose`] says which messages go, without waiting, as for every strategy. The choice has
 /// [`UnitReplacement::Summary`](longhaul_core::strategy::UnitReplacement::Summary). Then
-/// [`write_replacement`](Self::write_replacement) is given these messages, beside the session: the planner waits for it
-/// as it waits for a model's summary. A PreCompact hook is asked first, and may cancel or write the text itself.
+/// [`write_replacement`](Self::write_replacement) is given these messages, beside the session: the planner waits as for
+/// a model's summary. A PreCompact hook is asked first, and may cancel or write the text itself.
 ///
 /// ```
 /// use longhaul::prelude::*;
@@ -55,11 +55,11 @@ pub trait AsyncStrategy: CompactionStrategy {
     /// Writes the text in the place of the messages. The model reads the text as a summary.
     ///
     /// # Errors
-    /// Any error, and so a panic and a late text, is logged. The session's model writes the summary then. It also does
-    /// where the text is empty or too long for the request to fit.
+    /// Any error, and so a panic and a late text, is logged. The session's model writes the summary then. The same
+    /// happens where the text is empty or too long for the request to fit.
     async fn write_replacement(&self, request: ReplacementRequest) -> Result<String, ReplacementError>;
 
-    /// Returns the time that [`write_replacement`](Self::write_replacement) has.
+    /// Returns the time limit of [`write_replacement`](Self::write_replacement).
     fn deadline(&self) -> Duration {
         REPLACEMENT_DEADLINE
     }
@@ -68,7 +68,7 @@ pub trait AsyncStrategy: CompactionStrategy {
 /// An error of [`AsyncStrategy::write_replacement`].
 pub type ReplacementError = Box<dyn Error + Send + Sync>;
 
-/// The input of a strategy that writes a replacement.
+/// The input for writing a replacement.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ReplacementRequest {
@@ -76,14 +76,14 @@ pub struct ReplacementRequest {
     pub session_id: SessionId,
     /// The messages to be replaced, as the model was shown them, in order.
     pub messages: Vec<Message>,
-    /// The length that the text may have, in tokens. A longer text is used if the request fits all the same.
+    /// The intended maximum length of the text, in tokens. A longer text is used if the request fits all the same.
     pub limit_tokens: u64,
     /// The instructions of a person or a hook for the summary.
     pub instructions: Option<String>,
 }
 
 impl ReplacementRequest {
-    /// Returns the request for a compaction of a session; `None` for one that needs no text.
+    /// Returns the request for a compaction of a session; `None` for a compaction without a text.
     pub(crate) fn new(session_id: &SessionId, ask: &PreCompactInput, history: &History) -> Option<Self> {
         let gone = history
             .view()
@@ -98,7 +98,7 @@ impl ReplacementRequest {
     }
 }
 
-/// Returns a hook's answer with the strategy's text, unless the hook cancels or has written one.
+/// Returns a hook's answer with the strategy's text, unless the hook cancels or has written a text.
 pub(crate) async fn with_replacement(
     strategy: &dyn AsyncStrategy,
     mut request: ReplacementRequest,

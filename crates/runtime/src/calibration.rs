@@ -1,4 +1,4 @@
-//! The vocabulary and window that sessions have learned of each model, kept for later sessions in one small file.
+//! The vocabulary and window of each model as learned by sessions, kept for later sessions in one small file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -11,19 +11,19 @@ use longhaul_core::message::ModelOrigin;
 use longhaul_core::meter::{TokenCalibration, TokenizerProfile};
 use serde::{Deserialize, Serialize};
 
-/// The largest file that is read, in bytes: a thousand times the usual size.
+/// The maximum size of the file, in bytes: a thousand times the usual size.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The least change of a ratio that is worth a write.
+/// The least change of a ratio for a write.
 const WORTH_WRITING: f64 = 0.01;
 
-/// The least change of the unseen overhead of a request that is worth a write, in tokens.
+/// The least change of a request's unseen overhead for a write, in tokens.
 const WORTH_WRITING_TOKENS: u64 = 16;
 
 /// The time for which a model's refusal of tools or pictures is remembered, in milliseconds.
 const ABILITIES_FORGOTTEN_MS: Millis = 24 * 3_600_000;
 
-/// The limits on pictures that a model's errors have stated.
+/// The limits on pictures as stated by a model's errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LearnedImageLimit {
@@ -34,8 +34,8 @@ pub struct LearnedImageLimit {
     pub at: Millis,
 }
 
-/// Calibrations by model. Losing the file costs accuracy in a session's first calls, nothing else: it is written
-/// without a sync, and one that cannot be read counts as none.
+/// Calibrations by model. Losing the file costs accuracy in a session's first calls, nothing else: the file is written
+/// without a sync, and an unreadable file counts as none.
 #[derive(Clone, Debug, Default)]
 pub struct CalibrationStore {
     kept: Arc<CalibrationState>,
@@ -51,16 +51,16 @@ struct CalibrationState {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct CalibrationData {
-    /// Windows that refusals named, in tokens, by model and server.
+    /// Windows named by refusals, in tokens, by model and server.
     #[serde(default)]
     windows: BTreeMap<String, u64>,
-    /// The times at which errors said that a model takes no tools, in milliseconds since 1970, by model and server.
+    /// The times of errors by which a model refused tools, in milliseconds since 1970, by model and server.
     #[serde(default)]
     without_tools: BTreeMap<String, Millis>,
-    /// The limits on pictures that errors stated, by model and server.
+    /// The limits on pictures stated by errors, by model and server.
     #[serde(default)]
     images: BTreeMap<String, LearnedImageLimit>,
-    /// The profiles that were learned of tokenizers, by model and counter.
+    /// The learned profiles of tokenizers, by model and counter.
     #[serde(default)]
     tokenizers: BTreeMap<String, TokenizerProfile>,
     /// The profiles of releases before 0.7: four ratios by model and counter.
@@ -69,12 +69,12 @@ struct CalibrationData {
 }
 
 impl CalibrationStore {
-    /// Creates a store that is kept in memory only.
+    /// Creates a store in memory only.
     pub fn in_memory() -> Self {
         Self::default()
     }
 
-    /// Opens a store that is kept in `file`, which need not exist.
+    /// Opens a store in `file`, which need not exist.
     pub fn open(file: PathBuf) -> Self {
         let known = match read(&file) {
             Ok(known) => {
@@ -96,26 +96,26 @@ impl CalibrationStore {
     }
 
     /// Returns this store for the models of the server at `base_url`. All stores of one server in this process share
-    /// what they have learned.
+    /// the learned facts.
     #[must_use]
     pub fn of_server(&self, base_url: &str) -> Self {
         Self { kept: Arc::clone(&self.kept), server: Some(base_url.trim_end_matches('/').to_owned()) }
     }
 
-    /// Returns this store with the file of `other`: both share what either one learns.
+    /// Returns this store with the file of `other`: both share all learned facts.
     #[must_use]
     pub fn beside(&self, other: &Self) -> Self {
         Self { kept: Arc::clone(&other.kept), server: self.server.clone() }
     }
 
-    /// Returns the profile that earlier sessions have learned of `model` with `counter` (its name); `None` for a new
-    /// model.
+    /// Returns the profile from earlier sessions of `model` with the counter named `counter`; `None` for a new model.
     pub fn prior(&self, model: &ModelOrigin, counter: &str) -> Option<TokenizerProfile> {
         self.known().tokenizers.get(&key(model, counter)).cloned()
     }
 
-    /// Learns the profile that a session has observed of `model` with `counter` (its name).
+    /// Learns a session's profile of `model` with the counter named `counter`.
     pub fn learn(&self, model: &ModelOrigin, counter: &str, calibration: &TokenCalibration) {
+        // A profile of a few calls would mislead later sessions.
         let Some(profile) = calibration.settled() else { return };
         let mut known = self.known();
         let key = key(model, counter);
@@ -129,15 +129,16 @@ impl CalibrationStore {
             "a tokenizer profile was learned"
         );
         known.tokenizers.insert(key, profile);
+        // The file is written under the lock: two writers at once would share the temporary file.
         self.keep(&known);
     }
 
-    /// Returns the window of `model` that a refusal named, in this process or an earlier one, in tokens.
+    /// Returns the window of `model` named by a refusal, in this process or before, in tokens.
     pub fn window(&self, model: &ModelOrigin) -> Option<u64> {
         self.known().windows.get(&self.placed(model)).copied()
     }
 
-    /// Learns the window of `model` that a session knows from refusals; `None` if a session has found the earlier one
+    /// Learns the window of `model` from a session's refusals; `None` after a session has found the earlier value
     /// wrong.
     pub fn learn_window(&self, model: &ModelOrigin, window: Option<u64>) {
         let mut known = self.known();
@@ -152,8 +153,8 @@ impl CalibrationStore {
         self.keep(&known);
     }
 
-    /// Returns whether `model` has refused tools within the last day. A server may be restarted with other options: it
-    /// is asked again once a day.
+    /// Returns whether `model` has refused tools within the last day. A server may be restarted with other options, so
+    /// tools are offered again once a day.
     pub fn refuses_tools(&self, model: &ModelOrigin, now: Millis) -> bool {
         let known = self.known();
         known
@@ -162,22 +163,22 @@ impl CalibrationStore {
             .is_some_and(|at| now.saturating_sub(*at) < ABILITIES_FORGOTTEN_MS)
     }
 
-    /// Remembers that `model` refuses tools.
+    /// Remembers a refusal of tools by `model`.
     pub fn learn_no_tools(&self, model: &ModelOrigin, now: Millis) {
         let mut known = self.known();
         known.without_tools.insert(self.placed(model), now);
         self.keep(&known);
     }
 
-    /// Returns the most pictures that `model` takes in one request, if an error has stated the number within the last
-    /// day.
+    /// Returns the maximum number of pictures in a request to `model`, if an error has stated the number within the
+    /// last day.
     pub fn most_images(&self, model: &ModelOrigin, now: Millis) -> Option<u32> {
         let known = self.known();
         let learned = known.images.get(&self.placed(model))?;
         learned.most.filter(|_| now.saturating_sub(learned.at) < ABILITIES_FORGOTTEN_MS)
     }
 
-    /// Remembers how many pictures `model` takes in one request at most.
+    /// Remembers the maximum number of pictures in a request to `model`.
     pub fn learn_most_images(&self, model: &ModelOrigin, most: u32, now: Millis) {
         let mut known = self.known();
         known.images.insert(self.placed(model), LearnedImageLimit { most: Some(most), at: now });
@@ -211,7 +212,7 @@ fn moved(before: &TokenizerProfile, now: &TokenizerProfile) -> bool {
         || before.overhead_tokens().abs_diff(now.overhead_tokens()) >= WORTH_WRITING_TOKENS
 }
 
-/// Returns the key of a profile. Ratios are valid for one counter only, so the counter is part of the key.
+/// Returns the key of a profile. Ratios are valid for a single counter only, so the counter is part of the key.
 fn key(model: &ModelOrigin, counter: &str) -> String {
     format!("{} by {counter}", named(model))
 }
@@ -238,7 +239,7 @@ fn read(file: &Path) -> io::Result<CalibrationData> {
     Ok(known)
 }
 
-/// Writes the file under another name and renames it, so that a reader sees the old file or the new one.
+/// Writes the file under another name and renames the new file, so readers see either the old file or the new.
 fn write(file: &Path, known: &CalibrationData) -> io::Result<()> {
     // A pipe or a link may lie under this name. It is removed, because opening it could block or write elsewhere.
     let fresh = file.with_extension("new");
@@ -262,7 +263,7 @@ mod tests {
         ModelOrigin { provider: "p".to_owned(), api: "a".to_owned(), model: model.to_owned() }
     }
 
-    /// Tokens for each estimated token of words, as they were kept.
+    /// Tokens for each estimated token of words, in the stored form.
     fn words(calibrations: &CalibrationStore) -> f64 {
         calibrations.prior(&origin("m"), "c").expect("it was learned").ratios().0[0]
     }

@@ -1,6 +1,6 @@
-//! Previews of a compaction, and reports of what an edit of the view retains.
+//! Previews of a compaction, and reports on the facts retained by an edit of the view.
 //!
-//! Every retention report is made here: of a preview, of an edit in a log, and of the edit that watchers are shown.
+//! Every retention report is made here: of a preview, of an edit in a log, and of the edit in an announcement.
 
 use std::sync::Arc;
 
@@ -30,18 +30,17 @@ use crate::session::SessionError;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompactionPreview {
-    /// The plan that a compaction would carry out.
+    /// The plan of a compaction.
     pub plan: Plan,
-    /// The report of what the model would still be shown; `None` if nothing would be removed, or no report could be
-    /// made.
+    /// The report on the facts left for the model; `None` if nothing would be removed, or no report could be made.
     pub survival: Option<RetentionReport>,
-    /// True if the plan needs a summary that nobody has written yet. The report then covers the view without the
-    /// summary's words. The summary may keep more facts verbatim and loses none.
+    /// True if the plan needs a summary not yet written. The report then covers the view without the summary's words.
+    /// The summary may keep more facts verbatim and loses none.
     pub without_summary: bool,
 }
 
 impl CompactionPreview {
-    /// Returns what a loop would do if a compaction were requested now, by the configured strategy or another.
+    /// Returns the plan of a compaction requested now, by the configured strategy or by another.
     pub fn of(
         run: &Run,
         strategy: Option<Arc<dyn CompactionStrategy>>,
@@ -64,7 +63,7 @@ impl CompactionPreview {
     }
 }
 
-/// Returns the edit of a draft before its summary is written. The place of the summary stays empty, because a model's
+/// Returns the edit of a draft before the summary is written. The place of the summary stays empty, because a model's
 /// words need not contain those of an extract.
 fn edit_before_summary(
     draft: &SummaryDraft,
@@ -77,8 +76,8 @@ fn edit_before_summary(
     draft.finish_bare(history).ok()
 }
 
-/// Returns the strategy of that name: the configured one with its options, any other with its default options. Returns
-/// `None` if no strategy has the name.
+/// Returns the strategy named `name`: the configured strategy with the configured options, any other with default
+/// options. Returns `None` if no strategy has the name.
 pub fn strategy(configured: &CompactionPolicy, name: &str) -> Option<Arc<dyn CompactionStrategy>> {
     if configured.strategy.name() == name {
         return Some(Arc::clone(&configured.strategy));
@@ -86,7 +85,7 @@ pub fn strategy(configured: &CompactionPolicy, name: &str) -> Option<Arc<dyn Com
     strategy::by_name(name)
 }
 
-/// Returns whether a strategy of that name only leaves messages out: it writes no summary and asks no model.
+/// Returns whether the named strategy only leaves messages out, without a summary or a model.
 pub fn only_leaves_out(strategy: &str) -> bool {
     matches!(strategy, "middle-removal" | "truncation" | "importance")
 }
@@ -94,13 +93,13 @@ pub fn only_leaves_out(strategy: &str) -> bool {
 /// Returns whether [`Session::undo`](crate::session::Session::undo) would be accepted now.
 ///
 /// # Errors
-/// The errors of that undo.
+/// The errors of the undo.
 pub fn check_undo(run: &Run, edit_id: &EditId) -> Result<(), SessionError> {
     crate::driver::undo(run, edit_id).map(drop)
 }
 
-/// Returns what the edit of that name retained of the view before it. `log` begins with the session's first event.
-/// Returns `None` if `log` has no such edit or cannot be read.
+/// Returns the retention report of the edit `edit_id`, against the view before the edit. `log` begins with the
+/// session's first event. Returns `None` if `log` has no such edit or cannot be read.
 pub fn survival(log: &[Event], edit_id: &EditId) -> Option<RetentionReport> {
     let at = log
         .iter()
@@ -112,18 +111,18 @@ pub fn survival(log: &[Event], edit_id: &EditId) -> Option<RetentionReport> {
     before.survival_in(&history)
 }
 
-/// The messages that the model is shown at one time.
+/// The messages in the model's view at a given time.
 #[derive(Clone, Debug)]
 pub struct ViewSnapshot {
     messages: Vec<Arc<Message>>,
     /// The typed and answered messages behind the summaries of the view.
     folded: Vec<LogEntry>,
-    /// The newest position of the log at that time.
+    /// The newest position of the log at the time.
     until: Seq,
 }
 
 impl ViewSnapshot {
-    /// Returns the messages that the model is shown now.
+    /// Returns the messages in the model's present view.
     pub fn of(history: &History) -> Self {
         let messages = history.view().iter().map(|item| Arc::clone(&item.message)).collect();
         // Long views have few summaries: looking for them again at each entry made this quadratic.

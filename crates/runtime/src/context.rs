@@ -1,4 +1,4 @@
-//! The display of the context window: one JSON for `/context`, the API, the event and the page.
+//! The display of the context window: the same JSON for `/context`, the API, the event and the page.
 
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::estimate::CountAccuracy;
@@ -49,7 +49,7 @@ pub struct ContextReport {
     pub token_usage: Value,
     /// Compactions so far.
     pub compaction_count: u64,
-    /// The basis of `total` in words: `reported`, `reported + estimated`, or the way in which it was counted.
+    /// The basis of `total` in words: `reported`, `reported + estimated`, or the way of counting.
     pub source: String,
     /// The counter of the parts, for example `o200k_base` or `structured estimate`.
     pub counter: String,
@@ -59,7 +59,7 @@ pub struct ContextReport {
     pub expected_error: f64,
 }
 
-/// Tool schemas of one source.
+/// Tool schemas of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolTokens {
     /// `builtin`, or an MCP server.
@@ -78,7 +78,7 @@ pub struct MessageTokens {
     pub text: u64,
     /// Tool calls and results.
     pub tool_results: u64,
-    /// Reasoning that is sent back.
+    /// Reasoning sent back to the provider.
     pub reasoning: u64,
     /// Pictures and files.
     pub media: u64,
@@ -97,12 +97,12 @@ pub struct ContextThreshold {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContextBasis {
-    /// Input that the provider reported for the newest call. `None` if it reported nothing, or if the view was pruned,
+    /// Input of the newest call as reported by the provider. `None` without a report, or if the view was pruned,
     /// compacted or restored since: a report of another view is no part of the total.
     pub last_input_tokens: Option<u64>,
-    /// Output of that call that is sent back; `None` together with `last_input_tokens`.
+    /// Output of the newest call, as far as sent back; `None` together with `last_input_tokens`.
     pub last_output_tokens: Option<u64>,
-    /// The estimate of the messages since that call; all of the total if there is no report to start from.
+    /// The estimate of the messages since the newest call; the whole total without a report.
     pub new_messages_estimate: u64,
     /// Signed error of the newest estimate, in percent of the actual.
     pub last_error_percent: Option<f64>,
@@ -188,7 +188,7 @@ fn is_edited_since_call(history: &History) -> bool {
     history.edited_tokens().is_some() && history.calls_since_edit() == 0
 }
 
-/// Returns the parts of a total, which add up to it.
+/// Returns the parts of a total, which add up to the total.
 fn basis(history: &History, reading: &MeterReading) -> ContextBasis {
     let counted = history
         .anchor()
@@ -210,7 +210,7 @@ fn source(reading: &MeterReading, kind: CountAccuracy) -> String {
     }
 }
 
-/// Returns the least total that is decided on as `tokens` or more.
+/// Returns the least total with a bound of `tokens` or more.
 fn unscale(tokens: u64, margin: f64) -> u64 {
     // The bound rounds, so the division gives the point only to within a token or two.
     let near = (tokens as f64 / (1.0 + margin)) as u64;
@@ -221,7 +221,7 @@ fn unscale(tokens: u64, margin: f64) -> u64 {
         .unwrap_or(near)
 }
 
-/// Returns the conversation's parts, scaled to its total (largest remainder), since only the total was counted.
+/// Returns the conversation's parts, scaled to the total (largest remainder), since only the total was counted.
 fn message_share(run: &Run, total: u64) -> MessageTokens {
     let sums = run.history().breakdown();
     let [text, calls, results, reasoning, media] = ["text", "toolCalls", "toolResults", "reasoning", "media"]
@@ -248,6 +248,7 @@ fn apportion(parts: &[u64], total: u64) -> Vec<u64> {
     let sum: u128 = parts.iter().map(|part| u128::from(*part)).sum();
     if sum == 0 {
         let mut shares = vec![0; parts.len()];
+        // There is nothing to divide by. The first part takes the total, so that the parts still add up.
         shares[0] = total;
         return shares;
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use longhaul_core::estimate::{CountAccuracy, TextCounter, TokensByScript};
 
-/// A token counter that is a closure of the program. [`counter_fn`] makes one.
+/// A token counter made of a program's closure by [`counter_fn`].
 pub struct FunctionCounter<F> {
     name: String,
     kind: CountAccuracy,
@@ -13,8 +13,8 @@ pub struct FunctionCounter<F> {
 
 /// Makes a token counter of a closure from a text to its number of tokens. Equal texts must give equal numbers.
 ///
-/// The name identifies the tokenizer: facts that were learned of a model are stored under it. The counts are treated as
-/// an estimate, which the server's reports correct, until [`exact`](FunctionCounter::exact) declares them exact.
+/// The name identifies the tokenizer: facts learned of a model are stored under the name. The counts are treated as an
+/// estimate, which the server's reports correct, until [`exact`](FunctionCounter::exact) declares the counts exact.
 ///
 /// ```
 /// use longhaul::prelude::*;

@@ -1,8 +1,8 @@
 //! The driver of a session owns the loop and the lease, does the loop's effects, and feeds the outcomes back. A driver
 //! decides nothing: [`Run::handle`] decides the next step.
 //!
-//! The driver owns everything that it starts (model call, tools, timers): those end with the driver, by return, error
-//! or panic.
+//! The driver owns all started work (model call, tools, timers). This work ends with the driver, by return, error or
+//! panic.
 
 mod agent_binding;
 mod approvals;
@@ -67,10 +67,9 @@ use crate::session::registry::SessionEntry;
 
 /// A message to a driver.
 pub(crate) enum DriverMessage {
-    /// Something that the loop waits for. Boxed: a queue of messages has room for many, and every open session
-    /// has one.
+    /// An input of the loop. Boxed: every open session has a queue with room for many messages.
     Input(Box<RunLoopInput>),
-    /// The limits that the server reports for its model now.
+    /// The server's present limits for the model.
     Limits(Limits),
     /// A command of somebody.
     Command(SessionCommand),
@@ -82,7 +81,7 @@ impl From<RunLoopInput> for DriverMessage {
     }
 }
 
-/// The state that a driver shares with its session's handles.
+/// The state shared by a driver and the session's handles.
 pub(crate) struct SharedSessionState {
     pub(crate) session_id: SessionId,
     pub(crate) store: SharedStore,
@@ -95,20 +94,20 @@ pub(crate) struct SharedSessionState {
     pub(crate) lost: CancellationToken,
     /// The time of the next request to an unreachable model server, while the driver waits for it.
     pub(crate) next_attempt_at: AtomicU64,
-    /// The pictures that were checked before they were sent.
+    /// The pictures checked before sending.
     pub(crate) pictures: CheckedPictureCache,
-    /// Ends the computations of the driver early once a cancel is on its way.
+    /// Ends the computations of the driver early once a cancel is under way.
     pub(crate) stop_flag: StopFlag,
-    /// The retention report of the newest compaction that this driver committed, by its edit.
+    /// The retention report of this driver's newest committed compaction, by edit.
     pub(crate) survival: Mutex<Option<(EditId, RetentionReport)>>,
 }
 
-/// The loop of one session: its run, the concerns that do the run's effects, and the callers who wait.
+/// The loop of one session: the run, the concerns for the run's effects, and the waiting callers.
 pub(crate) struct SessionDriver {
     context: DriverContext,
     messages: mpsc::UnboundedReceiver<DriverMessage>,
     work: VecDeque<RunEffect>,
-    /// An answer that is written together with the events that follow from it.
+    /// An answer to be written together with the following events.
     deferred: Option<DeferredAppend>,
     model_calls: ModelCalls,
     tool_calls: ToolCalls,
@@ -116,7 +115,7 @@ pub(crate) struct SessionDriver {
     approvals: PendingApprovals,
     waiters: RunWaiters,
     compacting: Option<oneshot::Sender<CompactionOutcome>>,
-    /// The agent of each switch that is not stored yet.
+    /// The agent of each switch not yet stored.
     pending_switches: VecDeque<Arc<Agent>>,
     closing: Option<oneshot::Sender<()>>,
     /// True if the run stays open for the next process when the session is closed.
@@ -124,8 +123,8 @@ pub(crate) struct SessionDriver {
     limits_probe: LimitsProbe,
     truncation: TruncationDetector,
     log: OperatorLog,
-    /// The queued messages that other nodes need not announce again: the session was woken for them, or they wait since
-    /// a cancel or a crash. `None` without other nodes.
+    /// The queued messages for which news of other nodes starts no run: messages with an earlier wake, and messages
+    /// left waiting by a cancel or a crash. `None` without other nodes.
     announced: Option<HashSet<QueueId>>,
 }
 
@@ -158,10 +157,10 @@ impl SessionDriver {
         }
     }
 
-    /// Drives the session until it is closed, its storage fails, or nobody has used it for `idle`. A command that is
-    /// still unanswered then is answered by the drop of its sender.
+    /// Drives the session until the session is closed, the storage fails, or nobody has used the session for `idle`. A
+    /// command still unanswered then is answered by the drop of the sender.
     ///
-    /// The session is free to be opened again only when everything that was started here has ended.
+    /// The session can be opened again only after all started work has ended.
     pub(crate) async fn drive(mut self: Box<Self>, slot: &SessionEntry, idle: Duration) {
         let lost = self.context.shared.lost.clone();
         // A caller that opens the session during the shutdown waits at the gate.
@@ -174,10 +173,12 @@ impl SessionDriver {
             }
             gate = self.run_until_closed(slot, idle) => gate,
         };
+        // The tokens come first, because they also reach blocking threads, which an abort of the tasks cannot stop.
         self.tool_calls.stop();
         self.model_calls.stop();
         // The lease is released only after the tasks: a tool of this process must not write while the next owner works.
         self.context.tasks.shutdown().await;
+        // The feed ends after the tasks, so that no announcement of a task follows the end.
         self.context.shared.feed.end();
         self.abandon().await;
     }
@@ -187,6 +188,8 @@ impl SessionDriver {
         if let Err(error) = self.context.shared.store.release(&self.context.lease).await {
             tracing::warn!(session = %self.context.shared.session_id, %error, "the session was not released");
         }
+        // The caller of `close` hears last: the session may be opened elsewhere at once, so the lease must be free by
+        // then.
         if let Some(reply) = self.closing.take() {
             let _ = reply.send(());
         }
@@ -209,7 +212,9 @@ impl SessionDriver {
                 self.give_up(&error);
                 return None;
             }
+            // The status is published once per message and not per effect: watchers do not see the states in between.
             self.publish_status();
+            // A close waits for the rest: the input that cancels the run was handled, but tools may still be ending.
             if self.closing.is_some() && (self.context.run.is_idle() || self.leaves_open) {
                 return None;
             }
@@ -224,8 +229,12 @@ impl SessionDriver {
             }
             DriverMessage::Input(input) => {
                 self.limits_probe.ask_at_start(&mut self.context, &input);
+                // Errors teach the limits before the loop sees them: the loop's next request is planned with the
+                // learned limits.
                 limits::learn_tool_support(&mut self.context, &input);
                 let input = limits::learn_media_limits(&self.context, *input);
+                // An answer to a silently cut request must become an overflow before the loop can store it as an
+                // answer.
                 let input = self.truncation.check(&self.context, input);
                 self.process_input(input).await
             }
@@ -242,8 +251,8 @@ impl SessionDriver {
         self.messages.recv().await
     }
 
-    /// Leaves a session that nobody uses: its entry is then vacant, and the entry's gate is locked. A session that only
-    /// has watchers keeps fewer recent announcements.
+    /// Leaves an unused session: the entry is then vacant, and the entry's gate is locked. A session with watchers only
+    /// keeps fewer recent announcements.
     fn vacate_if_unused<'a>(&self, slot: &'a SessionEntry) -> Option<MutexGuard<'a, ()>> {
         // A locked gate means that a caller opens or deletes this session: a delete waits for this driver in turn.
         let gate = slot.gate.try_lock().ok()?;
@@ -255,8 +264,8 @@ impl SessionDriver {
         None
     }
 
-    /// Stops the session after storage failed or another process took it over: no further event may be written in its
-    /// name.
+    /// Stops the session after storage failed or another process took the session over: no further event may be
+    /// written.
     fn give_up(&mut self, error: &StoreError) {
         tracing::error!(
             session = %self.context.shared.session_id,
@@ -267,18 +276,20 @@ impl SessionDriver {
         let payload =
             serde_json::json!({ "error": error.to_string(), "code": "storage", "recoverable": false });
         let shared = &self.context.shared;
+        // The error is only announced: nothing may be written to the log any more.
         shared.feed.publish_passing(ApiEvent::passing("llm:error", &shared.session_id, payload));
+        // Watchers of the status would otherwise wait for the end of a run that this process no longer drives.
         shared.status.send_replace(RunStatus::Idle);
     }
 
-    /// Publishes the status, and answers those who wait for it.
+    /// Publishes the status, and answers the callers who wait for a status.
     fn publish_status(&mut self) {
         let status = self.context.run.status();
         self.context.shared.status.send_if_modified(|old| std::mem::replace(old, status) != status);
         self.waiters.answer(&self.context.run);
     }
 
-    /// Publishes the time of the next attempt for those who look at the session during the wait.
+    /// Publishes the time of the next attempt for readers of the session during the wait.
     fn note_wait(&self, wait: &ServerWait) {
         let next_attempt_at = now_ms().saturating_add(wait.after_ms);
         let (session, attempt) = (self.context.shared.session_id.as_str(), wait.attempt);
@@ -293,10 +304,13 @@ impl SessionDriver {
         self.context.shared.next_attempt_at.store(next_attempt_at, Ordering::Relaxed);
     }
 
-    /// Gives the loop an input and does everything that follows from it at once.
+    /// Gives the loop an input and performs all resulting effects at once.
     async fn process_input(&mut self, input: RunLoopInput) -> Result<(), StoreError> {
         self.step_run(input);
+        // Performing an effect may queue others (an append leads to the next step), so a queue replaces recursion.
         while let Some(effect) = self.work.pop_front() {
+            // A tool, a model call or a reply must not precede the events that caused it: after a crash the log would
+            // not know of it.
             if !deferred::may_precede(&effect) {
                 self.write_deferred().await?;
             }
@@ -305,7 +319,7 @@ impl SessionDriver {
         self.write_deferred().await
     }
 
-    /// Does an effect, with one function per kind. An effect that ends at once is answered at once.
+    /// Does an effect, with one function per kind. An immediate effect is answered at once.
     async fn perform(&mut self, effect: RunEffect) -> Result<(), StoreError> {
         match effect {
             RunEffect::Append { id, events, takes, settles } => {
@@ -370,14 +384,15 @@ impl SessionDriver {
         self.work.extend(effects);
     }
 
-    /// Folds stored events, then announces them.
+    /// Folds and then announces stored events.
     fn committed(&mut self, id: AppendId, events: Vec<Event>) {
         let folded = self.fold(id, events);
         self.publish_folded_events(folded);
     }
 
-    /// Folds events, and makes the announcements that follow once they are durable.
+    /// Folds events, and makes the announcements for the time after the write.
     fn fold(&mut self, id: AppendId, events: Vec<Event>) -> Vec<FoldedEvent> {
+        // The run is read before the fold: an event that ends a run still belongs to that run.
         let mut open = self.context.run.history().open_run().cloned();
         // Measuring the view costs a pass over the session, so it is done for compactions only.
         let before =
@@ -408,6 +423,7 @@ impl SessionDriver {
             self.log.log_event(&event);
             session_log::log_estimate(self.context.session_id(), &event.body);
             if matches!(event.body, EventBody::StepFinished { .. }) {
+                // The history judges a usage report when it folds the event, so the verdict exists only now.
                 self.truncation.publish_unreliable_usage(&self.context);
             }
             if let EventBody::RunFinished { reason, error, .. } = &event.body {
@@ -429,7 +445,7 @@ impl SessionDriver {
     }
 }
 
-/// Returns whether the answer in flight is over with that event.
+/// Returns whether an event ends the answer in flight.
 fn settles(event: &EventBody) -> bool {
     matches!(
         event,
@@ -442,7 +458,7 @@ fn is_choice(event: &EventBody) -> bool {
     matches!(event, EventBody::ModelSwitched { choice: Some(_), .. })
 }
 
-/// Returns a provider's error as the loop knows it.
+/// Returns a provider's error in the loop's form.
 pub(crate) fn failure(error: longhaul_providers::ProviderError) -> ModelCallFailure {
     ModelCallFailure {
         code: error.code,

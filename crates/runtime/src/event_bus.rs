@@ -1,4 +1,4 @@
-//! The announcements to the watchers of one session, in order, and the ones that a late watcher has missed.
+//! The announcements to the watchers of one session, in order, also those missed by a late watcher.
 //!
 //! Announcing never waits and keeps no list per watcher. Recent announcements are kept once, bounded in number and
 //! bytes, and each watcher has a position among them. A watcher that falls further behind loses announcements and is
@@ -24,14 +24,14 @@ pub use self::shared_event::SharedEvent;
 pub use self::subscription::{EventReceiver, RecvError, TryRecvError};
 use crate::api_events::ApiEvent;
 
-/// The announcements from one moment on, and the state before that moment.
+/// The announcements from a given moment on, and the state before.
 #[derive(Debug)]
 pub struct EventSubscription {
-    /// Everything announced after that moment.
+    /// The announcements after the given moment.
     pub announcements: EventReceiver,
-    /// The log up to this position had been announced.
+    /// The position of the last announced event.
     pub told: Seq,
-    /// `llm:snapshot`, the answer in flight as far as it had come; `None` if there was none.
+    /// `llm:snapshot`, the answer in flight so far; `None` if there was none.
     pub in_flight: Option<Arc<SharedEvent>>,
 }
 
@@ -56,7 +56,7 @@ impl ChunkKind {
 pub(crate) struct EventBus {
     session_id: SessionId,
     state: Mutex<EventBusState>,
-    /// The signal that changes with every announcement.
+    /// The signal of every announcement.
     news: watch::Sender<()>,
 }
 
@@ -64,28 +64,28 @@ pub(crate) struct EventBus {
 struct EventBusState {
     recent: RecentEvents,
     told: Seq,
-    /// The run that is open: announcements without a stored event belong to it.
+    /// The open run, to which announcements without a stored event belong.
     run_id: Option<Value>,
     answer: Option<InFlightAnswer>,
     shown: Option<InFlightSnapshot>,
     has_ended: bool,
 }
 
-/// The snapshot of the answer in flight that was shown last. A watcher that comes a little later can continue from it
-/// too. Watchers that keep falling behind share it.
+/// The last shown snapshot of the answer in flight. A slightly later watcher can continue from the same snapshot.
+/// Watchers that keep falling behind share the snapshot.
 #[derive(Debug)]
 struct InFlightSnapshot {
     snapshot: Arc<SharedEvent>,
     /// The newest event.
     told: Seq,
-    /// The number of the announcement that continues from the snapshot.
+    /// The number of the first announcement after the snapshot.
     next: u64,
 }
 
 #[derive(Debug)]
 struct InFlightAnswer {
     step: StepId,
-    /// The message that the answer is, or continues.
+    /// The message of the answer, or the continued message.
     message_id: String,
     spoken: Vec<(ChunkKind, String)>,
     /// Characters of text, and of reasoning.
@@ -101,7 +101,7 @@ impl EventBus {
         Arc::new(Self { session_id, state: Mutex::new(state), news: watch::Sender::new(()) })
     }
 
-    /// Announces something that has no stored event.
+    /// Announces an event without storing.
     pub(crate) fn publish_passing(&self, announcement: ApiEvent) {
         // Without watchers, passing announcements would only fill memory: no log replays them.
         if self.is_watched() {
@@ -110,10 +110,11 @@ impl EventBus {
         }
     }
 
-    /// Announces all that a stored event means. `settles`: the answer in flight is stored now, or given up.
+    /// Announces a stored event. `settles`: the answer in flight is stored now, or given up.
     pub(crate) fn publish_stored(&self, seq: Seq, announcements: Vec<ApiEvent>, settles: bool) {
         {
             let mut state = self.lock();
+            // Noted at once, because announcements without a stored event take their run from here.
             state.note_run(&announcements);
             state.recent.add_event(seq, announcements);
             state.told = seq;
@@ -122,10 +123,11 @@ impl EventBus {
                 state.shown = None;
             }
         }
+        // Watchers are woken without the lock, which they take at once.
         self.news.send_replace(());
     }
 
-    /// Begins an answer, begins it anew, or continues one that was `paused`.
+    /// Begins an answer, restarts the answer, or continues a `paused` answer.
     pub(crate) fn begin(&self, step: &StepId, paused: Option<&Message>) {
         let message_id = paused.map_or_else(|| format!("m-{step}"), |paused| paused.id.to_string());
         let spoken = Vec::new();
@@ -146,6 +148,7 @@ impl EventBus {
     /// Adds text to the answer in flight; `is_complete` without text ends the answer.
     pub(crate) fn chunk(&self, step: &StepId, voice: ChunkKind, delta: &str, is_complete: bool) {
         let mut state = self.lock();
+        // A late piece of a step that was stopped must not enter the answer of the next step.
         let Some(answer) = state.answer.as_mut().filter(|answer| answer.step == *step) else { return };
         let offset = answer.add(voice, delta);
         if !self.is_watched() {
@@ -165,7 +168,7 @@ impl EventBus {
         self.news.send_replace(());
     }
 
-    /// Returns the announcements from now on, and the state before them. `in_use` is held as long as somebody listens.
+    /// Returns the announcements from now on, and the state before. `in_use` is held as long as somebody listens.
     pub(crate) fn subscribe(self: &Arc<Self>, in_use: Arc<()>) -> EventSubscription {
         // The receiver comes first: from here on the session counts as watched, and passing announcements are kept.
         let news = self.news.subscribe();
@@ -190,7 +193,7 @@ impl EventBus {
         state.recent.forget(told, self.is_watched());
     }
 
-    /// Ends the announcements of this session.
+    /// Ends the session's announcements.
     pub(crate) fn end(&self) {
         self.lock().has_ended = true;
         self.news.send_replace(());
@@ -233,7 +236,7 @@ impl EventBusState {
         }
     }
 
-    /// Returns the snapshot of the answer in flight, and the number of the announcement that continues it.
+    /// Returns the snapshot of the answer in flight, and the number of the next announcement.
     fn snapshot_in_flight(&mut self, session_id: &SessionId) -> (Option<Arc<SharedEvent>>, u64) {
         let told = self.told;
         if let Some(shown) = &self.shown
@@ -252,7 +255,7 @@ impl EventBusState {
 }
 
 impl InFlightAnswer {
-    /// Adds a piece and returns its offset, in characters of its kind.
+    /// Adds a piece and returns the piece's offset, in characters of the same kind.
     fn add(&mut self, voice: ChunkKind, delta: &str) -> u64 {
         let place = match voice {
             ChunkKind::Text => &mut self.offset,
@@ -262,6 +265,7 @@ impl InFlightAnswer {
         *place += delta.chars().count() as u64;
         match self.spoken.last_mut() {
             Some((last, text)) if *last == voice => text.push_str(delta),
+            // The empty piece at the end of a text must not begin a part, which snapshots would show.
             _ if delta.is_empty() => {}
             _ => self.spoken.push((voice, delta.to_owned())),
         }

@@ -1,5 +1,4 @@
-//! Sessions as files: one JSON object a line, complete and readable by [`crate::import`]; or Markdown, for
-//! people.
+//! Sessions as files: a JSON object per line, complete and readable by [`crate::import`]; or Markdown, for people.
 
 mod markdown;
 #[cfg(test)]
@@ -18,16 +17,16 @@ use serde::{Deserialize, Serialize};
 
 pub use markdown::markdown;
 
-/// Version of the file format: its first line and the order of the others. Events have their own.
+/// Version of the file format: the first line and the order of the others. Events have a version of their own.
 pub const VERSION: u32 = 1;
 
-/// The kind of file that the first line states.
+/// The kind of file in the first line.
 pub(crate) const KIND: &str = "session";
 
-/// The facts about a session that its log does not hold.
+/// The facts about a session outside of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionMeta {
-    /// The session's id where it was exported.
+    /// The session's id at the place of the export.
     pub id: SessionId,
     /// The session's title.
     pub title: Option<String>,
@@ -56,7 +55,7 @@ pub(crate) struct ExportBlobLine {
     pub(crate) data: String,
 }
 
-/// Writes a session: a first line about the file, one line for each event, one for each blob.
+/// Writes a session: a first line about the file, a line for each event, a line for each blob.
 ///
 /// The same input gives the same bytes. `blobs` may be empty: the content is then left out, and the log is complete all
 /// the same. [`blob_refs`] lists the blobs of a log.
@@ -75,6 +74,7 @@ pub fn jsonl<'a>(
         id: meta.id.clone(),
         title: meta.title.clone(),
         created_at: meta.created_at,
+        // The counts let an import notice a file that was cut off.
         events: events.len(),
         blobs: blobs.len(),
     };
@@ -91,7 +91,7 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Returns the blobs that a log refers to, each once, in the order of the log.
+/// Returns the blobs named in a log, each once, in the order of the log.
 pub fn blob_refs<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<BlobRef> {
     let mut found = Vec::new();
     for event in events {

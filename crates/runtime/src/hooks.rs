@@ -1,6 +1,6 @@
 //! Hooks: a user's checks before a compaction, before and after a tool, and on a message.
 //!
-//! A hook is asked with a JSON object and answers with one. It is a closure ([`ClosureHook`]), a command
+//! A hook is asked with a JSON object and answers with one. The hook is a closure ([`ClosureHook`]), a command
 //! ([`CommandHook`]) or a server ([`HttpHook`]). A hook that fails, is late or answers something else is logged and
 //! ignored, without the words of the request: the run continues.
 //!
@@ -57,7 +57,7 @@ use self::pre_compact::PreCompactClosure;
 pub use self::pre_compact::PreCompactDecision;
 use crate::async_strategy::AsyncStrategy;
 
-/// The default time that a hook may take.
+/// The default time for a hook.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// The longest answer of a command or a server, in bytes.
@@ -69,11 +69,11 @@ pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 pub enum HookEvent {
     /// Before a compaction.
     PreCompact,
-    /// Before a tool runs, after its approval.
+    /// Before a tool runs, after the approval.
     PreToolUse,
-    /// After a tool ran, before its result is cut and stored.
+    /// After a tool ran, before the result is cut and stored.
     PostToolUse,
-    /// A message comes in, before it is queued.
+    /// An incoming message, before queueing.
     UserPromptSubmit,
 }
 
@@ -89,14 +89,14 @@ impl HookEvent {
     }
 }
 
-/// A party that gets JSON requests and answers with JSON.
+/// A party with JSON requests as input and JSON answers as output.
 #[async_trait]
 pub trait Hook: Send + Sync {
     /// Answers with a JSON object, or with `null` for no objection. At the deadline the future is dropped, which must
-    /// end everything that the hook has started.
+    /// end all work of the hook.
     ///
     /// # Errors
-    /// [`HookError`]: the error is logged, so its words hold nothing of the request.
+    /// [`HookError`]: the error is logged, so the text holds nothing of the request.
     async fn answer(&self, event: HookEvent, ask: Value) -> Result<Value, HookError>;
 }
 
@@ -110,7 +110,7 @@ pub enum HookError {
     /// The hook's process ended with an error.
     #[error("it ended with {0}")]
     Ended(String),
-    /// Nobody listens at its address.
+    /// Nobody listens at the hook's address.
     #[error("it cannot be reached")]
     Unreachable,
     /// The connection ended early.
@@ -122,7 +122,7 @@ pub enum HookError {
     /// The answer has more than [`MAX_ANSWER_BYTES`].
     #[error("its answer has more than {MAX_ANSWER_BYTES} bytes")]
     TooLong,
-    /// The answer is no JSON object, or a field of it is of the wrong kind.
+    /// The answer is no JSON object, or has a field of the wrong kind.
     #[error("its answer is no JSON object with the fields of this hook")]
     NotAnAnswer,
     /// The hook took too long.
@@ -131,7 +131,7 @@ pub enum HookError {
     /// The hook panicked.
     #[error("it panicked")]
     Panicked,
-    /// Anything else, in words that may be logged.
+    /// Any other failure, in words fit for the log.
     #[error("{0}")]
     Failed(String),
 }
@@ -143,7 +143,7 @@ pub struct HookSet {
     /// The program's own PreCompact hook, and its deadline.
     pre_compact: Option<(PreCompactClosure, Duration)>,
     approval_handler: Option<Arc<dyn ApprovalHandler>>,
-    /// The strategy that is asked for a text after the PreCompact hook, where it planned the compaction.
+    /// The strategy with texts of its own, asked after the PreCompact hook about compactions that the strategy planned.
     async_strategy: Option<Arc<dyn AsyncStrategy>>,
 }
 
@@ -170,8 +170,8 @@ impl HookSet {
         self
     }
 
-    /// Sets a closure that decides about compactions. It replaces any other PreCompact hook. It has
-    /// `deadline` to decide and must not block. A closure that panics or is late is logged and ignored.
+    /// Sets a closure that decides about compactions. The closure replaces any other PreCompact hook. The closure has
+    /// `deadline` to decide and must not block. A panic or a late decision is logged and ignored.
     ///
     /// ```
     /// use longhaul::hooks::{DEADLINE, HookEvent, HookSet, PreCompactDecision};
@@ -199,37 +199,36 @@ impl HookSet {
         self
     }
 
-    /// Sets a handler that decides about tool calls that need approval. People can decide, too: the first
-    /// decision counts.
+    /// Sets a handler of tool calls in need of approval. People can decide, too: the first decision counts.
     #[must_use]
     pub fn with_approval_handler(mut self, handler: Arc<dyn ApprovalHandler>) -> Self {
         self.approval_handler = Some(handler);
         self
     }
 
-    /// Returns the handler of approvals, if there is one.
+    /// Returns the handler of approvals, if set.
     pub fn approval_handler(&self) -> Option<&Arc<dyn ApprovalHandler>> {
         self.approval_handler.as_ref()
     }
 
-    /// Sets the strategy that writes its own replacement texts.
+    /// Sets the strategy with replacement texts of its own.
     #[must_use]
     pub fn with_async_strategy(mut self, strategy: Arc<dyn AsyncStrategy>) -> Self {
         self.async_strategy = Some(strategy);
         self
     }
 
-    /// Returns the strategy of that name, if it writes its own replacement texts.
+    /// Returns the named strategy, if the strategy writes replacement texts.
     pub(crate) fn async_strategy(&self, name: &str) -> Option<Arc<dyn AsyncStrategy>> {
         self.async_strategy.clone().filter(|strategy| strategy.name() == name)
     }
 
-    /// Returns whether any hook is asked at that event.
+    /// Returns whether any hook is asked at an event.
     pub fn has(&self, event: HookEvent) -> bool {
         self.slots.contains_key(&event) || (event == HookEvent::PreCompact && self.pre_compact.is_some())
     }
 
-    /// Returns how long a PreCompact hook may take, plus a strategy that writes its own texts after it; `None` without
+    /// Returns the time limit of a PreCompact hook, plus the limit of a strategy with texts of its own; `None` without
     /// either.
     pub fn pre_compact_deadline(&self) -> Option<Duration> {
         let closure = self.pre_compact.as_ref().map(|(_, deadline)| *deadline);
@@ -289,7 +288,7 @@ impl RegisteredHook {
         typed(within(self.deadline, async { self.hook.answer(Q::EVENT, asked).await }).await?)
     }
 
-    /// Returns the request as a JSON object that begins with the event's name.
+    /// Returns the request as a JSON object, with the event's name first.
     fn object<Q: HookRequest>(&self, ask: &Q) -> Result<Value, HookError> {
         let mut object = Map::from_iter([("hook".to_owned(), Q::EVENT.as_str().into())]);
         match serde_json::to_value(ask) {
@@ -304,7 +303,8 @@ impl RegisteredHook {
     }
 }
 
-/// Returns an answer, unless it is late or the hook panics. A closure may panic before there is a future, and after.
+/// Returns an answer, unless the answer is late or the hook panics. A closure may panic before there is a future, and
+/// after.
 async fn within<T>(
     deadline: Duration,
     answering: impl Future<Output = Result<T, HookError>>,
@@ -325,7 +325,7 @@ fn log_answer(event: HookEvent, session_id: &SessionId, has_answered: bool, star
     );
 }
 
-/// Returns the answer; an error is logged in its place.
+/// Returns the answer; an error is logged instead.
 fn heeded<A>(event: HookEvent, session_id: &SessionId, answered: Result<A, HookError>) -> Option<A> {
     answered
         .inspect_err(|error| {
@@ -334,8 +334,8 @@ fn heeded<A>(event: HookEvent, session_id: &SessionId, answered: Result<A, HookE
         .ok()
 }
 
-/// Returns the answer in the type of its event. Unknown fields are ignored, and their number is logged, because one of
-/// them may be mistyped.
+/// Returns the answer in the type of the event. Unknown fields are ignored but counted in the log, because a field may
+/// be mistyped.
 fn typed<A: HookResponse>(answer: Value) -> Result<A, HookError> {
     let fields = match answer {
         Value::Null => return Ok(A::default()),
@@ -363,7 +363,7 @@ fn to_bytes(ask: &impl Serialize) -> Result<Vec<u8>, HookError> {
     serde_json::to_vec(ask).map_err(|_| HookError::Failed("it could not be asked".to_owned()))
 }
 
-/// Returns a hook's words for the model, under a line that names the hook.
+/// Returns a hook's words for the model, under a line with the hook's name.
 pub(crate) fn marked(event: HookEvent, words: &str) -> String {
     format!("\n[{} hook]\n{words}", event.as_str())
 }

@@ -1,8 +1,8 @@
 //! Conversations recorded elsewhere, turned into a log of our own.
 //!
-//! [`import`] recognises the format by its content and is a function of bytes: it opens no file. The result is always a
-//! valid log: every call has one result, results stand right after their step, and ids are counted from the start of
-//! the session. A warning names content that could not be kept unchanged.
+//! [`import`] recognises the format by the content and is a function of bytes: no file is opened. The result is always
+//! a valid log: every call has exactly one result, results stand right after their step, and ids are counted from the
+//! start of the session. A warning names content with unavoidable changes.
 
 mod assemble;
 mod blocks;
@@ -39,24 +39,24 @@ pub const MAX_BYTES: usize = 512 << 20;
 pub enum ImportFormat {
     /// Our own export ([`crate::export`]).
     Longhaul,
-    /// A session of the pi coding agent, one JSON object a line.
+    /// A session of the pi coding agent, a JSON object per line.
     Pi,
     /// A list of Chat Completions messages, bare or under `messages`, or a request logged with its response.
     OpenaiMessages,
-    /// A list of tau-bench runs, each with its messages under `traj`.
+    /// A list of tau-bench runs, each with messages under `traj`.
     TauBench,
     /// A SWE-agent trajectory: messages under `history`, actions and observations under `trajectory`.
     SweAgent,
     /// An evaluation log of Inspect; each sample is a conversation.
     Inspect,
-    /// A TapeAgents tape: a list of `steps`, each with its `kind`.
+    /// A TapeAgents tape: a list of `steps`, each with a `kind`.
     TapeAgents,
-    /// A session of Claude Code, one JSON object a line.
+    /// A session of Claude Code, a JSON object per line.
     ClaudeCode,
 }
 
 impl ImportFormat {
-    /// Returns the name that `SessionStarted` stores.
+    /// Returns the name stored in `SessionStarted`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Longhaul => "longhaul",
@@ -80,33 +80,33 @@ pub struct ImportedFile {
     pub sessions: Vec<ImportedSession>,
 }
 
-/// One conversation.
+/// An imported conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ImportedSession {
     /// A title: the file's own, or made of the first user message.
     pub title: Option<String>,
-    /// The system prompt of the recorded requests. It is no part of a log.
+    /// The system prompt of the recorded requests. A log has no place for the prompt.
     pub system_prompt: Option<String>,
-    /// The list of tool schemas of the recorded requests, as JSON text. It is no part of a log.
+    /// The list of tool schemas of the recorded requests, as JSON text. A log has no place for the list.
     pub tools: Option<String>,
-    /// The log, `SessionStarted` first; the position of an event is its index + 1. Times never run backwards.
+    /// The log, `SessionStarted` first; the position of an event is the index + 1. Times never run backwards.
     pub events: Vec<(Millis, EventBody)>,
-    /// Content that the events refer to.
+    /// Content named by the events.
     pub blobs: Vec<(BlobRef, Bytes)>,
-    /// Content that the events refer to and that is not in the file. It must not be looked up elsewhere: a
-    /// blob is readable only from its own session.
+    /// Content named by the events and missing in the file. Missing content must not be looked up elsewhere: a blob is
+    /// readable only from the blob's own session.
     pub missing_blobs: Vec<BlobRef>,
-    /// The warnings about content that changed, in the order of the file; those about the whole file come first.
+    /// The warnings about changed content, in the order of the file; warnings about the whole file come first.
     pub warnings: Vec<ImportWarning>,
 }
 
-/// Something that could not be kept as it was.
+/// Content not kept unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportWarning {
     /// The position in the file; `None` for the file as a whole.
     pub place: Option<ImportPosition>,
-    /// The change that was made, and its object.
+    /// The change, and the changed object.
     pub message: String,
 }
 
@@ -126,7 +126,7 @@ pub enum ImportPosition {
     Line(usize),
     /// A message of the list, from 1.
     Message(usize),
-    /// A run (or sample) of the list and a message in it, both from 1.
+    /// A run (or sample) of the list and the message's number in the run, both from 1.
     Run(usize, usize),
 }
 
@@ -150,10 +150,10 @@ pub enum ImportError {
     /// The content is none of the known formats.
     #[error("unknown format: {0}")]
     UnknownFormat(String),
-    /// The format is known and there is no conversation in it.
+    /// The format is known, but the file has no conversation.
     #[error("the file holds no conversation")]
     Empty,
-    /// One entry cannot be read.
+    /// An entry cannot be read.
     #[error("{place}: {reason}")]
     Entry {
         /// The position of the bad entry.
@@ -169,19 +169,19 @@ pub enum ImportError {
         /// The newest format known here.
         known: u64,
     },
-    /// An export that lacks its end.
+    /// An export without the end.
     #[error("the file ends early: {found} of {expected} {what}")]
     Incomplete {
         /// The counted objects.
         what: &'static str,
-        /// The number that the file has.
+        /// The number in the file.
         found: usize,
-        /// The number that the file's first line states.
+        /// The number stated in the file's first line.
         expected: usize,
     },
 }
 
-/// Reads a file. `at` is the time given to events of formats that record none.
+/// Reads a file. `at` is the time for events of formats without times.
 ///
 /// ```
 /// let file = br#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
@@ -191,12 +191,14 @@ pub enum ImportError {
 /// ```
 ///
 /// # Errors
-/// [`ImportError`] when the format is unknown or an entry is not what its format says.
+/// [`ImportError`] when the format is unknown or an entry contradicts the format.
 pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
     if bytes.len() > MAX_BYTES {
         return Err(ImportError::TooLarge(bytes.len()));
     }
+    // Some editors begin a file with a byte order mark, which is no JSON.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
+    // A few damaged bytes must not make a whole recording unreadable.
     let (bytes, unreadable) = readable(bytes);
     let bytes = &*bytes;
     let format = recognise(bytes)?;
@@ -234,13 +236,13 @@ pub fn import(bytes: &[u8], at: Millis) -> Result<ImportedFile, ImportError> {
     Ok(ImportedFile { format, sessions })
 }
 
-/// Returns whether a byte is a control character that may not stand in JSON.
+/// Returns whether a byte is a control character forbidden in JSON.
 fn is_illegal_control(byte: u8) -> bool {
     byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r')
 }
 
-/// Returns the text with U+FFFD in the place of bytes that no JSON may hold (no UTF-8, control characters), and the
-/// number of replacements.
+/// Returns the text with U+FFFD in the place of bytes forbidden in JSON (no UTF-8, control characters), and the number
+/// of replacements.
 fn readable(bytes: &[u8]) -> (Cow<'_, [u8]>, usize) {
     if std::str::from_utf8(bytes).is_ok() && !bytes.iter().any(|byte| is_illegal_control(*byte)) {
         return (Cow::Borrowed(bytes), 0);
@@ -287,17 +289,16 @@ fn recognise(bytes: &[u8]) -> Result<ImportFormat, ImportError> {
     }
 }
 
-/// Returns the lines that are not blank, numbered from 1.
+/// Returns the lines without blank ones, numbered from 1.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let numbered = bytes.split(|byte| *byte == b'\n').enumerate();
     numbered.map(|(index, line)| (index + 1, line.trim_ascii())).filter(|(_, line)| !line.is_empty())
 }
 
-/// Returns all lines, each one JSON value. A last line that was cut off in writing is left out, and so are single lines
-/// that are damaged.
+/// Returns all lines, each a JSON value. A last line cut off in writing is left out, and so are single damaged lines.
 ///
 /// # Errors
-/// [`ImportError::Entry`] for a line that never was an entry, or if more lines are damaged than not.
+/// [`ImportError::Entry`] for a line that cannot have been an entry, or if more lines are damaged than not.
 fn json_lines<'a, T: Deserialize<'a>>(
     bytes: &'a [u8],
     sink: &mut sink::ImportSink,
@@ -335,6 +336,7 @@ fn raw_identifier(raw: Option<&RawValue>) -> &str {
 fn unreadable(place: ImportPosition) -> impl Fn(serde_json::Error) -> ImportError {
     move |error| {
         let whole = error.to_string();
+        // serde counts lines within one entry, which would contradict the entry's place in the file.
         let reason = whole.rsplit_once(" at line ").map_or(whole.as_str(), |(reason, _)| reason);
         ImportError::Entry { place, reason: reason.to_owned() }
     }

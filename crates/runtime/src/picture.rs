@@ -1,7 +1,7 @@
 //! The size of a picture, the limits on decoding, and the fitting of pictures to a model's server.
 //!
-//! The size stands in the first bytes. It is checked before a picture is decoded, because a small file can ask for more
-//! memory than a machine has.
+//! The size stands in the first bytes. The size is checked before a picture is decoded, because a small file can ask
+//! for more memory than a machine has.
 
 mod fit;
 
@@ -10,10 +10,10 @@ pub use fit::{FittedPicture, PictureFitError, PictureLimits, fit};
 /// The maximum length of a side, in pixels.
 pub const LONGEST_SIDE: usize = 32_768;
 
-/// The maximum number of pixels: 100 million take 400 MB when they are decoded.
+/// The maximum number of pixels: 100 million take 400 MB after decoding.
 pub const MOST_PIXELS: usize = 100_000_000;
 
-/// A picture that is too large to be decoded.
+/// A picture too large for decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a picture of {width} × {height} pixels is too large: {} million pixels at most, {LONGEST_SIDE} on a side",
@@ -51,7 +51,7 @@ pub fn size(content: &[u8]) -> Result<Option<(u32, u32)>, PictureTooLarge> {
     }
 }
 
-/// Returns the size that holds both, because a decoder may allocate either.
+/// Returns the size around both, because a decoder may allocate either.
 fn larger(one: (usize, usize), other: (usize, usize)) -> (usize, usize) {
     (one.0.max(other.0), one.1.max(other.1))
 }
@@ -62,6 +62,7 @@ fn jpeg(content: &[u8]) -> Option<(usize, usize)> {
     let mut found = None;
     loop {
         let Some(begin) = rest.iter().position(|byte| *byte == 0xFF) else { return found };
+        // Any number of 0xFF bytes may stand before a marker.
         let Some(fill) = rest[begin..].iter().position(|byte| *byte != 0xFF) else { return found };
         let marker = rest[begin + fill];
         rest = &rest[begin + fill + 1..];
@@ -71,10 +72,12 @@ fn jpeg(content: &[u8]) -> Option<(usize, usize)> {
             0xD9 => return found,
             _ => {}
         }
+        // 0xC4, 0xC8 and 0xCC hold tables and extensions, not the size of a frame.
         if matches!(marker, 0xC0..=0xCF if ![0xC4, 0xC8, 0xCC].contains(&marker)) {
             let frame = two(rest, 5, u16::from_be_bytes).zip(two(rest, 3, u16::from_be_bytes));
             found = found.into_iter().chain(frame).reduce(larger);
         }
+        // A length includes its own two bytes. A smaller one is wrong and would keep the search from moving on.
         let length = two(rest, 0, u16::from_be_bytes);
         let Some(behind) = length.and_then(|length| rest.get(length.max(2)..)) else { return found };
         rest = behind;
@@ -91,10 +94,13 @@ fn gif(content: &[u8]) -> Option<(usize, usize)> {
             0x2C => {
                 let fields = [0, 2, 4, 6].map(|at| two(block, at, u16::from_le_bytes));
                 if let [Some(left), Some(top), Some(width), Some(height)] = fields {
+                    // Frames may reach beyond the declared screen, and decoders may make room for them.
                     found = larger(found, (left + width, top + height));
                 }
+                // One byte between the table and the data holds the code size of the compression.
                 behind_colors(block, 8, 9).and_then(|data| data.get(1..)).and_then(behind_parts)
             }
+            // An extension has a label before its parts.
             0x21 => block.get(1..).and_then(behind_parts),
             _ => None,
         };
@@ -102,14 +108,14 @@ fn gif(content: &[u8]) -> Option<(usize, usize)> {
     Some(found)
 }
 
-/// Returns the bytes after a table of colours, if there is one. The byte at `flags` holds its presence and length.
+/// Returns the bytes after a table of colours, if any. The byte at `flags` holds the table's presence and length.
 fn behind_colors(bytes: &[u8], flags: usize, table: usize) -> Option<&[u8]> {
     let flags = *bytes.get(flags)?;
     let length = if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) };
     bytes.get(table + length..)
 }
 
-/// Returns the bytes after a list of parts, each with its length before it.
+/// Returns the bytes after a list of parts, each after a length byte.
 fn behind_parts(mut bytes: &[u8]) -> Option<&[u8]> {
     loop {
         let (length, rest) = bytes.split_first()?;

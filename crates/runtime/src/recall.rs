@@ -1,5 +1,5 @@
-//! `recall`: returns the exact original of a message that was pruned, truncated or compacted, by handle, by a range of
-//! a handle, or by a search over the session's log.
+//! `recall`: returns the exact original of a message that was pruned, truncated or compacted, by handle, by range of a
+//! handle, or by a search over the session's log.
 //!
 //! A handle is a position in this session's log and is resolved only here. Text that merely looks like a handle reaches
 //! nothing outside the session.
@@ -19,21 +19,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use longhaul_core::recall::tool::plain_text;
 pub use longhaul_core::recall::tool::{DEFAULT_HITS, NAME, RecallSnippet, hits_text as as_text, spec};
 
-/// The messages that can be recalled: every message of a session.
+/// The messages open to recall: every message of a session.
 #[derive(Clone, Debug)]
 pub struct RecallSource {
     entries: Vec<LogEntry>,
-    /// The messages that the model sees in full anyway. A search ranks them after the others.
+    /// The messages in full view of the model, which a search ranks last.
     shown: BTreeSet<Seq>,
     index: SharedSearchIndex,
 }
 
-/// The index of the words in a session's messages, as far as they were searched. The index is kept beside a session and
-/// only extended, so a search costs only the messages since the last one.
+/// The index of the words in a session's searched messages. The index is kept beside a session and only extended, so a
+/// search costs only the messages since the last one.
 #[derive(Clone, Debug, Default)]
 pub struct SharedSearchIndex(Arc<Mutex<SearchIndex>>);
 
-/// The number of messages that a search indexes before it yields to other tasks and can be cancelled.
+/// The number of messages indexed before a search yields to other tasks and can be cancelled.
 const SLICE_MESSAGES: usize = 64;
 
 impl SharedSearchIndex {
@@ -41,7 +41,7 @@ impl SharedSearchIndex {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the entries since the last search. A message that cannot be read is not found.
+    /// Adds the entries since the last search. An unreadable message is not found.
     async fn extend(&self, entries: &[LogEntry], blobs: &BlobStore) {
         loop {
             // The lock is not held while blobs are read, because another search would block its thread on the lock.
@@ -97,10 +97,10 @@ fn is_truncated(history: &History, seq: Seq) -> bool {
     parts.iter().any(|part| matches!(part, Part::ToolResult(result) if result.truncated.is_some()))
 }
 
-/// Answers a call with a text or the reason that there is none.
+/// Answers a call with a text or the reason for a failure.
 ///
 /// # Errors
-/// A sentence that the model reads.
+/// A sentence for the model.
 pub async fn recall(
     arguments: &str,
     source: &RecallSource,
@@ -143,7 +143,7 @@ pub async fn recall(
     }
 }
 
-/// Returns a stored message as text, byte for byte if it is text, with a truncated output in full.
+/// Returns a stored message as text, byte for byte in the case of text, with a truncated output in full.
 async fn original(entry: &LogEntry, blobs: &BlobStore) -> Result<String, String> {
     let mut text = String::new();
     for part in &entry.message.parts {
@@ -162,7 +162,7 @@ async fn original(entry: &LogEntry, blobs: &BlobStore) -> Result<String, String>
     Ok(text)
 }
 
-/// Returns the passages that match a query, the best first: at most `hits`, and at most as many as fit in `limit`.
+/// Returns the passages for a query, the best first: at most `hits`, all within `limit`.
 pub async fn search(
     query: &str,
     hits: usize,
@@ -171,6 +171,7 @@ pub async fn search(
     limit: &TextLimit,
 ) -> Vec<RecallSnippet> {
     source.index.extend(&source.entries, blobs).await;
+    // The block ends the lock: reading blobs below takes time, and other searches need the index.
     let (asked, candidates) = {
         let index = source.index.lock();
         let asked = index.query(query, source.entries.len());

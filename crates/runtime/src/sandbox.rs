@@ -1,18 +1,17 @@
 //! The confinement of child processes: a scrubbed environment, a process group of their own, private temporary files,
 //! and on Linux a Landlock domain.
 //!
-//! Landlock restricts the thread that asks for it and every process that this thread starts. Each child is therefore
-//! started by a thread that confines itself and ends before the child's first instruction. An unconfined thread waits
-//! for the child (`child`). This second thread also ends the processes that the child left behind, which it finds by a
-//! tag (`process_tag`).
+//! Landlock restricts the calling thread and every process started from the thread. Each child therefore comes from a
+//! thread that confines itself and ends before the child's first instruction. An unconfined thread waits for the child
+//! (`child`), and also ends the processes left behind by the child, found by a tag (`process_tag`).
 //!
-//! Landlock guards opening, running, creating, renaming and removing files. Three things it does not guard:
+//! Landlock guards opening, running, creating, renaming and removing files. Not guarded are:
 //!
 //! - a file's mode and owner, which are put back in the protected folders (`folder_permissions`),
 //! - a file's times,
-//! - below ABI 9, connecting to a UNIX socket by its path.
+//! - below ABI 9, connecting to a UNIX socket by path.
 //!
-//! Seccomp refuses system calls that no ordinary program needs (`calls`) and, where the network is denied, sockets of
+//! Seccomp refuses system calls of no use to ordinary programs (`calls`) and, where the network is denied, sockets of
 //! every kind. Kernel limits bound a process's use of resources (`limits`). [`Sandbox::report`] describes all of these
 //! guards for one machine and policy.
 
@@ -57,20 +56,20 @@ use crate::workspace::canonical_as_far_as_possible;
 pub struct SandboxPolicy {
     /// The agent's folder: readable and writable.
     pub workspace: PathBuf,
-    /// The paths that are never readable, even inside an allowed folder: the data folder, the token, key files.
+    /// The unreadable paths, even inside an allowed folder: the data folder, the token, key files.
     pub protected: Vec<PathBuf>,
     /// The agent files in use, which define the permissions of children. Landlock cannot exclude one file from a
-    /// writable folder, so the report names the agent files that children can change.
+    /// writable folder, so the report names the agent files open to children.
     pub agent_files: Vec<PathBuf>,
     /// The folder in which the private home and temporary folder is made, for example `/tmp`.
     pub scratch: PathBuf,
     /// The person's home folder, whose toolchains (`.cargo/bin`, `.rustup`, `.nvm` …) become readable.
     pub home: Option<PathBuf>,
-    /// The environment of the process that starts the runtime. Only harmless names are passed on.
+    /// The environment of the runtime's own process. Only harmless names are passed on.
     pub environment: Vec<(OsString, OsString)>,
     /// Additional variable names to pass on.
     pub pass: Vec<String>,
-    /// The variable names that are never passed on, even if `pass` lists them: those of API keys.
+    /// The variable names never passed on, even if `pass` lists them: the names of API keys.
     pub secret: Vec<String>,
     /// Additional readable paths.
     pub read: Vec<PathBuf>,
@@ -78,7 +77,7 @@ pub struct SandboxPolicy {
     pub write: Vec<PathBuf>,
     /// The children's network access. If the system cannot enforce a denial, no child is started.
     pub network: NetworkAccess,
-    /// The resources of the machine that each child may use.
+    /// The machine's resources for each child.
     pub limits: ChildLimits,
     /// True to confine children as far as the system can. False leaves only the scrubbed environment and the process
     /// group.
@@ -86,7 +85,7 @@ pub struct SandboxPolicy {
 }
 
 impl SandboxPolicy {
-    /// Makes a policy that allows a workspace and the system's folders, with an empty inherited environment.
+    /// Makes a policy with access to a workspace and the system's folders, with an empty inherited environment.
     pub fn new(workspace: impl Into<PathBuf>, scratch: impl Into<PathBuf>) -> Self {
         Self {
             workspace: workspace.into(),
@@ -109,21 +108,21 @@ impl SandboxPolicy {
 /// The access of children to the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetworkAccess {
-    /// Access to every host and service that the user reaches.
+    /// Access to every host and service in the user's reach.
     #[default]
     Open,
-    /// No sockets at all: neither to other machines, nor to this machine's services, nor UNIX sockets.
+    /// No sockets at all: neither to other machines, nor to the machine's own services, nor UNIX sockets.
     Denied,
 }
 
-/// The guards that are in force, and those that are not.
+/// The guards in force, and the missing guards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxStatus {
     /// The guard over files and processes.
     pub confinement: Confinement,
     /// `Ok` if system calls are filtered, otherwise the reason.
     pub calls: Result<(), String>,
-    /// Further notes for a person, one sentence each.
+    /// Further notes for a person, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -135,7 +134,7 @@ pub enum Confinement {
     Landlock {
         /// The kernel's Landlock ABI version.
         abi: i32,
-        /// True if the kernel enforces every right that the runtime asks for. Older kernels enforce some.
+        /// True if the kernel enforces every requested right. Older kernels enforce some.
         complete: bool,
     },
     /// No confinement.
@@ -166,7 +165,7 @@ impl std::fmt::Display for SandboxStatus {
     }
 }
 
-/// The reason that a child cannot be started.
+/// The reason against starting a child.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
@@ -198,7 +197,7 @@ pub struct SpawnRequest {
     pub program: OsString,
     /// The program's arguments.
     pub args: Vec<OsString>,
-    /// The environment variables that a person configured for this child, added to those that the policy passes on.
+    /// The environment variables configured by a person for the child, on top of the policy's variables.
     pub env: Vec<(OsString, OsString)>,
     /// The working directory.
     pub directory: PathBuf,
@@ -210,19 +209,21 @@ pub struct SpawnRequest {
     pub stderr: Stdio,
 }
 
-/// `HOME` and `TMPDIR` of children that commands must not influence. Programs obey the files they find there
-/// (`.curlrc`, `.npmrc`, Python's site-packages), so no other child can open the folder. The folder is made for the
-/// first child and shared by all that follow. It is removed when this value and all its clones are dropped.
+/// `HOME` and `TMPDIR` of children out of the commands' reach. Programs obey the files found there (`.curlrc`,
+/// `.npmrc`, Python's site-packages), so no other child can open the folder. The folder is made for the first child and
+/// shared by all later children. The folder is removed when the value and all clones are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct IsolatedHome(Arc<OnceCell<PrivateTempFolder>>);
 
 impl IsolatedHome {
     async fn made(&self, scratch: &Path) -> Result<&PrivateTempFolder, SandboxError> {
+        // A failed attempt leaves the cell empty, so the next child tries again.
         self.0.get_or_try_init(|| make_private_folder(scratch.to_owned())).await
     }
 }
 
 async fn make_private_folder(scratch: PathBuf) -> Result<PrivateTempFolder, SandboxError> {
+    // Making a folder also searches `scratch` for abandoned folders, which blocks on the disk.
     let made = tokio::task::spawn_blocking(move || PrivateTempFolder::make(&scratch)).await;
     made.map_err(|error| SandboxError::Confine(error.to_string()))?
 }
@@ -239,8 +240,8 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes the private folder and removes the folders that killed processes left beside it. Then probes which guards
-    /// the system offers by applying them.
+    /// Makes the private folder and removes the folders of killed processes beside the new folder. Then probes the
+    /// system's guards by use.
     ///
     /// # Errors
     /// [`SandboxError::Private`].
@@ -250,6 +251,7 @@ impl Sandbox {
         for path in policy.protected.iter_mut().chain(&mut policy.agent_files).chain(&mut policy.home) {
             *path = canonical_as_far_as_possible(path);
         }
+        // The folder is made before the grants, which include it.
         let private = PrivateTempFolder::make(&policy.scratch)?;
         let grants = grants::grants(&policy, &private.path);
         let status = status(&policy, &grants);
@@ -270,12 +272,12 @@ impl Sandbox {
         Ok(Self { policy: Arc::new(policy), private, status, report, watch: OnceLock::new() })
     }
 
-    /// Returns the guards that are in force, and those that are not.
+    /// Returns the guards in force, and the missing guards.
     pub fn status(&self) -> &SandboxStatus {
         &self.status
     }
 
-    /// Returns the paths, network access and resources that children have.
+    /// Returns the children's paths, network access and resources.
     pub fn report(&self) -> &SandboxReport {
         &self.report
     }
@@ -290,23 +292,23 @@ impl Sandbox {
         environment::scrubbed(&self.policy, &self.private.path).remove(OsStr::new("PATH")).unwrap_or_default()
     }
 
-    /// Returns the folder that children have as `HOME` and `TMPDIR`. The folder is removed when the sandbox is dropped.
+    /// Returns the folder behind the children's `HOME` and `TMPDIR`. The folder is removed when the sandbox is dropped.
     pub fn private_folder(&self) -> &Path {
         &self.private.path
     }
 
-    /// Starts a child. Dropping the [`ConfinedChild`] kills the child and every process that the child started. Where
-    /// process tags are possible (Linux), dropping the sandbox kills them, too.
+    /// Starts a child. Dropping the [`ConfinedChild`] kills the child and all of the child's processes. Where process
+    /// tags are possible (Linux), dropping the sandbox kills all children, too.
     ///
     /// # Errors
     /// [`SandboxError::Confine`] if confinement worked at first and fails now, or if the network is denied and the
-    /// system cannot enforce that; [`SandboxError::Start`].
+    /// system cannot enforce the denial; [`SandboxError::Start`].
     pub async fn spawn(&self, request: SpawnRequest) -> Result<ConfinedChild, SandboxError> {
         self.start(request, self.policy.network, self.policy.limits, &self.private).await
     }
 
-    /// Starts a child that serves for as long as the agent lives, so its processor time has no limit. `network` is the
-    /// access that a person configured for the child; `None` takes the policy's.
+    /// Starts a child for as long as the agent lives, without a limit on processor time. `network` is the access
+    /// configured by a person for the child; `None` takes the policy's.
     ///
     /// # Errors
     /// The errors of [`spawn`](Self::spawn), and [`SandboxError::Private`].
@@ -321,7 +323,7 @@ impl Sandbox {
         self.start(request, network.unwrap_or(self.policy.network), limits, folder).await
     }
 
-    /// Starts a child with a home that commands do not share; otherwise like [`spawn`](Self::spawn).
+    /// Starts a child with a home apart from commands; otherwise like [`spawn`](Self::spawn).
     ///
     /// # Errors
     /// The errors of [`spawn`](Self::spawn), and [`SandboxError::Private`].
@@ -354,9 +356,11 @@ impl Sandbox {
             // Listing the grants reads folders, so the child's own thread does it.
             grants: confined
                 .then(|| -> child::Grants { Box::new(move || grants::grants(&policy, &private).list) }),
+            // Where the probe found no filter, children start without one. A denied network was refused above.
             network: self.status.calls.is_ok().then_some(network),
             family: folder.family,
             limits,
+            // Before the first child nothing can change the permissions, so the watch begins only now.
             seal: self.watch.get_or_init(|| Watch::over(&self.policy.protected)).seal(),
         };
         let program = request.program.to_string_lossy().into_owned();
@@ -385,7 +389,7 @@ impl Sandbox {
 }
 
 /// Hides this process from unconfined processes of the same user: no core dump, no `ptrace`, no `/proc/<pid>/environ`
-/// or `mem` for them. The switch does nothing against root; only Landlock helps there.
+/// or `mem` for other processes. The switch does nothing against root; only Landlock helps there.
 ///
 /// # Errors
 /// The system's error. On systems without such a switch nothing happens, which is no error.
@@ -413,7 +417,7 @@ fn not_confined(reason: &str) -> SandboxStatus {
 
 type Probed = (Result<Confinement, String>, Result<(), String>);
 
-/// Confines a thread that does nothing else and ends, and returns the outcome.
+/// Confines a short-lived thread without other work, and returns the outcome.
 #[cfg(target_os = "linux")]
 fn probe(grants: Vec<grants::PathGrant>, network: NetworkAccess) -> Probed {
     let thread = std::thread::Builder::new().name("sandbox-probe".to_owned());

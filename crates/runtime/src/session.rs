@@ -1,4 +1,4 @@
-//! Sessions as a program uses them: [`Runtime`] opens sessions, and a [`Session`] is a handle to one.
+//! Sessions for programs: [`Runtime`] opens sessions, and a [`Session`] is a handle to an open session.
 
 mod cluster;
 mod error;
@@ -9,8 +9,8 @@ mod overrides;
 pub(crate) mod registry;
 mod runtime;
 mod submit;
-/// Returns the runtime's model if another one has answered last. A session that no model has answered yet needs no
-/// switch, because each step names its model.
+/// Returns the runtime's model if another model has answered last. A session without an answer needs no switch, because
+/// each step names the model.
 fn differing_model(run: &Run) -> Option<ModelOrigin> {
     let to = &run.settings().model.origin;
     run.history().model().is_some_and(|model| model != to).then(|| to.clone())
@@ -75,15 +75,14 @@ pub struct SendReceipt {
     pub position: usize,
 }
 
-/// The work that a cancel interrupted.
+/// The work interrupted by a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CancelPoint {
     /// The model's partial answer, which is kept.
     PartialAssistant,
     /// Running tools; each open call got a result.
     ToolsInProgress,
-    /// Work that leaves no trace: a count, a compaction, the step from one call to the next, or a model before its
-    /// first output.
+    /// Work without a trace: a count, a compaction, the step from call to call, or a model before the first output.
     BetweenCalls,
     /// No work at all.
     Idle,
@@ -92,11 +91,11 @@ pub enum CancelPoint {
 /// The effect of a resume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeOutcome {
-    /// A run has begun, with waiting messages or with an unanswered one.
+    /// A run has begun, with waiting messages or with an unanswered message.
     Begun,
     /// A run was in progress already.
     Busy,
-    /// No message waits, and the newest one has its answer, even if that answer was cancelled.
+    /// No message waits, and the newest has an answer, even a cancelled one.
     NothingToDo,
 }
 
@@ -105,7 +104,7 @@ pub enum ResumeOutcome {
 pub struct RunOutcome {
     /// The end of the newest run, if a run took place since the session was opened.
     pub end: Option<RunEnd>,
-    /// The error that ended the run.
+    /// The error at the end of the run.
     pub error: Option<ErrorInfo>,
 }
 
@@ -114,7 +113,7 @@ impl Session {
         Self { shared, in_use: Arc::default() }
     }
 
-    /// Returns the agent that answers in the session.
+    /// Returns the session's answering agent.
     pub(crate) fn agent_binding(&self) -> AgentBinding {
         self.shared.agent_binding()
     }
@@ -124,7 +123,8 @@ impl Session {
         &self.shared.session_id
     }
 
-    /// Sends a message. The message is durable when the future resolves, and a busy session takes it at its next step.
+    /// Sends a message. The message is durable when the future resolves, and a busy session takes the message at the
+    /// next step.
     ///
     /// # Errors
     /// [`SessionError::Refused`] by a hook; [`SessionError::Conflict`] if the session's agent is unavailable;
@@ -145,12 +145,13 @@ impl Session {
         self.send_message(NewMessage { key, ..NewMessage::new(parts) }).await
     }
 
-    /// Sends a message with its parts, key and metadata.
+    /// Sends a message with parts, key and metadata.
     ///
     /// # Errors
     /// The errors of [`Session::send`].
     pub async fn send_message(&self, message: NewMessage) -> Result<SendReceipt, SessionError> {
         let seat = self.agent_binding();
+        // Refused before the message is stored, because a session without its agent could not answer.
         seat.check()?;
         // The hook runs before the status is set, because the session stays at rest while the hook decides.
         let parts = ask_submit_hook(&self.agent_binding().agent, self.id(), message.parts).await?;
@@ -171,6 +172,7 @@ impl Session {
         let accepted = match self.shared.store.enqueue(self.id(), message).await {
             Ok(accepted) => accepted,
             Err(error) => {
+                // The status was set for a message that was not stored. The driver knows the true status.
                 self.publish_status();
                 return Err(error.into());
             }
@@ -208,7 +210,7 @@ impl Session {
         self.request(|reply| SessionCommand::WhenIdle { reply }).await
     }
 
-    /// Continues with waiting messages or with an unanswered one, and returns whether there were any.
+    /// Continues with waiting messages or with an unanswered message, and returns whether there were any.
     ///
     /// # Errors
     /// [`SessionError::Conflict`] if the session's agent is unavailable; [`SessionError::Stopped`].
@@ -217,7 +219,8 @@ impl Session {
         self.request(|reply| SessionCommand::Resume { reply }).await
     }
 
-    /// Makes the next attempt at once if the session waits for the model's server, and returns whether it did.
+    /// Makes the next attempt at once if the session waits for the model's server, and returns whether the session
+    /// waited.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -226,18 +229,19 @@ impl Session {
     }
 
     /// Returns the time of the next attempt to reach the model's server, in milliseconds since 1970. The value is valid
-    /// only while the session waits for that server ([`RunStatus::WaitingForServer`]).
+    /// only while the session waits for the server ([`RunStatus::WaitingForServer`]).
     pub fn next_attempt_at(&self) -> Millis {
         self.shared.next_attempt_at.load(Ordering::Relaxed)
     }
 
-    /// Takes messages that have waited since a crash or a cancel, if the agent's rules say that they wait for no person
-    /// ([`RunRecovery::Continue`](longhaul_core::run::RunRecovery)). In a parked session they keep waiting.
+    /// Takes messages left waiting by a crash or a cancel, if the agent's rules require no person
+    /// ([`RunRecovery::Continue`](longhaul_core::run::RunRecovery)). In a parked session the messages keep waiting.
     pub fn take_up(&self) {
         self.command(SessionCommand::TakeUp);
     }
 
-    /// Cancels the current work, waits for its end, and returns its kind. Queued messages stay unless `clear_queue`.
+    /// Cancels the current work, waits for the end, and returns the kind of work. Queued messages stay unless
+    /// `clear_queue`.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -256,20 +260,20 @@ impl Session {
         self.subscribe().announcements
     }
 
-    /// Returns the announcements from now on and the state that they continue, for a watcher that comes late or
-    /// returns.
+    /// Returns the announcements from now on and the state before, for a watcher that comes late or returns.
     pub fn subscribe(&self) -> EventSubscription {
         self.shared.feed.subscribe(Arc::clone(&self.in_use))
     }
 
     /// Returns the announcements of the events after `after` up to `until`, for the first `events` events. The result
-    /// is `None` if they are no longer in memory and the log must be read.
+    /// is `None` if the events are no longer in memory and the log must be read.
     pub fn missed_events(&self, after: Seq, until: Seq, events: usize) -> Option<MissedEvents> {
         self.shared.feed.missed_events(after, until, events)
     }
 
-    /// Resolves when the session has stopped: closed, deleted, or its storage failed.
+    /// Resolves when the session has stopped: closed, deleted, or after a failure of the storage.
     pub async fn stopped(&self) {
+        // The driver owns the receiver, so a closed inbox means that the driver has ended.
         self.shared.inbox.closed().await;
     }
 
@@ -286,7 +290,7 @@ impl Session {
         Ok(self.shared.store.queue(self.id()).await?)
     }
 
-    /// Changes the parts of a waiting message, which keeps its metadata.
+    /// Changes the parts of a waiting message, without a change of metadata.
     ///
     /// # Errors
     /// [`SessionError::Refused`] by a hook; the message then waits unchanged. [`SessionError::Store`] (not found) if
@@ -295,7 +299,7 @@ impl Session {
         self.edit_queued_message(id, parts, None).await
     }
 
-    /// Changes a waiting message. Without `metadata` the message keeps its own.
+    /// Changes a waiting message. Without `metadata` the old metadata stays.
     ///
     /// # Errors
     /// The errors of [`Session::edit_queued`].
@@ -330,7 +334,7 @@ impl Session {
         Ok(self.request(|reply| SessionCommand::Queue { change, reply }).await??)
     }
 
-    /// Returns the retention report of a compaction, if it is the newest one since the session was opened.
+    /// Returns the retention report of a compaction, if no compaction since the session was opened is newer.
     /// [`compaction::survival`](crate::compaction::survival) reads the log for any other.
     pub fn newest_survival(&self, edit_id: &EditId) -> Option<RetentionReport> {
         let newest = self.shared.survival.lock().unwrap_or_else(PoisonError::into_inner);
@@ -345,7 +349,7 @@ impl Session {
         self.compact_by(None, instructions).await
     }
 
-    /// Compacts now with a strategy that may differ from the configured one.
+    /// Compacts now with the given or the configured strategy.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -357,7 +361,7 @@ impl Session {
         self.request(|reply| SessionCommand::Compact { strategy, instructions, reply }).await
     }
 
-    /// Returns the edit that [`Session::compact_by`] would make, and the view that the edit would leave.
+    /// Returns the edit of a [`Session::compact_by`] now, and the view after the edit.
     ///
     /// # Errors
     /// [`SessionError::Busy`] if a cancel arrived meanwhile; [`SessionError::Stopped`].
@@ -370,7 +374,7 @@ impl Session {
             .await?
     }
 
-    /// Returns the plan that [`Session::compact`] would carry out.
+    /// Returns the plan of a [`Session::compact`] now.
     ///
     /// # Errors
     /// [`SessionError::Busy`] if a cancel arrived meanwhile; [`SessionError::Stopped`].
@@ -381,13 +385,13 @@ impl Session {
     /// Undoes a compaction or a prune.
     ///
     /// # Errors
-    /// [`SessionError::NotFound`]; [`SessionError::AlreadyUndone`]; [`SessionError::Conflict`] if a later one was
-    /// built on it; [`SessionError::DoesNotFit`]; [`SessionError::Busy`].
+    /// [`SessionError::NotFound`]; [`SessionError::AlreadyUndone`]; [`SessionError::Conflict`] if a later edit builds
+    /// on this edit; [`SessionError::DoesNotFit`]; [`SessionError::Busy`].
     pub async fn undo(&self, edit_id: EditId) -> Result<(), SessionError> {
         self.record(Box::new(move |run| undo(run, &edit_id))).await.map(drop)
     }
 
-    /// Allows automatic compaction again for the messages that an undo restored.
+    /// Allows automatic compaction again for the messages restored by an undo.
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; [`SessionError::NotUndone`]; [`SessionError::AlreadyReleased`];
@@ -396,8 +400,8 @@ impl Session {
         self.record(Box::new(move |run| release(run, edit_id))).await.map(drop)
     }
 
-    /// Records a switch to this runtime's model, if the session's newest model is another. Returns true in
-    /// that case.
+    /// Records a switch to this runtime's model, if the session's newest model is another, and returns whether a switch
+    /// was recorded.
     ///
     /// # Errors
     /// [`SessionError::Busy`].
@@ -423,8 +427,8 @@ impl Session {
         self.request(|reply| SessionCommand::Context { reply }).await
     }
 
-    /// Decides an approval, by the id that watchers received or the one in the log. The result is `false` if no call
-    /// waits for the approval (any more).
+    /// Decides an approval, by the id from an announcement or from the log. The result is `false` if no call waits for
+    /// the approval (any more).
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -439,7 +443,7 @@ impl Session {
         self.request(|reply| SessionCommand::Decide { approval_id, allowed, reason, reply }).await
     }
 
-    /// Runs a function on the loop's state between two of its decisions.
+    /// Runs a function on the loop's state between two decisions of the loop.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
@@ -466,6 +470,7 @@ impl Session {
         let (reply, answer) = oneshot::channel();
         let sent = self.shared.inbox.send(DriverMessage::Command(command(reply)));
         sent.map_err(|_| SessionError::Stopped)?;
+        // A driver that ends drops the commands without an answer, and their senders with them.
         answer.await.map_err(|_| SessionError::Stopped)
     }
 
@@ -473,7 +478,7 @@ impl Session {
         self.shared.inbox.send(input.into()).map_err(|_| SessionError::Stopped)
     }
 
-    /// Makes the driver publish its status again.
+    /// Makes the driver publish the status again.
     fn publish_status(&self) {
         // A driver that has ended publishes nothing, and no work is in progress then.
         let _ =
@@ -484,28 +489,31 @@ impl Session {
         self.shared.inbox.is_closed()
     }
 
-    /// Reports whether no other handle or watcher exists. Messages that others sent before they left have arrived.
+    /// Reports whether no other handle or watcher exists. Messages of earlier handles have arrived.
     fn is_only_handle(&mut self) -> bool {
+        // `get_mut` and not `strong_count`: only `get_mut` is ordered after the last use of the other handles, so that
+        // their messages have arrived.
         Arc::get_mut(&mut self.in_use).is_some()
     }
 
     async fn close(&self) {
         // A computation over a long log would otherwise delay the close by seconds.
         self.shared.stop_flag.raise();
+        // An error means that the session has stopped already, which is what the caller wants.
         let _ = self.request(|reply| SessionCommand::Close { reply }).await;
     }
 
-    /// Closes the session if it is at rest, and returns whether the session is closed now.
+    /// Closes a session at rest, and returns whether the session is closed now.
     async fn close_at_rest(&self) -> bool {
         self.request(|reply| SessionCommand::CloseAtRest { reply }).await.is_ok() || self.is_closed()
     }
 
-    /// Makes the driver read the messages that other nodes have left for the session since the time `since`.
+    /// Makes the driver read other nodes' messages for the session since the time `since`.
     fn hear(&self, nodes: &SharedNodes, since: Millis) {
         self.command(SessionCommand::HearNodes { nodes: Arc::clone(nodes), since });
     }
 
-    /// Closes the session at its next rest, so that another node can open it.
+    /// Closes the session at the next rest, so another node can open the session.
     async fn give_away(&self) {
         // A stopped session has no owner. In a session that has come to rest, work may begin at that moment.
         while self.settled().await.is_ok() && !self.close_at_rest().await {}

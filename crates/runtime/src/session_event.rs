@@ -1,4 +1,4 @@
-//! The events of a session as one typed enum.
+//! The events of a session as a typed enum.
 //!
 //! [`SessionEvent::from_announcement`] is the one translation from [`ApiEvent`]s, the names and JSON objects of the
 //! API, to types.
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::api_events::ApiEvent;
 
-/// An event of a session. Its JSON is an object with the field `type`, for example
+/// An event of a session. The JSON form is an object with the field `type`, for example
 /// `{"type":"text-delta","text":"Hel","stepId":"…","messageId":"…","offset":0}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -30,11 +30,11 @@ pub enum SessionEvent {
         run_id: RunId,
         /// The reason why the run ended.
         end: RunEnd,
-        /// The number of model calls in it.
+        /// The number of model calls in the run.
         steps: u32,
-        /// The usage of all its model calls together.
+        /// The usage of all model calls of the run together.
         usage: Option<Usage>,
-        /// The error that it ended with.
+        /// The error at the end of the run.
         error: Option<ErrorInfo>,
     },
     /// The model's server cannot be used now and is asked again later.
@@ -48,7 +48,7 @@ pub enum SessionEvent {
         /// The newest failure.
         error: ErrorInfo,
     },
-    /// The session was parked: a crash interrupted it too often. A message begins a new run.
+    /// The session was parked: crashes interrupted the session too often. A message begins a new run.
     Parked {
         /// The reason.
         reason: String,
@@ -71,7 +71,7 @@ pub enum SessionEvent {
         /// The message's entry in the queue.
         queue_id: QueueId,
     },
-    /// Waiting messages entered the conversation as one message.
+    /// Waiting messages entered the conversation as a single message.
     MessagesTaken {
         /// The messages' entries in the queue, oldest first.
         queue_ids: Vec<QueueId>,
@@ -86,9 +86,9 @@ pub enum SessionEvent {
         source: MessageSource,
         /// The content.
         parts: Vec<Part>,
-        /// The reason why the answer is not whole, if it is not.
+        /// The reason for a partial answer.
         interrupted: Option<PartialAnswerReason>,
-        /// The message that this one continues, for the rest of an answer that was paused to make room.
+        /// The continued message, for the rest of an answer after a pause for making room.
         continues: Option<MessageId>,
     },
 
@@ -98,9 +98,9 @@ pub enum SessionEvent {
         text: String,
         /// The model call.
         step_id: StepId,
-        /// The message that the text becomes a part of.
+        /// The message around the text.
         message_id: MessageId,
-        /// The number of characters of text before this piece.
+        /// The number of characters of text before the piece.
         offset: u64,
     },
     /// More readable reasoning of the answer in flight.
@@ -109,9 +109,9 @@ pub enum SessionEvent {
         text: String,
         /// The model call.
         step_id: StepId,
-        /// The message that the reasoning becomes a part of.
+        /// The message around the reasoning.
         message_id: MessageId,
-        /// The number of characters of reasoning before this piece.
+        /// The number of characters of reasoning before the piece.
         offset: u64,
     },
     /// More of the arguments of a tool call in the answer in flight.
@@ -120,7 +120,7 @@ pub enum SessionEvent {
         step_id: StepId,
         /// The position among the answer's tool calls, from 0.
         index: u64,
-        /// The tool, once it is known.
+        /// The tool, once known.
         tool_name: Option<String>,
         /// The piece of the arguments.
         delta: String,
@@ -131,16 +131,16 @@ pub enum SessionEvent {
         call_id: CallId,
         /// The tool.
         tool_name: String,
-        /// The arguments: an empty object if the model wrote none, and `null` if its text is not JSON.
+        /// The arguments: an empty object if the model wrote none, and `null` for text other than JSON.
         arguments: Value,
-        /// The arguments as the model wrote them.
+        /// The arguments as written by the model.
         arguments_text: String,
-        /// The model call that asks.
+        /// The asking model call.
         step_id: StepId,
     },
     /// A tool call needs approval.
     ApprovalRequested {
-        /// The question, by its name beyond the session.
+        /// The question, by the name for use beyond the session.
         approval_id: ApprovalId,
         /// The call.
         call_id: CallId,
@@ -148,12 +148,12 @@ pub enum SessionEvent {
         tool_name: Option<String>,
         /// The arguments, as in [`SessionEvent::ToolCall`].
         arguments: Value,
-        /// The arguments as the model wrote them.
+        /// The arguments as written by the model.
         arguments_text: Option<String>,
     },
     /// A tool call was allowed or denied.
     ApprovalResolved {
-        /// The question, by its name beyond the session.
+        /// The question, by the name for use beyond the session.
         approval_id: ApprovalId,
         /// The decision: whether the call may run.
         is_allowed: bool,
@@ -163,13 +163,13 @@ pub enum SessionEvent {
         /// The call.
         call_id: CallId,
     },
-    /// Output of a tool that still runs.
+    /// Output of a running tool.
     ToolProgress {
         /// The call.
         call_id: CallId,
         /// The piece of output.
         text: String,
-        /// The number of characters of output before this piece.
+        /// The number of characters of output before the piece.
         offset: u64,
     },
     /// A tool call is over.
@@ -180,9 +180,9 @@ pub enum SessionEvent {
         tool_name: String,
         /// The call's final status.
         status: ToolStatus,
-        /// The result as the model is shown it.
+        /// The result in the model's view.
         content: Vec<Part>,
-        /// True if the output was too long and the model sees its beginning or end.
+        /// True if the output was too long and the model sees the beginning or end.
         is_truncated: bool,
     },
     /// A model call is over and gave an answer.
@@ -193,7 +193,7 @@ pub enum SessionEvent {
         text: String,
         /// The answer's readable reasoning.
         reasoning: Option<String>,
-        /// The usage that the server reported; `None` if it reported none.
+        /// The usage reported by the server; `None` without a report.
         usage: Option<Usage>,
     },
     /// A model call failed, or the model's server reports a problem.
@@ -203,9 +203,9 @@ pub enum SessionEvent {
         /// True if the work continues all the same.
         is_recoverable: bool,
     },
-    /// Pictures or files were left out of a request: the model does not take them.
+    /// Pictures or files were left out of a request, because the model does not take such input.
     InputUnsupported {
-        /// The parts that were left out and the reasons, one sentence each.
+        /// The omitted parts and the reasons, a sentence each.
         errors: Vec<String>,
     },
     /// The session has another model from here on.
@@ -220,9 +220,9 @@ pub enum SessionEvent {
         total_tokens: u64,
         /// The window.
         window_tokens: u64,
-        /// The tokens that are kept free for the answer.
+        /// The tokens kept free for the answer.
         reserve_tokens: u64,
-        /// The expected error of `total_tokens`, as a share of it.
+        /// The expected error of `total_tokens`, as a share of the total.
         expected_error: f64,
         /// The number of compactions so far.
         compactions: u64,
@@ -240,7 +240,7 @@ pub enum SessionEvent {
         strategy: String,
         /// The reason.
         reason: EditReason,
-        /// The threshold that was reached, in tokens.
+        /// The reached threshold, in tokens.
         trigger_tokens: u64,
     },
     /// Old messages gave way to a summary or a note.
@@ -285,7 +285,7 @@ pub enum SessionEvent {
         /// The request after, in tokens.
         total_tokens: u64,
     },
-    /// Parts were left out of the view because the model's server refuses them.
+    /// Parts were left out of the view after a refusal by the model's server.
     Omitted {
         /// The edit, for [`Session::undo`](crate::session::Session::undo).
         edit_id: EditId,
@@ -313,12 +313,12 @@ pub enum SessionEvent {
         order_id: OrderId,
     },
 
-    /// Events were lost because this reader was slow. The durable ones are in the log.
+    /// Events were lost because the reader was slow. The durable events are in the log.
     Lagged {
         /// The number of events.
         missed: u64,
     },
-    /// An event of the API that has no type yet.
+    /// An event of the API without a type.
     Other {
         /// The event's name in the API.
         name: String,
@@ -349,6 +349,7 @@ impl SessionEvent {
         let fields = EventFields(&announcement.payload);
         match announcement.name {
             "llm:thinking" => None,
+            // The empty last chunk only marks the end of the text, which `StepFinished` reports.
             "llm:chunk" if announcement.text("content").is_empty() => None,
             // An unknown name or field must not lose the event: readers get the raw form.
             name => Some(translate(name, &fields).unwrap_or_else(|| Self::Other {
@@ -363,12 +364,12 @@ impl SessionEvent {
 struct EventFields<'a>(&'a Map<String, Value>);
 
 impl EventFields<'_> {
-    /// Returns a field; `None` if it is missing or of another type.
+    /// Returns a field; `None` if the field is missing or of another type.
     fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         T::deserialize(self.0.get(name)?).ok()
     }
 
-    /// Returns a field that may be missing or `null`; `None` if it is of another type.
+    /// Returns an optional field; `None` for a value of another type.
     fn optional<T: DeserializeOwned>(&self, name: &str) -> Option<Option<T>> {
         self.0.get(name).map_or(Some(None), |value| Option::deserialize(value).ok())
     }

@@ -66,6 +66,7 @@ struct SystemResolver;
 impl Resolve for SystemResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
+            // The client replaces port 0 by the port of its URL.
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             Ok(Box::new(found.collect::<Vec<SocketAddr>>().into_iter()) as Addrs)
         })
@@ -82,6 +83,7 @@ impl<R: Resolve> Resolve for CheckedResolver<R> {
             let (reachable, refused): (Vec<SocketAddr>, Vec<SocketAddr>) =
                 asked.await?.partition(|found| is_reachable(found.ip()));
             match (reachable.is_empty(), refused.first()) {
+                // A name is refused only if nothing is left: its allowed addresses stay usable.
                 (true, Some(first)) => {
                     Err(Box::new(AddressRefused(first.ip())) as Box<dyn Error + Send + Sync>)
                 }

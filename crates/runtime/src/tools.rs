@@ -52,7 +52,7 @@ pub trait Tool: Send + Sync {
     /// Returns the tool's spec for the model. The bytes must be the same every time.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs one call. Dropping the future ends all work that the call has started.
+    /// Runs one call. Dropping the future ends all work of the call.
     async fn run(&self, call: ToolInput) -> ToolOutput;
 
     /// Reports whether the runtime believes the spec's claim that the tool only reads. Such a tool needs no approval. A
@@ -75,16 +75,17 @@ pub trait Tool: Send + Sync {
         false
     }
 
-    /// Stops in an orderly way whatever the tool keeps running between calls. Dropping the tool stops it at once.
+    /// Stops in an orderly way all that the tool keeps running between calls. Dropping the tool stops all of that at
+    /// once.
     async fn close(&self) {}
 }
 
-/// One call of a tool.
+/// A call of a tool.
 #[derive(Clone, Debug)]
 pub struct ToolInput {
     /// The arguments, as parsed from the model's text.
     pub arguments: serde_json::Value,
-    /// The arguments, byte for byte as the model wrote them.
+    /// The arguments, byte for byte as written by the model.
     pub written: RawJson,
     /// The place and the limits of the call.
     pub context: ToolContext,
@@ -117,7 +118,7 @@ pub struct ToolContext {
 /// A piece of output of a running call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolProgress {
-    /// The number of characters of output before this piece.
+    /// The number of characters of output before the piece.
     pub offset: u64,
     /// The piece.
     pub text: String,
@@ -132,9 +133,9 @@ pub struct ToolLimits {
     pub read_max_line_chars: usize,
     /// The maximum number of matches of `grep`, and of paths of `glob` and `ls`.
     pub grep_max_matches: usize,
-    /// The maximum duration of a command, unless the call sets its own.
+    /// The maximum duration of a command, unless the call sets a limit.
     pub bash_timeout: Duration,
-    /// The time between asking a process to end and killing it.
+    /// The time between asking a process to end and the kill.
     pub kill_grace: Duration,
     /// The bytes of a command's output that are kept. The middle of a longer output is lost.
     pub capture_bytes: usize,
@@ -223,7 +224,7 @@ impl ToolOutput {
     }
 }
 
-/// The reason that a call has no result.
+/// The reason for a call without a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
@@ -250,11 +251,11 @@ impl From<ToolError> for ToolOutput {
     }
 }
 
-/// The tools of an agent, in the order in which the model sees them.
+/// The tools of an agent, in the model's order.
 #[derive(Clone, Default)]
 pub struct ToolSet {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
-    /// The built-in tools that were enabled by name. Models with a small window see them, too.
+    /// The built-in tools that were enabled by name. Models with a small window see these tools, too.
     enabled: Vec<String>,
     /// True if `recall` was turned off.
     without_recall: bool,
@@ -262,7 +263,7 @@ pub struct ToolSet {
     pub(crate) deferral: DeferralDecision,
 }
 
-/// The error that two tools have one name.
+/// The error of two tools with the same name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is already a tool named `{0}`")]
 pub struct DuplicateTool(pub String);
@@ -291,6 +292,7 @@ impl ToolSet {
     /// `disabled` names it, because without it the model cannot reach messages that left the view. Other tools stay.
     #[must_use]
     pub fn choose_builtin(mut self, enabled: Option<&[String]>, disabled: &[String]) -> Self {
+        // Only built-in tools are chosen from. Tools of a program or a server were added on purpose.
         self.tools.retain(|(spec, _)| {
             let is_chosen = enabled.is_none_or(|enabled| enabled.contains(&spec.name));
             spec.source != BUILTIN_SOURCE || (is_chosen && !disabled.contains(&spec.name))
@@ -300,7 +302,7 @@ impl ToolSet {
         self
     }
 
-    /// Reports whether sessions have the tool `recall` in addition to this set.
+    /// Reports whether sessions have the tool `recall` in addition to the set.
     pub fn has_recall(&self) -> bool {
         !self.without_recall
     }
@@ -357,6 +359,7 @@ impl ToolSet {
 
     /// Stops in an orderly way whatever the tools keep running.
     pub async fn close(&self) {
+        // The tools close at the same time, because each may wait for a server to end.
         futures_util::future::join_all(self.tools.iter().map(|(_, tool)| tool.close())).await;
     }
 
@@ -426,6 +429,7 @@ async fn blocking<F>(cancel: &CancellationToken, work: F) -> ToolOutput
 where
     F: FnOnce(&CancellationToken) -> Result<ToolOutput, ToolError> + Send + 'static,
 {
+    // A child token: the guard below cancels on drop, which must not reach the other calls of the run.
     let stop = cancel.child_token();
     // Dropping the future of a blocking thread does not stop the thread; only the token does.
     let _stop_when_dropped = stop.clone().drop_guard();

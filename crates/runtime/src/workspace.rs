@@ -281,6 +281,7 @@ impl Workspace {
         let absolute = self.absolute(path);
         let mut entries = open::entries(&self.root_fd, &path.relative)?;
         entries.retain(|entry| !self.is_protected(&absolute.join(&entry.name)));
+        // The system lists in any order. A fixed order keeps the results of two calls equal.
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
@@ -402,6 +403,7 @@ fn shown(path: &Path) -> String {
 
 /// Quotes a path for an error: at most 200 characters, with control characters made visible.
 fn short(path: &str) -> String {
+    // The path comes from the model: an error repeats neither control characters nor a text of any length.
     let mut text: String = path.chars().take(200).flat_map(escape_control).collect();
     if path.chars().nth(200).is_some() {
         text.push('…');

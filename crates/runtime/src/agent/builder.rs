@@ -1,4 +1,4 @@
-//! A builder that makes an agent in a few lines.
+//! A builder of an agent in a few lines.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,13 @@ use crate::telemetry::Telemetry;
 use crate::tools::{DuplicateTool, Tool, ToolSet};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// The most bytes of pictures, files and long outputs that the in-memory store keeps.
+/// The maximum size of pictures, files and long outputs in the in-memory store, in bytes.
 const MAX_BLOB_BYTES: u64 = 256 << 20;
 
 /// The default time for which an unreachable model server is asked again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The reason that the model is given for a tool call that needs approval and cannot get it.
+/// The reason given to the model for a tool call without a possible approval.
 const NOBODY_APPROVES: &str = "this program approves no tool calls; do it without this tool";
 
 /// Builds an agent. Only a model is needed:
@@ -73,11 +73,11 @@ pub struct AgentBuilder {
     scratch: Option<PathBuf>,
     patience: Option<Duration>,
     config: Option<Box<AgentConfig>>,
-    /// True if the model is the one of the agent file.
+    /// True if the model comes from the agent file.
     has_config_model: bool,
 }
 
-/// The model that an agent talks to, and its server.
+/// The model of an agent, and the model's server.
 enum ModelSource {
     Server { kind: Kind, url: String, name: String },
     Provider(SharedProvider),
@@ -92,13 +92,13 @@ pub enum BuildError {
         "the agent has no model: call `openai_compatible`, `anthropic`, `gemini`, `ollama` or `provider`"
     )]
     NoModel,
-    /// The model's server cannot be used: its URL is wrong, or TLS cannot be set up.
+    /// The model's server cannot be used: the URL is wrong, or TLS cannot be set up.
     #[error("the model's server cannot be used: {0}")]
     Provider(#[from] ProviderError),
-    /// Two tools have one name, or a tool has the name of a built-in one.
+    /// Two tools have the same name, or a tool has the name of a built-in tool.
     #[error(transparent)]
     Tool(#[from] DuplicateTool),
-    /// The workspace is no folder that can be opened.
+    /// The workspace is no folder, or cannot be opened.
     #[error("the workspace cannot be used: {0}")]
     Workspace(#[from] WorkspaceError),
     /// The private folder for temporary files cannot be made.
@@ -128,9 +128,9 @@ impl AgentBuilder {
     }
 
     /// Applies an agent file, `longhaul.yml`: the model and its limits, the system prompt, the settings of the context,
-    /// of tools, runs, approvals and retries. A method that is called afterwards wins. The library reads no environment:
-    /// the key that `model.api_key_env` names comes from [`api_key`](Self::api_key). The file opens no workspace, and a
-    /// model of the kind `scripted` leaves the builder's model as it is.
+    /// of tools, runs, approvals and retries. A later method call wins. The library reads no environment: the key named
+    /// by `model.api_key_env` comes from [`api_key`](Self::api_key). The file opens no workspace, and a model of the
+    /// kind `scripted` leaves the builder's model as it is.
     ///
     /// ```no_run
     /// use longhaul::prelude::*;
@@ -141,12 +141,13 @@ impl AgentBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`ConfigFileError`]: the file cannot be read, has mistakes, or sets keys that the library does not apply.
+    /// [`ConfigFileError`]: the file cannot be read, has mistakes, or sets keys without an effect in the library.
     pub fn from_config(mut self, path: impl AsRef<Path>) -> Result<Self, ConfigFileError> {
         let (config, system) = config_agent::read_config(path.as_ref())?;
         let model = &config.model;
         if let Some(kind) = model.provider.kind() {
             self = self.server(kind, &model.base_url, &model.name);
+            // Set after `server`, which clears the mark.
             self.has_config_model = true;
         }
         if !system.trim().is_empty() {
@@ -160,24 +161,24 @@ impl AgentBuilder {
         Ok(self)
     }
 
-    /// Sets the model: one behind a server that speaks Chat Completions, for example `http://localhost:1234/v1`. LM
-    /// Studio, llama.cpp, vLLM and others are recognized by what they answer. A server that wants a key gets the one of
+    /// Sets a model behind a Chat Completions server, for example `http://localhost:1234/v1`. LM Studio, llama.cpp,
+    /// vLLM and others are recognized by the server's answers. If the server asks for a key, the builder sends
     /// [`api_key`](Self::api_key).
     pub fn openai_compatible(self, url: impl Into<String>, model: impl Into<String>) -> Self {
         self.server(Kind::OpenAiCompatible, url, model)
     }
 
-    /// Sets the model: one of Anthropic's, over the Messages API, with that key.
+    /// Sets a model of Anthropic's, over the Messages API, with a key.
     pub fn anthropic(self, key: impl Into<String>, model: impl Into<String>) -> Self {
         self.server(Kind::Anthropic, Kind::Anthropic.base_url(), model).api_key(key)
     }
 
-    /// Sets the model: one of Google's, over the Gemini API, with that key.
+    /// Sets a model of Google's, over the Gemini API, with a key.
     pub fn gemini(self, key: impl Into<String>, model: impl Into<String>) -> Self {
         self.server(Kind::Gemini, Kind::Gemini.base_url(), model).api_key(key)
     }
 
-    /// Sets the model: one behind an Ollama server, for example `http://localhost:11434`.
+    /// Sets a model behind an Ollama server, for example `http://localhost:11434`.
     pub fn ollama(self, url: impl Into<String>, model: impl Into<String>) -> Self {
         self.server(Kind::Ollama, url, model)
     }
@@ -189,25 +190,25 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the model: one behind a [`Provider`] of the program's own.
+    /// Sets a model behind the program's own [`Provider`].
     pub fn provider(self, provider: impl Provider + 'static) -> Self {
         self.shared_provider(Arc::new(provider))
     }
 
-    /// Sets the model: one behind a [`Provider`] that the program shares with other code.
+    /// Sets a model behind a [`Provider`] shared with other code.
     pub fn shared_provider(mut self, provider: SharedProvider) -> Self {
         self.model = Some(ModelSource::Provider(provider));
         self
     }
 
-    /// Sets the key that the model's server is sent. A [`provider`](Self::provider) of the program's own is not given
-    /// it.
+    /// Sets the key for the model's server. The program's own [`provider`](Self::provider) does not get the key.
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(Secret::new(key));
         self
     }
 
-    /// Sets the model's context window, in tokens. Without it the server is asked, then the catalogue of known models.
+    /// Sets the model's context window, in tokens. Without a declared window the server is asked, then the catalogue of
+    /// known models.
     pub fn window_tokens(mut self, tokens: u64) -> Self {
         self.window_tokens = Some(tokens);
         self
@@ -219,25 +220,26 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds a tool: one of [`tool_fn`](crate::tools::tool_fn), or any [`Tool`].
+    /// Adds a tool, made by [`tool_fn`](crate::tools::tool_fn) or any other [`Tool`].
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// Adds tools, in that order.
+    /// Adds tools, in the given order.
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
         self.tools.extend(tools);
         self
     }
 
-    /// Sets how old messages make room: one of [`strategy`](longhaul_core::strategy), or the program's own.
+    /// Sets the strategy by which old messages make room: from [`strategy`](longhaul_core::strategy), or the program's
+    /// own.
     pub fn strategy(mut self, strategy: impl CompactionStrategy + 'static) -> Self {
         self.strategy = Arc::new(strategy);
         self
     }
 
-    /// Sets a strategy that writes the replacement of old messages itself, and may take time for it.
+    /// Sets a strategy that writes the replacement of old messages itself, asynchronously.
     pub fn async_strategy(mut self, strategy: impl AsyncStrategy + 'static) -> Self {
         let strategy = Arc::new(strategy);
         self.hooks = self.hooks.with_async_strategy(Arc::clone(&strategy) as Arc<dyn AsyncStrategy>);
@@ -245,14 +247,14 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets when the strategy acts. Without it the strategy says when.
+    /// Sets the trigger of the strategy. By default the strategy has a trigger of its own.
     pub fn trigger(mut self, trigger: StrategyTrigger) -> Self {
         self.trigger = Some(trigger);
         self
     }
 
-    /// Sets a closure that decides about each compaction before it begins. It has [`DEADLINE`] to decide; one that
-    /// panics or is late is logged and ignored.
+    /// Sets a closure that decides about each compaction in advance. The closure has [`DEADLINE`] to decide; a panic or
+    /// a late decision is logged and ignored.
     pub fn on_pre_compact<F, A>(mut self, decide: F) -> Self
     where
         F: Fn(PreCompactRequest) -> A + Send + Sync + 'static,
@@ -262,15 +264,16 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets who decides about tool calls that need approval: an async closure from
+    /// Sets the handler of tool calls in need of approval: an async closure from
     /// [`ApprovalRequest`](crate::hooks::ApprovalRequest) to [`ApprovalDecision`](crate::hooks::ApprovalDecision), or
-    /// any [`ApprovalHandler`]. Built-in tools that change something need approval, and tools that say so.
+    /// any [`ApprovalHandler`]. Built-in tools that change something need approval, and so do tools that ask for
+    /// approval.
     pub fn on_approval(mut self, handler: impl ApprovalHandler + 'static) -> Self {
         self.hooks = self.hooks.with_approval_handler(Arc::new(handler));
         self
     }
 
-    /// Sets what counts tokens: a [`counter_fn`](crate::counter::counter_fn), or any [`TextCounter`].
+    /// Sets the token counter: a [`counter_fn`](crate::counter::counter_fn), or any [`TextCounter`].
     pub fn token_counter(mut self, counter: impl TextCounter + 'static) -> Self {
         self.counter = Some(Arc::new(counter));
         self
@@ -283,28 +286,29 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the folder that the agent works in, and gives it the built-in tools: `read`, `bash`, `edit`, `write`,
-    /// `grep`, `glob` and `ls`. Commands are confined to the folder as far as the system can do that. Tools that change
-    /// something need [`on_approval`](Self::on_approval).
+    /// Sets the agent's folder, and adds the built-in tools: `read`, `bash`, `edit`, `write`, `grep`, `glob` and `ls`.
+    /// Commands are confined to the folder as far as the system allows. Tools that change something need
+    /// [`on_approval`](Self::on_approval).
     pub fn workspace(mut self, folder: impl Into<PathBuf>) -> Self {
         self.workspace = Some(folder.into());
         self
     }
 
-    /// Sets where the private folder for temporary files is made. Without it that is the system's folder for them.
+    /// Sets the parent of the private folder for temporary files. The default is the system's folder for temporary
+    /// files.
     pub fn scratch(mut self, folder: impl Into<PathBuf>) -> Self {
         self.scratch = Some(folder.into());
         self
     }
 
-    /// Sets how long a model server that cannot be reached is asked again before the turn fails.
+    /// Sets the time for repeated requests to an unreachable model server. After this time the turn fails.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
     }
 
-    /// Builds the agent and a runtime over its store, in which sessions are made. The model's server is asked for its
-    /// window; one that does not answer is no error.
+    /// Builds the agent and a runtime over its store, in which sessions are made. The model's server is asked for the
+    /// window; a missing answer is no error.
     ///
     /// # Errors
     /// [`BuildError`].
@@ -317,11 +321,12 @@ impl AgentBuilder {
     }
 
     /// Builds the agent alone, for a [`Runtime`] of several agents ([`AgentRegistry`](crate::agents::AgentRegistry)). A
-    /// store that was set is not used.
+    /// configured store is not used.
     ///
     /// # Errors
     /// [`BuildError`].
     pub async fn build_agent(self) -> Result<Agent, BuildError> {
+        // Steps that can fail on this machine come before the first request to the server.
         let tools = self.tool_set()?;
         let rules = self.rules(&tools);
         let (workspace, sandbox) = self.place()?;
@@ -347,6 +352,7 @@ impl AgentBuilder {
             limits,
             counting: self.counting(&counter),
             counter,
+            // The library writes no file that it was not given, so calibrations live as long as the agent.
             calibrations: Arc::new(CalibrationStore::in_memory()),
             tools,
             workspace: Arc::new(workspace),
@@ -414,7 +420,7 @@ impl AgentBuilder {
     }
 
     /// Returns the folder and the sandbox that confines commands to it. Without a workspace no tool starts a command,
-    /// and the folder is an empty one that is removed with the agent.
+    /// and the folder is empty and removed with the agent.
     fn place(&self) -> Result<(Workspace, Sandbox), BuildError> {
         let scratch = self.scratch.clone().unwrap_or_else(std::env::temp_dir);
         if let Some(folder) = &self.workspace {
@@ -428,8 +434,8 @@ impl AgentBuilder {
         Ok((Workspace::new(sandbox.private_folder(), &[])?, sandbox))
     }
 
-    /// Returns when the server counts. Anthropic and Google count requests free of charge: they are asked if no usage
-    /// report is at hand.
+    /// Returns the policy for counts by the server. Anthropic and Google count requests free of charge: both are asked
+    /// if no usage report is at hand.
     fn counting(&self, counter: &MessageTokenCounter) -> ServerCountPolicy {
         match &self.model {
             Some(ModelSource::Server { kind: Kind::Anthropic | Kind::Gemini, .. })
@@ -441,7 +447,7 @@ impl AgentBuilder {
         }
     }
 
-    /// Returns the list prices of the model, where they hold: [`AdaptiveStrategy`] acts when an edit pays.
+    /// Returns the list prices of the model, where list prices apply: [`AdaptiveStrategy`] acts when an edit pays.
     fn prices(&self) -> Option<TokenPrices> {
         let Some(ModelSource::Server { kind, url, name }) = &self.model else { return None };
         let declared = self.model_config().and_then(|config| config_agent::declared_rates(config, name));
@@ -449,7 +455,7 @@ impl AgentBuilder {
     }
 }
 
-/// Shows the builder without its key.
+/// Shows the builder without the key.
 impl fmt::Debug for AgentBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let model = match &self.model {

@@ -1,5 +1,5 @@
-//! The decision which tools of an agent are deferred. A session takes this decision once: the list of tools stands at
-//! the start of every request, and another list would cost the provider's cache.
+//! The choice of an agent's deferred tools. A session chooses once: the list of tools stands at the start of every
+//! request, and another list would cost the provider's cache.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use longhaul_core::message::ToolSpec;
 use super::{Agent, tools_hash};
 use crate::recall;
 
-/// The largest share of a window that listed tools may take. Above this share the tools are deferred, even if the
-/// session has listed them before.
+/// The largest share of a window that listed tools may take. Above this share the tools are deferred, even after a
+/// session has listed them.
 const MAX_TOLD_SHARE: f64 = 0.5;
 
 /// The decision about an agent's foreign tools.
@@ -28,7 +28,7 @@ pub(crate) enum DeferralDecision {
 }
 
 impl Agent {
-    /// Returns the tools that the model finds and calls through two others; `None` if all tools are listed.
+    /// Returns the tools found and called through two others; `None` if all tools are listed.
     pub fn deferred(&self) -> Option<Arc<DeferredTools>> {
         if !self.takes_tools() {
             return None;
@@ -57,7 +57,7 @@ impl Agent {
         Arc::new(self.with_deferral(deferred))
     }
 
-    /// Returns the agent for a session with that history. The tools of the session's newest step show the earlier
+    /// Returns the agent for a session with the history. The tools of the session's newest step show the earlier
     /// decision, also after a restart. If those tools match neither list, the agent has other tools now.
     pub(crate) fn with_deferral_of(self: Arc<Self>, history: &History) -> Arc<Self> {
         let decided = self.with_deferral_decided();
@@ -101,7 +101,7 @@ impl Agent {
         agent
     }
 
-    /// Returns whether requests with these tools deferred have the list with that hash, with or without `recall`.
+    /// Returns whether requests with `deferred` tools have a tool list of the hash `sent`, with or without `recall`.
     fn sends(&self, sent: &str, deferred: Option<Arc<DeferredTools>>) -> bool {
         // The text after the hash names the tools that a server has refused.
         let sent = sent.split(' ').next().unwrap_or_default();
@@ -109,6 +109,7 @@ impl Agent {
         if tools_hash(&specs) == sent {
             return true;
         }
+        // `recall` is offered late (decision 0042), so the newest step may have been sent without it.
         specs.retain(|spec| spec.name != recall::NAME);
         tools_hash(&specs) == sent
     }
@@ -129,7 +130,7 @@ impl Agent {
         is_worth.then_some(foreign)
     }
 
-    /// Returns the tools that may be deferred. There are none where a tool of the agent has the name of a stand-in.
+    /// Returns the tools open to deferral. There are none where a tool of the agent has the name of a stand-in.
     fn foreign_tools(&self) -> Option<Arc<DeferredTools>> {
         // A model could not tell the two tools apart.
         let is_taken = [SEARCH, CALL].iter().any(|name| self.tools.get(name).is_some());

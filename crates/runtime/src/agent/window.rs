@@ -1,4 +1,4 @@
-//! A provider with a declared window, which overrules that of its server.
+//! A provider with a declared window, which overrules the server's window.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -7,8 +7,8 @@ use longhaul_providers::{
     DeclaredLimits, Limits, ModelRequest, ModelStream, Provider, ProviderError, SharedProvider,
 };
 
-/// A provider whose window is declared. A session asks its provider for the limits again, so that they must be
-/// declared here.
+/// A provider whose window is declared. A session asks its provider for the limits again, so a declaration elsewhere
+/// would be lost.
 pub(super) struct DeclaredWindowProvider {
     pub(super) provider: SharedProvider,
     /// The context window, in tokens.

@@ -1,4 +1,4 @@
-//! The payloads that watchers get for each stored event.
+//! The payloads for watchers of each stored event.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::{EditKind, ErrorInfo, Event, EventBody, PartialAnswerReason, RunEnd, ViewEdit};
@@ -140,8 +140,8 @@ fn added(message: &Message, source: &str) -> (&'static str, Value) {
     ("message:added", payload)
 }
 
-/// Returns the fields that show the metadata of a user message: `metadata` if it was sent alone, `originalMetadata` by
-/// message id if it is made of several. There are none for a message without metadata.
+/// Returns the metadata fields of a user message: `metadata` of a message sent alone, `originalMetadata` by message id
+/// of a message joined from several. There are none for a message without metadata.
 pub fn metadata_fields(body: &EventBody) -> Vec<(&'static str, Value)> {
     let EventBody::MessagesTaken { metadata, coalesced, .. } = body else { return Vec::new() };
     let alone = metadata.as_ref().map(|metadata| ("metadata", json!(metadata)));
@@ -150,7 +150,7 @@ pub fn metadata_fields(body: &EventBody) -> Vec<(&'static str, Value)> {
     alone.into_iter().chain(of_several.map(|metadata| ("originalMetadata", json!(metadata)))).collect()
 }
 
-/// Returns the payload of an answer. A partial answer has its reason; a continued one also names the paused answer.
+/// Returns the payload of an answer. A partial answer has its reason; a continued answer also names the paused answer.
 fn answered(
     seq: Seq,
     message: &Message,
@@ -184,7 +184,8 @@ fn tool_call(call: &ToolCall, step_id: &str) -> Value {
     })
 }
 
-/// Returns the arguments of a call as JSON: an empty object if the model wrote none, and `null` if its text is no JSON.
+/// Returns the arguments of a call as JSON: an empty object if the model wrote none, and `null` for text other than
+/// JSON.
 pub(crate) fn call_arguments(call: &ToolCall) -> Value {
     match call.arguments.trim() {
         "" => json!({}),

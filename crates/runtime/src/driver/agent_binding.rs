@@ -8,7 +8,7 @@ use super::SharedSessionState;
 use crate::agent::Agent;
 use crate::session::SessionError;
 
-/// The agent that answers in a session.
+/// The answering agent of a session.
 #[derive(Clone)]
 pub(crate) struct AgentBinding {
     pub(crate) agent: Arc<Agent>,
@@ -17,14 +17,14 @@ pub(crate) struct AgentBinding {
 }
 
 impl AgentBinding {
-    /// Tells the operator of an agent that is not there.
+    /// Tells the operator of a missing agent.
     pub(crate) fn warn(&self, session: &SessionId) {
         if let Some(why) = &self.missing {
             tracing::warn!(%session, "{why}: the session can be read, and be given another agent");
         }
     }
 
-    /// Checks that the session has an agent that can answer.
+    /// Checks that the session's agent can answer.
     ///
     /// # Errors
     /// [`SessionError::Conflict`].

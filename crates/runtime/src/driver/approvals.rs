@@ -1,4 +1,4 @@
-//! The questions about calls that wait for an answer.
+//! The open questions about calls.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -24,6 +24,7 @@ impl PendingApprovals {
     pub(super) fn ask(&mut self, context: &mut DriverContext, approval_id: ApprovalId, call: &ToolCall) {
         let inbox = context.shared.inbox.clone();
         let timeout = context.agent.rules.approval_timeout;
+        // The request is made here, because the task cannot borrow the context.
         let deciding = ask_handler(context, &approval_id, call);
         let id = approval_id.clone();
         let asking = async move {
@@ -54,7 +55,7 @@ impl PendingApprovals {
         self.0.insert(approval_id, handle);
     }
 
-    /// Closes a question that was answered; returns whether it was open.
+    /// Closes an answered question; returns whether the question was open.
     pub(super) fn close(&mut self, approval_id: &ApprovalId) -> bool {
         let Some(handle) = self.0.remove(approval_id) else { return false };
         handle.abort();
@@ -85,6 +86,7 @@ fn ask_handler(
         arguments_text: call.arguments.clone(),
     };
     async move {
+        // Without a handler only people and the time limit decide.
         let Some(handler) = handler else { return std::future::pending().await };
         // The handler is code of the host. A panic would end this task, and the call would wait for an answer for
         // ever.

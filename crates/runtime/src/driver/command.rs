@@ -1,4 +1,4 @@
-//! The commands that a session accepts, and the driver's answers.
+//! The commands of a session, and the driver's answers.
 
 use std::sync::{Arc, PoisonError};
 
@@ -29,20 +29,19 @@ use crate::session::{
     SwitchOutcome, folded, whole_log,
 };
 
-/// The most events that are searched for messages taken since a cancel was left.
+/// The maximum number of events in the search for messages taken since a cancel was left.
 const EVENTS_SINCE: usize = 1_000;
 
 /// A command for a session.
 pub(crate) enum SessionCommand {
-    /// Stops the current run. The reply is sent once that run has ended, whatever starts next.
+    /// Stops the current run. The reply is sent once the run has ended, whatever starts next.
     Cancel {
         reply: oneshot::Sender<CancelPoint>,
     },
     Resume {
         reply: oneshot::Sender<ResumeOutcome>,
     },
-    /// Starts the next attempt at once while the model's server is waited for; the reply says whether it was waited
-    /// for.
+    /// Starts the next attempt at once during a wait for the model's server; the reply says whether there was a wait.
     RetryNow {
         reply: oneshot::Sender<bool>,
     },
@@ -94,12 +93,12 @@ pub(crate) enum SessionCommand {
     Close {
         reply: oneshot::Sender<()>,
     },
-    /// Closes the session if it is at rest; if not, there is no answer.
+    /// Closes a session at rest; otherwise there is no answer.
     CloseAtRest {
         reply: oneshot::Sender<()>,
     },
-    /// Reads the queue and the signals that other nodes have left for the session. Messages queued before `since` keep
-    /// waiting if no later message follows.
+    /// Reads the queue and the signals left by other nodes. Messages queued before `since` keep waiting if no later
+    /// message follows.
     HearNodes {
         nodes: SharedNodes,
         since: Millis,
@@ -108,12 +107,12 @@ pub(crate) enum SessionCommand {
     TakeUp,
 }
 
-/// A compaction strategy that any session may use.
+/// A compaction strategy for any session.
 pub(crate) type SharedStrategy = Arc<dyn CompactionStrategy>;
 
-/// A change of the queued messages. The change is made between two of the loop's decisions, never during one.
+/// A change of the queued messages. The change is made between two of the loop's decisions, never during a decision.
 pub(crate) enum QueueChange {
-    /// A message without new `metadata` keeps its own.
+    /// A message without new `metadata` keeps the old metadata.
     Edit {
         id: QueueId,
         parts: Vec<Part>,
@@ -125,7 +124,7 @@ pub(crate) enum QueueChange {
     Clear,
 }
 
-/// Makes the events of a change that is allowed only at rest, or returns the reason against the change.
+/// Makes the events of a change at rest, or returns the reason against the change.
 pub(crate) type RecordMaker = Box<dyn FnOnce(&Run) -> Result<Vec<EventBody>, SessionError> + Send>;
 
 impl SessionDriver {
@@ -168,6 +167,7 @@ impl SessionDriver {
                     known,
                     "an answer to a question came"
                 );
+                // A second answer to the same question must not reach the loop.
                 if known {
                     self.process_input(RunLoopInput::Decided { approval_id, allowed, reason }).await?;
                 }
@@ -209,9 +209,10 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// Handles the signals of other nodes in their order: a cancel ends the run that was open at that time. Messages
-    /// queued before the cancel then wait, and messages sent after it wake the session.
+    /// Handles the signals of other nodes in their order: a cancel ends the run of its time. Messages queued before the
+    /// cancel then wait, and messages sent after it wake the session.
     async fn handle_node_signals(&mut self, nodes: &SharedNodes, since: Millis) -> Result<(), StoreError> {
+        // The set exists from the first signal on. `cancel` uses its existence as the mark that other nodes exist.
         self.announced.get_or_insert_default();
         // Signals come before the queue: a cancel must not stop the run of a message that was sent after it.
         for signal in nodes.take_signals(&self.context.lease).await? {
@@ -244,9 +245,11 @@ impl SessionDriver {
     ) -> Result<(), StoreError> {
         let mut meant: Vec<QueueId> = ids(&self.queue().await?).collect();
         if let Some(before) = &before {
+            // Messages that were queued after the cancel was left are not part of it.
             meant.retain(|id| before.waiting.contains(id));
         }
         if clear_queue {
+            // Messages are removed one by one, because `Clear` would also remove the later ones.
             for id in meant.iter().cloned() {
                 match self.change_queue(QueueChange::Remove { id }).await {
                     // Another command has removed the message first.
@@ -270,7 +273,7 @@ impl SessionDriver {
         }
     }
 
-    /// Returns whether a message was taken that was not there then.
+    /// Returns whether a message from after the cancel was taken.
     async fn took_since(&self, before: &CancelCutoff) -> Result<bool, StoreError> {
         let (store, id) = (&self.context.shared.store, &self.context.shared.session_id);
         let since = store.read(id, before.seq, EVENTS_SINCE).await?;
@@ -285,6 +288,7 @@ impl SessionDriver {
     }
 
     async fn cancel(&mut self, reply: oneshot::Sender<CancelPoint>) -> Result<(), StoreError> {
+        // Every raise is answered: a raise without an answer would end the next computation early, too.
         let has_ended_computation = self.context.shared.stop_flag.answer();
         let case = match self.context.run.status() {
             RunStatus::Idle | RunStatus::Parked => CancelPoint::Idle,
@@ -309,6 +313,7 @@ impl SessionDriver {
             CancelPoint::Idle => drop(reply.send(case)),
             met => self.waiters.cancels.push(PendingCancel {
                 met,
+                // An answer stored after this position is the one that the cancel cut off.
                 since: self.context.run.history().last_seq(),
                 reply,
             }),
@@ -331,7 +336,7 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// Starts a compaction, one at a time: a request during other work is refused, and that work is not disturbed.
+    /// Starts a compaction, one at a time: a request during other work is refused, and the other work is not disturbed.
     async fn compact(
         &mut self,
         strategy: Option<SharedStrategy>,
@@ -351,6 +356,7 @@ impl SessionDriver {
             has_instructions = instructions.is_some(),
             "a person asked for a compaction"
         );
+        // The reply is in place before the input: a compaction without a summary is done within that input.
         self.compacting = Some(reply);
         self.process_input(RunLoopInput::Compact { instructions }).await
     }
@@ -387,6 +393,7 @@ impl SessionDriver {
         make: RecordMaker,
         reply: oneshot::Sender<Result<Vec<Event>, SessionError>>,
     ) -> Result<(), StoreError> {
+        // The change is computed here and not by the caller: between two messages nothing else can change the log.
         let made = if self.context.run.is_idle() { make(&self.context.run) } else { Err(SessionError::Busy) };
         let bodies = match made {
             Ok(bodies) => bodies,
@@ -422,6 +429,7 @@ impl SessionDriver {
         if !events.is_empty() {
             self.process_input(RunLoopInput::RecordOrders(events)).await?;
         }
+        // The order is read back after the append, so that the reply shows the stored form.
         let order = change.order(&self.context.run);
         let stored = order.ok_or_else(|| SessionError::Conflict("the order was not stored".to_owned()));
         let _ = reply.send(stored.map(|order| PinOutcome { order, is_new }));
@@ -440,6 +448,7 @@ impl SessionDriver {
             return Ok(SwitchOutcome::Already);
         }
         tracing::debug!(from = model.model, to = to.model, "another agent or model was chosen");
+        // The agent takes effect only when its event is stored, so that the log and the agent agree after a crash.
         self.pending_switches.push_back(agent);
         let switched = EventBody::ModelSwitched { to, choice: Some(choice) };
         self.process_input(RunLoopInput::RecordSoon(vec![switched])).await?;
@@ -462,10 +471,12 @@ impl SessionDriver {
         if is_same {
             return Ok(());
         }
+        // A history counts with a single tokenizer, so another one needs the whole log again.
         let log = whole_log(&shared.store, &shared.session_id).await?;
         match folded(&shared.session_id, history, log).await {
             // Another tokenizer counts the same log differently.
             Ok((history, _)) => self.work.extend(self.context.run.recount(history)),
+            // The history is whole and was only counted by another tokenizer, so the session continues with it.
             Err(error) => tracing::error!(session = %shared.session_id, %error, "not counted anew"),
         }
         Ok(())
@@ -481,6 +492,7 @@ fn set_policy(context: &mut DriverContext, policy: CompactionPolicy, summariser:
         "the compaction settings were changed"
     );
     let mut agent = Agent::clone(&context.agent);
+    // Prices belong to the session's model and are no setting.
     agent.rules.policy = CompactionPolicy { prices: agent.rules.policy.prices, ..policy };
     agent.rules.summariser = summariser;
     context.set_agent(Arc::new(agent));
@@ -497,6 +509,7 @@ fn asked_settings(
     instructions: Option<&str>,
 ) -> Option<Arc<RunSettings>> {
     let has_wish = strategy.is_some() || instructions.is_some_and(|text| !text.trim().is_empty());
+    // Instructions alone need the wrapper as well: clearing old tool results would ignore them.
     let strategy = strategy.unwrap_or_else(|| Arc::clone(&run.settings().policy.strategy));
     has_wish.then(|| {
         let mut settings = RunSettings::clone(run.settings());
@@ -505,8 +518,8 @@ fn asked_settings(
     })
 }
 
-/// A strategy that somebody requested by name or with instructions. Old tool results are not cleared in its place:
-/// clearing is another strategy and ignores instructions.
+/// A strategy requested by name or with instructions. Old tool results are not cleared instead: clearing is another
+/// strategy and ignores instructions.
 struct RequestedStrategy(SharedStrategy);
 
 impl CompactionStrategy for RequestedStrategy {
@@ -543,7 +556,7 @@ impl CompactionStrategy for RequestedStrategy {
     }
 }
 
-/// Returns what a compaction would do, by the configured strategy or another.
+/// Returns the plan of a compaction, by the configured strategy or another.
 pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions: Option<String>) -> Plan {
     let Some(settings) = asked_settings(run, strategy, instructions.as_deref()) else {
         return run.preview(instructions);
@@ -554,7 +567,7 @@ pub(crate) fn preview(run: &Run, strategy: Option<SharedStrategy>, instructions:
     other.preview(instructions)
 }
 
-/// Returns whether an undo of `edit_id` is allowed, and its event.
+/// Returns whether an undo of `edit_id` is allowed, and the event of the undo.
 pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, SessionError> {
     let undone = run.history().edits().iter().any(|state| state.edit.id == *edit_id && !state.active)
         || run.history().omissions().iter().any(|omission| omission.id == *edit_id && !omission.active);
@@ -576,7 +589,7 @@ pub(crate) fn undo(run: &Run, edit_id: &EditId) -> Result<Vec<EventBody>, Sessio
     Ok(vec![restored])
 }
 
-/// Returns the event that releases the messages under `edit_id`, if a release is allowed.
+/// Returns the event for releasing the messages under `edit_id`, if a release is allowed.
 pub(crate) fn release(run: &Run, edit_id: EditId) -> Result<Vec<EventBody>, SessionError> {
     match run.history().edits().iter().find(|state| state.edit.id == edit_id) {
         None => Err(SessionError::NotFound(format!("compaction {edit_id}"))),

@@ -1,4 +1,4 @@
-//! The effect that asks a hook about a compaction.
+//! The effect of asking a hook about a compaction.
 
 use longhaul_core::run::{PreCompactInput, PreCompactOutput, RunLoopInput};
 
@@ -9,6 +9,7 @@ use crate::hooks::PreCompactRequest;
 /// Asks the hook `preCompact` and the program's own strategy; the answer is the loop's next input.
 pub(super) fn ask_pre_compact(context: &mut DriverContext, task: u64, ask: PreCompactInput) {
     let hooks = context.agent.hooks.clone();
+    // The request is made before the task starts, because the task cannot borrow the history.
     let writer = hooks.async_strategy(&ask.strategy).and_then(|strategy| {
         let request = ReplacementRequest::new(context.session_id(), &ask, context.run.history())?;
         Some((strategy, request))

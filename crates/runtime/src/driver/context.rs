@@ -1,4 +1,4 @@
-//! The values that every concern of a driver works on.
+//! The values shared by every concern of a driver.
 
 use std::borrow::Borrow;
 use std::sync::{Arc, PoisonError};
@@ -15,17 +15,17 @@ use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::telemetry::SessionTrace;
 
-/// Sessions with more messages than this may take noticeable time to plan.
+/// The number of messages above which planning a session may take noticeable time.
 const LONG_SESSION_MESSAGES: usize = 1_000;
 
-/// The run of a session, with its agent, its shared state and the tasks that work for it.
+/// The run of a session, with its agent, its shared state and the tasks of the session.
 pub(super) struct DriverContext {
     pub(super) run: Run,
     pub(super) agent: Arc<Agent>,
     pub(super) shared: Arc<SharedSessionState>,
     pub(super) lease: Lease,
     pub(super) trace: SessionTrace,
-    /// Model calls, tools, timers and questions. They end with the driver.
+    /// Model calls, tools, timers and questions. All end with the driver.
     pub(super) tasks: JoinSet<()>,
     /// The settings to go back to after a compaction by another strategy.
     suspended_settings: Option<Arc<RunSettings>>,
@@ -41,7 +41,7 @@ impl DriverContext {
         &self.shared.session_id
     }
 
-    /// Publishes an event that is not stored.
+    /// Publishes an event without storing.
     pub(super) fn publish(&self, event: ApiEvent) {
         self.shared.feed.publish_passing(event);
     }
@@ -59,7 +59,7 @@ impl DriverContext {
         self.tasks.spawn(task.in_current_span())
     }
 
-    /// Binds an agent: the same one with other limits or settings, or another one.
+    /// Binds an agent: the same agent with other limits or settings, or another agent.
     pub(super) fn set_agent(&mut self, agent: Arc<Agent>) {
         self.agent = Arc::clone(&agent);
         self.shared.seat.write().unwrap_or_else(PoisonError::into_inner).agent = agent;
@@ -71,7 +71,7 @@ impl DriverContext {
         }
     }
 
-    /// Returns the settings that hold beyond a compaction by another strategy.
+    /// Returns the settings in force after a compaction by another strategy.
     pub(super) fn lasting_settings(&self) -> &RunSettings {
         self.suspended_settings.as_ref().unwrap_or(self.run.settings())
     }
@@ -89,9 +89,11 @@ impl DriverContext {
     }
 }
 
-/// Computes a value from a run. The other tasks of this thread move to another one first if the session is long,
+/// Computes a value from a run. If the session is long, the other tasks of this thread move to another thread first,
 /// because a plan over many megabytes must not hold up other sessions or the server.
 pub(super) fn compute_in_place<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
+    // `block_in_place` hands the worker's other tasks to another thread, which is not worth the cost for a short
+    // session.
     let is_long = run.borrow().history().entries().len() > LONG_SESSION_MESSAGES;
     if is_long && has_worker_threads() {
         return tokio::task::block_in_place(|| compute(run));
@@ -99,7 +101,7 @@ pub(super) fn compute_in_place<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R
     compute(run)
 }
 
-/// Returns whether tasks can move to other threads. `block_in_place` panics in a runtime of one thread.
+/// Returns whether tasks can move to other threads. `block_in_place` panics in a single-threaded runtime.
 fn has_worker_threads() -> bool {
     Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
 }

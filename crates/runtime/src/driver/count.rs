@@ -1,4 +1,4 @@
-//! The server's own count of a request, if it comes in time.
+//! The server's own count of a request, if in time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::model::{ModelCallTask, ModelCalls, next_request, spawn_call};
 /// The longest wait for the server's count before the call is sent with an estimate.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The time for which a server that gave no count is not asked again.
+/// The pause between questions to a server that gave no count.
 const REST: Duration = Duration::from_secs(120);
 
-/// The time since which a server that gave no count is not asked for one.
+/// The start of the pause after a missing count of the server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CountBackoff(Arc<Mutex<Option<Instant>>>);
 
@@ -51,6 +51,7 @@ impl ModelCallTask {
     /// Returns the server's count; `None` if none comes in time, and the estimate must do.
     async fn count(&self, mut request: ModelRequest, backoff: &CountBackoff) -> Option<u64> {
         let counted = async {
+            // Media are input, too, so the request is counted with them.
             self.fill(&mut request).await?;
             self.provider.count(&request).await
         };

@@ -1,9 +1,9 @@
-//! The transaction that writes an answer together with the events that follow from it.
+//! The transaction of an answer together with the following events.
 //!
 //! Each transaction is flushed to the disk and writes every touched page as a whole. The events after an answer (the
-//! end of the run, the start of a tool) are known as soon as the queue has been read, so the answer waits for them. The
-//! loop continues from the answer as if the answer were stored. Nothing is announced and nothing is done before the
-//! write.
+//! end of the run, the start of a tool) are known as soon as the queue has been read, so the answer waits for these
+//! events. The loop continues from the answer as if the answer were stored. Nothing is announced and nothing is done
+//! before the write.
 
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::Seq;
@@ -13,25 +13,26 @@ use longhaul_store::{LogAppend, StoreError};
 use super::{SessionDriver, is_choice};
 use crate::api_events::ApiEvent;
 
-/// An event that the loop knows, with its announcements to watchers.
+/// An event known to the loop, with the announcements to watchers.
 pub(super) struct FoldedEvent {
     pub(super) event: Event,
     pub(super) announcements: Vec<ApiEvent>,
 }
 
-/// An append that the loop knows and the store does not.
+/// An append known to the loop and not yet to the store.
 pub(super) struct DeferredAppend {
     append: LogAppend,
     folded: Vec<FoldedEvent>,
 }
 
-/// Returns whether an effect may come before a deferred append is written: it changes nothing outside the session.
+/// Returns whether an effect may come before a deferred append is written, because nothing outside the session changes.
 pub(super) fn may_precede(effect: &RunEffect) -> bool {
     matches!(effect, RunEffect::Append { .. } | RunEffect::ReadQueue | RunEffect::StopTimer { .. })
 }
 
 /// Returns whether an append is an answer, and nothing else.
 fn is_answer(append: &LogAppend) -> bool {
+    // An append that takes queued messages can meet a conflict, so its success cannot be assumed in advance.
     append.takes.is_empty() && !append.events.is_empty() && append.events.iter().all(is_answer_event)
 }
 
@@ -55,7 +56,7 @@ impl SessionDriver {
         }
     }
 
-    /// Writes the deferred append, if there is one, and announces its events.
+    /// Writes the deferred append, if there is one, and announces the events.
     pub(super) async fn write_deferred(&mut self) -> Result<(), StoreError> {
         if let Some(DeferredAppend { append, folded }) = self.deferred.take() {
             self.context.shared.store.append(&self.context.lease, append).await?;
@@ -64,7 +65,7 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// Folds an answer as the store will number it.
+    /// Folds an answer with the numbers of the later write.
     fn defer(&mut self, id: AppendId, append: LogAppend) {
         // The lease makes this driver the only writer of the log, so the next positions are known before the write.
         let first: Seq = self.context.run.history().last_seq() + 1;
@@ -92,7 +93,7 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// Writes a deferred append with the one that follows from it: both or none.
+    /// Writes a deferred append with the following append: both or none.
     async fn write_both(
         &mut self,
         deferred: DeferredAppend,
@@ -105,6 +106,7 @@ impl SessionDriver {
         both.settles.extend(next.settles);
         // Neither part takes queued messages, so the store has no conflict to report.
         let mut events = self.context.shared.store.append(&self.context.lease, both).await?;
+        // The loop has folded the answer's events already, so only the events behind them are committed.
         let next_events = events.split_off(answer_events.min(events.len()));
         // Watchers get announcements in the order of the log: the answer before the events that follow from it.
         self.publish_folded_events(folded);

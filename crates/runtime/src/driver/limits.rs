@@ -1,5 +1,5 @@
-//! The limits that the server reports for its model, requested again at the start of runs: a server may have been
-//! restarted with another window.
+//! The server's limits for the model, requested again at the start of runs: a server may have been restarted with
+//! another window.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const FRESH: Duration = Duration::from_secs(5);
 /// The longest wait for the server's report.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The requests for the limits that a server reports.
+/// The requests for a server's limits.
 #[derive(Debug, Default)]
 pub(super) struct LimitsProbe {
     /// The time at which the server was asked.
@@ -31,16 +31,18 @@ pub(super) struct LimitsProbe {
 }
 
 impl LimitsProbe {
-    /// Asks the server at the start of a run, beside it: no call waits for the report, and the call after it has the
+    /// Asks the server at the start of a run, beside the run: no call waits for the report, and the next call has the
     /// limits.
     pub(super) fn ask_at_start(&mut self, context: &mut DriverContext, input: &RunLoopInput) {
         let begins = matches!(input, RunLoopInput::Wake | RunLoopInput::Resume) && context.run.is_idle();
         if begins {
+            // The learned window is in memory, so the pause between two questions to the server does not apply to it.
             adopt_learned_window(context);
         }
         if !begins || self.asked_at.is_some_and(|asked| asked.elapsed() < FRESH) {
             return;
         }
+        // The time is noted before the report arrives, so that a slow server is not asked twice at once.
         self.asked_at = Some(Instant::now());
         let (provider, inbox) = (Arc::clone(&context.agent.provider), context.shared.inbox.clone());
         let asking = async move {
@@ -55,29 +57,31 @@ impl LimitsProbe {
         context.tasks.spawn(asking.in_current_span());
     }
 
-    /// Forgets the age of the limits: another model's server has its own.
+    /// Forgets the age of the limits: another model's server has other limits.
     pub(super) fn reset(&mut self) {
         self.asked_at = None;
     }
 }
 
-/// Adopts the window that another session, or the gateway in front of the same server, has learned since.
+/// Adopts a window learned meanwhile by another session, or by the gateway in front of the same server.
 fn adopt_learned_window(context: &mut DriverContext) {
     let learned = context.agent.remembered_window();
     let known = context.lasting_settings().model.remembered_window;
     if known != learned {
         tracing::info!(?known, ?learned, "the model's window was learned elsewhere and is adopted");
+        // The same agent is bound again, because binding computes the settings anew, with the learned window.
         context.set_agent(Arc::clone(&context.agent));
     }
 }
 
-/// Keeps what a run has learned about its model for other sessions: the calibration and the window.
+/// Keeps a run's findings about the model for other sessions: the calibration and the window.
 pub(super) fn remember_model(context: &DriverContext) {
     let (agent, run) = (&context.agent, &context.run);
     let model = agent.provider.origin();
     let history = run.history();
     agent.calibrations.learn(&model, history.counter().name(), history.calibration());
     let learned = run.learned_window();
+    // A window that a person or the server states is no finding of this session.
     let is_known = matches!(agent.limits.source, LimitSource::Declared | LimitSource::Server);
     // A session that learned nothing must not delete what other sessions learned.
     if !is_known && learned != run.settings().model.remembered_window {
@@ -86,9 +90,10 @@ pub(super) fn remember_model(context: &DriverContext) {
     }
 }
 
-/// Learns from an error that the model takes no tools: the step is made again without, and so is every later one.
+/// Learns of a model without tools from an error: the step and every later step are made without tools.
 pub(super) fn learn_tool_support(context: &mut DriverContext, input: &RunLoopInput) {
     let RunLoopInput::ModelFailed { failure, .. } = input else { return };
+    // A model that is known to take no tools was sent none, so there is nothing to learn.
     if !failure.refuses_tools || !context.agent.takes_tools() {
         return;
     }
@@ -108,10 +113,11 @@ pub(super) fn learn_tool_support(context: &mut DriverContext, input: &RunLoopInp
     context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
 }
 
-/// Learns from an error how many pictures the model takes: the next request has no more of them.
+/// Learns the maximum number of pictures from an error: the next request has no more.
 pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInput) -> RunLoopInput {
     let RunLoopInput::ModelFailed { failure, .. } = &mut input else { return input };
     let Some(refusal) = failure.refusal.as_deref_mut() else { return input };
+    // Only pictures have a limit to learn. Other refused parts are left out by the loop (decision 0045).
     if refusal.kind != Some(RefusedPartKind::Image) {
         return input;
     }
@@ -140,7 +146,7 @@ pub(super) fn learn_media_limits(context: &DriverContext, mut input: RunLoopInpu
     input
 }
 
-/// Adopts reported limits. A limit that the server no longer reports keeps its earlier value.
+/// Adopts reported limits. A limit missing in the report keeps the earlier value.
 pub(super) fn adopt_limits(context: &mut DriverContext, reported: Limits) {
     let limits = reported.or(context.agent.limits);
     if limits == context.agent.limits {

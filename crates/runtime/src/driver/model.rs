@@ -1,4 +1,4 @@
-//! The effects that call the model: a step, or a summary.
+//! The effects of model calls: a step, or a summary.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,20 +31,20 @@ use crate::api_events::ApiEvent;
 use crate::clock::now_ms;
 use crate::event_bus::ChunkKind;
 
-/// The longest `prompt_cache_key` that OpenAI takes, in characters.
+/// OpenAI's maximum length of a `prompt_cache_key`, in characters.
 const MAX_CACHE_KEY_CHARS: usize = 64;
 
 /// The model calls of a session, which can be stopped.
 #[derive(Default)]
 pub(super) struct ModelCalls {
     stop: CancellationToken,
-    /// The summary that is written in the background: its task, and the token that stops it.
+    /// The background summary: the task, and the stop token.
     background: Option<(u64, CancellationToken)>,
     pub(super) count_backoff: CountBackoff,
 }
 
 impl ModelCalls {
-    /// Starts the call of a step; its answer is the loop's next input.
+    /// Starts the call of a step; the answer is the loop's next input.
     pub(super) fn start_step(
         &mut self,
         context: &mut DriverContext,
@@ -56,6 +56,7 @@ impl ModelCalls {
         let request = next_request(context, tools, max_output_tokens);
         let history = context.run.history();
         let paused = history.view().last().filter(|_| history.is_paused()).map(|item| &*item.message);
+        // The feed gets the paused message, so that watchers of a continued answer keep the text before the pause.
         context.shared.feed.begin(&step, paused);
         let ratios = *history.calibration().ratios();
         let pause = pause_at_tokens.map(|at| PausePointDetector::new(at, history.counter().clone(), ratios));
@@ -75,7 +76,7 @@ impl ModelCalls {
         spawn_call(context, async move { call.step(request, stream).await });
     }
 
-    /// Starts a summary. A background summary has its own stop, because the run continues during it.
+    /// Starts a summary. A background summary has a stop token of its own, because the run continues meanwhile.
     pub(super) fn start_summary(
         &mut self,
         context: &mut DriverContext,
@@ -123,12 +124,12 @@ impl ModelCalls {
         );
     }
 
-    /// Stops the step, the count or the summary that the run waits for.
+    /// Stops the run's present step, count or summary.
     pub(super) fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Stops a background summary, unless a newer one has taken its place.
+    /// Stops a background summary, unless a newer summary has replaced the one meant.
     pub(super) fn stop_background_summary(&mut self, task: u64) {
         if let Some((_, stop)) = self.background.take_if(|(current, _)| *current == task) {
             tracing::debug!(task, "a background summary is stopped");
@@ -136,7 +137,7 @@ impl ModelCalls {
         }
     }
 
-    /// Returns a call that [`Self::stop`] stops.
+    /// Returns a call under the control of [`Self::stop`].
     pub(super) fn new_call(&mut self, context: &DriverContext) -> ModelCallTask {
         let stop = self.renew_stop();
         ModelCallTask::new(context, stop)
@@ -149,7 +150,7 @@ impl ModelCalls {
     }
 }
 
-/// Returns the request that the session's view makes.
+/// Returns the request for the session's view.
 pub(super) fn next_request(context: &DriverContext, may_call: bool, max_output_tokens: u64) -> ModelRequest {
     let (tools, messages) = with_listed_calls(context, request_messages(context.run.history().view()));
     ModelRequest {
@@ -165,7 +166,7 @@ pub(super) fn next_request(context: &DriverContext, may_call: bool, max_output_t
     }
 }
 
-/// Returns the tools that a request lists, and the messages with calls of those tools: a deferred tool was called
+/// Returns the listed tools of a request, and the messages with calls of listed tools only: a deferred tool was called
 /// through another.
 fn with_listed_calls(context: &DriverContext, mut messages: Vec<Message>) -> (Vec<ToolSpec>, Vec<Message>) {
     let tools = context.agent.specs_for(context.run.history());
@@ -179,7 +180,7 @@ fn cache_key(context: &DriverContext) -> String {
     context.session_id().as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()
 }
 
-/// Spawns a model call in the span of the call; its outcome is the loop's next input.
+/// Spawns a model call in the span of the call; the outcome is the loop's next input.
 pub(super) fn spawn_call(
     context: &mut DriverContext,
     outcome: impl Future<Output = RunLoopInput> + Send + 'static,
@@ -218,6 +219,8 @@ impl ModelCallTask {
             // `select!` evaluates an expression even if its condition disables the branch.
             let flush = streaming.flush_at.unwrap_or_else(Instant::now);
             let event = tokio::select! {
+                // The stop is looked at first and the flush before the stream: a fast stream would otherwise hold up
+                // both.
                 biased;
                 () = self.stop.cancelled() => break streaming.stopped(),
                 () = tokio::time::sleep_until(flush), if streaming.flush_at.is_some() => {
@@ -258,6 +261,7 @@ impl ModelCallTask {
                     Err(exceeded) => break streaming.failed(exceeded.into()),
                 },
                 Some(Err(error)) => break streaming.failed(error),
+                // A whole answer ends with `Finished`. A connection that closes early must not pass for one.
                 None => break streaming.failed(truncated()),
             }
         }
@@ -276,6 +280,7 @@ impl ModelCallTask {
             };
             match event {
                 Some(Ok(ModelEvent::Finished(answer))) => return Ok(answer),
+                // The pieces of a summary are shown to nobody: only the whole text counts.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(failure(error)),
                 None => return Err(failure(truncated())),
@@ -291,6 +296,7 @@ impl ModelCallTask {
             media_bytes = request.media.values().map(|content| content.len()).sum::<usize>(),
             "a request is sent"
         );
+        // The call consumes the request, so the order of its pictures is noted before.
         let hashes = media::sent_hashes(&request);
         self.provider.call(request).await.map_err(|mut error| {
             // The adapter knows pictures by their number in the request, the loop by their content.
@@ -323,8 +329,8 @@ fn truncated() -> ProviderError {
     ProviderError::new(ErrorCode::TruncatedStream, "the stream ended before the answer did")
 }
 
-/// Returns how long text that arrives now waits until it is persisted. All streams of a process are persisted at the
-/// same moments, so that a store writes them together. With a hundred streams this takes a tenth of the writes.
+/// Returns the wait of newly arrived text until the next write. All streams of a process are persisted at the same
+/// moments, so the store combines the writes: a tenth as many with a hundred streams.
 fn until_flush(every: Duration, now: Millis) -> Duration {
     match u64::try_from(every.as_millis()) {
         Ok(every @ 1..) => Duration::from_millis(every - now % every),
@@ -359,7 +365,7 @@ impl AnswerRepetition {
     }
 }
 
-/// An answer as far as it has come.
+/// A partial answer in progress.
 struct StreamedAnswer {
     step: StepId,
     lease: Lease,
@@ -370,14 +376,14 @@ struct StreamedAnswer {
     size: AnswerSize,
     /// Text since the last complete part.
     text: String,
-    /// Reasoning that stands in no complete part.
+    /// Reasoning outside of complete parts.
     reasoning: String,
     usage: Option<Usage>,
     unsaved: String,
     /// The time at which the unsaved text is persisted.
     flush_at: Option<Instant>,
     chunks: u64,
-    /// The detector of the place at which the answer pauses, if it may pause.
+    /// The detector of the pause, if the answer may pause.
     pause: Option<PausePointDetector>,
     repetition: AnswerRepetition,
     /// True if calls of `tool_call` are calls of deferred tools.
@@ -411,7 +417,7 @@ impl StreamedAnswer {
     /// Takes an event of the stream; returns whether the answer goes on after it.
     ///
     /// # Errors
-    /// [`AnswerTooLarge`], before more of it is kept or shown.
+    /// [`AnswerTooLarge`], before more of the answer is kept or shown.
     fn take(
         &mut self,
         event: ModelEvent,
@@ -431,10 +437,13 @@ impl StreamedAnswer {
         };
         match event {
             ModelEvent::Text(mut delta) => {
+                // Text beyond the pause is neither shown nor stored, because the continuation writes on from the pause.
                 delta.truncate(end.unwrap_or(delta.len()));
                 shared.feed.chunk(&self.step, ChunkKind::Text, &delta, false);
                 self.text.push_str(&delta);
                 self.unsaved.push_str(&delta);
+                // The first unsaved piece sets the time. Later pieces must not move it, or a steady stream would never
+                // be saved.
                 self.flush_at.get_or_insert_with(|| Instant::now() + until_flush(self.every, now_ms()));
             }
             ModelEvent::Reasoning(delta) => {
@@ -481,8 +490,8 @@ impl StreamedAnswer {
         }
     }
 
-    /// Persists the unsaved text. Text that cannot be stored is stored with the next chunk; a crash before then would
-    /// lose it. A store that expects another chunk index gets no more chunks: the step's own append has the whole
+    /// Persists the unsaved text. After a failure, the text joins the next chunk; a crash before then would lose the
+    /// text. After a conflict of chunk indexes the store gets no more chunks: the step's own append has the whole
     /// answer.
     async fn persist(&mut self, shared: &SharedSessionState) {
         let body = std::mem::take(&mut self.unsaved);
@@ -490,6 +499,7 @@ impl StreamedAnswer {
         let chunk =
             AnswerChunk { step: self.step.as_str().to_owned(), index: self.chunks, body: body.clone() };
         let Err(error) = shared.store.put_chunk(&self.lease, chunk).await else {
+            // Only a stored chunk advances the index, in which the store expects no gap.
             self.chunks += 1;
             return;
         };
@@ -500,7 +510,7 @@ impl StreamedAnswer {
         }
     }
 
-    /// Returns the parts of the answer so far: complete parts, and the text that was in flight.
+    /// Returns the parts of the answer so far: complete parts, and the text in flight.
     fn seen(&mut self) -> Vec<Part> {
         let mut parts = std::mem::take(&mut self.parts);
         let text = std::mem::take(&mut self.text);
@@ -510,8 +520,8 @@ impl StreamedAnswer {
         parts
     }
 
-    /// Returns the parts so far, with reasoning that was in flight. Such reasoning is for people: no request contains
-    /// it, so it must not stand in an answer that the model continues.
+    /// Returns the parts so far, with the reasoning in flight. Such reasoning is for people: no request contains such
+    /// reasoning, so an answer for continuation must not either.
     fn seen_with_reasoning(&mut self) -> Vec<Part> {
         let text = std::mem::take(&mut self.reasoning);
         if !text.trim().is_empty() {
@@ -538,6 +548,8 @@ impl StreamedAnswer {
 
     fn failed(&mut self, error: ProviderError) -> RunLoopInput {
         let mut failure = failure(error);
+        // The provider counts the tokens of a failed answer, too, so usage that was reported before the failure is
+        // kept.
         failure.usage = failure.usage.or(self.usage.take());
         // The model may continue an answer that has text.
         let has_text = !self.text.is_empty() || self.parts.iter().any(|part| matches!(part, Part::Text(_)));

@@ -1,4 +1,4 @@
-//! Changes of standing orders that people ask for, and the hook-up of the tool `pin`.
+//! Changes of standing orders by people, and the hook-up of the tool `pin`.
 
 use longhaul_core::event::EventBody;
 use longhaul_core::ids::OrderId;
@@ -13,7 +13,7 @@ pub(crate) enum OrderChange {
 }
 
 impl OrderChange {
-    /// Returns the events of the change: none if the orders have that form already.
+    /// Returns the events of the change: none if nothing would change.
     pub(super) fn events(&self, run: &Run) -> Result<Vec<EventBody>, StandingOrderError> {
         match self {
             Self::Pin { text, replaces } => run.pin_order(text, replaces.clone()),
@@ -22,7 +22,7 @@ impl OrderChange {
         }
     }
 
-    /// Returns the order of the change in its present form.
+    /// Returns the order of the change in the present form.
     pub(super) fn order(&self, run: &Run) -> Option<StandingOrder> {
         let orders = run.history().all_orders();
         match self {

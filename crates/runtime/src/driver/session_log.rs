@@ -12,14 +12,14 @@ use longhaul_core::ids::{CallId, Millis, SessionId};
 use longhaul_core::message::{Message, Part, ToolResult};
 use longhaul_core::usage::Usage;
 
-/// The figures of an open run that its later lines need.
+/// The figures of an open run, for later log lines.
 #[derive(Debug, Default)]
 pub(super) struct OperatorLog {
     run_started_at: Millis,
     step_started_at: Millis,
     steps: u32,
     usage: Usage,
-    /// Calls that are open: the tool's name, and when it was started.
+    /// Open calls: the tool's name, and the time of the start.
     calls: HashMap<CallId, (String, Millis)>,
 }
 
@@ -29,6 +29,7 @@ impl OperatorLog {
         match &event.body {
             EventBody::MessagesTaken { message, taken, .. } => log_message(message, taken.len()),
             EventBody::RunStarted { run_id } => {
+                // A fresh value drops the calls that an interrupted run left open.
                 *self = Self { run_started_at: event.at, ..Self::default() };
                 tracing::info!(run = run_id.as_str(), "a run started");
             }

@@ -1,4 +1,4 @@
-//! Answers with status 200 to another request than the one that was sent: an overflow that looks like success.
+//! Answers with status 200 to a silently shortened request: an overflow in the guise of success.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::message::{ModelAnswer, Part};
@@ -11,19 +11,19 @@ use serde_json::json;
 use super::context::DriverContext;
 use crate::api_events::ApiEvent;
 
-/// The least limit that is believed. A lower one, learned from what a server kept of a request, is more likely an
-/// incomplete count. In tokens.
+/// The least credible limit, in tokens. A lower limit, learned from the kept part of a request, is more likely an
+/// incomplete count.
 const LEAST_LIMIT_TOKENS: u64 = 2_000;
 
-/// The number of answers that may be suspected before the server's counts are set aside for the session.
+/// The number of suspected answers before the server's counts are set aside for the session.
 const MAX_SUSPICIONS: u32 = 2;
 
-/// The detector of answers to silently cut requests, and its trust in the server's counts.
+/// The detector of answers to silently cut requests, with the trust in the server's counts.
 #[derive(Debug, Default)]
 pub(super) struct TruncationDetector {
     /// True if the newest answer was taken for an overflow.
     was_suspected: bool,
-    /// The number of answers that were taken for an overflow.
+    /// The number of answers taken for an overflow.
     suspicions: u32,
     /// True if the server's counts regularly leave something out.
     counts_are_partial: bool,
@@ -36,14 +36,16 @@ impl TruncationDetector {
     pub(super) fn reset(&mut self) {
         self.was_suspected = false;
         self.suspicions = 0;
+        // The flags of published notices stay set: a user is notified once per session, not once per model.
         self.counts_are_partial = false;
     }
 
-    /// Treats an answer to a silently cut request as the overflow that it is, once. If the next answer is no better,
-    /// the server's reports are unreliable, and are ignored from then on.
+    /// Treats an answer to a silently cut request as an overflow, once. If the next answer is no better, the server's
+    /// reports are unreliable, and are ignored from then on.
     pub(super) fn check(&mut self, context: &DriverContext, input: RunLoopInput) -> RunLoopInput {
         let RunLoopInput::ModelAnswered(answer) = &input else { return input };
         let is_unreliable = self.counts_are_partial || context.run.history().usage_is_unreliable();
+        // Without compaction no room can be made, so a repetition would meet the same cut.
         if is_unreliable || !context.run.settings().policy.enabled {
             return input;
         }
@@ -88,7 +90,7 @@ impl TruncationDetector {
         context.publish(ApiEvent::passing("llm:error", context.session_id(), payload));
     }
 
-    /// Says once that the server's usage reports are set aside.
+    /// Reports once the distrust of the server's usage reports.
     pub(super) fn publish_unreliable_usage(&mut self, context: &DriverContext) {
         let is_unreliable = context.run.history().usage_is_unreliable();
         if !is_unreliable || std::mem::replace(&mut self.has_published_usage, true) {
@@ -102,7 +104,7 @@ impl TruncationDetector {
     }
 }
 
-/// Reports whether older messages can be left out: if none can, a second call would repeat the first one.
+/// Reports whether older messages can be left out: if not, a second call would repeat the first.
 fn can_make_room(run: &Run) -> bool {
     matches!(run.preview(None), Plan::Edit(_) | Plan::Summarise(_))
 }

@@ -1,4 +1,4 @@
-//! The place at which a streamed answer pauses so that room can be made: in its text only, between two words.
+//! The place of a pause in a streamed answer, for making room: in text only, between two words.
 
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::message::Part;
@@ -15,22 +15,23 @@ pub(super) struct PausePointDetector {
     counter: MessageTokenCounter,
     ratios: TokenRatios,
     written_tokens: u64,
-    /// The tokens of text that arrived after the answer was due to pause.
+    /// The tokens of text after the due place of the pause.
     overdue_tokens: u64,
-    /// True as long as the answer has only parts that a model can continue.
+    /// True as long as a model can continue all parts of the answer.
     is_text: bool,
 }
 
 impl PausePointDetector {
-    /// Creates a detector that pauses at so many tokens of output, counted as the session counts.
+    /// Creates a detector that pauses at a number of output tokens, by the session's count.
     pub(super) fn new(at_tokens: u64, counter: MessageTokenCounter, ratios: TokenRatios) -> Self {
         Self { at_tokens, counter, ratios, written_tokens: 0, overdue_tokens: 0, is_text: true }
     }
 
-    /// Returns how many bytes of the text in `event` are kept if the answer ends there; `seen` is the text before it.
+    /// Returns the number of kept bytes of the text in `event` if the answer ends there; `seen` is the text before
+    /// `event`.
     ///
-    /// The blank after a word is left to the continuation: most vocabularies begin words with their blank, and no wire
-    /// takes every text that ends with one.
+    /// The blank after a word is left to the continuation: most vocabularies begin words with a blank, and no wire
+    /// takes every text with a blank at the end.
     pub(super) fn take(&mut self, seen: &str, event: &ModelEvent) -> Option<usize> {
         let delta = match event {
             ModelEvent::Text(delta) => delta.as_str(),
@@ -55,7 +56,7 @@ impl PausePointDetector {
         end_of_word(seen, delta).or_else(|| (is_late && ends_in_word).then_some(delta.len()))
     }
 
-    /// Counts a piece by itself, and returns its tokens: models send about a token at a time.
+    /// Counts a piece alone, and returns the number of tokens: models send about a token at a time.
     fn count(&mut self, delta: &str) -> u64 {
         if delta.is_empty() {
             return 0;

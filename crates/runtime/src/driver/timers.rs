@@ -1,4 +1,4 @@
-//! The timers that the loop starts.
+//! The timers of the loop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

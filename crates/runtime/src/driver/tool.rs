@@ -1,4 +1,4 @@
-//! The effect that runs a tool: the call, its live output, its result within the limits.
+//! The effect of running a tool: the call, the live output, the result within the limits.
 
 mod hooks;
 
@@ -26,23 +26,23 @@ use crate::picture;
 use crate::recall::{self, RecallSource, SharedSearchIndex};
 use crate::tools::{PreservedEnd, ToolContext, ToolInput, ToolOutput, ToolOutputPart, ToolProgress};
 
-/// Beyond its own grace a tool gets this long before its future is dropped.
+/// The time beyond a tool's own grace until the tool's future is dropped.
 const LAST_GRACE: Duration = Duration::from_secs(3);
 
-/// The room that the marker of a truncation takes at most.
+/// The maximum room for the marker of a truncation.
 const MARKER_CHARS: u64 = 200;
 const MARKER_TOKENS: u64 = 60;
 
-/// The tool calls of a run, and what they share.
+/// The tool calls of a run, and their shared state.
 #[derive(Default)]
 pub(super) struct ToolCalls {
     stop: CancellationToken,
-    /// The words of the session, once the model has searched it.
+    /// The words of the session, from the first search on.
     search_index: SharedSearchIndex,
 }
 
 impl ToolCalls {
-    /// Runs a tool; its result is the loop's next input.
+    /// Runs a tool; the result is the loop's next input.
     pub(super) fn start(&self, context: &mut DriverContext, call: ToolCall, limit: TextLimit) {
         let (run, agent) = (&context.run, &context.agent);
         // A call of `recall` is served even before the tool is offered: a model may know it from elsewhere.
@@ -54,11 +54,14 @@ impl ToolCalls {
         let task = ToolTask {
             agent: Arc::clone(agent),
             shared: Arc::clone(&context.shared),
+            // A child token: a tool that cancels its token must not stop the tools beside it.
             stop: self.stop.child_token(),
             limit,
             source,
             is_pin,
             deferred,
+            // Tools that run at the same time do not see each other's outputs here, so together they may exceed the
+            // quota.
             stored_bytes: stored_output_bytes(run.history()),
         };
         tracing::debug!(
@@ -78,14 +81,14 @@ impl ToolCalls {
         self.stop.cancel();
     }
 
-    /// Replaces the stop token after a run: a cancelled token stays cancelled, and the tools of the next run need one
-    /// of their own.
+    /// Replaces the stop token after a run: a cancelled token stays cancelled, and the next run's tools need a fresh
+    /// token.
     pub(super) fn renew_stop(&mut self) {
         self.stop = CancellationToken::new();
     }
 }
 
-/// Returns the bytes of tool outputs that a session keeps in blobs.
+/// Returns the bytes of a session's tool outputs in blobs.
 fn stored_output_bytes(history: &History) -> u64 {
     let parts = history.entries().iter().flat_map(|entry| &entry.message.parts);
     let truncated = parts.filter_map(|part| match part {
@@ -113,6 +116,8 @@ impl ToolTask {
     async fn run(&self, mut call: ToolCall) -> RunLoopInput {
         // Logs of earlier releases, and hosts' own providers, may have empty arguments.
         call.settle_arguments();
+        // A refused call gets a result like any other, because providers reject a conversation with a call that has
+        // none.
         if let Err(refusal) = self.before(&mut call).await {
             let nothing = HookAddition { text: None, limit: self.limit };
             return RunLoopInput::ToolEnded(self.result(&call, refusal, nothing).await);
@@ -124,6 +129,7 @@ impl ToolTask {
             Some(Err(text)) => ToolOutput::error(text.clone()),
             None => self.execute(&call).await,
         };
+        // The hook is asked before the output is cut, because it judges the whole output.
         let added = self.after(&call, &output).await;
         let result = self.result(&call, output, added).await;
         match request {
@@ -160,7 +166,7 @@ impl ToolTask {
         }
     }
 
-    /// Answers a search for tools. A call of `tool_call` that is not resolved by now gets the reason.
+    /// Answers a search for tools. A still unresolved call of `tool_call` gets the reason.
     fn find_tools(&self, deferred: &DeferredTools, call: &ToolCall) -> ToolOutput {
         let answer = match call.name.as_str() {
             deferral::SEARCH => {
@@ -177,8 +183,8 @@ impl ToolTask {
         answer.map_or_else(ToolOutput::error, ToolOutput::text)
     }
 
-    /// Runs a tool. A tool that is asked to stop ends by itself within its grace; any other is dropped, which kills its
-    /// processes.
+    /// Runs a tool. A stopped tool ends by itself within the grace; otherwise the tool is dropped, which kills the
+    /// tool's processes.
     async fn run_within_grace(&self, call: &ToolCall, arguments: serde_json::Value) -> ToolOutput {
         let (progress, received) = mpsc::channel(64);
         let context = ToolContext {
@@ -188,6 +194,7 @@ impl ToolTask {
             progress,
             limits: self.agent.tool_limits.clone(),
         };
+        // A tool that stops its processes waits `kill_grace` for them itself, so the tool is given longer.
         let grace = self.agent.tool_limits.kill_grace + LAST_GRACE;
         let give_up = async {
             self.stop.cancelled().await;
@@ -251,6 +258,7 @@ impl ToolTask {
             result.content.push(Part::text(note));
         }
         if result.content.is_empty() {
+            // A provider may refuse a result without content, and the model could not tell it from a lost one.
             result.content.push(Part::text("(no output)"));
         }
         result.content.extend(added.text.map(Part::text));
@@ -265,6 +273,7 @@ impl ToolTask {
         lost_bytes: u64,
         result: &mut ToolResult,
     ) {
+        // A result records one truncation. Text after a truncated piece therefore stays whole.
         let cut = match result.truncated {
             None => self.cut(&text, limit, keep),
             Some(_) => None,
@@ -305,7 +314,7 @@ impl ToolTask {
         }
     }
 
-    /// Returns the shortened form of a text that is unreadable as a whole or too long; `None` if the text stays whole.
+    /// Returns the shortened form of an unreadable or too long text; `None` if the text stays whole.
     fn cut(&self, text: &str, limit: &TextLimit, keep: truncate::TruncationMode) -> Option<TruncatedText> {
         // The model asked for recalled text unchanged.
         let legible = match self.source {
@@ -331,7 +340,7 @@ impl ToolTask {
         Some(cut)
     }
 
-    /// Stores the whole output, or, over the session's quota, only the part that the model is shown.
+    /// Stores the whole output, or, over the session's quota, only the part in the model's view.
     async fn store_whole(
         &self,
         text: String,
@@ -362,13 +371,15 @@ impl ToolTask {
     }
 }
 
-/// Returns a picture or a file as a part, its content stored.
+/// Returns a picture or a file as a part, with stored content.
 pub(crate) async fn media(
     blobs: &BlobStore,
     bytes: bytes::Bytes,
     media_type: String,
     name: Option<String>,
 ) -> Part {
+    // The size is checked before the blob is stored: a picture that exhausts memory when decoded must not enter a
+    // session.
     let size = match picture::size(&bytes) {
         Ok(size) => size,
         Err(too_large) => {

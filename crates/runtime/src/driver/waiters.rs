@@ -1,4 +1,4 @@
-//! The callers who wait for the end of a run.
+//! The callers in wait for the end of a run.
 
 use longhaul_core::history::LogEntryKind;
 use longhaul_core::ids::Seq;
@@ -16,8 +16,8 @@ pub(super) struct PendingCancel {
 }
 
 impl PendingCancel {
-    /// Returns what the cancel has stopped, after the run has ended. The model may have been called without an answer
-    /// yet.
+    /// Returns the work stopped by the cancel, after the end of the run. The model may have been called without an
+    /// answer yet.
     fn final_point(&self, run: &Run) -> CancelPoint {
         let has_answer = run
             .history()
@@ -33,11 +33,11 @@ impl PendingCancel {
     }
 }
 
-/// The callers who wait for the end of a run, and how the last run ended.
+/// The callers in wait for the end of a run, and the outcome of the last run.
 #[derive(Default)]
 pub(super) struct RunWaiters {
     pub(super) waiting: Vec<oneshot::Sender<RunOutcome>>,
-    /// The cancels that wait until the current run has ended.
+    /// The cancels in wait for the end of the current run.
     pub(super) cancels: Vec<PendingCancel>,
     /// True if a run has ended since the last answer.
     pub(super) has_ended: bool,
@@ -48,7 +48,7 @@ impl RunWaiters {
     /// Answers the callers whose run has ended.
     ///
     /// A queued message may begin the next run within the same input. The status then never shows a rest, and a cancel
-    /// would wait for that run, too.
+    /// would wait for the next run, too.
     pub(super) fn answer(&mut self, run: &Run) {
         if std::mem::take(&mut self.has_ended) || run.is_idle() {
             for cancel in self.cancels.drain(..) {

@@ -1,4 +1,4 @@
-//! The recent announcements: one bounded list for all watchers of a session.
+//! The recent announcements: a bounded list for all watchers of a session.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::SharedEvent;
 use crate::api_events::ApiEvent;
 
-/// The most announcements that are kept, so that a watcher may be this many behind.
+/// The maximum number of kept announcements, and so the largest lag of a watcher.
 pub(super) const MOST: usize = 1_024;
 
-/// The most bytes of memory for the announcements and their serialized form; the newest one may be larger.
+/// The most bytes of memory for the announcements and their serialized form; the newest announcement may be larger.
 pub(super) const MOST_BYTES: usize = 512 << 10;
 
 /// The memory of an announcement and its entry, without its payload, in bytes.
@@ -21,7 +21,7 @@ const FRAME_BYTES: usize = 160;
 /// A key and a value of a JSON object in memory, without their text, in bytes.
 const FIELD_BYTES: usize = 128;
 
-/// The announcements that a watcher missed.
+/// The missed announcements of a watcher.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MissedEvents {
     /// The announcements of the missed events, in order.
@@ -30,7 +30,7 @@ pub struct MissedEvents {
     pub until: Seq,
 }
 
-/// The recent announcements, oldest first. They are numbered from 0 in the order of announcement.
+/// The recent announcements, oldest first. Numbers count from 0 in the order of announcement.
 #[derive(Debug)]
 pub(super) struct RecentEvents {
     told: VecDeque<BufferedEvent>,
@@ -46,29 +46,29 @@ pub(super) struct RecentEvents {
 #[derive(Debug)]
 struct BufferedEvent {
     announcement: Arc<SharedEvent>,
-    /// The announcement's event, or the newest event when the announcement has none of its own.
+    /// The announcement's event, or the newest event for an announcement without an event.
     at: Seq,
     bytes: usize,
 }
 
 impl RecentEvents {
-    /// Creates an empty list for a log that ends at `told`.
+    /// Creates an empty list for a log up to `told`.
     pub(super) fn new(told: Seq) -> Self {
         Self { told: VecDeque::new(), first: 0, bytes: 0, whole_after: told, keeps: false }
     }
 
-    /// Returns the number that the next announcement will have.
+    /// Returns the number of the next announcement.
     pub(super) fn end(&self) -> u64 {
         self.first + self.told.len() as u64
     }
 
-    /// Reports whether a watcher that continues from that number will not soon lose announcements.
+    /// Reports whether a watcher can continue from `number` without an early loss of announcements.
     pub(super) fn is_young(&self, number: u64) -> bool {
         // The newer half of the list leaves a new watcher time to catch up.
         number >= self.first + self.told.len() as u64 / 2
     }
 
-    /// Keeps events from now on, if they were not kept before; the newest event was `told`.
+    /// Keeps events from now on, if not kept before; the newest event was `told`.
     pub(super) fn keep_from(&mut self, told: Seq) {
         if !self.keeps {
             self.keeps = true;
@@ -105,14 +105,15 @@ impl RecentEvents {
         if let Some(oldest) = self.told.pop_front() {
             self.first += 1;
             self.bytes -= oldest.bytes;
+            // An event with one dropped announcement is no longer whole, even if its others remain.
             self.whole_after = self.whole_after.max(oldest.at);
         }
     }
 
-    /// Returns the announcement of that number, `Ok(None)` if it was not made yet.
+    /// Returns the announcement of a number, `Ok(None)` if not made yet.
     ///
     /// # Errors
-    /// The number of announcements that were dropped before a watcher at that number could read them.
+    /// The number of dropped announcements before a watcher at `number` could read.
     pub(super) fn get(&self, number: u64) -> Result<Option<Arc<SharedEvent>>, u64> {
         let Some(at) = number.checked_sub(self.first) else { return Err(self.first - number) };
         let told = usize::try_from(at).ok().and_then(|at| self.told.get(at));
@@ -124,6 +125,7 @@ impl RecentEvents {
         if !self.keeps || after < self.whole_after {
             return None;
         }
+        // Positions only grow, so the list is sorted by them.
         let begins = self.told.partition_point(|told| told.at <= after);
         let mut missed = MissedEvents { announcements: Vec::new(), until };
         let (mut newest, mut count) = (after, 0);
@@ -165,7 +167,7 @@ fn field(key: &str, value: &Value) -> usize {
     FIELD_BYTES + 2 * key.len() + within(value)
 }
 
-/// Returns the bytes that a value takes besides itself. A text counts twice: as it is, and in its serialized form.
+/// Returns the size of a value's content, in bytes. A text counts twice: as a value, and in the serialized form.
 fn within(value: &Value) -> usize {
     match value {
         Value::String(text) => 2 * text.len(),

@@ -1,4 +1,4 @@
-//! An announcement that all watchers share.
+//! An announcement shared by all watchers.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::api_events::ApiEvent;
 
-/// An announcement with its serialized form, written once for all remote watchers, not once for each.
+/// An announcement with the serialized form, written once for all remote watchers, not once for each.
 #[derive(Debug)]
 pub struct SharedEvent {
     announcement: ApiEvent,
@@ -15,12 +15,12 @@ pub struct SharedEvent {
 }
 
 impl SharedEvent {
-    /// Creates an announcement that has no serialized form yet.
+    /// Creates an announcement without a serialized form.
     pub fn new(announcement: ApiEvent) -> Arc<Self> {
         Arc::new(Self { announcement, written: OnceLock::new() })
     }
 
-    /// Returns the serialized form. The first caller writes it, in the one form that all callers want.
+    /// Returns the serialized form. The first caller writes the form for all callers.
     pub fn written(&self, write: impl FnOnce(&ApiEvent) -> Bytes) -> Bytes {
         self.written.get_or_init(|| write(&self.announcement)).clone()
     }

@@ -1,4 +1,4 @@
-//! The position of one watcher among the announcements.
+//! The position of a watcher among the announcements.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::{EventBus, SharedEvent};
 
-/// The announcements from one moment on, in order. A session stays open as long as a receiver of it exists.
+/// The announcements from a given moment on, in order. A receiver keeps the session open.
 #[derive(Debug)]
 pub struct EventReceiver {
     feed: Arc<EventBus>,
@@ -24,7 +24,7 @@ impl EventReceiver {
     /// Waits for the next announcement. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`RecvError::Lagged`] with the number of announcements that were lost, before the receiver continues after them;
+    /// [`RecvError::Lagged`] with the number of lost announcements, before the receiver continues behind the gap;
     /// [`RecvError::Closed`] when the session has stopped and all announcements were read.
     pub async fn recv(&mut self) -> Result<Arc<SharedEvent>, RecvError> {
         loop {
@@ -39,7 +39,7 @@ impl EventReceiver {
         }
     }
 
-    /// Returns the next announcement, if it was made already.
+    /// Returns the next announcement, if made already.
     ///
     /// # Errors
     /// The errors of [`EventReceiver::recv`], and [`TryRecvError::Empty`] if there is no announcement yet.
@@ -50,6 +50,7 @@ impl EventReceiver {
                 self.next += 1;
                 Ok(announcement)
             }
+            // The end is reported behind the last announcement, so that a slow watcher still reads all of them.
             Ok(None) if state.has_ended => Err(TryRecvError::Closed),
             Ok(None) => Err(TryRecvError::Empty),
             Err(missed) => {

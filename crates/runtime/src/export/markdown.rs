@@ -13,10 +13,11 @@ use longhaul_core::truncate::shown_content;
 use super::SessionMeta;
 
 /// Renders the conversation as Markdown: all messages, tool calls with their full results, and the places at which the
-/// view was compacted. Text of the conversation is unchanged; tool output and arguments are in fences that they cannot
-/// close.
+/// view was compacted. Text of the conversation is unchanged; tool output and arguments are in fences longer than any
+/// fence inside.
 pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
     let mut transcript = MarkdownTranscript { out: String::new(), tools: HashMap::new(), paused: None };
+    // A line break in the title would end the heading.
     let title = meta.title.as_deref().unwrap_or(meta.id.as_str()).replace(['\n', '\r'], " ");
     transcript.block(&format!("# {title}"));
     for event in events {
@@ -29,7 +30,7 @@ pub fn markdown(meta: &SessionMeta, events: &[Event]) -> String {
 struct MarkdownTranscript<'a> {
     out: String,
     tools: HashMap<&'a CallId, &'a str>,
-    /// The beginning of an answer that continues later: it is written where the answer ends.
+    /// The beginning of a paused answer, written at the end of the answer.
     paused: Option<Message>,
 }
 
@@ -185,6 +186,7 @@ fn stored(what: &str, media: &MediaPart) -> String {
 /// Returns a fence longer than any run of backticks in the text.
 fn fenced(text: &str, language: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    // Longer than any run of backticks in the text, which could otherwise end the fence.
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")
 }

@@ -1,10 +1,10 @@
-//! The program's own word on tool calls that need approval.
+//! The program's own word on tool calls in need of approval.
 
 use async_trait::async_trait;
 use longhaul_core::ids::{ApprovalId, CallId, SessionId};
 use serde_json::Value;
 
-/// A tool call that needs approval before it runs.
+/// A tool call in need of approval.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
@@ -16,9 +16,9 @@ pub struct ApprovalRequest {
     pub call_id: CallId,
     /// The tool.
     pub tool_name: String,
-    /// The arguments: an empty object if the model wrote none, and `null` if its text is not JSON.
+    /// The arguments: an empty object if the model wrote none, and `null` for text other than JSON.
     pub arguments: Value,
-    /// The arguments as the model wrote them.
+    /// The arguments as written by the model.
     pub arguments_text: String,
 }
 
@@ -42,10 +42,10 @@ impl ApprovalDecision {
     }
 }
 
-/// A part of the program that decides about tool calls. A closure is one.
+/// A part of the program with decisions about tool calls, for example a closure.
 #[async_trait]
 pub trait ApprovalHandler: Send + Sync {
-    /// Decides about one call. The call is denied if this panics, or takes longer than
+    /// Decides about a call. The call is denied after a panic, or after
     /// [`AgentRules::approval_timeout`](crate::agent::AgentRules::approval_timeout).
     async fn decide(&self, request: ApprovalRequest) -> ApprovalDecision;
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::HookEvent;
 
-/// A request of one event.
+/// A request of an event.
 pub(super) trait HookRequest: Serialize + Send + Sync {
     const EVENT: HookEvent;
     type Answer: HookResponse;
@@ -16,7 +16,7 @@ pub(super) trait HookRequest: Serialize + Send + Sync {
     fn session_id(&self) -> &SessionId;
 }
 
-/// A response to one event; the default changes nothing.
+/// A response to an event; the default changes nothing.
 pub(super) trait HookResponse: DeserializeOwned + Default {
     /// The names of the response's fields in JSON.
     const FIELDS: &'static [&'static str];
@@ -47,24 +47,24 @@ asks! {
     UserPromptSubmitRequest => UserPromptSubmit, UserPromptSubmitResponse, &["block", "reason", "addedContext"];
 }
 
-/// A compaction is about to begin. As JSON it also has `hook` and `deadlineMs`, the time for an answer.
+/// A compaction is about to begin. The JSON form also has `hook` and `deadlineMs`, the time for an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PreCompactRequest {
     /// The session.
     pub session_id: SessionId,
-    /// The party that wants the compaction.
+    /// The party behind the compaction.
     pub trigger: PreCompactTrigger,
     /// The reason, in words.
     pub reason: String,
     /// The size of the next request, in tokens.
     pub current_tokens: u64,
-    /// The size that the next request should have, in tokens.
+    /// The intended size of the next request, in tokens.
     pub target_tokens: u64,
-    /// Messages that the model is shown now.
+    /// The messages in the model's present view.
     pub message_count: u64,
-    /// The messages that are removed from the view.
+    /// The messages to be removed from the view.
     pub what_goes: CompactionScope,
     /// The instructions of a person for the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub struct PreCompactRequest {
 }
 
 impl PreCompactRequest {
-    /// Describes a compaction of the session, or of a conversation of the gateway, that `session_id` names.
+    /// Describes a compaction of the session, or of a conversation of the gateway, named by `session_id`.
     pub fn new(session_id: SessionId, ask: PreCompactInput) -> Self {
         let reason = serde_json::to_value(ask.reason).ok();
         Self {
@@ -98,7 +98,7 @@ impl From<PreCompactResponse> for longhaul_core::run::PreCompactOutput {
     }
 }
 
-/// The party that wants a compaction.
+/// The party behind a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -109,14 +109,14 @@ pub enum PreCompactTrigger {
     Auto,
 }
 
-/// The messages that a compaction removes.
+/// The messages removed by a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CompactionScope {
     /// The number of messages.
     pub messages: u64,
-    /// The handles of their spans of the log, as `recall` takes them.
+    /// The handles of the messages' spans of the log, in the form for `recall`.
     pub handles: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ pub struct PreCompactResponse {
     pub reason: Option<String>,
     /// The instructions for the summary, in the place of those of a person.
     pub custom_instructions: Option<String>,
-    /// The summary itself: no model is asked for one.
+    /// The summary itself: no model is asked.
     pub custom_summary: Option<String>,
 }
 
@@ -157,7 +157,7 @@ pub struct PreToolUseResponse {
     pub decision: Option<PreToolUseDecision>,
     /// The reason for a refusal, in words for the model.
     pub reason: Option<String>,
-    /// The arguments for the tool, in the place of those that the model wrote.
+    /// The arguments for the tool, in the place of the model's.
     pub args: Option<Map<String, Value>>,
 }
 
@@ -165,7 +165,7 @@ pub struct PreToolUseResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PreToolUseDecision {
-    /// The hook does not mind. Rules and people have decided before it was asked.
+    /// The hook does not mind. Rules and people have decided before the hook is asked.
     Allow,
     /// The tool does not run, and the model is given the reason.
     Deny,
@@ -190,7 +190,7 @@ pub struct PostToolUseRequest {
     pub result: String,
 }
 
-/// The text that the model gets besides a tool's result.
+/// A text for the model besides a tool's result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PostToolUseResponse {
@@ -204,7 +204,7 @@ pub struct PostToolUseResponse {
 pub struct UserPromptSubmitRequest {
     /// The session.
     pub session_id: SessionId,
-    /// The message's texts, one below the other.
+    /// The message's texts, each on lines of its own.
     pub prompt: String,
 }
 

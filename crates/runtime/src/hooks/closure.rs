@@ -1,11 +1,11 @@
-//! A hook that is a closure of the program that uses this library.
+//! A hook made of a closure of the embedding program.
 
 use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{Hook, HookError, HookEvent};
 
-/// A closure that makes a future. The closure must not block: a blocking call cannot be ended at the deadline.
+/// A closure with a future as the result. The closure must not block: a blocking call cannot be ended at the deadline.
 #[derive(Clone, Copy)]
 pub struct ClosureHook<F>(F);
 

@@ -21,21 +21,21 @@ use crate::sandbox::{ConfinedChild, IsolatedHome, Sandbox, SpawnRequest};
 
 const SHELL: &str = "/bin/sh";
 
-/// The exit code that means no.
+/// The exit code for a refusal.
 const BLOCK: i32 = 2;
 
 /// The meaning of a shell's exit codes 126 and 127 for hooks.
 const UNREACHABLE: &str = "its command was not found, or may not be run: hooks are confined to the workspace and the \
                            system's folders (docs/guide/hooks.md); `longhaul doctor` looks for it";
 
-/// The most bytes of standard error that are kept as the reason.
+/// The maximum size of the reason from standard error, in bytes.
 const MAX_REASON_BYTES: u64 = 16 << 10;
 
 /// The wait for the end of the output once every known process has ended.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// A command. Exit code 0: its output is the answer, and none is no objection. Exit code 2: no, for the reason on
-/// standard error. Any other end is a failure. It is killed with its group when its answer is not waited for.
+/// A command. Exit code 0: the output is the answer, and no output is no objection. Exit code 2: no, for the reason on
+/// standard error. Any other end is a failure. A command whose answer nobody waits for is killed with the whole group.
 #[derive(Clone)]
 pub struct CommandHook {
     line: String,
@@ -62,6 +62,7 @@ impl CommandHook {
             stdout,
             stderr,
         };
+        // The hook has a home apart from that of commands, which could leave files there that the hook's programs obey.
         let child = self
             .sandbox
             .spawn_apart(request, &self.home)
@@ -88,6 +89,7 @@ impl Hook for CommandHook {
         match status.code() {
             Some(0) => written(&said.answer),
             Some(BLOCK) => Ok(blocked(event, &String::from_utf8_lossy(&said.words))),
+            // Shells end with 127 if a command was not found and with 126 if it may not be run.
             Some(code @ (126 | 127)) => Err(HookError::Ended(format!("exit code {code}: {UNREACHABLE}"))),
             Some(code) => Err(HookError::Ended(format!("exit code {code}"))),
             None => Err(HookError::Ended(format!("signal {}", status.signal().unwrap_or_default()))),
@@ -96,7 +98,7 @@ impl Hook for CommandHook {
 }
 
 impl fmt::Debug for CommandHook {
-    /// Shows the hook without its line, which may hold a secret.
+    /// Shows the hook without the command line, which may hold a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CommandHook").field("directory", &self.directory).finish_non_exhaustive()
     }
@@ -168,6 +170,7 @@ async fn exchange(
 
 /// Reads the answer, which must not be too long.
 async fn read_answer(from: pipe::Receiver, answer: &mut Vec<u8>) -> Result<(), HookError> {
+    // One byte more than allowed shows that the answer is too long.
     let read = from.take(MAX_ANSWER_BYTES as u64 + 1).read_to_end(answer).await;
     read.map_err(|_| HookError::Broken)?;
     if answer.len() > MAX_ANSWER_BYTES { Err(HookError::TooLong) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! A hook that is a server: the ask is posted, the body of the response is the answer.
+//! A hook behind a server: the ask is posted, the body of the response is the answer.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use crate::ssrf_guard;
 
 const JSON: &str = "application/json";
 
-/// A server. 2xx: its body is the answer, and none is no objection. Anything else is a failure, redirects included,
-/// which are not followed. Nothing is sent but the ask.
+/// A server. 2xx: the body is the answer, and an empty body is no objection. Anything else is a failure, redirects
+/// included, which are not followed. Only the request is sent.
 #[derive(Clone)]
 pub struct HttpHook {
     client: Client,
@@ -25,7 +25,7 @@ impl HttpHook {
     /// Connects nothing yet.
     ///
     /// # Errors
-    /// [`HookError::NotStarted`] for an address that is none; it is not repeated.
+    /// [`HookError::NotStarted`] for an invalid address, which the error does not repeat.
     pub fn new(url: &str) -> Result<Self, HookError> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let url =
@@ -56,6 +56,7 @@ impl Hook for HttpHook {
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|error| unsent(&error))?;
+            // A declared length may be missing or wrong, so the bytes are counted as they come.
             if body.len() + chunk.len() > MAX_ANSWER_BYTES {
                 return Err(HookError::TooLong);
             }
@@ -72,7 +73,7 @@ impl fmt::Debug for HttpHook {
     }
 }
 
-/// Converts an error of the HTTP client without its own words: they repeat the address.
+/// Converts an error of the HTTP client without the client's words, which repeat the address.
 fn unsent(error: &reqwest::Error) -> HookError {
     if error.is_connect() { HookError::Unreachable } else { HookError::Broken }
 }

@@ -1,4 +1,4 @@
-//! A PreCompact hook of the program that uses this library: a closure with types in place of JSON.
+//! A PreCompact hook of the embedding program: a closure with types in place of JSON.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use futures_util::future::BoxFuture;
 
 use super::{PreCompactRequest, PreCompactResponse};
 
-/// The decision of a program about a compaction that is about to begin.
+/// The decision of a program about an imminent compaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PreCompactDecision {
     /// The compaction proceeds as planned.
     #[default]
     Proceed,
-    /// The compaction is not made. It is held off until the request does not fit the window any more; then messages are
-    /// left out without a summary.
+    /// The compaction is not made. The next compaction waits until the request no longer fits the window; then messages
+    /// are left out without a summary.
     Cancel {
         /// The reason, for people.
         reason: String,
     },
-    /// The compaction proceeds, and its summary follows these instructions in place of those of a person.
+    /// The compaction proceeds, and its summary follows these instructions in place of a person's.
     Instruct {
-        /// The instructions, in words for the model that writes the summary.
+        /// The instructions, in words for the summary's model.
         instructions: String,
     },
-    /// The compaction proceeds with this summary, and no model is asked for one.
+    /// The compaction proceeds with this summary, and no model is asked.
     Summarize {
         /// The summary.
         summary: String,
@@ -68,7 +68,7 @@ impl From<PreCompactDecision> for PreCompactResponse {
 
 type Decide = dyn Fn(PreCompactRequest) -> BoxFuture<'static, PreCompactDecision> + Send + Sync;
 
-/// A closure that decides about compactions.
+/// A closure for decisions about compactions.
 #[derive(Clone)]
 pub(super) struct PreCompactClosure(Arc<Decide>);
 

@@ -273,6 +273,7 @@ async fn an_answer_without_end_is_cut_off() {
     let long = format!(r#"{{"addedContext":"{}"}}"#, "x".repeat(MAX_ANSWER_BYTES));
     let url = serve(move |_, _| (StatusCode::OK, long.clone())).await;
     assert!(is_ignored(&everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE)).await);
+    // The largest allowed answer must still pass.
     let most = MAX_ANSWER_BYTES - r#"{"addedContext":""}"#.len();
     let line = format!(r#"printf '{{"addedContext":"%{most}s"}}' x"#);
     let added = place.hooks(&line).post_tool_use(after_tool()).await.unwrap().added_context.unwrap();
@@ -333,6 +334,7 @@ async fn a_hung_server_is_left() {
 async fn a_server_that_fails_or_sends_elsewhere_is_ignored() {
     let refusing = serve(|_, _| (StatusCode::INTERNAL_SERVER_ERROR, everything().to_string())).await;
     let rubbish = serve(|_, _| (StatusCode::OK, "<html>".to_owned())).await;
+    // The listener is closed again at once, so nobody answers at its port.
     let nobody = {
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         format!("http://{address}/")

@@ -14,7 +14,7 @@ use super::{ImportFormat, ImportPosition, ImportedSession};
 
 const NO_RESULT: &str = "[No result of this call was recorded.]";
 
-/// Makes a log of the entries of one conversation.
+/// Makes a log of a conversation's entries.
 pub(super) fn assemble(
     items: Vec<ImportItem>,
     head: ImportMetadata,
@@ -73,7 +73,7 @@ pub(super) fn assemble(
     }
 }
 
-/// The facts about a conversation besides its entries.
+/// The facts about a conversation besides the entries.
 pub(super) struct ImportMetadata {
     pub(super) format: ImportFormat,
     pub(super) at: Millis,
@@ -87,7 +87,7 @@ fn first_time(items: &[ImportItem]) -> Option<Millis> {
     items.iter().find_map(|item| item.at)
 }
 
-/// Returns the first line of the first typed message, at most 80 characters of it.
+/// Returns the first line of the first typed message, cut to 80 characters.
 pub(super) fn title_of(items: &[ImportItem]) -> Option<String> {
     let typed = items.iter().find_map(|item| match &item.kind {
         ImportItemKind::Typed(parts) => parts.iter().find_map(Part::as_text),
@@ -97,16 +97,16 @@ pub(super) fn title_of(items: &[ImportItem]) -> Option<String> {
     Some(line.chars().take(80).collect())
 }
 
-/// The results and the calls that they answer, by (entry, number of the call in it).
+/// The results of calls, by (entry, number of the call in the entry).
 #[derive(Default)]
 struct ResultMatches {
     answers: HashMap<CallPlace, usize>,
-    /// Results that answer no call.
+    /// Results without a call.
     orphans: Vec<usize>,
 }
 
-/// Matches results to calls. A result answers the newest open call of its id. A result without a call id answers the
-/// oldest open call of its tool, or of any tool if it names none.
+/// Matches results to calls. A result answers the newest open call of the same id. A result without a call id answers
+/// the oldest open call of the same tool, or of any tool if the result names none.
 fn match_results(items: &[ImportItem]) -> ResultMatches {
     let mut open = UnmatchedCalls::default();
     let mut matched = ResultMatches::default();
@@ -127,10 +127,10 @@ fn match_results(items: &[ImportItem]) -> ResultMatches {
     matched
 }
 
-/// The place of a call: the entry and its number in it.
+/// The place of a call: the entry, and the call's number in the entry.
 type CallPlace = (usize, usize);
 
-/// Calls without a result so far, found in three ways. What is taken in one way is skipped in the others.
+/// Calls without a result so far, found in three ways. A call found in one way is skipped in the others.
 #[derive(Default)]
 struct UnmatchedCalls<'a> {
     by_id: HashMap<&'a str, Vec<CallPlace>>,
@@ -174,14 +174,14 @@ fn as_call(part: &Part) -> Option<&ToolCall> {
     }
 }
 
-/// The log as it grows.
+/// The growing log.
 #[derive(Default)]
 struct ImportLogBuilder {
     events: Vec<(Millis, EventBody)>,
     at: Millis,
     /// Messages up to and with each event.
     messages: Vec<u64>,
-    /// The number of messages that compactions hide, less the summaries in their place.
+    /// The number of messages hidden by compactions, less the summaries.
     hidden: u64,
 }
 
@@ -199,7 +199,7 @@ impl ImportLogBuilder {
         index.and_then(|index| self.messages.get(index)).copied().unwrap_or_default()
     }
 
-    /// Appends an event. Entries that stand out of order in the file do not turn the clock back.
+    /// Appends an event. Entries out of order in the file do not turn the clock back.
     fn push(&mut self, at: Option<Millis>, body: EventBody) {
         self.at = self.at.max(at.unwrap_or_default());
         let is_message = matches!(
@@ -216,6 +216,7 @@ impl ImportLogBuilder {
     /// Fills in the size after each compaction, which is the input of the next recorded call, and returns the events.
     fn finish(mut self) -> Vec<(Millis, EventBody)> {
         let mut next_input = 0;
+        // An import counts no tokens: the size after a compaction is the input that the next call reported.
         for (_, body) in self.events.iter_mut().rev() {
             match body {
                 EventBody::StepFinished { usage: Some(usage), .. } => next_input = usage.input_tokens,
@@ -227,7 +228,7 @@ impl ImportLogBuilder {
     }
 }
 
-/// A call with its final id.
+/// A call with a final id.
 struct ImportedCall {
     id: CallId,
     tool: String,
@@ -280,6 +281,8 @@ impl ImportAssembler<'_> {
         let answered = (0..calls.len()).any(|n| self.matched.answers.contains_key(&(index, n)));
         let cut = match (said.cut, &said.error) {
             (None, Some(_)) => {
+                // Results show that the calls were run, so the model saw this answer. A failed answer without results
+                // was lost.
                 Some(if answered { PartialAnswerReason::Cancelled } else { PartialAnswerReason::Lost })
             }
             (cut, _) => cut,
@@ -311,7 +314,7 @@ impl ImportAssembler<'_> {
         named
     }
 
-    /// Adds the results of a step in the order of the file, then the made-up results of calls that have none.
+    /// Adds the results of a step in the order of the file, then the made-up results of calls without any.
     fn results(
         &mut self,
         index: usize,
@@ -354,6 +357,7 @@ impl ImportAssembler<'_> {
 
     /// Keeps a result whose call is not in the file readable as a note. Matched results follow their calls.
     fn orphan(&mut self, index: usize) {
+        // The orphans were found in the order of the file, so the list is sorted.
         if self.matched.orphans.binary_search(&index).is_err() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Content blocks of the formats that descend from the Anthropic and OpenAI wire formats.
+//! Content blocks of the formats derived from the Anthropic and OpenAI wire formats.
 
 use longhaul_core::ids::CallId;
 use longhaul_core::message::{OpaquePart, Part, RawJson, ReasoningPart, TextPart, ToolCall, ToolStatus};
@@ -128,7 +128,7 @@ pub(super) fn user_parts(
     (answers, rest)
 }
 
-/// Returns arguments as the model wrote them: JSON text, or the JSON itself byte for byte.
+/// Returns arguments as written by the model: JSON text, or the JSON itself byte for byte.
 pub(super) fn arguments(raw: Option<&RawValue>) -> String {
     // A call without arguments is one with an empty object for every provider.
     let raw = raw.map_or("{}", RawValue::get);
@@ -158,6 +158,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
             (proven || !text.is_empty())
                 .then(|| Part::Reasoning(ReasoningPart { text, native: proven.then(|| whole(raw)) }))
         }
+        // Redacted thinking has no readable text, but its provider wants the block back unchanged.
         ("redacted_thinking", BlockAuthor::Assistant) => {
             Some(Part::Reasoning(ReasoningPart { text: String::new(), native: Some(whole(raw)) }))
         }
@@ -196,7 +197,7 @@ fn part(raw: &RawValue, speaker: BlockAuthor, place: ImportPosition, sink: &mut 
     }
 }
 
-/// Returns a JSON value that is a text.
+/// Returns the text of a JSON string.
 fn string(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok()
 }
@@ -205,7 +206,7 @@ fn has(text: &Option<String>) -> bool {
     text.as_deref().is_some_and(|text| !text.is_empty())
 }
 
-/// Returns the part of a call; `None` for a call that was cut off while the model wrote it.
+/// Returns the part of a call; `None` for a call cut off in writing.
 fn call(
     block: ForeignContentBlock<'_>,
     raw: &RawValue,
@@ -219,6 +220,7 @@ fn call(
     }
     let proven = has(&block.thought_signature);
     Some(Part::ToolCall(ToolCall {
+        // The id is assigned when the log is made, because recorded ids may repeat.
         call_id: CallId::new(""),
         name,
         arguments: arguments(block.arguments.or(block.input)),
@@ -247,9 +249,11 @@ fn sourced(
 fn linked(url: &str, name: Option<String>, place: ImportPosition, sink: &mut ImportSink) -> Part {
     let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     if let Some((media_type, base64)) = data {
+        // A data URL may have parameters behind the type, such as a character set.
         let media_type = media_type.split(';').next().unwrap_or_default();
         return sink.media(place, media_type, name, base64);
     }
+    // A link is not followed: an import opens no connection and no other file.
     let shown: String = url.chars().take(200).collect();
     sink.warn(place, "content that the file only links to was replaced by its address");
     Part::text(format!("[content: {}]", name.as_deref().unwrap_or(&shown)))

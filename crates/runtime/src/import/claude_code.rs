@@ -1,7 +1,7 @@
-//! Sessions of Claude Code: one JSON object a line, Anthropic messages in it.
+//! Sessions of Claude Code: a JSON object per line, with Anthropic messages.
 //!
-//! An answer may be spread over several lines, one for each block, that share the id of the message. Lines
-//! name their parents; a prompt that was rewound and typed again leaves a branch that nothing continues.
+//! An answer may be spread over several lines, one per block, with the same message id. Lines name their parents; a
+//! prompt rewound and typed again leaves a branch without a continuation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -102,8 +102,8 @@ fn title(all: &[(usize, ClaudeCodeLine<'_>)]) -> Option<String> {
     summary.lines().next().map(|line| line.chars().take(80).collect())
 }
 
-/// Returns the lines on abandoned branches. Of several prompts typed after one line, only the last was answered for
-/// good.
+/// Returns the lines on abandoned branches. Of several prompts typed after one line, only the last has a lasting
+/// answer.
 fn rewound(all: &[(usize, ClaudeCodeLine<'_>)]) -> HashSet<usize> {
     let prompts: Vec<bool> = all.iter().map(|(_, line)| is_prompt(line)).collect();
     let mut newest: HashMap<&str, usize> = HashMap::new();
@@ -168,8 +168,10 @@ impl ClaudeCodeImporter {
             }
             "assistant" => self.assistant(place, at, recorded(place, line)?),
             "system" if line.subtype.as_deref() == Some("compact_boundary") => {
+                // The boundary comes before its summary, which takes this number.
                 self.tokens_before = line.compact_metadata.and_then(tokens_before).unwrap_or_default();
             }
+            // Summary lines were read for the title before.
             "summary" => {}
             other => *self.skipped.entry(other.chars().take(60).collect()).or_default() += 1,
         }
@@ -238,6 +240,7 @@ impl ClaudeCodeImporter {
     fn failure(&mut self, place: ImportPosition, at: Option<Millis>, recorded: ClaudeCodeMessage<'_>) {
         let said = parts(recorded.content, BlockAuthor::Other, place, &mut self.sink);
         let text: String = said.iter().filter_map(Part::as_text).collect();
+        // Behind the prefix the text begins with the HTTP status, as in errors of pi.
         let code = pi::code(text.strip_prefix("API Error: ").unwrap_or(&text));
         let said = ImportedAnswer {
             parts: Vec::new(),
@@ -287,7 +290,7 @@ fn tokens_before(raw: &RawValue) -> Option<u64> {
     serde_json::from_str::<Compacted>(raw.get()).ok().map(|compacted| compacted.pre_tokens)
 }
 
-/// Returns the model of an answer; `None` for messages that the program wrote itself.
+/// Returns the model of an answer; `None` for messages written by the program itself.
 fn origin(model: String) -> Option<ModelOrigin> {
     let api = "imported:anthropic-messages".to_owned();
     (model != "<synthetic>").then(|| ModelOrigin { provider: "imported".to_owned(), api, model })

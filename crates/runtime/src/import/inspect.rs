@@ -1,7 +1,7 @@
-//! Evaluation logs of Inspect: each sample has its messages, and the events of its run beside them.
+//! Evaluation logs of Inspect: each sample has messages and the events of a run.
 //!
-//! A long text may stand under `attachments` with a reference in its place. Times, usage and tool schemas
-//! are in the events.
+//! A long text may stand under `attachments` with a reference in the text's place. Times, usage and tool schemas are in
+//! the events.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedToolResult
 use super::openai::{ChatMessagesImporter, list_text};
 use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, raw_identifier, time, unreadable};
 
-/// The most times that the texts of a sample may be inserted, all together: a small file must not fill the memory.
+/// The maximum total of insertions of a sample's texts: a small file must not fill the memory.
 const MAX_REPEATS: usize = 16;
 
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ struct InspectMessage<'a> {
     model: Option<String>,
 }
 
-/// The fields that a Chat Completions message has too.
+/// The fields in common with a Chat Completions message.
 #[derive(Serialize)]
 struct InspectChatFields<'a> {
     role: &'a str,
@@ -173,7 +173,7 @@ fn conversation(
     reader.finish(at, title)
 }
 
-/// The facts that the events record about a sample.
+/// The facts from a sample's events.
 #[derive(Default)]
 struct InspectTimeline<'a> {
     began: Option<Millis>,
@@ -223,7 +223,8 @@ impl<'a> InspectTimeline<'a> {
     }
 }
 
-/// Decodes usage. Some programs count cached input in addition to the rest, some within it; the total shows which.
+/// Decodes usage. Some programs count cached input in addition to the rest, some within the rest; the total tells the
+/// two apart.
 fn usage(raw: &RawValue) -> Option<Usage> {
     let spent: InspectUsage = serde_json::from_str(raw.get()).ok()?;
     let read = spent.input_tokens_cache_read.unwrap_or_default();
@@ -243,10 +244,10 @@ fn usage(raw: &RawValue) -> Option<Usage> {
     })
 }
 
-/// The texts that the sample keeps under `attachments`.
+/// The texts of the sample under `attachments`.
 struct InspectAttachments<'a> {
     texts: Option<&'a HashMap<String, &'a RawValue>>,
-    /// Bytes that may still be put in.
+    /// The remaining bytes for insertions.
     left: usize,
 }
 
@@ -256,7 +257,7 @@ impl<'a> InspectAttachments<'a> {
         Self { texts, left: bytes.saturating_mul(MAX_REPEATS) }
     }
 
-    /// Returns the JSON with its references replaced, and the number of references that could not be.
+    /// Returns the JSON with replaced references, and the number of unresolved references.
     fn fill<'j>(&mut self, json: &'j str) -> (Cow<'j, str>, usize) {
         const OPENING: &str = "\"attachment://";
         let mut filled = String::new();
@@ -308,6 +309,7 @@ impl InspectImporter<'_> {
                 let message = InspectChatFields { role: &recorded.role, content: recorded.content };
                 let message = serde_json::value::to_raw_value(&message).map_err(unreadable(place))?;
                 self.list.add(place, &message)?;
+                // Of these messages only the first has a known time: the beginning of the sample.
                 if before == 0
                     && let Some(item) = self.list.items.first_mut()
                 {
@@ -329,6 +331,7 @@ impl InspectImporter<'_> {
         let calls = recorded.tool_calls.unwrap_or_default();
         let called = !calls.is_empty();
         said.extend(calls.into_iter().map(call));
+        // Removed, so that the answers left at the end are those of models beside the conversation.
         let answer = recorded.id.and_then(|id| self.course.answers.remove(&id));
         let (at, usage, stop) = match answer {
             Some(answer) => (answer.at, answer.usage, answer.stop),

@@ -1,4 +1,4 @@
-//! The form that all formats share: a conversation as a list, before calls and results are matched.
+//! The common form of all formats: a conversation as a list, before calls and results are matched.
 
 use longhaul_core::error::ErrorCode;
 use longhaul_core::event::PartialAnswerReason;
@@ -19,13 +19,13 @@ pub(super) struct ImportItem {
 /// The kind of an entry.
 #[derive(Debug)]
 pub(super) enum ImportItemKind {
-    /// A message that a person typed.
+    /// A message typed by a person.
     Typed(Vec<Part>),
-    /// A message in a user's place that nobody typed.
+    /// A message in a user's place, typed by nobody.
     Note(Vec<Part>),
     /// A system or developer message in the middle of the conversation.
     SystemMessage(Vec<Part>),
-    /// An answer of the model. The ids of its calls are set when the log is made.
+    /// An answer of the model. The ids of the calls are set when the log is made.
     Assistant(Box<ImportedAnswer>),
     /// A tool's answer.
     Result(ImportedToolResult),
@@ -58,7 +58,7 @@ pub(super) struct ImportedToolResult {
 #[derive(Debug)]
 pub(super) struct ImportedCompaction {
     pub(super) summary: String,
-    /// The index of the first item that stayed; `None` if the file does not say.
+    /// The index of the first kept item; `None` if unknown.
     pub(super) first_kept: Option<usize>,
     pub(super) tokens_before: u64,
 }

@@ -64,6 +64,7 @@ fn event(line: &[u8], place: ImportPosition, seq: u64) -> Result<Event, ImportEr
     if first != (seq == 1) {
         return Err(entry_error(place, "a session begins once, with its first event"));
     }
+    // A file is not trusted as the store is: an edit may only cover positions before its own.
     if let EventBody::ViewEdited(edit) = &event.body
         && edit
             .ops
@@ -91,7 +92,7 @@ fn blob(line: &[u8], place: ImportPosition) -> Result<(BlobRef, Bytes), ImportEr
     Ok((blob, content.into()))
 }
 
-/// Closes the run that was open when the session was exported: an import never continues by itself.
+/// Closes the run left open by the export: an import never continues by itself.
 fn close(events: &mut Vec<Event>, sink: &mut ImportSink) -> Result<(), ImportError> {
     let history = History::fold(events.iter())
         .map_err(|error| entry_error(ImportPosition::Line(1), &error.to_string()))?;
@@ -118,7 +119,7 @@ fn close(events: &mut Vec<Event>, sink: &mut ImportSink) -> Result<(), ImportErr
     Ok(())
 }
 
-/// Finishes an import. An imported session is the root of its own lineage: it reaches nothing outside the file.
+/// Finishes an import. An imported session is the root of a new lineage, without access to anything outside the file.
 fn finish(
     header: ExportHeader,
     mut events: Vec<Event>,

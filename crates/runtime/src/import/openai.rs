@@ -20,7 +20,7 @@ use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, time, un
 struct LoggedChatRequest<'a> {
     #[serde(borrow)]
     messages: Vec<&'a RawValue>,
-    /// The messages with calls and results, if `messages` has them as text.
+    /// The messages with calls and results, if `messages` has only text forms.
     #[serde(borrow)]
     raw_messages: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -34,7 +34,7 @@ struct LoggedChatRequest<'a> {
     timestamp: Option<&'a RawValue>,
 }
 
-/// Settings of a request that a log keeps beside its messages.
+/// Settings of a request, logged beside the messages.
 #[derive(Deserialize)]
 struct LoggedChatSettings<'a> {
     #[serde(borrow)]
@@ -145,7 +145,7 @@ fn tools(request: &LoggedChatRequest<'_>) -> Option<String> {
     [request.tools, settings.and_then(|settings| settings.tools)].into_iter().flatten().find_map(list_text)
 }
 
-/// Returns the text of a JSON list that is not empty.
+/// Returns the text of a non-empty JSON list.
 pub(super) fn list_text(raw: &RawValue) -> Option<String> {
     let list = serde_json::from_str::<Vec<&RawValue>>(raw.get()).ok()?;
     (!list.is_empty()).then(|| raw.get().to_owned())
@@ -155,7 +155,7 @@ fn not_messages(error: serde_json::Error) -> ImportError {
     ImportError::UnknownFormat(format!("not a list of messages: {error}"))
 }
 
-/// A conversation as it is read.
+/// A conversation during reading.
 pub(super) struct ChatMessagesImporter {
     model: Option<String>,
     system: Vec<String>,
@@ -196,6 +196,7 @@ impl ChatMessagesImporter {
     fn user(&mut self, place: ImportPosition, content: Option<&RawValue>) -> Result<(), ImportError> {
         let (answers, typed) = user_parts(content, place, &mut self.sink);
         let mut kinds: Vec<ImportItemKind> = answers.into_iter().map(ImportItemKind::Result).collect();
+        // Nobody typed a message that consists of results only.
         if kinds.is_empty() || !typed.is_empty() {
             kinds.push(ImportItemKind::Typed(typed));
         }
@@ -203,7 +204,7 @@ impl ChatMessagesImporter {
         Ok(())
     }
 
-    /// Adds a logged response. `at` is the time of the log; without one, the response's own time counts.
+    /// Adds a logged response. `at` is the time of the log; without a logged time, the response's own time counts.
     fn add_response(
         &mut self,
         place: ImportPosition,
@@ -211,6 +212,7 @@ impl ChatMessagesImporter {
         response: LoggedChatResponse<'_>,
     ) -> Result<(), ImportError> {
         let at = at.or_else(|| response.created.and_then(time::recorded));
+        // The response names the model that answered, which may differ from the requested one.
         self.model = response.model.or(self.model.take());
         let Some(choice) = response.choices.first() else { return Ok(()) };
         self.add(place, choice.message)?;
@@ -244,7 +246,7 @@ impl ChatMessagesImporter {
         ))
     }
 
-    /// Keeps a system message. The first ones are the system prompt; a later one becomes a note at its place.
+    /// Keeps a system message. The first ones are the system prompt; a later system message becomes a note in place.
     fn system(&mut self, place: ImportPosition, recorded: &LoggedChatMessage<'_>) -> Result<(), ImportError> {
         let parts = self.content(place, recorded, BlockAuthor::Other);
         if self.items.is_empty() {
@@ -305,7 +307,7 @@ fn tool_call(id: Option<String>, function: &LoggedChatFunction<'_>) -> ToolCall 
     }
 }
 
-/// Decodes recorded usage. Programs that count nothing write zeros, which are no report.
+/// Decodes recorded usage. Zeros come from programs without counts, and are no report.
 fn usage(raw: &RawValue) -> Option<Usage> {
     chat_usage(raw.get()).filter(|usage| usage.input_tokens > 0)
 }

@@ -1,4 +1,4 @@
-//! Sessions of the pi coding agent: one JSON object a line, oldest first.
+//! Sessions of the pi coding agent: a JSON object per line, oldest first.
 //!
 //! Early files are a list; later ones a tree (`id`, `parentId`) whose newest leaf is the conversation.
 
@@ -155,7 +155,7 @@ fn newest_path(all: &[(usize, PiLine<'_>)], sink: &mut ImportSink) -> Vec<usize>
 struct PiImporter {
     sink: ImportSink,
     items: Vec<ImportItem>,
-    /// The item that begins at or after an entry, by the entry's index in the file.
+    /// The first item at or after an entry, by the entry's index in the file.
     by_entry: HashMap<usize, usize>,
     by_id: HashMap<String, usize>,
     skipped: BTreeMap<String, usize>,
@@ -260,8 +260,8 @@ fn said(recorded: &PiMessage<'_>, parts: Vec<Part>) -> ImportedAnswer {
     }
 }
 
-/// Returns the model of a message. Its blocks are pi's rendering of the provider's, so `api` keeps the provider from
-/// getting their bytes back unchanged.
+/// Returns the model of a message. The blocks are pi's rendering of the provider's blocks, so `api` keeps the bytes
+/// from going back to the provider unchanged.
 fn origin(recorded: &PiMessage<'_>) -> Option<ModelOrigin> {
     Some(ModelOrigin {
         provider: recorded.provider.clone()?,
@@ -270,8 +270,7 @@ fn origin(recorded: &PiMessage<'_>) -> Option<ModelOrigin> {
     })
 }
 
-/// Decodes usage. pi counts cached input in addition to `input`. A call that ended before its first event reports
-/// zeros.
+/// Decodes usage. pi counts cached input in addition to `input`. A call without any event reports zeros.
 fn usage(raw: &RawValue) -> Option<Usage> {
     let spent: PiUsage = serde_json::from_str(raw.get()).ok()?;
     let input = spent.input.saturating_add(spent.cache_read).saturating_add(spent.cache_write);
@@ -285,7 +284,7 @@ fn usage(raw: &RawValue) -> Option<Usage> {
     })
 }
 
-/// Returns the code of an error: its message begins with the HTTP status if there was one.
+/// Returns the code of an error: the message begins with the HTTP status, if any.
 pub(super) fn code(message: &str) -> ErrorCode {
     match message.get(..3) {
         Some("400" | "404" | "413" | "422") => ErrorCode::InvalidRequest,
@@ -295,7 +294,7 @@ pub(super) fn code(message: &str) -> ErrorCode {
     }
 }
 
-/// Returns a command that the user ran outside the conversation; the model was shown it with the next message.
+/// Returns a command run by the user outside the conversation, which the model saw with the next message.
 fn executed(recorded: &PiMessage<'_>) -> String {
     let command = recorded.command.as_deref().unwrap_or_default();
     let output = recorded.output.as_deref().unwrap_or_default().trim_end();

@@ -27,7 +27,7 @@ impl ImportSink {
         self.warnings.push(ImportWarning { place: place.into(), message: message.into() });
     }
 
-    /// Returns the media of a base64 text, or a text part that reports invalid base64.
+    /// Returns the media of a base64 text, or a text part about invalid base64.
     pub(super) fn media(
         &mut self,
         place: ImportPosition,
@@ -52,6 +52,7 @@ impl ImportSink {
 
     fn keep(&mut self, content: Bytes) -> BlobRef {
         let blob = blob_ref(&content);
+        // Conversations send the same picture again and again, but equal content is one blob.
         if self.seen.insert(blob.hash.clone()) {
             self.blobs.push((blob.clone(), content));
         }

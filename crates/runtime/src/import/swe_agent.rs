@@ -1,7 +1,7 @@
 //! SWE-agent trajectories: the messages under `history`, and actions with their observations under `trajectory`.
 //!
-//! A model that called functions has calls and results in `history`. For actions written as text, the file names each
-//! action and its observation; those become calls and results.
+//! Function calls and their results are in `history`. For actions written as text, the file names each action and
+//! observation as pairs, which become calls and results.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,7 +16,7 @@ use super::item::{ImportItem, ImportItemKind, ImportedAnswer, ImportedToolResult
 use super::openai::ChatMessagesImporter;
 use super::{ImportError, ImportFormat, ImportPosition, ImportedSession, unreadable};
 
-/// The tool that runs actions: they are command lines of one shell session.
+/// The tool for actions, which are command lines of a shell session.
 const SHELL: &str = "bash";
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ struct SweAgentEntry<'a> {
     role: String,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
-    /// The text that the model wrote before its action.
+    /// The model's text before the action.
     thought: Option<String>,
     action: Option<String>,
     agent: Option<String>,
@@ -54,7 +54,7 @@ struct SweAgentStep {
 enum ObservationSource {
     /// The next entry.
     Next,
-    /// The text that only `trajectory` has.
+    /// The text found in `trajectory` only.
     Text(String),
 }
 
@@ -102,6 +102,7 @@ fn observations(steps: &[&RawValue]) -> HashMap<String, VecDeque<String>> {
         if let Ok(SweAgentStep { action: Some(action), observation: Some(observation) }) =
             serde_json::from_str(raw.get())
         {
+            // The same action may occur several times: its observations are used in order.
             by_action.entry(action).or_default().push_back(observation);
         }
     }
@@ -111,11 +112,11 @@ fn observations(steps: &[&RawValue]) -> HashMap<String, VecDeque<String>> {
 struct SweAgentImporter {
     list: ChatMessagesImporter,
     observations: HashMap<String, VecDeque<String>>,
-    /// Actions that became calls.
+    /// The number of actions made calls.
     made: usize,
-    /// Actions that stayed text.
+    /// The number of actions left as text.
     unobserved: usize,
-    /// The first item that is no demonstration.
+    /// The first item after the demonstrations.
     task: Option<usize>,
 }
 
@@ -152,8 +153,9 @@ impl SweAgentImporter {
         Ok(())
     }
 
-    /// Returns the observation after an action that the file records; `None` if the file has none.
+    /// Returns the recorded observation after an action; `None` if the file has none.
     fn observed(&mut self, action: &str, next: Option<&SweAgentEntry<'_>>) -> Option<ObservationSource> {
+        // Taken even if the next message is the observation, so that a later equal action gets its own.
         let step = self.observations.get_mut(action).and_then(VecDeque::pop_front);
         let Some(next) = next.filter(|next| next.role == "user" && next.is_demo != Some(true)) else {
             return step.map(ObservationSource::Text);
@@ -219,7 +221,7 @@ impl SweAgentImporter {
     }
 }
 
-/// Returns the action that an entry wrote as text.
+/// Returns the action of an entry as text.
 fn acted<'a>(entry: &'a SweAgentEntry<'_>) -> Option<&'a str> {
     let called = entry.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
     let textual = entry.role == "assistant" && !called && entry.is_demo != Some(true);

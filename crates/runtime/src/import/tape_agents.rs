@@ -1,7 +1,7 @@
-//! TapeAgents tapes: a list of steps, each a JSON object with its `kind`.
+//! TapeAgents tapes: a list of steps, each a JSON object with a `kind`.
 //!
-//! The model reads and writes steps as JSON, so what is no plain message is kept as JSON, without the
-//! bookkeeping under `metadata`. Steps of one completion (`prompt_id`) are one message.
+//! The model reads and writes steps as JSON, so all but plain messages stay JSON, without the bookkeeping under
+//! `metadata`. Steps of a completion (`prompt_id`) form one message.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
@@ -29,7 +29,7 @@ struct TapeContext<'a> {
     tools: Option<&'a RawValue>,
 }
 
-/// The field that marks a step.
+/// The mark of a step.
 #[derive(Deserialize)]
 struct TapeStepMarker {
     #[serde(rename = "kind")]
@@ -39,13 +39,13 @@ struct TapeStepMarker {
 /// The role of a step in a conversation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TapeStepKind {
-    /// A message as Chat Completions has it, in this role.
+    /// A Chat Completions message, in the given role.
     Message(&'static str),
     Task,
     Thought,
     Action,
     Observation,
-    /// A step that moves the agent's program and says nothing.
+    /// A step that moves the agent's program without text.
     Control,
 }
 
@@ -53,7 +53,7 @@ struct TapeStep {
     place: ImportPosition,
     name: String,
     kind: TapeStepKind,
-    /// The completion that wrote the step; empty if no model wrote it.
+    /// The completion behind the step; empty if no model wrote the step.
     prompt: String,
     /// All fields but `kind` and `metadata`.
     fields: Map<String, Value>,
@@ -90,6 +90,7 @@ pub(super) fn read(bytes: &[u8], at: Millis) -> Result<ImportedSession, ImportEr
 }
 
 fn step(place: ImportPosition, raw: &RawValue) -> Result<TapeStep, ImportError> {
+    // The map below would accept a step without `kind`. This error names the missing field.
     let _: TapeStepMarker = serde_json::from_str(raw.get()).map_err(unreadable(place))?;
     let mut fields: Map<String, Value> = serde_json::from_str(raw.get()).map_err(unreadable(place))?;
     let name = match fields.shift_remove("kind") {
@@ -104,7 +105,8 @@ fn step(place: ImportPosition, raw: &RawValue) -> Result<TapeStep, ImportError> 
     Ok(TapeStep { place, kind: kind(&name, by_agent), name, prompt, fields })
 }
 
-/// Returns the kind of a step by its name. Programs define kinds of their own: their ending decides, else their author.
+/// Returns the kind of a step by name. Programs define kinds of their own: the name's ending decides, else the step's
+/// author.
 fn kind(name: &str, by_agent: bool) -> TapeStepKind {
     match name {
         "system" => TapeStepKind::Message("system"),
@@ -121,8 +123,7 @@ fn kind(name: &str, by_agent: bool) -> TapeStepKind {
     }
 }
 
-/// Returns the actions that an observation answers, and the observations that answer one: the oldest action first, of
-/// the newest completion only.
+/// Returns the pairs of actions and observations: the oldest action first, of the newest completion only.
 fn observed(steps: &[TapeStep]) -> HashSet<usize> {
     let mut found = HashSet::new();
     let mut open: VecDeque<(usize, &str)> = VecDeque::new();
@@ -148,12 +149,12 @@ fn observed(steps: &[TapeStep]) -> HashSet<usize> {
 struct TapeImporter {
     list: ChatMessagesImporter,
     skipped: BTreeMap<String, usize>,
-    /// The completion of the last item; empty if a model did not write it.
+    /// The completion of the last item; empty if no model wrote the item.
     prompt: String,
 }
 
 impl TapeImporter {
-    /// Adds a step. `paired` marks an action with its observation, and an observation with its action.
+    /// Adds a step. `paired` marks an action with an observation, and the reverse.
     fn step(&mut self, step: TapeStep, paired: bool) -> Result<(), ImportError> {
         let place = step.place;
         let kind = match step.kind {
@@ -170,6 +171,7 @@ impl TapeImporter {
             TapeStepKind::Observation if paired => ImportItemKind::Result(answered(step)),
             TapeStepKind::Observation => ImportItemKind::Note(vec![Part::text(json(step))]),
         };
+        // Another step between two parts of a completion ends the message.
         self.prompt.clear();
         self.list.items.push(ImportItem { place, at: None, kind });
         Ok(())
@@ -182,7 +184,7 @@ impl TapeImporter {
         self.list.add(step.place, &message)
     }
 
-    /// Adds to the message of the same completion, or begins one. An action without an observation is text.
+    /// Adds to the message of the same completion, or begins a new message. An action without an observation is text.
     fn say(&mut self, step: TapeStep, observed: bool) {
         let TapeStep { place, ref prompt, .. } = step;
         let continued = !prompt.is_empty() && *prompt == self.prompt;
@@ -232,7 +234,7 @@ fn answered(step: TapeStep) -> ImportedToolResult {
     }
 }
 
-/// Returns a task as text, or as JSON if it has more fields.
+/// Returns a task as text, or as JSON if the task has more fields.
 fn task(step: TapeStep) -> Vec<Part> {
     let mut values = step.fields.values();
     match (values.next(), values.next()) {
@@ -242,7 +244,7 @@ fn task(step: TapeStep) -> Vec<Part> {
     }
 }
 
-/// Returns a step as the model reads and writes it.
+/// Returns a step in the model's own form.
 fn json(step: TapeStep) -> String {
     let kind = ("kind".to_owned(), Value::String(step.name));
     Value::Object(std::iter::once(kind).chain(step.fields).collect()).to_string()

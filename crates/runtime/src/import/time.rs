@@ -1,4 +1,4 @@
-//! Time stamps as other programs write them.
+//! Time stamps of other programs.
 
 use std::ops::Range;
 
@@ -24,6 +24,7 @@ pub(super) fn rfc3339(text: &str) -> Option<Millis> {
     let (millis, zone) = fraction(rest)?;
     let seconds =
         days_since_epoch(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset(zone)?;
+    // Times of a log are unsigned, so a time before 1970 counts as unreadable.
     u64::try_from(seconds * 1_000 + millis).ok()
 }
 
@@ -35,7 +36,7 @@ fn digits(text: &str, range: Range<usize>) -> Option<i64> {
 /// The last second of the year 9999.
 const LAST_SECOND: f64 = 253_402_300_799.0;
 
-/// Returns a time in a JSON value: seconds since 1970, or a text as [`rfc3339`] reads it.
+/// Returns a time in a JSON value: seconds since 1970, or a text for [`rfc3339`].
 pub(super) fn recorded(raw: &RawValue) -> Option<Millis> {
     if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
         return rfc3339(&text);
@@ -69,6 +70,7 @@ fn offset(zone: &str) -> Option<i64> {
 /// Returns the days from 1970-01-01 in the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
 /// algorithms").
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
+    // Years are counted from March, so that a leap day is the last day of its year.
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);

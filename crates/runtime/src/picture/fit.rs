@@ -1,4 +1,4 @@
-//! Pictures that a model's server accepts: of a known kind, undamaged, and within its limits.
+//! Pictures fit for a model's server: of a known kind, undamaged, and within the server's limits.
 
 use std::io::Cursor;
 
@@ -9,16 +9,16 @@ use image::{DynamicImage, ImageError, ImageFormat, ImageReader, Rgba};
 
 use super::PictureTooLarge;
 
-/// The quality of a picture that is rewritten as JPEG, of 100.
+/// The quality of a picture rewritten as JPEG, of 100.
 const JPEG_QUALITY: u8 = 85;
 
 /// The maximum memory for decoding one picture, in bytes: 100 million pixels of four bytes, and a little more.
 const MAX_DECODED_BYTES: u64 = 512 << 20;
 
-/// The number of times that a picture is made smaller to reduce its bytes.
+/// The maximum number of reductions of a picture.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// The limits of a server for one picture.
+/// The limits of a server for a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PictureLimits {
     /// The maximum length of a side, in pixels.
@@ -31,7 +31,7 @@ impl PictureLimits {
     /// Returns the limits of a wire, in a request with `count` pictures.
     ///
     /// Anthropic, "Vision" (8,000 pixels, 2,000 where a request has more than 20 pictures; 5 MB in base64). The others
-    /// accept about 20 MB in base64 and scale down pictures that are wider than 8,000 pixels themselves.
+    /// accept about 20 MB in base64 and scale down pictures wider than 8,000 pixels themselves.
     pub fn of_wire(api: &str, count: usize) -> Self {
         match api {
             // Base64 adds a third: 3,900,000 bytes become 5.2 million characters, 15,000,000 bytes become 20 million.
@@ -43,7 +43,7 @@ impl PictureLimits {
     }
 }
 
-/// A picture that can be sent.
+/// A picture fit for sending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FittedPicture {
     /// The MIME type, as the content declares.
@@ -52,11 +52,11 @@ pub struct FittedPicture {
     pub rewritten: Option<Bytes>,
 }
 
-/// The reason that a picture cannot be sent.
+/// The reason against sending a picture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PictureFitError {
-    /// The content is of no kind that servers accept.
+    /// The content is of no accepted kind.
     #[error("its content is no PNG, JPEG, GIF, WebP or BMP picture")]
     Unknown,
     /// The content cannot be decoded.
@@ -65,12 +65,12 @@ pub enum PictureFitError {
     /// The picture is too large to be decoded.
     #[error("{0}")]
     TooLarge(#[from] PictureTooLarge),
-    /// The picture stays too large, however small it is made.
+    /// The picture stays too large after all reductions.
     #[error("it cannot be made small enough for this server")]
     Incompressible,
 }
 
-/// Checks a picture, and makes it smaller if it exceeds a server's limits.
+/// Checks a picture, and makes a picture over a server's limits smaller.
 ///
 /// ```
 /// use longhaul::picture::{PictureLimits, PictureFitError, fit};
@@ -112,12 +112,14 @@ pub fn fit(content: &[u8], limits: PictureLimits) -> Result<FittedPicture, Pictu
 fn decode(content: &[u8], format: ImageFormat) -> Result<DynamicImage, ImageError> {
     let mut reader = ImageReader::with_format(Cursor::new(content), format);
     let mut limits = image::Limits::default();
+    // The size check reads headers only, so the decoder has a bound of its own.
     limits.max_alloc = Some(MAX_DECODED_BYTES);
     reader.limits(limits);
     reader.decode()
 }
 
-/// Rewrites a picture, smaller each time: as PNG if it was lossless and PNG is small enough, otherwise as JPEG.
+/// Rewrites a picture, smaller each time: as PNG if the original was lossless and PNG is small enough, otherwise as
+/// JPEG.
 fn shrink(
     picture: DynamicImage,
     format: ImageFormat,
@@ -148,7 +150,7 @@ fn as_png(picture: &DynamicImage) -> Option<Bytes> {
     Some(written.into_inner().into())
 }
 
-/// Returns a colour as it looks on white behind it.
+/// Returns the look of a colour on a white background.
 fn on_white(color: u8, alpha: u8) -> u8 {
     let (color, alpha) = (u32::from(color), u32::from(alpha));
     u8::try_from((color * alpha + 255 * (255 - alpha)) / 255).unwrap_or(u8::MAX)
@@ -156,6 +158,7 @@ fn on_white(color: u8, alpha: u8) -> u8 {
 
 /// Encodes a picture as JPEG. The format has no transparency, so transparent parts become white.
 fn as_jpeg(picture: &DynamicImage) -> Option<Bytes> {
+    // JPEG has no transparency: without alpha, the hidden colours of transparent parts would show.
     let mut opaque = picture.to_rgba8();
     for Rgba([red, green, blue, alpha]) in opaque.pixels_mut() {
         for color in [red, green, blue] {

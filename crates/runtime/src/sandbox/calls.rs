@@ -1,8 +1,8 @@
-//! The system calls that children are refused, by seccomp.
+//! The system calls refused to children, by seccomp.
 //!
-//! Landlock guards files; this filter guards the kernel. It refuses calls that inspect other processes, load code into
-//! the kernel, mount, or change how other processes run. It also refuses ways around Landlock and the filter itself
-//! (io_uring). A refused call returns `EPERM`, as if the user lacked the right. A program of another architecture (32
+//! Landlock guards files; this filter guards the kernel. Refused are calls that inspect other processes, load code into
+//! the kernel, mount, or change how other processes run. Ways around Landlock and the filter itself (io_uring) are
+//! refused, too. A refused call returns `EPERM`, as if the user lacked the right. A program of another architecture (32
 //! bits on 64) is killed at its first system call, because the numbers mean other things there.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::NetworkAccess;
 const PERMISSION_DENIED: u32 = libc::EPERM as u32;
 const NO_SUCH_CALL: u32 = libc::ENOSYS as u32;
 
-/// The calls that are refused whatever their arguments are.
+/// The calls refused with any arguments.
 pub(super) const REFUSED: &[c_long] = &[
     // Other processes' memory and descriptors.
     libc::SYS_ptrace,
@@ -84,10 +84,10 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_clock_adjtime,
 ];
 
-/// The calls that are allowed on the caller only, with the argument values that mean the caller.
+/// The calls allowed on the caller only, with the argument values for the caller.
 ///
-/// On another process they end it (a file size of 0), starve it or slow it down for good. For most of them the kernel
-/// only checks that the user is the same, even in a Landlock domain.
+/// On another process these calls can end the process (a file size of 0), starve it or slow it down for good. For most
+/// calls the kernel only checks for the same user, even in a Landlock domain.
 const ON_ITSELF: &[(c_long, &[(u8, u64)])] = &[
     (libc::SYS_prlimit64, &[(0, 0)]),
     (libc::SYS_sched_setaffinity, &[(0, 0)]),
@@ -106,15 +106,16 @@ const IO_PRIORITY_OF_PROCESS: u64 = 1;
 /// The resource whose limit is a child's tag (`process_tag`).
 const MARK: u64 = libc::RLIMIT_LOCKS as u64;
 
-/// Refuses the calls above to the calling thread and all processes it starts, and sockets, too, if `network` is denied.
+/// Refuses the calls above to the calling thread and all of the thread's processes, and sockets, too, if `network` is
+/// denied.
 ///
-/// `no_new_privs` is set, so that a program with more rights cannot be started to get around the filter.
+/// `no_new_privs` is set, so no program with more rights can be started to get around the filter.
 pub(super) fn refuse(network: NetworkAccess) -> Result<(), String> {
     let programs = programs(network).map_err(|error| error.to_string())?;
     programs.iter().try_for_each(|program| apply_filter(program)).map_err(|error| error.to_string())
 }
 
-/// Returns one filter program for each error that the kernel returns.
+/// Returns a filter program for each error of the kernel.
 fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut refused: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
@@ -138,6 +139,7 @@ fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::Back
     // No process may change its tag.
     let mark = equal(0, MARK)?;
     refused.insert(libc::SYS_setrlimit, vec![SeccompRule::new(vec![mark])?]);
+    // `prlimit64` without a new limit (argument 2 is null) only reads, which stays allowed.
     let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     let of_mark = SeccompRule::new(vec![equal(1, MARK)?, changes])?;
     refused.entry(libc::SYS_prlimit64).or_default().push(of_mark);
@@ -156,20 +158,20 @@ fn programs(network: NetworkAccess) -> Result<Vec<BpfProgram>, seccompiler::Back
     Ok(programs)
 }
 
-/// Returns rules that match as soon as one of the arguments has another value. The arguments are numbers of 32 bits.
+/// Returns rules that match as soon as any argument has another value. The arguments are numbers of 32 bits.
 fn unless(own: &[(u8, u64)]) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     own.iter().map(|(argument, value)| SeccompRule::new(vec![unequal(*argument, *value)?])).collect()
 }
 
-/// Returns a condition that an argument of 32 bits has another value.
+/// Returns a condition for another value in a 32-bit argument.
 fn unequal(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
 }
 
-/// Returns a rule that matches if the first argument contains `flag`.
+/// Returns a rule for calls with `flag` in the first argument.
 ///
-/// `CLONE_NEWUSER`: in its own user namespace a process has every capability, and with it most of the refused rights.
-/// `CLONE_PARENT`: the runtime would get a child that it does not know of.
+/// `CLONE_NEWUSER`: in a user namespace of its own a process has every capability, and so most of the refused rights.
+/// `CLONE_PARENT`: the runtime would get an unknown child.
 fn flag(flag: libc::c_int) -> Result<SeccompRule, seccompiler::BackendError> {
     let flag = u64::from(flag.unsigned_abs());
     let set = SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?;
@@ -181,10 +183,9 @@ fn equal(argument: u8, value: u64) -> Result<SeccompCondition, seccompiler::Back
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
 }
 
-/// Returns rules that match all socket pairs but UNIX streams and sequenced packets. A datagram socket can send to any
-/// path, whoever listens there.
+/// Returns rules for all socket pairs but UNIX streams and sequenced packets. A datagram socket can send to any path.
 fn pairs_that_lead_elsewhere() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    /// The bits of the second argument that hold the kind; other bits hold flags.
+    /// The kind's bits of the second argument; other bits hold flags.
     const KIND: u64 = 0xf;
     let within = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| u64::from(kind.unsigned_abs()));
     let mut rules = unless(&[(0, u64::from(libc::AF_UNIX.unsigned_abs()))])?;
@@ -195,8 +196,8 @@ fn pairs_that_lead_elsewhere() -> Result<Vec<SeccompRule>, seccompiler::BackendE
     Ok(rules)
 }
 
-/// Returns a filter for the second numbers of calls on x86-64 (x32), which the other filters let pass. All of them are
-/// reported as missing.
+/// Returns a filter for the second numbers of calls on x86-64 (x32), which the other filters let pass. The filter
+/// reports all of these calls as missing.
 fn second_numbers() -> [sock_filter; 4] {
     const LOAD: u16 = 0x20;
     const IS_AT_LEAST: u16 = 0x35;

@@ -1,4 +1,4 @@
-//! A child process: one thread confines itself, starts the child and ends; another waits for the child and cleans up.
+//! A child process: a confined thread starts the child and ends; another thread waits for the child and cleans up.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -24,14 +24,14 @@ use super::{ChildLimits, NetworkAccess, SandboxError};
 #[cfg(target_os = "linux")]
 use super::{calls, limits, spawn_gate};
 
-/// The gate that holds a child back exists on Linux only.
+/// The gate for holding back a child exists on Linux only.
 #[cfg(not(target_os = "linux"))]
 enum SpawnGate {}
 
-/// Computes a child's grants at the moment of its start.
+/// Computes a child's grants at the moment of the start.
 pub(super) type Grants = Box<dyn FnOnce() -> Vec<PathGrant> + Send>;
 
-/// The guards of a child, as far as the system offers them.
+/// The guards of a child, as far as the system offers guards.
 pub(super) struct ChildGuards {
     /// The Landlock grants.
     pub(super) grants: Option<Grants>,
@@ -54,11 +54,12 @@ pub(super) struct ChildCommand {
 }
 
 impl ChildCommand {
-    /// Builds the command that starts the child, with or without a gate that holds it back.
+    /// Builds the command for starting the child, with or without a gate.
     fn command(self, held: bool) -> io::Result<(Command, Option<SpawnGate>)> {
         let (mut command, gate) =
             if held { held_command(&self.program)? } else { (Command::new(&self.program), None) };
         command.args(self.args).current_dir(self.directory);
+        // The runtime's own environment may hold keys, so a child inherits nothing of it.
         command.env_clear().envs(self.environment);
         let [stdin, stdout, stderr] = self.stdio;
         command.stdin(stdin).stdout(stdout).stderr(stderr);
@@ -66,7 +67,7 @@ impl ChildCommand {
     }
 }
 
-/// A running child, leader of a session and a process group. Dropping it kills the group.
+/// A running child, leader of a session and a process group. Dropping the value kills the group.
 #[derive(Debug)]
 pub struct ConfinedChild {
     group: Arc<ProcessGroup>,
@@ -75,13 +76,13 @@ pub struct ConfinedChild {
 }
 
 impl ConfinedChild {
-    /// Returns the child's process id, which is also the id of its group.
+    /// Returns the child's process id, which is also the group's id.
     pub fn id(&self) -> u32 {
         self.group.leader.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Waits until the child has ended, then kills the processes that it left running. The future may be dropped and
-    /// called again.
+    /// Waits for the end of the child, then kills the processes left running. The future may be dropped and called
+    /// again.
     ///
     /// # Errors
     /// The system's error.
@@ -106,7 +107,7 @@ impl ConfinedChild {
         self.group.signal(Signal::KILL);
     }
 
-    /// Asks the group to end, waits for `grace`, then kills it.
+    /// Asks the group to end, waits for `grace`, then kills the group.
     ///
     /// # Errors
     /// The system's error while waiting.
@@ -126,7 +127,7 @@ impl Drop for ConfinedChild {
     }
 }
 
-/// A process group that must not be signalled once its number may belong to another group.
+/// A process group, not to be signalled once the number may belong to another group.
 #[derive(Debug)]
 struct ProcessGroup {
     leader: Pid,
@@ -150,6 +151,7 @@ impl ProcessGroup {
     ) -> io::Result<(ExitStatus, RemainingProcesses)> {
         // If this wait fails, the wait below fails, too, and its error is returned.
         let _ = wait_without_reaping(self.leader);
+        // The group is killed while its leader is a zombie: until then its number cannot name another group.
         self.signal(Signal::KILL);
         let left = mark.map_or(RemainingProcesses::None, |mark| mark.end(self.leader));
         // Only now may the number be released: until here the zombie of the leader kept it from being given to another
@@ -161,12 +163,14 @@ impl ProcessGroup {
 
     fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let mut reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        // Set under the lock and before the wait: once `wait` has released the number, no signal may use it.
         *reaped = true;
         child.wait()
     }
 
     /// Waits until the killed members of the group are gone, which takes a moment.
     fn wait_until_gone(&self) {
+        // The wait is bounded (half a second), because a killed process may be held up in the kernel.
         for _ in 0..100 {
             if test_kill_process_group(self.leader).is_err() {
                 return;
@@ -193,7 +197,7 @@ pub(super) async fn start(
     Err(SandboxError::Start { program, source })
 }
 
-/// Runs the life of a child on a thread outside the sandbox. Inside, processes could signal this thread.
+/// Runs the life of a child on a thread outside the sandbox. Inside, processes could signal the thread.
 fn live(
     prepared: ChildCommand,
     guards: ChildGuards,
@@ -213,6 +217,7 @@ fn live(
     let finished = group.finish(&mut child, bounds.mark);
     // Permissions are back before the caller learns of the end.
     seal.restore();
+    // The caller does not wait for survivors that resist. This thread continues the search after the answer.
     let is_over = !matches!(finished, Ok((_, RemainingProcesses::Some)));
     let _ = ended.send(finished.map(|(status, _)| status));
     if let Some(mark) = bounds.mark.filter(|_| !is_over) {
@@ -220,11 +225,11 @@ fn live(
     }
 }
 
-/// The limits and the tag that are set from outside, because inside no process may change another's limits.
+/// The limits and the tag, set from outside, because inside no process may change another's limits.
 struct ChildSetup {
     limits: ChildLimits,
     mark: Option<ProcessTag>,
-    /// True if the child waits until they are set.
+    /// True if the child waits for limits and tag.
     held: bool,
 }
 
@@ -232,10 +237,11 @@ impl ChildSetup {
     fn new(guards: &ChildGuards) -> Self {
         let is_guarded = guards.grants.is_some() || guards.network.is_some();
         let mark = is_guarded.then(|| guards.family.mark()).flatten();
+        // Without limits and tag there is nothing to wait for, and the shell is saved.
         Self { limits: guards.limits, held: is_held() && !(guards.limits.is_none() && mark.is_none()), mark }
     }
 
-    /// Sets the limits and the tag; a child that was held back then continues.
+    /// Sets the limits and the tag; a held child then continues.
     fn set(&self, mut child: Child, gate: Option<SpawnGate>) -> Result<Child, SandboxError> {
         let Err(error) = bound(Pid::from_child(&child), self, gate) else { return Ok(child) };
         // A child must not run without its limits.
@@ -249,7 +255,7 @@ fn no_starter_thread(why: &str) -> SandboxError {
     SandboxError::Confine(format!("its thread cannot be started: {why}"))
 }
 
-/// Starts the child from a thread that confines itself and is gone when this function returns.
+/// Starts the child from a self-confined thread, which is gone when the function returns.
 fn start_confined(
     prepared: ChildCommand,
     guards: ChildGuards,
@@ -267,7 +273,7 @@ fn start_confined(
     child
 }
 
-/// The first descriptor that is not for children. The starter of this process may have left descriptors open.
+/// The first descriptor closed to children. The starter of the runtime's process may have left descriptors open.
 const FIRST_TO_CLOSE: i32 = 3;
 
 /// Starts the child and drops our copies of its pipe ends. Otherwise the pipes' readers would never see an end.
@@ -287,9 +293,9 @@ fn spawn_prepared(prepared: ChildCommand, held: bool) -> io::Result<(Child, Opti
     Ok((spawn_in_session(command)?, gate))
 }
 
-/// Starts the child as the leader of a new session. The child cannot leave its group, in which it is ended, and neither
-/// the child nor its descendants can join a group of ours. Such a group would pass them the signals that the kernel
-/// sends to groups.
+/// Starts the child as the leader of a new session. The child cannot leave the group, by which the child is ended, and
+/// neither the child nor its descendants can join a group of ours. Such a group would pass on the kernel's signals to
+/// groups.
 fn spawn_in_session(command: Command) -> io::Result<Child> {
     let child: Box<dyn Any> = CommandWrap::from(command).wrap(ProcessSession).spawn()?.into_inner();
     child.downcast().map(|child| *child).map_err(|_| io::Error::other("it is no process of the system's"))
@@ -321,9 +327,10 @@ fn find(prepared: &ChildCommand) -> io::Result<()> {
     spawn_gate::look_for(&prepared.program, path, &prepared.directory)
 }
 
-/// Sets the limits and the tag. Without a shell to hold it back, the child runs for a moment before they are set.
+/// Sets the limits and the tag. Without a shell as a gate, the child runs for a moment before limits and tag are set.
 #[cfg(target_os = "linux")]
 fn bound(child: Pid, bounds: &ChildSetup, gate: Option<SpawnGate>) -> io::Result<()> {
+    // The gate opens last: the program must not run before its limits and its tag are set.
     limits::set(child, &bounds.limits)?;
     bounds.mark.map_or(Ok(()), |mark| mark.put(child))?;
     gate.map_or(Ok(()), SpawnGate::open)
@@ -334,7 +341,7 @@ fn this_thread() -> Pid {
     rustix::thread::gettid()
 }
 
-/// Waits until a joined thread has left the system, because signals can still reach it for a moment.
+/// Waits until a joined thread has left the system, because signals can still reach the thread for a moment.
 #[cfg(target_os = "linux")]
 fn wait_for_the_end_of(thread: Pid) {
     let task = format!("/proc/self/task/{}", thread.as_raw_nonzero());

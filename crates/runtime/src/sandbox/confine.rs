@@ -1,4 +1,4 @@
-//! Landlock: confines the calling thread and the processes that it starts.
+//! Landlock: confines the calling thread and the thread's processes.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,12 +13,12 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use super::Confinement;
 use super::grants::{PathGrant, PathRight};
 
-/// The Landlock ABI that is requested: the newest version whose effects are tested. Older kernels enforce less.
+/// The requested Landlock ABI: the newest version whose effects are tested. Older kernels enforce less.
 const WANTED: ABI = ABI::V6;
 
-/// The capabilities that root keeps in a child: own and change files, serve on low ports, switch users. The others lead
+/// The capabilities left to root in a child: own and change files, serve on low ports, switch users. The others lead
 /// around Landlock. With `PERFMON` or `SYS_ADMIN`, `/proc/<pid>/environ` and `maps` of any process are readable (Linux
-/// 6.13 and later do not ask Landlock then). With `MKNOD` and `SYS_RAWIO` the disk itself is readable.
+/// 6.13 and later then skip Landlock). With `MKNOD` and `SYS_RAWIO` the disk itself is readable.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -30,8 +30,8 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 
 /// Confines the calling thread for good.
 ///
-/// Each call makes a domain of its own. Processes started from the thread can neither signal nor trace processes
-/// outside, nor read their `/proc/<pid>/environ`, `mem`, `fd`, `cwd` and `root`.
+/// Each call makes a new domain. Processes started from the thread can neither signal nor trace processes outside, nor
+/// read their `/proc/<pid>/environ`, `mem`, `fd`, `cwd` and `root`.
 pub(super) fn this_thread(grants: &[PathGrant]) -> Result<Confinement, String> {
     let status = restrict(grants).map_err(|error| error.to_string())?;
     // Landlock comes first: it sets `no_new_privs`, without which dropped capabilities could return.
@@ -49,8 +49,8 @@ pub(super) fn this_thread(grants: &[PathGrant]) -> Result<Confinement, String> {
     }
 }
 
-/// Drops all capabilities but the kept ones. Landlock has set `no_new_privs` for this thread, so that not even root
-/// regains them by running a program.
+/// Drops all capabilities but the kept ones. Landlock has set `no_new_privs` for this thread, so not even root regains
+/// capabilities by running a program.
 fn drop_capabilities() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.effective &= KEPT;
@@ -60,6 +60,8 @@ fn drop_capabilities() -> io::Result<()> {
 }
 
 fn restrict(grants: &[PathGrant]) -> Result<RestrictionStatus, RulesetError> {
+    // The ruleset is best effort by default: a kernel drops the rights that it does not know, and the status reports
+    // so.
     let ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(WANTED))?
         .scope(Scope::from_all(WANTED))?
@@ -67,7 +69,7 @@ fn restrict(grants: &[PathGrant]) -> Result<RestrictionStatus, RulesetError> {
     grants.iter().try_fold(ruleset, add)?.restrict_self()
 }
 
-/// Adds a grant. A path that was removed meanwhile is skipped.
+/// Adds a grant. A path removed meanwhile is skipped.
 fn add(ruleset: RulesetCreated, grant: &PathGrant) -> Result<RulesetCreated, RulesetError> {
     // The rule is made for the opened object: a command may replace a path by a link at any time.
     let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -79,6 +81,7 @@ fn add(ruleset: RulesetCreated, grant: &PathGrant) -> Result<RulesetCreated, Rul
         // The kernel refuses a rule with rights of folders for a file.
         Some(_) => rights(grant.right) & AccessFs::from_file(WANTED),
     };
+    // Landlock refuses a rule without rights, such as one to list a file.
     if rights.is_empty() {
         return Ok(ruleset);
     }

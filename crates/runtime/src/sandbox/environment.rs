@@ -1,4 +1,4 @@
-//! The environment variables that children receive.
+//! The environment variables for children.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::SandboxPolicy;
 
-/// The variables that are passed on. Variables that are not listed stay behind, because keys have many names.
+/// The variables passed on. Unlisted variables stay behind, because keys have many names.
 const HARMLESS: [&str; 18] = [
     "PATH",
     "LANG",
@@ -31,9 +31,9 @@ const HARMLESS: [&str; 18] = [
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The variables that name the root of a toolchain, and its usual place in the home folder. Programs need them, because
-/// children have another `HOME`: the shims of pyenv look for its versions there. `CARGO_HOME` is left out, because keys
-/// lie in that folder and cargo writes to it.
+/// The variables for a toolchain's root, with the usual place in the home folder. Programs need the variables, because
+/// children have another `HOME`: the shims of pyenv look there for versions of Python. `CARGO_HOME` is left out,
+/// because the folder holds keys and cargo writes there.
 pub(super) const ROOTS: [(&str, Option<&str>); 24] = [
     ("RUSTUP_HOME", Some(".rustup")),
     ("PYENV_ROOT", Some(".pyenv")),
@@ -73,7 +73,7 @@ pub(super) fn scrubbed(policy: &SandboxPolicy, private: &Path) -> BTreeMap<OsStr
     kept
 }
 
-/// Returns the toolchain roots and settings that lie in the home folder.
+/// Returns the toolchain roots and settings in the home folder.
 fn pointers(policy: &SandboxPolicy) -> impl Iterator<Item = (OsString, OsString)> {
     let roots = ROOTS.into_iter().filter_map(|(name, usual)| Some((name, usual?)));
     roots.chain([("GIT_CONFIG_GLOBAL", ".gitconfig")]).filter_map(|(name, file)| {

@@ -1,9 +1,9 @@
 //! Keeps the protected folders closed to other users.
 //!
-//! Landlock does not check `chmod`, `chown` and access lists, so a child may change them for any file of its user. The
-//! child still cannot read the data folder, but it could open the folder to every other user of the machine. The
-//! permissions of these folders and their direct entries are therefore recorded before the first child starts. They are
-//! watched for as long as children may run, and restored at once when they change.
+//! Landlock does not check `chmod`, `chown` and access lists, so a child may change all three for any file of the user.
+//! The child still cannot read the data folder, but it could open the folder to every other user of the machine. The
+//! permissions of these folders and their direct entries are therefore recorded before the first child starts. A watch
+//! restores changed permissions at once, for as long as children may run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ struct FilePermissions {
     gid: u32,
 }
 
-/// A protected folder as it was before the first child.
+/// A protected folder in the state before the first child.
 #[derive(Debug)]
 struct ProtectedFolder {
     path: PathBuf,
@@ -36,17 +36,17 @@ struct ProtectedFolder {
     entries: BTreeMap<OsString, FilePermissions>,
 }
 
-/// The protected folders as they were before the first child.
+/// The protected folders in the state before the first child.
 #[derive(Debug, Default)]
 pub(super) struct ProtectedFolderSet(Vec<ProtectedFolder>);
 
 impl ProtectedFolderSet {
-    /// Records the permissions of the folders that exist.
+    /// Records the permissions of the existing folders.
     pub(super) fn of(folders: &[PathBuf]) -> Self {
         Self(folders.iter().filter_map(|folder| ProtectedFolder::of(folder).ok()).collect())
     }
 
-    /// Restores the permissions that have changed since.
+    /// Restores the permissions changed since.
     pub(super) fn restore(&self) {
         for sealed in &self.0 {
             match sealed.restore() {
@@ -66,6 +66,7 @@ impl ProtectedFolderSet {
 
 impl ProtectedFolder {
     fn of(path: &Path) -> io::Result<Self> {
+        // The folder stays open: its descriptor still works after a command has taken away the right to open the path.
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let folder = fs::OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
         let rights = FilePermissions::of(&folder.metadata()?);
@@ -79,7 +80,7 @@ impl ProtectedFolder {
     }
 
     /// Restores changed permissions, and returns the number of files and folders concerned. Newer files are closed as
-    /// well but not counted. No command can make a file here, so this process has made them, with the default
+    /// well but not counted. No command can make a file here, so newer files come from the runtime, with the default
     /// permissions.
     fn restore(&self) -> io::Result<usize> {
         let mut changed = 0;
@@ -115,6 +116,7 @@ impl ProtectedFolder {
         if now == wanted || kind == FileType::Symlink {
             return Ok(false);
         }
+        // The owner comes first, because a change of the owner clears bits of the mode.
         if (now.uid, now.gid) != (wanted.uid, wanted.gid) {
             let (uid, gid) = (Uid::from_raw(wanted.uid), Gid::from_raw(wanted.gid));
             chownat(&self.folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
@@ -124,8 +126,8 @@ impl ProtectedFolder {
         Ok(self.entries.contains_key(name))
     }
 
-    /// Returns the permissions that an entry had at first. A newer entry belongs to the folder's owner, and is closed
-    /// if the folder is.
+    /// Returns the first permissions of an entry. A newer entry belongs to the folder's owner, and is closed in a
+    /// closed folder.
     fn wanted(&self, name: &std::ffi::CStr, now: FilePermissions) -> FilePermissions {
         let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name.to_bytes());
         let is_closed = self.rights.mode & OF_OTHERS == 0;
@@ -156,7 +158,7 @@ mod watch {
 
     use super::ProtectedFolderSet;
 
-    /// The watch that restores changed permissions at once. It ends when it is dropped.
+    /// The watch for changed permissions, which are restored at once. The watch ends when dropped.
     #[derive(Debug)]
     pub(in super::super) struct Watch {
         seal: Arc<ProtectedFolderSet>,
@@ -223,6 +225,7 @@ mod watch {
 
     impl Drop for Events {
         fn drop(&mut self) {
+            // Set before the watches are removed, because their removal wakes the thread.
             self.has_ended.store(true, Ordering::Release);
             // The end of a watch is an event, which wakes the thread. Without a watch nothing can wake the thread.
             let mut is_woken = false;

@@ -1,7 +1,7 @@
-//! The files that children may access: a list of paths, each with the right below it.
+//! The files open to children: a list of paths, each with a right.
 //!
 //! Landlock grants whole trees and cannot exclude a part again. If a protected path lies inside a granted folder, the
-//! folder's entries are granted one by one instead, without the protected one.
+//! folder's entries are granted one by one instead, without the protected path.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,22 +23,22 @@ pub(super) enum PathRight {
     List,
 }
 
-/// One path and the right below it.
+/// A path and the right to the tree below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathGrant {
     pub(super) path: PathBuf,
     pub(super) right: PathRight,
 }
 
-/// All grants, and notes about them for people.
+/// All grants, with notes for people.
 #[derive(Debug, Default)]
 pub(super) struct PathGrants {
     pub(super) list: Vec<PathGrant>,
     pub(super) notes: Vec<String>,
 }
 
-/// Programs, libraries and settings of the system. `/proc` is included because much does not run without it. The
-/// Landlock domain itself guards the secrets in it (`environ`, `mem`, `fd` … of processes outside).
+/// Programs, libraries and settings of the system. `/proc` is included because many programs need `/proc`. The Landlock
+/// domain itself guards the secrets there (`environ`, `mem`, `fd` … of processes outside).
 const SYSTEM: [&str; 14] = [
     "/usr",
     "/bin",
@@ -70,7 +70,7 @@ const SECRETS: [&str; 8] = [
     "/etc/sudoers.d",
 ];
 
-/// Toolchains and harmless settings in the home folder. Folders that also hold keys are listed in parts.
+/// Toolchains and harmless settings in the home folder. Folders with keys are listed in parts.
 const TOOLCHAINS: [&str; 42] = [
     ".cargo/bin",
     ".cargo/registry",
@@ -119,7 +119,7 @@ const TOOLCHAINS: [&str; 42] = [
 /// Folders of the home folder in which programs of all kinds keep their files.
 const SHARED: [&str; 6] = [".local", ".local/share", ".config", ".cache", ".cargo", ".ssh"];
 
-/// The entries that mark a folder as the root of a toolchain; one is enough.
+/// The marks of a toolchain's root folder; a single mark is enough.
 const ROOT_MARKS: [&str; 9] = [
     "pyvenv.cfg",
     "conda-meta",
@@ -153,7 +153,7 @@ pub(super) fn grants(policy: &SandboxPolicy, private: &Path) -> PathGrants {
     grants
 }
 
-/// Returns the usual folders of toolchains, those that variables name, and those whose programs are in `PATH`.
+/// Returns the toolchains' folders: the usual ones, those named in variables, and those behind `PATH`.
 fn toolchains(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let usual = policy.home.iter().flat_map(|home| TOOLCHAINS.iter().map(|name| home.join(name)));
     let named = ROOTS
@@ -164,15 +164,15 @@ fn toolchains(policy: &SandboxPolicy) -> Vec<PathBuf> {
     usual.chain(named).chain(behind).collect()
 }
 
-/// Returns the folders of `PATH`, except those that hold much else.
+/// Returns the folders of `PATH`, except folders with much else inside.
 fn search_path(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let path = variable(policy, "PATH");
     let folders = path.into_iter().flat_map(std::env::split_paths).filter(|folder| folder.is_absolute());
     folders.filter(|folder| is_narrow(policy, folder)).collect()
 }
 
-/// Reports whether a folder holds neither the home folder nor the workspace. The folder must also not be one in which
-/// programs of all kinds keep their files, keys included.
+/// Reports whether a folder holds neither the home folder nor the workspace. A folder for the files of all kinds of
+/// programs, keys included, does not count either.
 fn is_narrow(policy: &SandboxPolicy, folder: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };
     if policy.workspace.starts_with(&folder) {
@@ -184,7 +184,7 @@ fn is_narrow(policy: &SandboxPolicy, folder: &Path) -> bool {
         .is_none_or(|home| !home.starts_with(&folder) && !SHARED.iter().any(|name| home.join(name) == folder))
 }
 
-/// Returns the root of the toolchain whose programs are in a folder of `PATH`, because its libraries lie beside them.
+/// Returns the root of the toolchain behind a folder of `PATH`, because the libraries lie beside the programs.
 fn root_of(policy: &SandboxPolicy, programs: &Path) -> Option<PathBuf> {
     let programs = programs.canonicalize().ok()?;
     let root = programs.parent().filter(|root| is_narrow(policy, root))?;
@@ -204,8 +204,9 @@ fn variable<'a>(policy: &'a SandboxPolicy, name: &str) -> Option<&'a OsString> {
 }
 
 impl PathGrants {
-    /// Grants a path that exists; other paths are skipped.
+    /// Grants an existing path; other paths are skipped.
     fn allow(&mut self, path: &Path, right: PathRight, closed: &[PathBuf]) {
+        // Closed paths are compared by their beginning, which works for resolved paths only.
         let Ok(path) = path.canonicalize() else { return };
         if closed.iter().any(|closed| path.starts_with(closed)) {
             return;
@@ -217,7 +218,7 @@ impl PathGrants {
         }
     }
 
-    /// Grants the entries of a folder that contains a closed path.
+    /// Grants the entries of a folder around a closed path.
     fn around(&mut self, folder: &Path, right: PathRight, closed: &[PathBuf]) {
         if right == PathRight::Write {
             let folder = folder.display();
@@ -227,6 +228,7 @@ impl PathGrants {
             ));
         }
         self.list.push(PathGrant { path: folder.to_owned(), right: PathRight::List });
+        // Children run as the same user, so an unreadable folder is closed to them, too.
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         for entry in entries.flatten() {
             // A link may lead anywhere; its target needs a grant of its own.

@@ -1,22 +1,21 @@
 //! The resource limits of a child.
 //!
-//! The limits are the kernel's (`setrlimit`). Each applies to one process, except for the number of processes, which
-//! counts by user. A child is held before its first instruction until the limits are set, so that all its descendants
-//! have them.
+//! The limits are the kernel's (`setrlimit`). Each limit applies to a single process, except for the number of
+//! processes, which counts by user. A child is held before the first instruction until the limits are set, so all
+//! descendants inherit the limits.
 
-/// The limits of a child and all its descendants; `None` is no limit.
+/// The limits of a child and all descendants; `None` is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildLimits {
-    /// The processor time of one process, in seconds. MCP servers have no such limit, because they run for as long as
-    /// the agent.
+    /// The processor time of a process, in seconds. MCP servers run for as long as the agent, so without a limit.
     pub cpu_seconds: Option<u64>,
-    /// The memory of one process, in bytes.
+    /// The memory of a process, in bytes.
     pub memory_bytes: Option<u64>,
     /// The maximum size of a written file, in bytes.
     pub file_bytes: Option<u64>,
-    /// The number of processes and threads that children may add to those of the machine. The kernel exempts root.
+    /// The number of processes and threads of children, on top of the machine's. The kernel exempts root.
     pub processes: Option<u64>,
-    /// The number of files that one process may have open.
+    /// The number of open files of a process.
     pub open_files: Option<u64>,
 }
 
@@ -78,11 +77,12 @@ mod linux {
 
     use super::ChildLimits;
 
-    /// The seconds between the signal that the time is used up and the kill.
+    /// The seconds between the signal about used-up time and the kill.
     const LAST_SECONDS: u64 = 5;
 
     /// Sets the limits of a process. An existing lower limit stays.
     pub(in super::super) fn set(process: Pid, limits: &ChildLimits) -> io::Result<()> {
+        // The kernel counts all processes of the user, so the limit comes on top of those that exist.
         let processes = limits.processes.map(|more| on_this_machine().saturating_add(more));
         let wanted = [
             (Resource::Cpu, limits.cpu_seconds, LAST_SECONDS),
@@ -102,12 +102,12 @@ mod linux {
         Ok(())
     }
 
-    /// Returns the lower of an existing limit and a new one.
+    /// Returns the lower of an existing limit and a new limit.
     fn at_most(has: Option<u64>, most: u64) -> Option<u64> {
         Some(has.map_or(most, |has| has.min(most)))
     }
 
-    /// Returns the number of processes and threads of all users. The kernel counts those of one user, which are fewer.
+    /// Returns the number of processes and threads of all users. The kernel counts a single user's, which are fewer.
     fn on_this_machine() -> u64 {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let all = load.split_whitespace().nth(3).and_then(|tasks| tasks.split_once('/')?.1.parse().ok());

@@ -1,4 +1,4 @@
-//! Systems without process tags: processes that left their group cannot be found.
+//! Systems without process tags: processes outside of their group cannot be found.
 
 use rustix::process::Pid;
 use uuid::Uuid;

@@ -1,8 +1,8 @@
 //! The children's home and temporary folder: made, locked, removed, and cleaned up after a killed process.
 //!
-//! The owner of a folder holds a lock on it. The system releases the lock when the process ends, however that happens.
-//! A folder that can be locked is therefore abandoned, even if another process now has the number in its name. Removing
-//! such a folder also ends the processes that its owner left running (`process_tag`).
+//! The owner of a folder holds a lock on the folder. The system releases the lock at any end of the process. A lockable
+//! folder is therefore abandoned, even if another process now has the number in the name. Removing such a folder also
+//! ends the processes left running by the owner (`process_tag`).
 
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
@@ -17,10 +17,10 @@ use super::SandboxError;
 use super::process_tag::{ProcessTagFamily, RemainingProcesses};
 use super::removal::remove;
 
-/// The maximum time that an ending owner waits for its folder's removal. The next process continues the removal.
+/// The maximum wait of an ending owner for the folder's removal. The next process continues the removal.
 const LONGEST_REMOVAL: Duration = Duration::from_secs(5);
 
-/// The number of attempts to make a folder, if another process removes it before it is locked.
+/// The number of attempts to make a folder, if another process removes the folder before the lock.
 const TRIES: usize = 3;
 
 /// The folders inside a private folder: `HOME` and `TMPDIR`.
@@ -29,17 +29,17 @@ pub(super) const FOLDERS: [&str; 2] = ["home", "tmp"];
 /// The prefix of the folders' names, before the process id and 32 hexadecimal digits.
 const PREFIX: &str = "longhaul-";
 
-/// A folder that only this user can read. The folder is removed when this value is dropped.
+/// A folder readable by the present user only. The folder is removed when the value is dropped.
 #[derive(Debug)]
 pub(super) struct PrivateTempFolder {
     pub(super) path: PathBuf,
-    /// The family of the process tags of all children with this folder.
+    /// The family of the process tags of all children with the folder.
     pub(super) family: ProcessTagFamily,
     _lock: Option<File>,
 }
 
 impl PrivateTempFolder {
-    /// Makes a folder in `scratch` and removes the folders that earlier processes left there.
+    /// Makes a folder in `scratch` and removes the folders of earlier processes.
     ///
     /// # Errors
     /// [`SandboxError::Private`].
@@ -66,6 +66,7 @@ impl PrivateTempFolder {
         builder.mode(0o700);
         // Not `recursive`: an existing folder belongs to another process.
         builder.create(path)?;
+        // Until the lock is taken, another process may take the folder for abandoned. `make` tries again in that case.
         let folder = open(path)?;
         let lock = match folder.try_lock() {
             Ok(()) => Some(folder),
@@ -97,9 +98,9 @@ impl Drop for PrivateTempFolder {
     }
 }
 
-/// Ends the processes that killed owners left running, and removes the owners' folders.
+/// Ends the processes left running by killed owners, and removes the owners' folders.
 ///
-/// The work may take long, so it runs on a thread that no caller waits for. The thread ends with the process at the
+/// The work may take long, so a thread without a waiting caller does the work. The thread ends with the process at the
 /// latest, and the next process continues.
 fn sweep(scratch: &Path) {
     let Ok(entries) = fs::read_dir(scratch) else { return };
@@ -108,6 +109,7 @@ fn sweep(scratch: &Path) {
     let (mut left, mut held) = (Vec::new(), Vec::new());
     for (id, path) in named {
         match abandoned(&path) {
+            // The lock is held until the removal is over, so that no other process removes the folder at the same time.
             Some(lock) => left.push((id, path, lock)),
             None if path.symlink_metadata().is_ok_and(|meta| meta.is_dir()) => held.push(id),
             None => {}
@@ -127,6 +129,7 @@ fn sweep(scratch: &Path) {
 }
 
 fn remove_left(id: Uuid, path: &Path) {
+    // The name is the only trace of the tag family, so the folder stays for the next search.
     if ProcessTagFamily::of(id).end() == RemainingProcesses::Some {
         return;
     }
@@ -136,9 +139,10 @@ fn remove_left(id: Uuid, path: &Path) {
     }
 }
 
-/// Locks a folder of this user that no process holds, and returns the lock.
+/// Locks an unheld folder of the present user, and returns the lock.
 fn abandoned(path: &Path) -> Option<File> {
     let meta = path.symlink_metadata().ok()?;
+    // `scratch` is usually `/tmp`, where folders and links of other users may have any name.
     if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() {
         return None;
     }

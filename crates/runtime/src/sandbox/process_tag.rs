@@ -1,12 +1,12 @@
-//! The tag of a child and all processes that the child starts, wherever they move.
+//! The tag of a child and all of the child's processes, in whatever group or session.
 //!
-//! The tag is a resource limit that the kernel keeps and does not use: the limit of file locks (`RLIMIT_LOCKS`, last
-//! checked by Linux 2.4). The limit is set before the child's first instruction, and every process passes it on to the
-//! processes that it starts. No process may change its own limit (`calls`). Anyone may read the limit of any process,
-//! whoever owns that process by then.
+//! The tag is a resource limit kept but not used by the kernel: the limit of file locks (`RLIMIT_LOCKS`, last checked
+//! by Linux 2.4). The limit is set before the child's first instruction, and every process passes the limit on to its
+//! children. No process may change its own limit (`calls`). Anyone may read the limit of any process, whoever the owner
+//! is by then.
 //!
-//! The tags of all children with one private folder have the same upper half. A later process that finds the folder of
-//! a killed one can therefore end the processes that were left behind, too.
+//! The tags of all children with one private folder have the same upper half. A later process can therefore find the
+//! folder of a killed process and end the processes left behind.
 
 use std::cmp::Ordering;
 use std::io;
@@ -25,13 +25,13 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// The maximum duration of the search for survivors while other work waits.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 
-/// The maximum duration of the search for survivors after that, while no caller waits.
+/// The maximum duration of the later search for survivors, while no caller waits.
 const AT_LEISURE: Duration = Duration::from_secs(600);
 
 /// The time for killed processes to disappear and for new ones to appear.
 const A_MOMENT: Duration = Duration::from_millis(2);
 
-/// The number of searches in a row that must find nothing. A process has its number before it is in the list.
+/// The required number of empty searches in a row. A process has a number before the list shows the process.
 const LOOKS: u32 = 2;
 
 /// The limit's name in `/proc/PID/limits`.
@@ -40,7 +40,7 @@ const NAME: &str = "Max file locks";
 /// The bits of each half of a tag.
 const HALF: u32 = 31;
 
-/// The upper half, which the tags of all children with one private folder share.
+/// The upper half, common to the tags of all children with the same private folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessTagFamily(u64);
 
@@ -56,14 +56,14 @@ impl ProcessTagFamily {
         is_possible().then(|| ProcessTag(self.0 << HALF | random_half(Uuid::now_v7())))
     }
 
-    /// Ends every process with a tag of this family while no caller waits. Like [`ProcessTag::end`], it takes over the
-    /// thread.
+    /// Ends every process with a tag of the family while no caller waits. Like [`ProcessTag::end`], the search takes
+    /// over the thread.
     pub(super) fn end(self) -> RemainingProcesses {
         let _ = setpriority_process(None, -20);
         self.end_within(LONGEST)
     }
 
-    /// Ends every process with a tag of this family while other work waits.
+    /// Ends every process with a tag of the family while other work waits.
     pub(super) fn end_soon(self) -> RemainingProcesses {
         self.end_within(ON_THE_WAY)
     }
@@ -80,9 +80,9 @@ impl ProcessTagFamily {
     }
 }
 
-/// Reports whether this process may set such limits and find the processes that have them. A process with a small limit
-/// of its own may not (`ulimit -x`, or a tag because it runs in a sandbox itself). Old kernels and closed containers
-/// have no process descriptors.
+/// Reports whether the present process may set such limits and find processes by limit. A process with a small limit
+/// may not (`ulimit -x`, or a tag inside of another sandbox). Old kernels and closed containers have no process
+/// descriptors.
 pub(super) fn is_possible() -> bool {
     let own = getpid();
     getrlimit(Resource::Locks).maximum.is_none()
@@ -101,7 +101,7 @@ pub(super) enum RemainingProcesses {
     Some,
 }
 
-/// The tag of one child.
+/// The tag of a child.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProcessTag(u64);
 
@@ -116,10 +116,10 @@ impl ProcessTag {
         Ok(())
     }
 
-    /// Ends every process with this tag. The exit status of `leader` must not be collected here.
+    /// Ends every process with the tag. The exit status of `leader` must not be collected here.
     ///
-    /// The calling thread does nothing else. Where allowed, it gets the highest priority, so that a process which
-    /// starts others all the time is no faster.
+    /// The calling thread does nothing else. Where allowed, the thread gets the highest priority, to be faster than a
+    /// process which starts others all the time.
     pub(super) fn end(self, leader: Pid) -> RemainingProcesses {
         let _ = setpriority_process(None, -20);
         let left = ProcessTagRange(self.0..=self.0).end(Some(leader), LONGEST);
@@ -139,15 +139,16 @@ impl ProcessTag {
     }
 }
 
-/// The range of tags that a search covers.
+/// The range of tags in a search.
 struct ProcessTagRange(RangeInclusive<u64>);
 
 impl ProcessTagRange {
-    /// Ends every process with a tag in the range and waits until all of them are gone.
+    /// Ends every process with a tag in the range and waits until all are gone.
     fn end(&self, leader: Option<Pid>, longest: Duration) -> RemainingProcesses {
         let until = Instant::now() + longest;
         let mut clean = 0;
         loop {
+            // Noted before the list is read: processes that start during the search are found by their numbers.
             let newest = newest_process();
             let any = self.end_all();
             let since = self.end_since(newest, until);
@@ -170,14 +171,14 @@ impl ProcessTagRange {
         RemainingProcesses::None
     }
 
-    /// Ends the tagged processes in the list of all, and reports whether any of them was running.
+    /// Ends the tagged processes in the list of all, and reports whether any was running.
     fn end_all(&self) -> bool {
         let marked = all_processes().filter(|process| self.are_on(*process));
         marked.filter(|process| self.end_one(*process) == Some(TaggedProcessState::Running)).count() > 0
     }
 
-    /// Ends the tagged processes that were started after the process `newest`, until no more appear. A process that
-    /// keeps starting a successor and ending is never in a list of all.
+    /// Ends the tagged processes younger than the process `newest`, until no more appear. A process that keeps starting
+    /// a successor and ending is in no list of all processes.
     fn end_since(&self, mut newest: i32, until: Instant) -> NewProcessOwner {
         let mut since = NewProcessOwner::Nobody;
         while Instant::now() < until {
@@ -197,8 +198,7 @@ impl ProcessTagRange {
         since
     }
 
-    /// Ends a process if it has a tag. A descriptor holds the process, because its number may be reused in the
-    /// meantime.
+    /// Ends a tagged process. A descriptor holds the process, because the number may be reused in the meantime.
     fn end_one(&self, process: Pid) -> Option<TaggedProcessState> {
         let held = pidfd_open(process, PidfdFlags::empty()).ok()?;
         if !self.are_on(process) {
@@ -218,7 +218,7 @@ impl ProcessTagRange {
     }
 }
 
-/// The owner of processes that were started during a search.
+/// The owner of processes started during a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NewProcessOwner {
     Nobody,
@@ -231,7 +231,7 @@ enum NewProcessOwner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaggedProcessState {
     Running,
-    /// The process has ended, and no parent has collected its status.
+    /// The process has ended, and no parent has collected the status.
     Ended,
 }
 
@@ -240,7 +240,7 @@ fn all_processes() -> impl Iterator<Item = Pid> {
     entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// Returns the number of the process or thread that was started last.
+/// Returns the number of the last started process or thread.
 fn newest_process() -> i32 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split_whitespace().next_back().and_then(|last| last.parse().ok()).unwrap_or_default()
@@ -248,6 +248,7 @@ fn newest_process() -> i32 {
 
 fn runs(process: Pid) -> bool {
     let stat = read(process, "stat");
+    // The program's name stands in parentheses before the state, and may contain parentheses itself.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 

@@ -1,8 +1,8 @@
-//! The removal of a folder that commands have filled, however deep.
+//! The removal of a folder filled by commands, however deep.
 //!
 //! `std::fs::remove_dir_all` calls itself for every level and keeps each level open. A command can nest ten thousand
-//! folders in a second, which would overflow the stack and end the process. This module moves inner folders to the top
-//! and empties them there, so that there are never more than two levels.
+//! folders in a second, which would overflow the stack and end the process. The module moves inner folders to the top
+//! for removal, so there are never more than two levels.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -16,7 +16,8 @@ use uuid::Uuid;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Removes a folder and all its contents. Links are removed, not followed. No other process may change it meanwhile.
+/// Removes a folder with all contents. Links are removed, not followed. No other process may change the folder
+/// meanwhile.
 ///
 /// # Errors
 /// The system's error, or a timeout if the removal was not done by `until`. Removed entries stay removed.
@@ -49,6 +50,7 @@ pub(super) fn remove(path: &Path, until: Option<Instant>) -> io::Result<()> {
 }
 
 fn open(top: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    // A folder without read permission cannot be listed.
     chmodat(top, name, Mode::RWXU, AtFlags::empty())?;
     Ok(openat(top, name, FOLDER, Mode::empty())?)
 }
@@ -78,7 +80,7 @@ fn check(until: Option<Instant>) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the kind of an entry, because not every file system includes it in listings.
+/// Returns the kind of an entry, because some file systems leave the kind out of listings.
 fn kind(folder: BorrowedFd<'_>, name: &CStr, listed: FileType) -> io::Result<FileType> {
     Ok(match listed {
         FileType::Unknown => {

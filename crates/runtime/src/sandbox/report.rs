@@ -1,5 +1,5 @@
-//! The policy in force on this machine, for people: the paths, network and resources that children have, and the gaps
-//! that nothing guards.
+//! The policy in force on this machine, for people: the children's paths, network and resources, and the unguarded
+//! gaps.
 
 use std::path::{Path, PathBuf};
 
@@ -9,20 +9,20 @@ use super::{ChildLimits, Confinement, NetworkAccess, SandboxPolicy, SandboxStatu
 /// The permissions of children. Without confinement the lists of files are empty, and `open` says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxReport {
-    /// The folders and files that children may read and run. A folder that is granted entry by entry is listed as the
+    /// The folders and files readable and runnable for children. A folder granted entry by entry is listed as the
     /// folder.
     pub read: Vec<PathBuf>,
-    /// The folders and files that children may change.
+    /// The folders and files writable for children.
     pub write: Vec<PathBuf>,
-    /// The folders and files that are closed to children, even inside those above.
+    /// The folders and files closed to children, even inside open folders.
     pub closed: Vec<PathBuf>,
-    /// The agent files in use that children can change. A change takes effect at the next start.
+    /// The agent files in use and writable for children. A change takes effect at the next start.
     pub agent_files: Vec<PathBuf>,
     /// The children's network access.
     pub network: NetworkAccess,
-    /// The resources of the machine that each child may use.
+    /// The machine's resources for each child.
     pub limits: ChildLimits,
-    /// The gaps that nothing guards, one sentence each.
+    /// The unguarded gaps, a sentence each.
     pub open: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl SandboxReport {
     }
 }
 
-/// Returns the paths that are granted with a right, each once.
+/// Returns the paths granted with a right, each once.
 fn granted(grants: &PathGrants, right: PathRight) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for grant in grants.list.iter().filter(|grant| grant.right == right) {
@@ -66,7 +66,7 @@ fn granted(grants: &PathGrants, right: PathRight) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the path to show. For an entry of a folder that is granted entry by entry, that is the folder.
+/// Returns the path to show. For an entry of a folder granted entry by entry, the path is the folder's.
 fn whole(grant: &PathGrant, grants: &PathGrants) -> PathBuf {
     let mut path = grant.path.as_path();
     while let Some(parent) = path.parent().filter(|parent| is_listed(grants, parent)) {

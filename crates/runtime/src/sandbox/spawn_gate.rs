@@ -1,11 +1,11 @@
-//! Holds a child until its limits are set.
+//! Holds a child until the limits are set.
 //!
-//! A limit can be set only for a process that exists. The first program is therefore a shell that waits for a line. Its
+//! A limit can be set only for an existing process. The first program is therefore a shell in wait for a line. The
 //! limits are set, the line is written, and the shell becomes the program.
 //!
-//! The line comes through a pipe whose other end only this process has. If this process dies in any way, the shell
-//! reads the end of the pipe and exits. (A shell that stops itself would outlive its server, and any process that
-//! continues the shell would start the program without its limits.)
+//! The line comes through a pipe whose other end only the runtime's process has. If the runtime's process dies in any
+//! way, the shell reads the end of the pipe and exits. (A stopped shell would outlive the server, and any process could
+//! continue the shell and so start the program without limits.)
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeWriter, Write};
@@ -18,24 +18,26 @@ use rustix::fs::Access;
 
 const SHELL: &str = "/bin/sh";
 
-/// The descriptor from which the shell reads the line. It has one digit because some shells know no others.
+/// The descriptor from which the shell reads the line. The number has a single digit because some shells know no
+/// others.
 const DESCRIPTOR: i32 = 9;
 
-/// The script unsets the shell's own variables, so that the program does not inherit them.
+/// The script unsets the shell's own variables, so the program does not inherit them.
 const SCRIPT: &str =
     r#"read -r longhaul_gate <&9 || exit 1; exec 9<&-; unset longhaul_gate PWD OLDPWD SHLVL; exec "$0" "$@""#;
 
-/// The end of the pipe that releases a held child. Dropping it ends the child.
+/// The pipe's end for releasing a held child. Dropping the end kills the child.
 #[derive(Debug)]
 pub(super) struct SpawnGate(PipeWriter);
 
-/// Builds the command of the shell that becomes `program`, and the gate that holds the shell.
+/// Builds the command of the shell that becomes `program`, and the shell's gate.
 ///
 /// # Errors
 /// The system's error.
 pub(super) fn command(program: &OsStr) -> io::Result<(Command, SpawnGate)> {
     let (reader, writer) = io::pipe()?;
     let mut command = Command::new(SHELL);
+    // The program is the script's `$0`, so the child's own arguments are exactly `$@`.
     command.arg("-c").arg(SCRIPT).arg(program);
     let mapping = FdMapping { parent_fd: reader.into(), child_fd: DESCRIPTOR };
     command.fd_mappings(vec![mapping]).map_err(io::Error::other)?;
@@ -61,7 +63,7 @@ impl SpawnGate {
     }
 }
 
-/// Checks that a program exists and can be run, because the shell reports that too late for an error of ours.
+/// Checks that a program exists and can be run, because the shell reports a failure too late for our own error.
 ///
 /// # Errors
 /// The program was not found or cannot be run.
@@ -87,6 +89,7 @@ pub(super) fn look_for(program: &OsStr, path: Option<&OsString>, directory: &Pat
 }
 
 fn runnable(candidate: &Path) -> io::Result<()> {
+    // `access` allows folders, too, which `exec` refuses.
     if !candidate.metadata()?.is_file() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }

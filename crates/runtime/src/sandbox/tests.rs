@@ -72,6 +72,7 @@ async fn start(sandbox: &Sandbox, script: &str) -> (ConfinedChild, io::PipeReade
 
 async fn run(sandbox: &Sandbox, script: &str) -> Ran {
     let (mut child, mut reader) = start(sandbox, script).await;
+    // The pipe is read meanwhile: a child that fills the pipe would never end.
     let reading = tokio::task::spawn_blocking(move || {
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes).unwrap();
@@ -95,6 +96,7 @@ fn landlock(test: &str) -> bool {
 
 /// The command must fail when confined, and must give `content` when not.
 async fn only_unconfined(place: &Place, script: &str, content: &str) {
+    // Unconfined first: a script that fails by itself would prove nothing about the guard.
     let free = run(&place.open(), script).await;
     assert!(free.ok && free.output.contains(content), "unconfined: {script}: {}", free.output);
     let confined = run(&place.sandbox(), script).await;
@@ -115,6 +117,7 @@ async fn until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 async fn pid_in(path: &str) -> u32 {
+    // Without the line break the number may be half written.
     let read = || fs::read_to_string(path).ok()?.strip_suffix('\n')?.parse().ok();
     until("a process id in a file", || read().is_some()).await;
     read().unwrap()
@@ -231,6 +234,7 @@ async fn no_thread_of_the_runtime_takes_a_childs_signals() {
     }
     let script = "for task in /proc/$PPID/task/*; do kill -0 ${task##*/} && echo reached; done 2>/dev/null \
                   | grep -m1 reached";
+    // The thread that starts a child lives for a moment only, so a single attempt would rarely meet it.
     for _ in 0..10 {
         only_unconfined(&place(), script, "reached").await;
     }
@@ -564,6 +568,7 @@ async fn stopping_gives_time_and_then_kills() {
     let sandbox = place.sandbox();
     let (mut polite, _reader) =
         start(&sandbox, "trap 'exit 7' TERM; : > ready; while :; do sleep 0.02; done").await;
+    // Before the trap is set, the signal would end the shell at once.
     until("the trap", || Path::new(&place.path("ws/ready")).exists()).await;
     assert_eq!(polite.stop(Duration::from_secs(5)).await.unwrap().code(), Some(7));
     fs::remove_file(place.path("ws/ready")).unwrap();

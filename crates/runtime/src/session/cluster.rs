@@ -1,5 +1,5 @@
-//! A runtime among other nodes on one store. The runtime takes over the sessions of dead nodes, receives messages that
-//! other nodes left for its sessions, and drops all sessions when it may have lost its lease.
+//! A runtime among other nodes on one store. The runtime takes over the sessions of dead nodes, receives other nodes'
+//! messages for open sessions, and drops all sessions after a possible loss of the lease.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,32 +15,32 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::{Runtime, Session, SessionError};
 
-/// The maximum time between two searches for sessions without an owner (`storage-scale`, takeover: 10 s of a lease and
-/// this).
+/// The maximum time between two searches for sessions without an owner (`storage-scale`, takeover: 10 s of a lease plus
+/// the sweep).
 const SWEEP: Duration = Duration::from_secs(2);
 
 /// The maximum delay of a search after the end of another node's lease.
 const BEHIND: Duration = Duration::from_millis(200);
 
-/// The maximum time that an ending node asks for other nodes.
+/// The maximum time for an ending node's question about other nodes.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The number of sessions that are taken at a time. Other nodes take their share.
+/// The number of sessions taken at a time. Other nodes take their share.
 const AT_ONCE: usize = 16;
 
-/// The maximum pause for other nodes to take their share. Opening a session takes longer than claiming it.
+/// The maximum pause for other nodes to take their share. Opening a session takes longer than the claim.
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// The maximum number of sessions that are being opened at the same time.
+/// The maximum number of sessions in the process of opening.
 const MOST_OPENING: usize = 128;
 
 /// The state of a session when a cancel was left for its owner. Later events and messages are not cancelled. Positions
-/// replace clock times, since each node has its own clock.
+/// replace clock times, since every node has another clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CancelCutoff {
     /// The position of the log's last event.
     pub(crate) seq: Seq,
-    /// The messages that waited in the queue.
+    /// The waiting messages in the queue.
     pub(crate) waiting: Vec<QueueId>,
 }
 
@@ -52,12 +52,12 @@ pub(crate) enum OwnerMessage {
     Cancel {
         /// Remove queued messages, too.
         clear_queue: bool,
-        /// The state up to which the cancel applies. Earlier versions leave it out and cancel everything.
+        /// The state up to which the cancel applies. Earlier versions leave the field out and cancel everything.
         before: Option<CancelCutoff>,
     },
 }
 
-/// Sessions that are being taken over.
+/// The takeovers in progress.
 #[derive(Default)]
 struct SessionTakeovers<'a> {
     opening: FuturesUnordered<BoxFuture<'a, SessionId>>,
@@ -77,12 +77,13 @@ impl SessionTakeovers<'_> {
 
 impl OwnerMessage {
     pub(crate) fn read(body: &str) -> Option<Self> {
+        // A node of a newer version may send messages that are unknown here. The caller logs and skips them.
         serde_json::from_str(body).ok()
     }
 }
 
 impl Runtime {
-    /// Gives the runtime the other nodes on its store. Call this once, before the first session is opened.
+    /// Gives the runtime the other nodes on the store. To be called once, before the first session is opened.
     pub fn join(&self, nodes: SharedNodes) {
         // A second call changes nothing.
         let _ = self.house.nodes.set(nodes);
@@ -112,8 +113,8 @@ impl Runtime {
         living.is_ok_and(|living| living.is_ok_and(|living| living.len() > 1))
     }
 
-    /// Gives the runtime's sessions away, each as soon as it is at rest. From now on the runtime opens no session that
-    /// other nodes could have. The future resolves when no session is left.
+    /// Gives the runtime's sessions away, each at the next rest. From now on the runtime opens no session on offer to
+    /// other nodes. The future resolves when no session is left.
     pub async fn give_away(&self) {
         join_all(self.house.slots.give_away().iter().map(Session::give_away)).await;
     }
@@ -121,6 +122,7 @@ impl Runtime {
     async fn watch_node_standing(&self, nodes: &SharedNodes) {
         let mut standing = nodes.standing();
         while standing.changed().await.is_ok() {
+            // The value is cloned, because a borrow holds a lock that the sender needs.
             let now = standing.borrow_and_update().clone();
             match now {
                 NodeStatus::Left => return,
@@ -144,6 +146,7 @@ impl Runtime {
         loop {
             let next = Instant::now() + SWEEP.mul_f64(jitter);
             self.take_over(nodes, &mut taking).await;
+            // A search just after a lease ends finds the sessions of a dead node sooner than the next regular search.
             let ended = lease_end(nodes).await.map(|end| end + BEHIND.mul_f64(jitter));
             let next = ended.map_or(next, |ended| next.min(ended));
             // A session that cannot be opened at once must not delay the others.
@@ -173,8 +176,7 @@ impl Runtime {
         Ok(CancelCutoff { seq, waiting: queue.into_iter().map(|message| message.id).collect() })
     }
 
-    /// Opens sessions without an owner, whose open runs then continue. Sessions that cannot be opened are tried again
-    /// the next time.
+    /// Opens sessions without an owner, whose open runs then continue. Failed openings are tried again the next time.
     async fn take_over<'a>(&'a self, nodes: &SharedNodes, taking: &mut SessionTakeovers<'a>) {
         let waiting = self.agent().rules.recovery == RunRecovery::Continue;
         // The store counts a session as an orphan until its opening has claimed it, so the search would return it
@@ -226,7 +228,7 @@ impl Runtime {
         }
     }
 
-    /// Stops every session, because other nodes may own them by now.
+    /// Stops every session, because other nodes may be the owners by now.
     fn lose_all(&self) {
         let open = self.opened();
         tracing::error!(
@@ -234,12 +236,13 @@ impl Runtime {
             "this node could not renew its lease: it lets go of its sessions"
         );
         for session in open {
+            // A token in place of a command: a driver that waits for a store without an answer reads no commands.
             session.shared.lost.cancel();
         }
     }
 }
 
-/// Returns the time at which the first lease of another node ends, unless it is renewed.
+/// Returns the time at which the first lease of another node ends, unless renewed.
 async fn lease_end(nodes: &SharedNodes) -> Option<Instant> {
     // The next search reports a failing database.
     let left = nodes.next_lease_end().await.ok().flatten()?;

@@ -6,7 +6,7 @@ use longhaul_core::ids::{EditId, SessionId};
 use longhaul_core::orders::StandingOrderError;
 use longhaul_store::StoreError;
 
-/// The reason that a session refuses a request.
+/// The reason for a session's refusal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// The store refused or failed.
@@ -15,7 +15,7 @@ pub enum SessionError {
     /// The log cannot be folded.
     #[error("session {0} cannot be read: {1}")]
     Log(SessionId, HistoryFoldError),
-    /// A hook refused a message; the text is the hook's reason, if it gave one.
+    /// A hook refused a message; the text is the hook's reason, if any.
     #[error("the message was refused by the userPromptSubmit hook{}", because(.0))]
     Refused(String),
     /// The request is possible only while the session is at rest.
@@ -33,13 +33,13 @@ pub enum SessionError {
     /// The messages of the undone edit were released before.
     #[error("{0} is already released")]
     AlreadyReleased(EditId),
-    /// The edit was not undone, so it holds nothing to release.
+    /// The edit was not undone, so there is nothing to release.
     #[error("{0} is not undone: there is nothing to release")]
     NotUndone(EditId),
     /// The view would not fit.
     #[error("the view would have {tokens} tokens; {usable} are usable")]
     DoesNotFit {
-        /// The number of tokens that the view would have.
+        /// The number of tokens of the view after the change.
         tokens: u64,
         /// The number of usable tokens.
         usable: u64,

@@ -1,4 +1,4 @@
-//! The whole log of a session: read page by page, and folded on another thread, so that counting blocks no async task.
+//! The whole log of a session: read page by page, and folded on another thread, so counting blocks no async task.
 
 use std::panic::resume_unwind;
 
@@ -15,10 +15,10 @@ use crate::driver::AgentBinding;
 #[cfg(test)]
 mod tests;
 
-/// The number of events that are read from the store at a time.
+/// The number of events per read from the store.
 const PAGE: usize = 2_000;
 
-/// A log, the agent of its session, and the history that the log folds to.
+/// A log, the agent of its session, and the folded history.
 pub(super) struct LoadedSession {
     pub(super) log: Vec<Event>,
     pub(super) seat: AgentBinding,
@@ -50,7 +50,7 @@ pub(crate) async fn folded(
     HistoryFoldTask::begin(history, log).end(id).await
 }
 
-/// Returns the agent or model that was chosen last.
+/// Returns the last chosen agent or model.
 pub(super) fn newest_choice(log: &[Event]) -> Option<&ModelChoice> {
     log.iter().rev().find_map(|event| match &event.body {
         EventBody::ModelSwitched { choice: Some(choice), .. } => Some(choice),
@@ -59,10 +59,10 @@ pub(super) fn newest_choice(log: &[Event]) -> Option<&ModelChoice> {
 }
 
 impl RuntimeInner {
-    /// Reads a session that is to be opened. Each page is folded while the next one is read.
+    /// Reads a session for opening. Each page is folded while the next page is read.
     ///
-    /// The agent of the first page counts the tokens. If a later page chooses an agent that counts differently, the
-    /// whole log is folded again at the end.
+    /// The agent of the first page counts the tokens. If a later page chooses an agent with another counter, the whole
+    /// log is folded again at the end.
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
@@ -110,7 +110,7 @@ impl<'a> LogPageReader<'a> {
         Self { store, id, after: 0, ended: false }
     }
 
-    /// Reads the next page. A page that is not full is the last.
+    /// Reads the next page. A page below the full size is the last.
     async fn next(&mut self) -> Result<Vec<Event>, StoreError> {
         let page = self.store.read(self.id, self.after, PAGE).await?;
         self.after = page.last().map_or(self.after, |event| event.seq);
@@ -119,7 +119,7 @@ impl<'a> LogPageReader<'a> {
     }
 }
 
-/// Events that are being folded on a thread of their own.
+/// A fold of events in progress, on a separate thread.
 struct HistoryFoldTask(JoinHandle<Result<(History, Vec<Event>), HistoryFoldError>>);
 
 impl HistoryFoldTask {

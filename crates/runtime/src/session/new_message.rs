@@ -1,4 +1,4 @@
-//! A message for a session, as its sender makes it.
+//! A message for a session, from the sender's side.
 
 use longhaul_core::message::Part;
 use longhaul_core::metadata::MessageMetadata;
@@ -19,7 +19,7 @@ pub struct NewMessage {
     pub parts: Vec<Part>,
     /// The sender's key. Sending the same key again adds nothing.
     pub key: Option<String>,
-    /// The sender's own data, stored and shown with the message. The model never sees it.
+    /// The sender's own data, stored and shown with the message. The model never sees the data.
     pub metadata: Option<MessageMetadata>,
 }
 
@@ -29,7 +29,7 @@ impl NewMessage {
         Self { parts, ..Self::default() }
     }
 
-    /// Returns a message that is one text.
+    /// Returns a message of a single text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![Part::text(text)])
     }

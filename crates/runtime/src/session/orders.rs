@@ -16,16 +16,16 @@ pub struct PinOutcome {
 }
 
 impl Session {
-    /// Pins a standing order: an instruction that every request from the next step on contains in full, whatever is
-    /// compacted. The order is durable when the future resolves, even while a run is in progress. `replaces` names an
-    /// order that then becomes inactive.
+    /// Pins a standing order: an instruction in every request from the next step on, in full and whatever is compacted.
+    /// The order is durable when the future resolves, even while a run is in progress. `replaces` names an order to be
+    /// made inactive.
     ///
-    /// An active order with the same text, case and spacing aside, is returned as it is.
+    /// An active order with the same text, case and spacing aside, is returned unchanged.
     ///
     /// # Errors
     /// [`SessionError::Order`] if the text is empty or longer than
     /// [`MAX_ORDER_CHARS`](longhaul_core::orders::MAX_ORDER_CHARS) characters, if there are too many orders or the
-    /// window has no room for them, or if the order to replace is not there; [`SessionError::Stopped`].
+    /// window has no room for them, or if the order to replace is missing; [`SessionError::Stopped`].
     ///
     /// ```
     /// # async fn example(session: longhaul::session::Session) -> Result<(), longhaul::session::SessionError> {
@@ -47,7 +47,7 @@ impl Session {
     ///
     /// # Errors
     /// The errors of [`Session::pin_order`]; [`SessionError::Order`] if the order does not exist or is inactive, or if
-    /// another one has that text.
+    /// another order has the text.
     pub async fn edit_order(
         &self,
         id: OrderId,
@@ -56,7 +56,7 @@ impl Session {
         self.change_orders(OrderChange::Edit { id, text: text.into() }).await.map(|changed| changed.order)
     }
 
-    /// Removes a standing order and returns it. The log keeps the order, and the model sees the removal before its next
+    /// Removes and returns a standing order. The log keeps the order, and the model sees the removal before its next
     /// step.
     ///
     /// # Errors

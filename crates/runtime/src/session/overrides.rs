@@ -1,4 +1,4 @@
-//! The values that may change while sessions are open: the settings, and the agent and model of each session.
+//! The changeable values of open sessions: the settings, and the agent and model of each session.
 
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
@@ -27,11 +27,11 @@ pub enum SwitchOutcome {
     Now,
     /// At the end of the current step.
     AtNextStep,
-    /// Never, because the session had this agent and model before.
+    /// Never, because the session had the agent and model before.
     Already,
 }
 
-/// The reason that settings were not changed.
+/// The reason for unchanged settings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
@@ -47,7 +47,7 @@ pub enum SettingsError {
 pub(super) struct RuntimeOverrides {
     now: RwLock<CurrentOverrides>,
     file: OnceLock<SettingsFile>,
-    /// A lock, shared while a session is opened or switched, so that no session misses a change of the settings.
+    /// A lock, shared while a session is opened or switched, so no session misses a change of the settings.
     changing: tokio::sync::RwLock<()>,
 }
 
@@ -72,12 +72,12 @@ impl RuntimeOverrides {
         Self { now, file: OnceLock::new(), changing: tokio::sync::RwLock::default() }
     }
 
-    /// Returns a guard that prevents changes of the settings.
+    /// Returns a guard against changes of the settings.
     pub(super) async fn hold(&self) -> tokio::sync::RwLockReadGuard<'_, ()> {
         self.changing.read().await
     }
 
-    /// Returns the usual agent and the settings of its loop.
+    /// Returns the usual agent and the settings of the agent's loop.
     pub(super) fn usual(&self) -> (Arc<Agent>, Arc<RunSettings>) {
         let now = self.now();
         (now.usual, now.settings)
@@ -94,26 +94,26 @@ impl RuntimeOverrides {
 }
 
 impl Runtime {
-    /// Returns the agents that sessions may have, the usual one first.
+    /// Returns the agents on offer to sessions, the usual one first.
     pub fn agents(&self) -> Vec<AgentEntry> {
         self.house.agents.list()
     }
 
-    /// Returns the models that a session or a setting may name, without the agents.
+    /// Returns the models open to sessions and settings, without the agents.
     pub async fn models(&self) -> Vec<String> {
         self.house.agents.models().await.into_iter().collect()
     }
 
-    /// Returns the models of the usual agent's server: the agent's own, and those that the server lists now.
+    /// Returns the models of the usual agent's server: the agent's own, and the server's present list.
     pub async fn models_of_usual(&self) -> Vec<String> {
         self.house.agents.models_of_usual().await.into_iter().collect()
     }
 
     /// Applies the settings of a file from now on, keeps later changes in the file, and returns the settings. A name
-    /// that no longer exists is left out and logged.
+    /// without a model or agent is left out and logged.
     ///
     /// # Errors
-    /// The file is damaged or cannot be read. None of its settings is applied then.
+    /// The file is damaged or cannot be read. No setting of the file is applied then.
     pub async fn use_settings(&self, file: SettingsFile) -> std::io::Result<SettingsOverrides> {
         // No session may be opened or switched in between: it would keep the earlier settings.
         let _alone = self.house.steering.changing.write().await;
@@ -126,6 +126,8 @@ impl Runtime {
                 Ok(governed) => break governed,
                 Err(refused) => {
                     tracing::warn!("the settings: {refused}; it is left out");
+                    // One unusable name must not discard the other settings: it is removed, and the rest is tried
+                    // again.
                     match refused.field.as_str() {
                         "pruningAgent" => choices.pruning_agent = None,
                         _ => choices.summarize_with = None,
@@ -166,6 +168,7 @@ impl Runtime {
         self.check_names(change).await?;
         self.check_trigger(&choices)?;
         let governed = AgentOverrides::of(choices.clone(), &self.house.agents).await?;
+        // The file is written before the change applies, so that no change is in force which a restart would lose.
         if let Some(file) = steering.file.get().cloned() {
             // The write waits for the disk, which must not hold up the tasks of this thread.
             let kept = tokio::task::spawn_blocking(move || file.write(&choices)).await;
@@ -180,7 +183,7 @@ impl Runtime {
         Ok(self.settings())
     }
 
-    /// Checks that only configured or listed agents and models are named.
+    /// Checks the named agents and models against the configured and listed ones.
     async fn check_names(&self, change: &Map<String, Value>) -> Result<(), SettingRefusal> {
         let agents: Vec<&str> = self.house.agents.usable().map(|(name, _)| name).collect();
         for (field, own) in [("pruningAgent", &[SAME_AGENT][..]), ("summarizeWith", &[SAME_MODEL, EXTRACT])] {
@@ -197,7 +200,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Checks that the trigger `planner` is chosen only for `adaptive`, the one strategy with a planner.
+    /// Checks that the trigger `planner` is chosen only for `adaptive`, the only strategy with a planner.
     fn check_trigger(&self, choices: &SettingsOverrides) -> Result<(), SettingRefusal> {
         let configured = self.house.agents.usual().rules.policy.strategy.name();
         let strategy = choices.strategy.as_deref().unwrap_or(configured);
@@ -208,8 +211,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Returns a function that applies the settings to a policy and to its summary writer, if that is not the session's
-    /// model. The function follows later changes, and changes nothing once the runtime is gone.
+    /// Returns a function that applies the settings to a policy and to the summary writer, unless the session's model
+    /// writes. The function follows later changes, and changes nothing once the runtime is gone.
     pub fn policies(
         &self,
     ) -> impl Fn(&CompactionPolicy, Option<&SummaryModel>) -> (CompactionPolicy, Option<SummaryModel>)
@@ -241,7 +244,7 @@ impl Runtime {
         }
     }
 
-    /// Gives a session another agent or model, at once or at the end of the current step. Its history stays.
+    /// Gives a session another agent or model, at once or at the end of the current step. The history stays.
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if the agent or model cannot be used;
@@ -251,6 +254,7 @@ impl Runtime {
         session: &Session,
         choice: ModelChoice,
     ) -> Result<SwitchOutcome, SessionError> {
+        // Without the guard, settings that change after the agent is made would be missing in this session.
         let _settings_stay = self.house.steering.hold().await;
         let choice = self.house.agents.plainly(choice);
         let agent = Arc::new(self.house.chosen(&choice).await?);
@@ -259,7 +263,7 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// Returns the agent of a session that another process may own.
+    /// Returns the agent of a session with another possible owner.
     ///
     /// # Errors
     /// [`SessionError::Store`].

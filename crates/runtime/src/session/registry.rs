@@ -1,4 +1,4 @@
-//! The sessions that are open in this process: each at most once, and none longer than needed.
+//! The open sessions of the process: each at most once, and none longer than needed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,12 +18,12 @@ struct SessionRegistryState {
     door: SessionAdmission,
 }
 
-/// The admission of sessions to this process.
+/// The admission of sessions to the process.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum SessionAdmission {
     #[default]
     Open,
-    /// No session, because other processes are to have them.
+    /// No session, because sessions go to other processes.
     GivesAway,
     /// No session any more.
     Shut,
@@ -32,13 +32,13 @@ enum SessionAdmission {
 /// The entry of one session: vacant, or holding the open session.
 #[derive(Default)]
 pub(crate) struct SessionEntry {
-    /// Held while the session is opened, left or deleted, so that only one of these happens at a time.
+    /// Held while the session is opened, left or deleted, so that these do not overlap.
     pub(crate) gate: tokio::sync::Mutex<()>,
     session: Mutex<Option<Session>>,
 }
 
 impl SessionRegistry {
-    /// Returns the session, if it is open.
+    /// Returns the session, if open.
     pub(super) fn find(&self, id: &SessionId) -> Option<Session> {
         self.lock().by_id.get(id)?.session()
     }
@@ -48,7 +48,7 @@ impl SessionRegistry {
         self.lock().by_id.values().filter_map(|slot| slot.session()).collect()
     }
 
-    /// Returns the session's entry; [`SessionRegistry::leave`] gives it back.
+    /// Returns the session's entry; [`SessionRegistry::leave`] gives the entry back.
     pub(super) fn slot(&self, id: &SessionId) -> Arc<SessionEntry> {
         Arc::clone(self.lock().by_id.entry(id.clone()).or_default())
     }
@@ -61,7 +61,7 @@ impl SessionRegistry {
         self.lock().admits(id)
     }
 
-    /// Puts an opened session into its entry.
+    /// Puts an opened session into the entry.
     ///
     /// # Errors
     /// The errors of [`SessionRegistry::admits`], because the opening may have taken long.
@@ -79,17 +79,18 @@ impl SessionRegistry {
         Ok(())
     }
 
-    /// Gives an entry back. The registry drops the entry if no other task holds it and no session is open there.
+    /// Gives an entry back. The registry drops an entry without another holder and without an open session.
     pub(super) fn leave(&self, id: &SessionId, slot: Arc<SessionEntry>) {
         let mut state = self.lock();
         // The two references are the registry's and this one. Another task needs the lock to get a third.
         if slot.is_vacant() && Arc::strong_count(&slot) <= 2 {
             state.by_id.remove(id);
         }
+        // Dropped under the lock: another `leave` would otherwise count this reference and keep the vacant entry.
         drop(slot);
     }
 
-    /// Stops opening sessions that other nodes could have, and returns the open sessions.
+    /// Stops opening sessions in favour of other nodes, and returns the open sessions.
     pub(super) fn give_away(&self) -> Vec<Session> {
         self.close_door(SessionAdmission::GivesAway)
     }
@@ -132,7 +133,7 @@ impl SessionRegistryState {
 }
 
 impl SessionEntry {
-    /// Returns the session that is open here.
+    /// Returns the open session of the entry.
     pub(super) fn session(&self) -> Option<Session> {
         // A driver that failed leaves its closed session in the entry.
         self.lock().clone().filter(|session| !session.is_closed())
@@ -143,11 +144,13 @@ impl SessionEntry {
         self.lock().take()
     }
 
-    /// Removes the session if the entry holds its only handle and `is_quiet` reports that no work waits. No task can
-    /// get a handle meanwhile; a task that wants one finds the entry vacant.
+    /// Removes the session if the entry holds the only handle and `is_quiet` reports no waiting work. No task can get a
+    /// handle meanwhile; a later task finds the entry vacant.
     pub(crate) fn vacate(&self, is_quiet: impl FnOnce() -> bool) -> bool {
         let mut session = self.lock();
         let is_unused = session.as_mut().is_some_and(Session::is_only_handle);
+        // The handles are counted first: once there is no other handle, no message can arrive after the look at the
+        // queue.
         let leaves = is_unused && is_quiet();
         if leaves {
             *session = None;

@@ -1,4 +1,4 @@
-//! [`Runtime`]: one agent over one store, and its open sessions.
+//! [`Runtime`]: an agent over a store, and the open sessions.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -35,7 +35,7 @@ use crate::event_bus::EventBus;
 /// The time after which a session at rest without handles is closed.
 pub const IDLE: Duration = Duration::from_secs(60);
 
-/// One agent, its store, and its open sessions. Dropping the runtime ends every driver, with every model call, tool
+/// An agent with a store and the open sessions. Dropping the runtime ends every driver, with every model call, tool
 /// process and timer; [`Runtime::close`] does so in order.
 ///
 /// A session at rest without handles is closed after a while ([`IDLE`]) and opened again on demand. Memory therefore
@@ -45,12 +45,12 @@ pub struct Runtime {
     drivers: Mutex<JoinSet<()>>,
 }
 
-/// The parts that every session of a runtime needs.
+/// The parts needed by every session of a runtime.
 pub(super) struct RuntimeInner {
     pub(super) agents: AgentRegistry,
     pub(super) steering: RuntimeOverrides,
-    /// The usual agent, and the same agent with the calibration that sessions have found for its model. Sessions share
-    /// it until the calibration changes.
+    /// The usual agent, and the same agent with the model's calibration from earlier sessions. Sessions share the
+    /// calibrated agent until the calibration changes.
     calibrated: Mutex<Option<(Arc<Agent>, Arc<Agent>)>>,
     pub(super) store: SharedStore,
     blobs: BlobStore,
@@ -59,14 +59,14 @@ pub(super) struct RuntimeInner {
     pub(super) slots: SessionRegistry,
     /// The other processes on the store.
     pub(super) nodes: OnceLock<SharedNodes>,
-    /// Cancelled while the runtime closes, so that no caller waits for a session any more.
+    /// Cancelled while the runtime closes, so no caller waits for a session any more.
     closing: CancellationToken,
 }
 
 type Reply = oneshot::Sender<Result<Session, SessionError>>;
 
 impl Runtime {
-    /// Makes a runtime with one agent over a store.
+    /// Makes a runtime with a single agent over a store.
     pub fn new(agent: Agent, store: SharedStore, blobs: BlobStore) -> Self {
         Self::with_idle(agent, store, blobs, IDLE)
     }
@@ -102,7 +102,7 @@ impl Runtime {
         self.house.steering.usual().0
     }
 
-    /// Reports whether an agent takes messages that have waited since a crash or a cancel; see [`Session::take_up`].
+    /// Reports whether an agent takes messages left waiting by a crash or a cancel; see [`Session::take_up`].
     pub fn takes_up(&self) -> bool {
         self.house.agents.usable().any(|(_, agent)| agent.rules.recovery == RunRecovery::Continue)
     }
@@ -117,7 +117,7 @@ impl Runtime {
         &self.house.blobs
     }
 
-    /// Creates a session without a title and opens it.
+    /// Creates and opens a session without a title.
     ///
     /// # Errors
     /// [`SessionError::Store`].
@@ -125,7 +125,7 @@ impl Runtime {
         self.create(None).await
     }
 
-    /// Creates a session and opens it.
+    /// Creates and opens a session.
     ///
     /// # Errors
     /// [`SessionError::Store`].
@@ -133,7 +133,7 @@ impl Runtime {
         self.create_in(title, None).await
     }
 
-    /// Creates a session with a named agent and opens it.
+    /// Creates and opens a session with a named agent.
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; [`SessionError::Conflict`] if the agent cannot be used; [`SessionError::Store`].
@@ -146,7 +146,7 @@ impl Runtime {
         self.create_with(title, events).await
     }
 
-    /// Creates a session from events made elsewhere (an import), and opens it.
+    /// Creates and opens a session from events made elsewhere (an import).
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`] if the events do not make a log.
@@ -173,7 +173,7 @@ impl Runtime {
         }
     }
 
-    /// Returns the session of an id, opened, and creates it if there is none. A retry gets the same session.
+    /// Returns the session of an id, opened, and newly created if missing. A retry gets the same session.
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
@@ -205,7 +205,7 @@ impl Runtime {
         EventReplay::new(id.clone(), settings, agent.new_history())
     }
 
-    /// Returns the sessions that are open here.
+    /// Returns the open sessions of the runtime.
     pub fn opened(&self) -> Vec<Session> {
         self.house.slots.all()
     }
@@ -218,7 +218,7 @@ impl Runtime {
         Ok(self.store().sessions(limit).await?)
     }
 
-    /// Opens a session: claims its lease, folds its log, and repairs the state that a crash left.
+    /// Opens a session: claims the lease, folds the log, and repairs the state after a crash.
     ///
     /// # Errors
     /// [`SessionError::Store`] if there is none; [`SessionError::Log`].
@@ -232,7 +232,7 @@ impl Runtime {
         Ok(session)
     }
 
-    /// Opens a session in a task of its own, so that the caller may stop waiting at any time.
+    /// Opens a session in a separate task, so the caller may stop waiting at any time.
     async fn enter(&self, id: &SessionId) -> Result<Session, SessionError> {
         let (reply, entered) = oneshot::channel();
         let slot = self.house.slots.slot(id);
@@ -256,8 +256,8 @@ impl Runtime {
         self.house.log(id).await
     }
 
-    /// Returns a session's loop at rest, computed from its log. The session is not opened, claimed or repaired, so it
-    /// may be in use elsewhere.
+    /// Returns a session's loop at rest, computed from the log. The session is not opened, claimed or repaired, and may
+    /// be in use elsewhere.
     ///
     /// # Errors
     /// [`SessionError::Store`]; [`SessionError::Log`].
@@ -265,7 +265,7 @@ impl Runtime {
         self.glance_at(id, self.log(id).await?).await
     }
 
-    /// Returns a loop as [`Runtime::read_run`] does, from the beginning of a log: the events before a damaged one.
+    /// Returns a loop as [`Runtime::read_run`] does, from the beginning of a log: the events before the damaged event.
     ///
     /// # Errors
     /// [`SessionError::Log`].
@@ -275,12 +275,12 @@ impl Runtime {
         Ok(Run::new(settings, history))
     }
 
-    /// Returns the use of a loop's window under this runtime's agent.
+    /// Returns the use of a loop's window under the runtime's agent.
     pub fn context(&self, run: &Run) -> ContextReport {
         context::of(run, &self.agent())
     }
 
-    /// Creates a session that shares the log up to `at_seq`, positions and handles included.
+    /// Creates a session with the same log up to `at_seq`, positions and handles included.
     ///
     /// # Errors
     /// [`SessionError::NotFound`] if the log has no such position; [`SessionError::Conflict`] if a run was open
@@ -336,7 +336,7 @@ impl Runtime {
         self.create_once(fork_id, title, events).await
     }
 
-    /// Deletes a session that is not open elsewhere, with its log and queue.
+    /// Deletes a session with the log and queue, unless the session is open elsewhere.
     ///
     /// # Errors
     /// [`SessionError::Store`].
@@ -355,8 +355,8 @@ impl Runtime {
         Ok(deleted?)
     }
 
-    /// Leaves a message in the queue of a session that another process owns. The message follows the rules of the
-    /// session's agent, as this process knows it.
+    /// Leaves a message in the queue of another process's session. The message follows the rules of the session's
+    /// agent, as far as known here.
     ///
     /// # Errors
     /// The errors of [`Session::send`].
@@ -384,17 +384,19 @@ impl Runtime {
         // Admission ends first: a session that is opened after this list was made would never be closed.
         let open = self.house.slots.shut();
         tracing::info!(sessions = open.len(), "the runtime closes");
+        // A caller that waits for another process's lease would otherwise hold up the close.
         self.house.closing.cancel();
         join_all(open.iter().map(Session::close)).await;
         // The drivers move out of the lock, because no lock may be held across an await. They end before the store
         // closes: their last act gives the lease back.
         let mut drivers = std::mem::take(&mut *self.drivers());
         while drivers.join_next().await.is_some() {}
+        // The agents close after the drivers, because tools of an open run use what the agents own.
         self.house.agents.close().await;
         self.store().close().await;
     }
 
-    /// Returns the number of sessions that are open, being opened or being closed.
+    /// Returns the number of open, opening and closing sessions.
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {
         self.house.slots.len()
@@ -407,7 +409,7 @@ impl Runtime {
 }
 
 impl RuntimeInner {
-    /// Returns the usual agent for a session that is opened now.
+    /// Returns the usual agent for a newly opened session.
     pub(super) fn usual_agent(&self) -> Arc<Agent> {
         let usual = self.steering.usual().0;
         let now = usual.calibrated();
@@ -425,7 +427,7 @@ impl RuntimeInner {
         now
     }
 
-    /// Runs the whole life of an open session, from its opening until it is closed.
+    /// Runs the whole life of an open session, from opening to close.
     async fn run_session(self: Arc<Self>, id: SessionId, slot: Arc<SessionEntry>, reply: Reply) {
         // Boxed: opening needs more stack space than being open.
         if let Some(driver) = Box::pin(self.open_in_entry(&id, &slot, reply)).await {
@@ -466,6 +468,7 @@ impl RuntimeInner {
     }
 
     async fn open(&self, id: &SessionId) -> Result<(Session, Box<SessionDriver>), SessionError> {
+        // Checked before the claim: a closing runtime must not take a session from other processes. `put` checks again.
         self.slots.admits(id)?;
         let lease = tokio::select! {
             lease = self.store.claim(id, &self.owner) => lease?,
@@ -488,6 +491,7 @@ impl RuntimeInner {
         lease: Lease,
     ) -> Result<(Session, Box<SessionDriver>), SessionError> {
         let LoadedSession { log, mut seat, history } = self.read(id).await?;
+        // The session's earlier decision about deferred tools holds: another tool list would cost the provider's cache.
         seat.agent = seat.agent.with_deferral_of(&history);
         // The append that ends a step deletes its chunks, so chunks are left only if a process died amid an answer.
         let partial = self.partial(id).await?;
@@ -537,7 +541,7 @@ impl RuntimeInner {
         self.slots.all()
     }
 
-    /// Returns the text of an answer that was streaming when the process ended.
+    /// Returns the text of an answer cut off by the end of the process.
     async fn partial(&self, id: &SessionId) -> Result<Option<String>, SessionError> {
         let chunks = self.store.chunks(id).await?;
         let text: String = chunks.into_iter().map(|chunk| chunk.body).collect();

@@ -1,4 +1,4 @@
-//! The hook that runs on a message before the message is queued.
+//! The hook on messages before queueing.
 
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::Part;

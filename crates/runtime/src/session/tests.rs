@@ -125,6 +125,7 @@ async fn a_session_that_is_closed_takes_nothing_more() {
     let slow = ScriptedAnswer::text("slowly").pace(Duration::from_secs(3_600));
     let mut agent =
         testing::agent(Arc::new(ScriptedProvider::new(ModelScript::always(slow))), &folder).await.unwrap();
+    // Only an agent that continues by itself could take the second message after the close.
     agent.rules.recovery = RunRecovery::Continue;
     let store = Arc::new(MemoryStore::new());
     let runtime = Runtime::new(agent, store.clone(), BlobStore::in_memory(1 << 20));

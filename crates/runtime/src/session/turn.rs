@@ -1,4 +1,4 @@
-//! A turn: one message of the user, and everything until its final answer.
+//! A turn: a message of the user, and everything until the final answer.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use super::{RunOutcome, Session, SessionError};
 use crate::event_bus::{EventReceiver, RecvError, TryRecvError};
 use crate::session_event::{MessageSource, SessionEvent};
 
-/// A turn in progress: a stream of its events, which ends with the turn.
+/// A turn in progress: a stream of events until the end of the turn.
 ///
 /// The turn does not depend on its stream being read. Dropping the stream stops nothing; [`Session::cancel`] does. The
 /// stream ends with an error if the turn failed, so that `event?` is enough to notice.
@@ -46,7 +46,7 @@ pub struct Turn {
     session: Session,
     events: BoxStream<'static, Result<SessionEvent, TurnError>>,
     output: TurnOutput,
-    /// True if events were lost that the output is made of.
+    /// True after a loss of events that the output is made of.
     has_missed: bool,
     failure: Option<TurnError>,
 }
@@ -59,9 +59,9 @@ pub struct TurnOutput {
     pub text: String,
     /// The usage of all model calls of the run. Zero where the server reports none.
     pub usage: Usage,
-    /// The number of model calls in that run.
+    /// The number of model calls in the run.
     pub steps: u32,
-    /// The reason why the run ended; `None` if the turn came to rest without one.
+    /// The reason for the end of the run; `None` if the turn came to rest without one.
     pub end: Option<RunEnd>,
 }
 
@@ -78,8 +78,8 @@ pub enum TurnError {
 }
 
 impl Session {
-    /// Sends a text and returns the turn that the text begins. The message is durable when this function returns, and a
-    /// busy session takes it at its next step.
+    /// Sends a text and returns the new turn. The message is durable when this function returns, and a busy session
+    /// takes the message at the next step.
     ///
     /// # Errors
     /// The errors of [`Session::send`].
@@ -131,7 +131,7 @@ impl Turn {
         StreamExt::next(self).await
     }
 
-    /// Waits until the turn is over, and returns its output.
+    /// Waits until the turn is over, and returns the output.
     ///
     /// # Errors
     /// [`TurnError`] if the turn failed. The session keeps the messages until then.
@@ -173,6 +173,7 @@ impl TurnOutput {
     fn note(&mut self, event: &SessionEvent) {
         match event {
             SessionEvent::MessageAdded { source: MessageSource::Model, parts, continues, .. } => {
+                // A paused answer is stored in pieces: a piece that continues another one adds to the text before.
                 if continues.is_none() {
                     self.text.clear();
                 }
@@ -188,7 +189,7 @@ impl TurnOutput {
     }
 }
 
-/// Returns the model's newest answer, joined from the pieces in which it was paused.
+/// Returns the model's newest answer, joined from the pieces between pauses.
 fn final_answer(history: &History) -> String {
     let mut pieces = Vec::new();
     for entry in history.entries().iter().rev() {
@@ -208,8 +209,8 @@ struct TurnProgress {
     announcements: EventReceiver,
     /// The turn's message.
     queue_id: QueueId,
-    /// The future that resolves once the session is at rest. It ends the turn if announcements are lost, or if a cancel
-    /// leaves the message in the queue.
+    /// The future of the session's next rest, which ends the turn if announcements are lost, or if a cancel leaves the
+    /// message in the queue.
     settled: Option<BoxFuture<'static, Result<RunOutcome, SessionError>>>,
     last: RunOutcome,
     failure: Option<TurnError>,

@@ -59,6 +59,7 @@ impl SettingsFile {
     /// # Errors
     /// The folder cannot be written to.
     pub fn write(&self, choices: &SettingsOverrides) -> io::Result<()> {
+        // A damaged file is set aside and not overwritten, so that a person can mend it.
         if self.read().is_err() {
             fs::rename(&self.path, self.path.with_extension("json.damaged"))?;
         }
@@ -88,5 +89,6 @@ fn write_new(path: &Path, choices: &SettingsOverrides) -> io::Result<()> {
     let mut out = options.open(path)?;
     serde_json::to_writer_pretty(&mut out, choices)?;
     out.write_all(b"\n")?;
+    // The content reaches the disk before the rename: a crash could otherwise leave an empty file under the name.
     out.sync_all()
 }

@@ -23,6 +23,7 @@ pub(super) fn messages<'a>(all: impl DoubleEndedIterator<Item = &'a Message>) ->
     for message in all.rev() {
         let text = json!({ "role": role(message.role), "parts": parts(&message.parts) }).to_string();
         bytes += text.len();
+        // The newest message is included in any case, even if it exceeds the limit alone.
         if bytes > MAX_MESSAGES_BYTES && !newest.is_empty() {
             break;
         }

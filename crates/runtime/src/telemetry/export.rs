@@ -107,6 +107,7 @@ impl TelemetryExporter {
 
     /// Sends the data that still wait, if the collector is our own.
     pub(super) async fn close(&self) {
+        // The collector moves out of the lock, which must not be held across an await. A second close finds nothing.
         let own = self.own.lock().ok().and_then(|mut own| own.take());
         if let Some(collector) = own {
             collector.close().await;
@@ -135,6 +136,7 @@ fn exported(value: AttributeValue) -> opentelemetry::Value {
         AttributeValue::Words(words) => {
             opentelemetry::Value::Array(Array::String(words.into_iter().map(StringValue::from).collect()))
         }
+        // OpenTelemetry has no unsigned integers.
         AttributeValue::Count(count) => i64::try_from(count).unwrap_or(i64::MAX).into(),
         AttributeValue::Flag(flag) => flag.into(),
         AttributeValue::Seconds(seconds) => seconds.into(),

@@ -46,6 +46,7 @@ pub(super) fn identifier(text: &str) -> Option<&str> {
 
 /// Returns the server's model name if it is the requested name, a related one, or a short one.
 pub(super) fn model<'a>(text: &'a str, requested: &str) -> Option<&'a str> {
+    // The requested name is exported in any case.
     if text == requested {
         return Some(text);
     }
@@ -60,6 +61,7 @@ fn are_related(one: &str, other: &str) -> bool {
 }
 
 fn has_key_mark(text: &str) -> bool {
+    // A server may put a prefix of its own before a key, so a mark counts anywhere in the text.
     let text = text.to_ascii_lowercase();
     KEY_MARKS.iter().any(|mark| text.contains(mark))
 }

@@ -131,6 +131,7 @@ impl MetricInstruments {
     }
 
     fn tokens(&self, figures: &ModelCallMetrics<'_>, about: &[KeyValue]) {
+        // Zeros in place of a missing report would lower every average.
         let Some(usage) = figures.usage else { return };
         self.input_tokens.record(usage.input_tokens, about);
         self.output_tokens.record(usage.output_tokens, about);

@@ -61,6 +61,7 @@ pub(super) fn connect(
 ) -> Result<TelemetryExporter, OtlpError> {
     let base = Url::parse(url).ok().filter(is_collector_address);
     let base = base.ok_or_else(|| OtlpError::Address(url.to_owned()))?;
+    // The SDK exports from threads of its own, on which the HTTP client would find no runtime.
     let runtime = tokio::runtime::Handle::try_current().map_err(|_| OtlpError::NoRuntime)?;
     let post = Arc::new(
         CollectorClient::new(&base, runtime).map_err(|error| OtlpError::Exporter(error.to_string()))?,

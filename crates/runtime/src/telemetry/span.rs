@@ -201,6 +201,7 @@ impl OperationSpan {
 impl Drop for OperationSpan {
     fn drop(&mut self) {
         if !self.has_ended {
+            // A span that is dropped open belongs to work that was dropped, so it must not look like a success.
             self.error.get_or_insert_with(|| "interrupted".to_owned());
             self.finish();
         }

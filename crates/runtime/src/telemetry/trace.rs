@@ -107,6 +107,7 @@ impl SessionTrace {
                     call.used(usage.as_ref());
                 }
             }
+            // A background summary has no span: it runs beside the call whose span is open.
             RunLoopInput::Summarised { task, .. } if self.ahead.contains(task) => {
                 self.ahead.remove(task);
             }
@@ -274,6 +275,7 @@ impl SessionTrace {
         self.drop_compaction();
         self.stop = None;
         let Some(RunSpan { mut open, calls, tools }) = self.turn.take() else { return };
+        // Inputs are observed before the loop handles them, so the ending run is still open in the history.
         if let Some(run) = around.run.history().open_run() {
             describe_usage(&open, &run.usage);
         }
@@ -392,6 +394,7 @@ impl SessionTrace {
 
     fn end_compaction(&mut self, edit: &ViewEdit) {
         let Some(mut open) = self.compaction.take() else { return };
+        // A failed summary is no failed compaction if an edit was stored nevertheless.
         open.forgive();
         let kind = match edit.kind {
             EditKind::Prune => "prune",

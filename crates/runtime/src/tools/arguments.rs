@@ -23,6 +23,7 @@ impl ToolArguments {
     pub fn new(tool: &'static str, value: Value) -> Result<Self, ToolError> {
         let fields = match value {
             Value::Object(fields) => fields,
+            // Some models send `null` for a call without arguments.
             Value::Null => Map::new(),
             other => {
                 let found = kind(&other);
@@ -87,6 +88,7 @@ impl ToolArguments {
         match self.take(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
+            // Some models quote flags and numbers. The meaning is clear, so the call is not refused.
             Some(Value::String(text)) if text == "true" => Ok(true),
             Some(Value::String(text)) if text == "false" => Ok(false),
             Some(other) => Err(self.wrong(name, "true or false", &other)),
@@ -112,6 +114,7 @@ impl ToolArguments {
         let key = if self.fields.contains_key(name) {
             name.to_owned()
         } else {
+            // Models write `timeout_ms` for `timeoutMs`. An exact name was looked for first.
             self.fields.keys().find(|key| plain(key) == plain(name))?.clone()
         };
         // `shift_remove` keeps the order of the other fields, which an error lists.

@@ -91,6 +91,7 @@ impl BashTool {
             args,
             env: Vec::new(),
             directory: at.workspace.root().to_owned(),
+            // A command that asks for input would otherwise wait until its time limit.
             stdin: Stdio::null(),
             stdout: Stdio::from(writer),
             stderr: Stdio::from(second),
@@ -141,9 +142,10 @@ impl BashArguments {
     }
 }
 
-/// Makes the pipe of a command's output: its reader, and two writers. One pipe for both streams keeps the order in which
-/// the command wrote them.
+/// Makes the pipe of a command's output: its reader, and two writers. One pipe for both streams keeps the order in
+/// which the command wrote them.
 fn output_pipe() -> std::io::Result<(pipe::Receiver, PipeWriter, PipeWriter)> {
+    // One pipe for both streams keeps their output in the order in which it was written.
     let (reader, writer) = std::io::pipe()?;
     let second = writer.try_clone()?;
     Ok((pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?, writer, second))
@@ -235,6 +237,7 @@ fn report(captured: CapturedOutput, status: ExitStatus, ending: CommandEnd, limi
     text.push_str(&status_line(status, ending, limit));
     // A command that ended by itself in spite of the cancel keeps its real result.
     let cancelled = ending == CommandEnd::Cancel && was_killed(status);
+    // A command that handles the signal may end with 0 in spite of the time limit.
     let is_error = !status.success() || ending == CommandEnd::TimeLimit;
     ToolOutput {
         content: vec![ToolOutputPart::Text(text)],

@@ -83,6 +83,7 @@ impl EditArguments {
             })?;
             content = text.into_bytes();
         }
+        // Models write `\n`. In a file with `\r\n` only, `old` would not be found and `new` would mix the line breaks.
         self.adopt_line_endings(&content);
         let pattern = pattern(&self.old)?;
         let places = TextMatches::of(&pattern, &content);

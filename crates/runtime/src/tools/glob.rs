@@ -78,6 +78,7 @@ impl NewestFiles {
 
     /// Drops all but the newest files and sorts these.
     fn settle(&mut self) {
+        // Files of equal time are ordered by path, so that two listings of the same files are equal.
         self.found.sort_by(|(a_time, a), (b_time, b)| b_time.cmp(a_time).then_with(|| a.cmp(b)));
         self.found.truncate(self.most);
     }

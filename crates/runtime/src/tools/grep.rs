@@ -233,6 +233,7 @@ impl GrepSearch {
 fn text(mut file: File) -> io::Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     file.by_ref().take(BEGINNING_BYTES).read_to_end(&mut content)?;
+    // A zero byte marks a binary file. UTF-16 text has zero bytes as well and is passed over.
     if content.contains(&0) {
         return Ok(None);
     }

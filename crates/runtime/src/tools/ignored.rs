@@ -52,6 +52,8 @@ impl IgnoreRules {
             bytes += text.len() as u64;
             rules(&absolute, &String::from_utf8_lossy(&text))
         });
+        // Most folders have no rules. Sharing the parent's rules keeps the chain short that each file is checked
+        // against.
         if files.iter().all(Option::is_none) {
             return self.clone();
         }
@@ -60,6 +62,7 @@ impl IgnoreRules {
 
     /// Reports whether a file or folder is ignored.
     pub(super) fn has(&self, absolute: &Path, is_folder: bool) -> bool {
+        // One kind of file after another: a rule of `.ignore` in any folder overrules every `.gitignore`.
         (0..FILES.len()).find_map(|file| self.says(file, absolute, is_folder)).unwrap_or(false)
     }
 
@@ -89,6 +92,7 @@ fn rules(folder: &Path, text: &str) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(folder);
     // Editors on Windows begin a file with a byte order mark, which would become a part of the first pattern.
     for line in text.trim_start_matches('\u{feff}').lines() {
+        // An invalid pattern is skipped, and the other lines still apply.
         let _ = builder.add_line(None, line);
     }
     builder.build().ok().filter(|rules| !rules.is_empty())

@@ -339,8 +339,10 @@ async fn edit_replaces_exactly_one_place_unless_told_otherwise() {
 async fn edits_of_one_file_at_the_same_time_are_all_done() {
     let bench = bench();
     let lines: String = (0..12).map(|n| format!("line {n}: before\n")).collect();
+    // A long file makes each edit slow enough to overlap with the others.
     bench.file("f", format!("{lines}{}", "filling\n".repeat(50_000)));
     let edits = (0..12).map(|n| {
+        // Two spellings of one path must share a lock.
         json!({ "path": if n % 2 == 0 { "f" } else { "./f" }, "old": format!("line {n}: before"), "new": format!("line {n}: after") })
     });
     futures_util::future::join_all(edits.map(|edit| bench.ok("edit", edit))).await;
@@ -483,6 +485,7 @@ async fn glob_lists_the_newest_first() {
     for (index, name) in ["old.rs", "deep/down/new.rs", "middle.rs"].iter().enumerate() {
         bench.file(name, "");
         let file = fs::File::options().write(true).open(bench.base.join("ws").join(name)).unwrap();
+        // The times are set by hand, because files made in a row may have the same time.
         let order = [1_000, 3_000, 2_000][index];
         file.set_modified(SystemTimeAt(order).into()).unwrap();
     }
@@ -529,6 +532,7 @@ async fn while_swapped(bench: &Bench, mut attempt: impl AsyncFnMut()) {
     let told = Arc::clone(&stop);
     let swapping = std::thread::spawn(move || {
         while !told.load(std::sync::atomic::Ordering::Relaxed) {
+            // The exchange is atomic: the name always exists, and the tools meet both states.
             renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
         }
     });

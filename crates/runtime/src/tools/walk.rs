@@ -41,6 +41,7 @@ where
         let _room = room;
         work(stop)
     });
+    // Dropping the search cancels its token, so its thread stops soon after.
     timeout(LONGEST, searching).await.unwrap_or_else(|_| {
         tracing::info!(limit = ?LONGEST, "a search took too long and was stopped");
         ToolOutput::error(
@@ -123,6 +124,7 @@ impl WalkedFolder {
             FolderEntryKind::Directory => {
                 self.enter(workspace, path).map_or(WalkStep::Other, WalkStep::Folder)
             }
+            // Links are not followed: they may form cycles or lead out of the workspace.
             FolderEntryKind::Link | FolderEntryKind::Special => WalkStep::Other,
         })
     }

@@ -96,6 +96,7 @@ fn describe(folder: BorrowedFd<'_>, name: &OsStr) -> FolderEntry {
         Some(FileType::RegularFile) => FolderEntryKind::File,
         Some(FileType::Directory) => FolderEntryKind::Directory,
         Some(FileType::Symlink) => FolderEntryKind::Link,
+        // An entry that has gone since the listing counts as special, so that nothing tries to open it.
         _ => FolderEntryKind::Special,
     };
     let target = (kind == FolderEntryKind::Link).then(|| readlinkat(folder, name, Vec::new()).ok()).flatten();

@@ -102,6 +102,7 @@ impl<'a> ReplacementFile<'a> {
         if let Some(old) = old {
             beside.take_over(old)?;
         }
+        // The content reaches the disk before the rename: a crash could otherwise leave an empty file under the name.
         beside.file.sync_all()?;
         Ok(beside)
     }

@@ -47,6 +47,7 @@ impl<'a> FileWriteLock<'a> {
     /// The errors of [`Workspace::open_file`].
     pub fn open(&self) -> Result<(File, FileVersion), WorkspaceError> {
         let file = self.workspace.open_file(self.path)?;
+        // Taken from the opened file: the path may name another file by now.
         let opened = fstat(&file).map_err(|error| io_error(&self.path.relative, error.into()))?;
         Ok((file, FileVersion(opened)))
     }

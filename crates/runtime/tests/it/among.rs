@@ -181,6 +181,7 @@ async fn a_node_that_gives_its_sessions_away_keeps_none_that_comes_late() {
         let (runtime, late) = (Arc::clone(&runtime), late.clone());
         async move { runtime.open(&late).await.map(drop) }
     });
+    // The opening must have passed the first check before the sessions are given away.
     witness.somebody_waits().await;
     runtime.give_away().await;
     witness.withhold(&[]);

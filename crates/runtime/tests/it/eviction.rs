@@ -40,6 +40,7 @@ impl World {
         let answer = ScriptedAnswer::text("Yes, of course.").pace(Duration::from_micros(300));
         let model = Arc::new(ScriptedProvider::new(ModelScript::always(answer)));
         let mut agent = testing::agent(model.clone(), &folder).await.unwrap();
+        // The messages of all people may wait in a single session.
         agent.rules.queue_limit = 10_000;
         agent.rules.persist_every = Duration::from_micros(200);
         let witness = Arc::new(Witness::new(seed));
@@ -163,11 +164,13 @@ fn sessions_come_and_go_and_nothing_is_lost() {
             tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         openings += virtual_time.block_on(story(seed));
     }
+    // Without many openings the stories would test no eviction at all.
     assert!(openings > 40 * SESSIONS as usize * 4, "sessions were hardly ever given up: {openings} openings");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sessions_come_and_go_under_real_threads() {
+    // Real threads find interleavings that virtual time does not, but take real time: hence few seeds.
     for seed in 0..6 {
         story(seed).await;
     }

@@ -76,6 +76,7 @@ async fn every_run_of_a_bad_night_ends_by_its_answer() {
         if prefill {
             model = model.with_prefill();
         }
+        // Faults are drawn for more calls than the night can need, because every retry is a call, too.
         for call in 0..20_000 {
             if let Some(fault) = fault(&mut dice) {
                 model = model.fail_at(call, fault);

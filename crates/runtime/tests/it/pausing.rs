@@ -77,6 +77,7 @@ async fn watched(mut watch: EventReceiver, meanwhile: impl Future<Output = ()>) 
     let mut all = Vec::new();
     loop {
         tokio::select! {
+            // Announcements come first: `meanwhile` may end while some still wait to be read.
             biased;
             told = watch.recv() => all.push(ApiEvent::clone(&told.unwrap())),
             () = &mut meanwhile => break,

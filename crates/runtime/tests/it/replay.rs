@@ -179,6 +179,7 @@ async fn replay(recording: &Recording, window: u64, strategy: &str) -> Seen {
         agent.tools.add(Arc::new(Recorded { name: name.clone(), tape: Arc::clone(&tape) })).unwrap();
     }
     agent.rules.default_approval = ToolApproval::Allow;
+    // The tape gives the results in order, so the calls must run in order.
     agent.rules.parallel_tools = Some(false);
     agent.rules.max_steps = 1_000;
     agent.rules.policy.strategy = longhaul_core::strategy::by_name(strategy).unwrap();

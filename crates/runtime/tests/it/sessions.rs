@@ -196,6 +196,7 @@ async fn a_cancel_before_the_answer_begins_keeps_nothing() {
     let world = world(silent, |_| {}).await;
     world.session.send(vec![Part::text("talk")]).await.unwrap();
     let asked = async {
+        // A stalled call announces nothing. Only the model's log shows that the call has begun.
         while world.model.log().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -266,6 +267,7 @@ async fn a_cancel_does_not_wait_for_what_comes_next() {
 
 #[tokio::test]
 async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
+    // The length of the sleep identifies the processes: tests that run in parallel must not find each other's.
     let marker = format!("31{}", std::process::id());
     let call = format!(r#"{{"command":"sleep {marker} & sleep {marker}; wait"}}"#);
     let script = ModelScript::turns([
@@ -275,6 +277,7 @@ async fn cancel_in_mid_tool_leaves_no_process_and_no_open_call() {
     let world = world(ScriptedProvider::new(script), |_| {}).await;
     world.session.send(vec![Part::text("run it")]).await.unwrap();
     until(&world.session, RunStatus::ExecutingTools).await;
+    // The status is published before the command has started its processes.
     while !is_running(&marker) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -312,6 +312,7 @@ async fn a_runtime_that_ends_leaves_no_span_open() {
     let World { runtime, session, spans, _tracers, .. } = world;
     drop((runtime, session));
     let dropped = async {
+        // Dropped tasks end their spans a moment after the runtime is dropped.
         while spans.get_finished_spans().unwrap().len() < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -340,6 +341,7 @@ impl Tool for Looker {
     }
 
     async fn run(&self, _: ToolInput) -> ToolOutput {
+        // The context must last beyond a yield, after which the task may run on another thread.
         tokio::task::yield_now().await;
         let context = Context::current();
         let session = context.baggage().get("session.id").map(ToString::to_string).unwrap_or_default();

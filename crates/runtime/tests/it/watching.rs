@@ -18,6 +18,7 @@ async fn told(mut watch: EventReceiver, meanwhile: impl Future<Output = ()>) -> 
     let mut all = Vec::new();
     loop {
         tokio::select! {
+            // Announcements come first: `meanwhile` may end while some still wait to be read.
             biased;
             announcement = watch.recv() => all.push(ApiEvent::clone(&announcement.unwrap())),
             () = &mut meanwhile => break,
@@ -65,6 +66,7 @@ async fn live(session: &Session) {
     session.settled().await.unwrap();
     session.ask("this one fails").await.unwrap();
     session.send(vec![Part::text("this one is cancelled")]).await.unwrap();
+    // The answer takes longer than this pause, so the cancel meets a partial answer.
     tokio::time::sleep(std::time::Duration::from_millis(150)).await;
     session.cancel(false).await.unwrap();
     talk(session, 0..4).await;

@@ -1,4 +1,4 @@
-//! The hooks around a tool: before it runs, and after it ran.
+//! The hooks around a tool: before and after a call.
 
 use longhaul_core::message::ToolCall;
 use longhaul_core::truncate::{self, TextLimit};
@@ -8,16 +8,16 @@ use super::ToolTask;
 use crate::hooks::{HookEvent, PostToolUseRequest, PreToolUseDecision, PreToolUseRequest, marked};
 use crate::tools::{ToolOutput, ToolOutputPart};
 
-/// The most bytes of a result that a hook gets.
+/// The maximum size of a result for a hook, in bytes.
 const MAX_RESULT_BYTES: usize = 1 << 20;
 
-/// The most that a hook may add to a result, in characters.
+/// The maximum length of a hook's addition to a result, in characters.
 const MAX_ADDED_CHARS: u64 = 10_000;
 
-/// The longest reason that the model is shown, in characters.
+/// The maximum length of a reason for the model, in characters.
 const MAX_REASON_CHARS: usize = 4_000;
 
-/// The text that a hook adds to a result, and the room that remains for the result itself.
+/// A hook's addition to a result, and the remaining room for the result.
 pub(super) struct HookAddition {
     pub(super) text: Option<String>,
     pub(super) limit: TextLimit,
@@ -27,7 +27,7 @@ impl ToolTask {
     /// Asks the hook whether the call may run, and with which arguments.
     ///
     /// # Errors
-    /// The result of a call that does not run.
+    /// The result of a denied call.
     pub(super) async fn before(&self, call: &mut ToolCall) -> Result<(), ToolOutput> {
         let hooks = &self.agent.hooks;
         // A call with invalid arguments does not run in any case.
@@ -119,7 +119,7 @@ fn denied(reason: &str) -> ToolOutput {
     ToolOutput::error(format!("Error: the call was denied by the preToolUse hook and did not run{why}"))
 }
 
-/// Returns a result in the form that hooks get.
+/// Returns a result in the form for hooks.
 fn shown(output: &ToolOutput) -> String {
     let pieces = output.content.iter().map(|piece| match piece {
         ToolOutputPart::Text(text) => text.clone(),

@@ -145,6 +145,7 @@ async fn where_the_network_cannot_be_denied_nothing_is_started() {
     let mut place = place();
     place.policy.network = NetworkAccess::Denied;
     let mut sandbox = place.sandbox();
+    // Stands for a kernel without seccomp, which test machines rarely have.
     sandbox.status.calls = Err("for a reason".to_owned());
     let (_reader, writer) = io::pipe().unwrap();
     let error = sandbox.spawn(shell(&sandbox, "echo x > made", writer)).await.unwrap_err().to_string();
@@ -214,6 +215,7 @@ async fn how_other_processes_run_cannot_be_changed() {
     let limits = || fs::read_to_string(format!("/proc/{}/limits", victim.id())).unwrap();
     let before = limits();
     let (others, own) = (making(&changing(victim.id())), making(&changing(0)));
+    // The confined attempt comes before the free one, which changes the victim.
     let confined = run(&place.sandbox(), &others).await;
     let unchanged = limits() == before;
     let on_itself = run(&place.sandbox(), &own).await;

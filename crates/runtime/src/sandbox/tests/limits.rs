@@ -30,6 +30,7 @@ async fn a_file_a_process_and_its_memory_have_a_largest_size() {
     let files = ChildLimits { open_files: Some(64), ..ChildLimits::NONE };
     let open = "i=3; while [ $i -lt 100 ]; do ln -s /dev/fd fds 2>/dev/null; eval \"exec $i< /dev/null\" || exit 1; \
                 i=$((i+1)); done; echo all open";
+    // Other shells, such as dash, know descriptors of one digit only.
     if std::fs::read_link("/bin/sh").is_ok_and(|shell| shell.ends_with("bash")) {
         only_unlimited(files, open, "all open").await;
     }
@@ -56,6 +57,7 @@ async fn a_command_that_only_counts_is_ended_and_a_server_is_not_for_that() {
 async fn limits_hold_from_the_first_instruction_on_for_all_that_is_started() {
     let place = limited(ChildLimits { open_files: Some(77), processes: Some(500), ..ChildLimits::NONE });
     let sandbox = place.sandbox();
+    // Limits that were set too late would be missing in some of the runs only.
     for _ in 0..20 {
         let ran = run(&sandbox, "ulimit -n; sh -c 'ulimit -n'; grep processes /proc/self/limits").await;
         assert!(ran.output.starts_with("77\n77\n"), "{}", ran.output);

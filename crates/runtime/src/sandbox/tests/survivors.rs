@@ -50,6 +50,7 @@ async fn what_hides_itself_is_ended_with_the_child() {
         return;
     }
     let place = place();
+    // The stray may run as another user, who writes the process number here.
     fs::set_permissions(place.path("ws"), fs::Permissions::from_mode(0o777)).unwrap();
     let undumpable = "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)";
     let as_somebody_else = "os.setgroups([]); os.setuid(65534)";
@@ -86,6 +87,7 @@ if os.fork() == 0:
         os.write(count, b\"x\")
     os._exit(0)'
 while ! test -s count; do sleep 0.02; done";
+    // The race between the search and the next fork must be won every time.
     for _ in 0..5 {
         run(&place.sandbox(), script).await;
         let counted = || fs::metadata(place.path("ws/count")).unwrap().len();
@@ -189,6 +191,7 @@ async fn what_a_killed_server_has_left_is_ended_by_the_next() {
     let killed = place.sandbox();
     let (child, _reader) = start(&killed, &running("of-killed")).await;
     let left = pid_in(&place.path("ws/of-killed")).await;
+    // A killed server runs no destructor, and the destructor would end the child.
     std::mem::forget(child);
     let folder = killed.private_folder().file_name().unwrap().to_owned();
     let lives = place.sandbox();

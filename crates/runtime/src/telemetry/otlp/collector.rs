@@ -24,6 +24,8 @@ impl OtlpCollector {
     pub(in crate::telemetry) async fn close(self) {
         let Self { tracers, meters, post } = self;
         let began = Instant::now();
+        // A shutdown blocks its thread until the last batch is sent. Both run at once, so that they share the time
+        // limit.
         let spans = tokio::task::spawn_blocking(move || tracers.shutdown_with_timeout(CLOSE_WITHIN));
         let metrics = tokio::task::spawn_blocking(move || meters.shutdown_with_timeout(CLOSE_WITHIN));
         let both = async { tokio::join!(spans, metrics) };

@@ -37,10 +37,12 @@ impl CollectorClient {
     /// # Errors
     /// TLS cannot be set up.
     pub(super) fn new(base: &Url, runtime: Handle) -> Result<Self, reqwest::Error> {
+        // No redirects: the headers may hold the collector's key, which must not go to another host.
         let mut builder = Client::builder()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("longhaul/", env!("CARGO_PKG_VERSION")));
+        // A proxy of the environment cannot reach a collector on this machine.
         if matches!(base.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
             builder = builder.no_proxy();
         }

@@ -33,6 +33,7 @@ fn found(workspace: &Workspace, start: &str) -> Vec<String> {
 /// What a walk finds that reads the rules by itself, wherever they lead.
 fn reference(root: &Path, start: &str) -> Vec<String> {
     let mut walk = WalkBuilder::new(root.join(start));
+    // As for the tools: hidden files count, no repository is needed, and global rules do not apply.
     walk.hidden(false).require_git(false).git_global(false).sort_by_file_name(std::ffi::OsStr::cmp);
     walk.filter_entry(|entry| entry.file_name() != ".git");
     let files = walk.build().map(Result::unwrap).filter(|entry| entry.file_type().unwrap().is_file());
@@ -61,6 +62,7 @@ fn rules() -> impl Strategy<Value = String> {
         "!x.rs",
         "/target/a",
         ".c",
+        // An invalid pattern, which both walks must skip.
         "[",
         "a/b/",
         "*",
@@ -170,6 +172,7 @@ async fn a_search_of_one_endless_line_can_be_stopped() {
         .map(|n| if n.wrapping_mul(2_654_435_761) >> 31 == 0 { 'a' } else { 'b' })
         .collect();
     bench.file("f", &line);
+    // The pattern never matches and keeps hundreds of states in play, so a search takes long.
     let slow = json!({"pattern": "[ab]*a[ab]{400}[cd]"});
     let cancel = bench.context.cancel.clone();
     let searches = async {

@@ -68,6 +68,7 @@ fn while_swapped(place: &Place, mut attempt: impl FnMut(u64)) {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 let (one, other) = (root.join("sub"), root.join("swap"));
+                // The exchange is atomic: the name always exists, and the attempts meet both states.
                 renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
             }
         });

@@ -26,6 +26,7 @@ impl Dice {
 
     pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // The low bits of such a generator repeat soon, so only the high ones are used.
         (self.0 >> 33) % most
     }
 }
@@ -62,6 +63,7 @@ impl Witness {
 
     /// Waits until somebody waits for a session.
     pub(crate) async fn somebody_waits(&self) {
+        // Who waits is subscribed to the list, so a receiver shows a waiting caller.
         while self.withheld.receiver_count() == 0 {
             tokio::task::yield_now().await;
         }
@@ -82,6 +84,7 @@ impl Witness {
     }
 
     async fn dawdle(&self) {
+        // Yields around every call widen the races between callers, drivers and the store.
         let turns = self.seen.lock().unwrap().dice.below(4);
         for _ in 0..turns {
             tokio::task::yield_now().await;
@@ -98,6 +101,7 @@ impl Store for Witness {
         {
             let mut seen = self.seen.lock().unwrap();
             seen.claims += 1;
+            // A granted claim of a session whose lease is held means two drivers at once.
             if let Some(epoch) = seen.held.insert(id.clone(), lease.epoch) {
                 seen.wrongs.push(format!("{id} was claimed while the lease {epoch} was held"));
             }
@@ -110,6 +114,7 @@ impl Store for Witness {
         self.dawdle().await;
         {
             let mut seen = self.seen.lock().unwrap();
+            // Noted before the store frees the lease, because the next claim may be granted at once.
             if seen.held.get(&lease.session_id) == Some(&lease.epoch) {
                 seen.held.remove(&lease.session_id);
             }
@@ -120,6 +125,7 @@ impl Store for Witness {
     async fn append(&self, lease: &Lease, append: LogAppend) -> Result<Vec<Event>, StoreError> {
         self.dawdle().await;
         let appended = self.store.append(lease, append).await;
+        // A fenced append means that a driver went on after another had taken its session.
         if let Err(error @ StoreError::Fenced(_)) = &appended {
             self.seen.lock().unwrap().wrongs.push(error.to_string());
         }
@@ -207,6 +213,7 @@ impl Store for Witness {
             return Err(StoreError::Storage("for a moment".to_owned()));
         }
         let stored = self.store.put_chunk(lease, chunk).await;
+        // After a failed write the driver must use the same index again. A conflict shows a gap or a repetition.
         if let Err(StoreError::Conflict(conflict)) = &stored {
             self.seen.lock().unwrap().wrongs.push(conflict.clone());
         }

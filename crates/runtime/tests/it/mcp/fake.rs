@@ -95,6 +95,7 @@ impl Fake {
 
     /// Forgets its session: the next request with it is answered with 404.
     pub(super) fn forget_session(&self) {
+        // The valid session is named after the counter, so a jump makes the client's session unknown.
         self.shared.told().sessions += 100;
     }
 
@@ -122,6 +123,7 @@ impl Fake {
     /// Breaks every connection and takes no more.
     pub(super) fn go_away(&mut self) {
         if let Some(runtime) = self.runtime.take() {
+            // The end of a separate runtime breaks all connections at once, as the end of a process does.
             runtime.shutdown_background();
         }
     }
@@ -139,6 +141,7 @@ impl Fake {
         let wanted = self.address;
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::bind(wanted).await.unwrap();
+            // The port is known only after the bind, and is kept for the next `come_back`.
             bound.send(listener.local_addr().unwrap()).unwrap();
             axum::serve(listener, app).await.unwrap();
         });

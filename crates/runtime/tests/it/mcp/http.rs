@@ -221,6 +221,7 @@ async fn an_optional_server_is_waited_for_no_longer_than_for_a_call() {
 async fn a_list_that_changes_is_told_over_the_stream_of_notices() {
     let fake = Fake::start();
     let (_place, running) = connected(&fake).await;
+    // A notice that is sent before the client listens would be lost.
     until("the stream", || fake.seen().iter().any(|request| request.method == Method::GET)).await;
     running.ok("change", "{}").await;
     until("the change to be noticed", || !running.servers.changes().is_empty()).await;
