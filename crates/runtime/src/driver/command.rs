@@ -18,7 +18,7 @@ use longhaul_core::strategy::{
 use longhaul_store::{SharedNodes, StoreError};
 use tokio::sync::oneshot;
 
-use super::context::{DriverContext, compute_in_place};
+use super::context::DriverContext;
 use super::waiters::PendingCancel;
 use super::{OrderChange, SessionDriver};
 use crate::agent::{Agent, SummaryModel};
@@ -156,7 +156,7 @@ impl SessionDriver {
                 set_policy(&mut self.context, *policy, summariser);
                 let _ = reply.send(());
             }
-            SessionCommand::Look { look } => compute_in_place(&self.context.run, look),
+            SessionCommand::Look { look } => self.context.compute_in_place(|run| look(run)),
             SessionCommand::Context { reply } => {
                 let _ = reply.send(context::of(&self.context.run, &self.context.agent));
             }

@@ -29,7 +29,7 @@ use crate::agents::AgentRegistry;
 use crate::api_events::EventReplay;
 use crate::clock::now_ms;
 use crate::context::{self, ContextReport};
-use crate::driver::{CheckedPictureCache, SessionDriver, SharedSessionState};
+use crate::driver::{CheckedPictureCache, SessionDriver, SharedSessionState, SnapshotSlot};
 use crate::event_bus::EventBus;
 
 /// The time after which a session at rest without handles is closed.
@@ -227,7 +227,7 @@ impl Runtime {
             Some(session) => session,
             None => self.enter(id).await?,
         };
-        // The look waits for the repair. A run that continues does so on its own.
+        // The look waits for the repair: no snapshot is made before it. A run that continues does so on its own.
         session.inspect_run(|_| ()).await?;
         Ok(session)
     }
@@ -506,6 +506,7 @@ impl RuntimeInner {
             pictures: CheckedPictureCache::default(),
             stop_flag: history.stop_flag().clone(),
             survival: Mutex::default(),
+            snapshots: SnapshotSlot::default(),
         });
         tracing::info!(
             events = log.len(),
