@@ -64,6 +64,7 @@ use crate::api_events::{
 };
 use crate::clock::now_ms;
 use crate::event_bus::EventBus;
+use crate::recall::SharedSearchIndex;
 use crate::session::RunOutcome;
 use crate::session::registry::SessionEntry;
 
@@ -103,6 +104,8 @@ pub(crate) struct SharedSessionState {
     pub(crate) stop_flag: StopFlag,
     /// The retention report of the newest compaction that this driver committed, by its edit.
     pub(crate) survival: Mutex<Option<(EditId, RetentionReport)>>,
+    /// The words of the session, once it was searched, by the model or by a person.
+    pub(crate) search_index: SharedSearchIndex,
     /// The run for readers while the driver computes.
     pub(crate) snapshots: SnapshotSlot,
 }

@@ -54,6 +54,7 @@ use crate::driver::{
     SharedStrategy, release, undo,
 };
 use crate::event_bus::{EventReceiver, EventSubscription, MissedEvents};
+use crate::recall::RecallSource;
 
 /// A handle to an open session. Cloning is cheap, and dropping a handle stops nothing. The session stays open as long
 /// as a handle exists.
@@ -484,6 +485,16 @@ impl Session {
             }),
         })
         .await
+    }
+
+    /// Returns the session's messages for a search or a recall, with the index that all searches of the session share: a
+    /// search reads only the messages since the last one.
+    ///
+    /// # Errors
+    /// [`SessionError::Stopped`].
+    pub async fn recall_source(&self) -> Result<RecallSource, SessionError> {
+        let index = self.shared.search_index.clone();
+        self.inspect_run(move |run| RecallSource::with(run.history(), index)).await
     }
 
     async fn record(&self, make: RecordMaker) -> Result<Vec<Event>, SessionError> {

@@ -31,6 +31,7 @@ use crate::clock::now_ms;
 use crate::context::{self, ContextReport};
 use crate::driver::{CheckedPictureCache, SessionDriver, SharedSessionState, SnapshotSlot};
 use crate::event_bus::EventBus;
+use crate::recall::SharedSearchIndex;
 
 /// The time after which a session at rest without handles is closed.
 pub const IDLE: Duration = Duration::from_secs(60);
@@ -506,6 +507,7 @@ impl RuntimeInner {
             pictures: CheckedPictureCache::default(),
             stop_flag: history.stop_flag().clone(),
             survival: Mutex::default(),
+            search_index: SharedSearchIndex::default(),
             snapshots: SnapshotSlot::default(),
         });
         tracing::info!(
