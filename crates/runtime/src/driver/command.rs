@@ -465,7 +465,7 @@ impl SessionDriver {
         let log = whole_log(&shared.store, &shared.session_id).await?;
         match folded(&shared.session_id, history, log).await {
             // Another tokenizer counts the same log differently.
-            Ok((history, _)) => self.work.extend(self.context.run.recount(history)),
+            Ok(history) => self.work.extend(self.context.run.recount(history)),
             Err(error) => tracing::error!(session = %shared.session_id, %error, "not counted anew"),
         }
         Ok(())
