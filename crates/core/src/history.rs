@@ -191,6 +191,31 @@ impl History {
     /// [`HistoryFoldError`] if the event does not follow the newest event, or has a newer format. The history is
     /// unchanged then.
     pub fn apply(&mut self, event: &Event) -> Result<(), HistoryFoldError> {
+        self.advance(event)?;
+        self.fold_body(event);
+        Ok(())
+    }
+
+    /// Folds one more event, as [`apply`](Self::apply) does, and keeps the event's message without a copy.
+    ///
+    /// # Errors
+    /// The errors of [`apply`](Self::apply).
+    pub fn apply_owned(&mut self, event: Event) -> Result<(), HistoryFoldError> {
+        self.advance(&event)?;
+        let seq = event.seq;
+        // These variants hold nearly all bytes of a log.
+        match event.body {
+            EventBody::MessagesTaken { message, .. } => self.add_typed(seq, message),
+            EventBody::NoteAdded { message, why } => self.add_note(seq, message, why),
+            EventBody::AssistantAdded { message, cut, .. } => self.add_assistant(seq, message, cut),
+            EventBody::ToolFinished { result } => self.add_result(seq, result),
+            body => self.fold_body(&Event { body, ..event }),
+        }
+        Ok(())
+    }
+
+    /// Takes the position and the time of the next event.
+    fn advance(&mut self, event: &Event) -> Result<(), HistoryFoldError> {
         if event.seq != self.log.last_seq + 1 {
             return Err(HistoryFoldError::Gap { last: self.log.last_seq, found: event.seq });
         }
@@ -200,7 +225,6 @@ impl History {
         self.log.last_seq = event.seq;
         // A clock can be set back between two events. The log's time never goes back.
         self.log.now = self.log.now.max(event.at);
-        self.fold_body(event);
         Ok(())
     }
 
@@ -208,26 +232,16 @@ impl History {
         match &event.body {
             EventBody::SessionStarted { title, .. } => self.title.clone_from(title),
             EventBody::TitleSet { title } => self.title = Some(title.clone()),
-            EventBody::MessagesTaken { message, .. } => {
-                self.run_state.parked = None;
-                self.push_message(event.seq, message, LogEntryKind::Typed);
-            }
-            EventBody::NoteAdded { message, why } => {
-                self.run_state.note_said(*why);
-                if *why == NoteReason::Orders {
-                    self.orders.note_told();
-                }
-                if *why == NoteReason::SystemMessage {
-                    self.system_messages.push(event.seq);
-                }
-                self.push_message(event.seq, message, LogEntryKind::Note);
-            }
+            EventBody::MessagesTaken { message, .. } => self.add_typed(event.seq, message.clone()),
+            EventBody::NoteAdded { message, why } => self.add_note(event.seq, message.clone(), *why),
             EventBody::RunStarted { run_id } => {
                 self.run_state.begin_run(run_id, event.at);
             }
             EventBody::InputCounted { tokens, fixed_tokens } => self.count(*tokens, *fixed_tokens),
             EventBody::StepStarted(start) => self.begin_step(start),
-            EventBody::AssistantAdded { message, cut, .. } => self.add_assistant(event.seq, message, *cut),
+            EventBody::AssistantAdded { message, cut, .. } => {
+                self.add_assistant(event.seq, message.clone(), *cut);
+            }
             EventBody::StepFinished { usage, estimated_input, .. } => {
                 self.compaction.calls_since_edit += 1;
                 self.model_state.last_call_at = Some(event.at);
@@ -249,7 +263,7 @@ impl History {
                     call.started = true;
                 }
             }
-            EventBody::ToolFinished { result } => self.add_result(event.seq, result),
+            EventBody::ToolFinished { result } => self.add_result(event.seq, result.clone()),
             EventBody::ApprovalRequested { approval_id, call_id } => {
                 self.run_state.begin_waiting(call_id, approval_id, event.at);
             }
@@ -337,12 +351,14 @@ impl History {
         self.meter.fold_refusal(used, start, self.log.last_seq, &self.view);
     }
 
-    fn push_message(&mut self, seq: Seq, message: &Message, kind: LogEntryKind) {
+    fn push_message(&mut self, seq: Seq, mut message: Message, kind: LogEntryKind) {
+        // A decoded list has room for four parts, and most messages have one.
+        message.parts.shrink_to_fit();
         let paused = match kind {
             LogEntryKind::Assistant(_) => self.paused_piece(),
             _ => None,
         };
-        let entry = LogEntry::new(seq, message.clone(), kind, paused, &self.meter.counter, self.has_recall());
+        let entry = LogEntry::new(seq, message, kind, paused, &self.meter.counter, self.has_recall());
         if let Some(item) = ViewItem::of(&entry) {
             // The log has pieces, the view has one message: the newest piece shows the whole answer.
             let before = if entry.goes_on() { self.view.items.pop() } else { None };
@@ -357,26 +373,44 @@ impl History {
         self.log.entries.push(entry);
     }
 
-    fn add_assistant(&mut self, seq: Seq, message: &Message, cut: Option<PartialAnswerReason>) {
+    fn add_typed(&mut self, seq: Seq, message: Message) {
+        self.run_state.parked = None;
+        self.push_message(seq, message, LogEntryKind::Typed);
+    }
+
+    fn add_note(&mut self, seq: Seq, message: Message, why: NoteReason) {
+        self.run_state.note_said(why);
+        if why == NoteReason::Orders {
+            self.orders.note_told();
+        }
+        if why == NoteReason::SystemMessage {
+            self.system_messages.push(seq);
+        }
+        self.push_message(seq, message, LogEntryKind::Note);
+    }
+
+    fn add_assistant(&mut self, seq: Seq, message: Message, cut: Option<PartialAnswerReason>) {
         if cut != Some(PartialAnswerReason::Lost) {
-            self.run_state.add_calls(message);
+            self.run_state.add_calls(&message);
         }
         self.push_message(seq, message, LogEntryKind::Assistant(cut));
     }
 
     /// Adds a result to the view, at the call's place among the calls of the step.
-    fn add_result(&mut self, seq: Seq, result: &ToolResult) {
+    fn add_result(&mut self, seq: Seq, mut result: ToolResult) {
         // A call has one result. A repeated result, or a result without a call, would make every later request
         // invalid.
-        let Some(call) = self.run_state.close_call(result) else { return };
-        let message = view::result_message(seq, result.clone());
+        let Some(call) = self.run_state.close_call(&result) else { return };
+        let call_id = result.call_id.clone();
+        self.has_truncated |= result.truncated.is_some();
+        result.content.shrink_to_fit();
+        let message = view::result_message(seq, result);
         let kind = LogEntryKind::Result { tool: call.name };
         let entry = LogEntry::new(seq, message, kind, None, &self.meter.counter, self.has_recall());
-        self.has_truncated |= result.truncated.is_some();
         if let Some(item) = ViewItem::of(&entry) {
             self.view.groups += item.groups;
             self.view.changed_at = seq;
-            let at = view::result_position(&self.view.items, &result.call_id);
+            let at = view::result_position(&self.view.items, &call_id);
             self.view.items.insert(at, item);
         }
         self.log.entries.push(entry);

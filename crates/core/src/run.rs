@@ -18,6 +18,7 @@ use crate::meter::MeterReading;
 use crate::orders::StandingOrderError;
 use crate::plan::{Plan, PlanTrigger};
 use crate::queue::QueuedMessage;
+use crate::stop_flag::StopFlag;
 use crate::strategy::TriggerThreshold;
 
 mod background_summary;
@@ -119,6 +120,15 @@ impl Run {
         self.compactor.background.drop_candidate(&mut effects);
         self.state.session.history = history.with_stop_flag(self.state.session.history.stop_flag().clone());
         effects
+    }
+
+    /// Returns a copy for reads beside the loop. A cancel does not end computations over the copy: nobody waits for
+    /// them but their reader, and the loop lowers its flag without regard to them. The copy shares all messages.
+    #[must_use]
+    pub fn snapshot(&self) -> Self {
+        let mut copy = self.clone();
+        copy.state.session.history = copy.state.session.history.with_stop_flag(StopFlag::default());
+        copy
     }
 
     /// Returns whether the loop is idle.

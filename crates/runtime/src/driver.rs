@@ -17,6 +17,7 @@ mod model;
 mod orders;
 mod session_log;
 mod silent_truncation;
+mod snapshot;
 mod stream_pause;
 mod timers;
 mod tool;
@@ -45,7 +46,7 @@ use self::approvals::PendingApprovals;
 pub(crate) use self::command::{
     QueueChange, RecordMaker, SessionCommand, SharedStrategy, preview, release, undo,
 };
-use self::context::{DriverContext, compute_in_place};
+use self::context::DriverContext;
 use self::deferred::{DeferredAppend, FoldedEvent};
 use self::limits::LimitsProbe;
 pub(crate) use self::media::CheckedPictureCache;
@@ -53,6 +54,7 @@ use self::model::ModelCalls;
 pub(crate) use self::orders::OrderChange;
 use self::session_log::OperatorLog;
 use self::silent_truncation::TruncationDetector;
+pub(crate) use self::snapshot::SnapshotSlot;
 use self::timers::RunTimers;
 use self::tool::ToolCalls;
 use self::waiters::RunWaiters;
@@ -62,6 +64,7 @@ use crate::api_events::{
 };
 use crate::clock::now_ms;
 use crate::event_bus::EventBus;
+use crate::recall::SharedSearchIndex;
 use crate::session::RunOutcome;
 use crate::session::registry::SessionEntry;
 
@@ -100,6 +103,10 @@ pub(crate) struct SharedSessionState {
     pub(crate) stop_flag: StopFlag,
     /// The retention report of this driver's newest committed compaction, by edit.
     pub(crate) survival: Mutex<Option<(EditId, RetentionReport)>>,
+    /// The words of the session, once it was searched, by the model or by a person.
+    pub(crate) search_index: SharedSearchIndex,
+    /// The run for readers while the driver computes.
+    pub(crate) snapshots: SnapshotSlot,
 }
 
 /// The loop of one session: the run, the concerns for the run's effects, and the waiting callers.
@@ -212,6 +219,7 @@ impl SessionDriver {
                 self.give_up(&error);
                 return None;
             }
+            self.context.has_recovered = true;
             // The status is published once per message and not per effect: watchers do not see the states in between.
             self.publish_status();
             // A close waits for the rest: the input that cancels the run was handled, but tools may still be ending.
@@ -377,10 +385,10 @@ impl SessionDriver {
 
     fn step_run(&mut self, input: RunLoopInput) {
         // All telemetry hangs on this function, because every input and every effect passes it (decision 0015).
-        let DriverContext { run, agent, trace, .. } = &mut self.context;
-        trace.observe_input(&input, run, agent);
-        let effects = compute_in_place(&mut *run, |run| run.handle(input));
-        trace.observe_effects(&effects, run, agent);
+        let context = &mut self.context;
+        context.trace.observe_input(&input, &context.run, &context.agent);
+        let effects = context.compute_in_place(|run| run.handle(input));
+        context.trace.observe_effects(&effects, &context.run, &context.agent);
         self.work.extend(effects);
     }
 
@@ -395,11 +403,12 @@ impl SessionDriver {
         // The run is read before the fold: an event that ends a run still belongs to that run.
         let mut open = self.context.run.history().open_run().cloned();
         // Measuring the view costs a pass over the session, so it is done for compactions only.
-        let before =
-            events.iter().any(is_compaction).then(|| compute_in_place(&self.context.run, ViewBeforeEdit::of));
+        let before = events
+            .iter()
+            .any(is_compaction)
+            .then(|| self.context.compute_in_place(|run| ViewBeforeEdit::of(run)));
         self.step_run(RunLoopInput::Appended { id, events: events.clone() });
-        let survival =
-            before.and_then(|before| compute_in_place(&self.context.run, |run| before.survival(run)));
+        let survival = before.and_then(|before| self.context.compute_in_place(|run| before.survival(run)));
         if let (Some(survival), Some(edit)) = (&survival, self.context.run.history().edits().last()) {
             let newest = (edit.edit.id.clone(), survival.clone());
             *self.context.shared.survival.lock().unwrap_or_else(PoisonError::into_inner) = Some(newest);

@@ -48,12 +48,13 @@ pub use self::turn::{Turn, TurnError, TurnOutput};
 use crate::api_events::{self, ApiEvent};
 use crate::clock::now_ms;
 use crate::compaction::CompactionPreview;
-use crate::context::ContextReport;
+use crate::context::{self, ContextReport};
 use crate::driver::{
     AgentBinding, DriverMessage, QueueChange, RecordMaker, SessionCommand, SharedSessionState,
     SharedStrategy, release, undo,
 };
 use crate::event_bus::{EventReceiver, EventSubscription, MissedEvents};
+use crate::recall::RecallSource;
 
 /// A handle to an open session. Cloning is cheap, and dropping a handle stops nothing. The session stays open as long
 /// as a handle exists.
@@ -406,7 +407,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Busy`].
     pub async fn adopt_model(&self) -> Result<bool, SessionError> {
-        let Some(to) = self.inspect_run(differing_model).await? else { return Ok(false) };
+        let Some(to) = self.inspect_run_in_order(differing_model).await? else { return Ok(false) };
         self.record(Box::new(move |_| Ok(vec![EventBody::ModelSwitched { to, choice: None }]))).await?;
         Ok(true)
     }
@@ -424,6 +425,9 @@ impl Session {
     /// # Errors
     /// [`SessionError::Stopped`].
     pub async fn context(&self) -> Result<ContextReport, SessionError> {
+        if let Some((snapshot, _)) = self.shared.snapshot() {
+            return snapshot.read(|seen| context::of(&seen.run, &seen.agent)).await;
+        }
         self.request(|reply| SessionCommand::Context { reply }).await
     }
 
@@ -443,11 +447,39 @@ impl Session {
         self.request(|reply| SessionCommand::Decide { approval_id, allowed, reason, reply }).await
     }
 
-    /// Runs a function on the loop's state between two decisions of the loop.
+    /// Runs a function on the loop's state between two of its decisions. During a long decision, such as a compaction
+    /// of a long session, the function sees the state before that decision.
     ///
     /// # Errors
     /// [`SessionError::Stopped`].
     pub async fn inspect_run<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Run) -> T + Send + 'static,
+    ) -> Result<T, SessionError> {
+        self.inspect_run_and_status(move |run, _| look(run)).await
+    }
+
+    /// Runs a function as [`Session::inspect_run`] does, with the session's status. During a long decision that status
+    /// is newer than [`Run::status`]: a message may have begun a run meanwhile.
+    ///
+    /// # Errors
+    /// [`SessionError::Stopped`].
+    pub async fn inspect_run_and_status<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Run, RunStatus) -> T + Send + 'static,
+    ) -> Result<T, SessionError> {
+        match self.shared.snapshot() {
+            Some((snapshot, status)) => snapshot.read(move |seen| look(&seen.run, status)).await,
+            None => self.inspect_run_in_order(|run| look(run, run.status())).await,
+        }
+    }
+
+    /// Runs a function on the loop's state after everything that the session was given before. The function waits for a
+    /// long decision to end, unlike that of [`Session::inspect_run`].
+    ///
+    /// # Errors
+    /// [`SessionError::Stopped`].
+    pub async fn inspect_run_in_order<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Run) -> T + Send + 'static,
     ) -> Result<T, SessionError> {
@@ -457,6 +489,16 @@ impl Session {
             }),
         })
         .await
+    }
+
+    /// Returns the session's messages for a search or a recall, with the index that all searches of the session share: a
+    /// search reads only the messages since the last one.
+    ///
+    /// # Errors
+    /// [`SessionError::Stopped`].
+    pub async fn recall_source(&self) -> Result<RecallSource, SessionError> {
+        let index = self.shared.search_index.clone();
+        self.inspect_run(move |run| RecallSource::with(run.history(), index)).await
     }
 
     async fn record(&self, make: RecordMaker) -> Result<Vec<Event>, SessionError> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul::config::RateLimit;
+use longhaul::recall::RecallSource;
 use longhaul::session::{Runtime, Session, SessionError};
 use longhaul_core::ids::SessionId;
 use longhaul_core::run::{Run, RunStatus};
@@ -135,6 +136,17 @@ impl ReadableSession {
         match self {
             Self::Open(session) => session.inspect_run(look).await,
             Self::Stored(run) => Ok(look(run)),
+        }
+    }
+
+    /// Returns the messages for a search or a recall. The searches of an open session share one index.
+    ///
+    /// # Errors
+    /// The session has stopped.
+    pub(crate) async fn recall_source(&self) -> Result<RecallSource, SessionError> {
+        match self {
+            Self::Open(session) => session.recall_source().await,
+            Self::Stored(run) => Ok(RecallSource::of(run.history())),
         }
     }
 }

@@ -23,7 +23,10 @@ impl Log {
 
     fn add(&mut self, body: EventBody) -> Seq {
         let event = Event { seq: self.events.len() as u64 + 1, at: 7, format: FORMAT, body };
+        let mut moved = self.history.clone();
+        moved.apply_owned(event.clone()).unwrap();
         self.history.apply(&event).unwrap();
+        assert!(moved == self.history, "an owned event is folded otherwise: {event:?}");
         self.events.push(event);
         self.history.last_seq()
     }

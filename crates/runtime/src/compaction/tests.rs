@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::{ModelStopReason, Part, Role, ToolCall, ToolResult, ToolStatus};
-use longhaul_core::run::CompactionOutcome;
+use longhaul_core::run::{CompactionOutcome, RunStatus};
 use longhaul_core::strategy::{ImportanceStrategy, NAMES, TruncationStrategy};
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider, ScriptedSummaries};
 use longhaul_store::{BlobStore, MemoryStore, NewSession, SharedStore};
@@ -262,6 +262,13 @@ async fn a_cancel_ends_a_long_computation_within_a_second() {
     let compaction = tokio::spawn(async move { compacting.compact(None).await });
     tokio::time::sleep(Duration::from_millis(300)).await;
     let begun = Instant::now();
+    let again = runtime.open(session.id()).await.unwrap();
+    assert_eq!(length().await, before, "the messages before the compaction are read");
+    assert!(again.context().await.unwrap().total > 0);
+    assert!(again.orders().await.unwrap().is_empty());
+    let read = begun.elapsed();
+    assert!(!compaction.is_finished(), "the reads waited for the compaction: {read:?}");
+    let begun = Instant::now();
     assert_eq!(session.cancel(false).await.unwrap(), CancelPoint::BetweenCalls);
     let taken = begun.elapsed();
     assert!(taken < Duration::from_secs(1), "{taken:?}");
@@ -270,8 +277,27 @@ async fn a_cancel_ends_a_long_computation_within_a_second() {
     assert_eq!(length().await, before, "nothing was stored");
     let begun = Instant::now();
     let edit = compacted(&session, None).await;
-    assert!(begun.elapsed() > taken, "the cancel was faster than the computation");
+    assert!(begun.elapsed() > taken.max(read), "the cancel and the reads were faster than the computation");
     let log = runtime.log(session.id()).await.unwrap();
     let report = survival(&log, &edit.id).unwrap();
     assert_eq!(session.newest_survival(&edit.id), Some(report), "what was stopped leaves no trace");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_see_that_a_run_has_begun_while_its_first_step_is_planned() {
+    let (store, folder): (SharedStore, _) = (Arc::new(MemoryStore::new()), TemporaryFolder::new().unwrap());
+    let slow = ScriptedAnswer::text("slowly").pace(Duration::from_secs(3_600));
+    let model = ScriptedProvider::new(ModelScript::always(slow)).window(100_000_000);
+    let agent = testing::agent(Arc::new(model), &folder).await.unwrap();
+    let runtime = Runtime::new(agent, Arc::clone(&store), BlobStore::in_memory(1 << 20));
+    let session = runtime.open(&long_session(&store, 5_000_000).await).await.unwrap();
+    session.send(vec![Part::text("Go on.")]).await.unwrap();
+    let status = session.inspect_run_and_status(|_, status| status).await.unwrap();
+    assert_ne!(status, RunStatus::Idle);
+    let runs = session.inspect_run_in_order(|run| run.history().open_run().is_some()).await.unwrap();
+    assert!(runs, "the look came before the decision that begins the run");
+    session.cancel(false).await.unwrap();
+    session.settled().await.unwrap();
+    let preview = session.preview().await.unwrap();
+    assert_eq!(session.inspect_run(|run| run.snapshot().preview(None)).await.unwrap(), preview);
 }

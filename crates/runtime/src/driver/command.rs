@@ -18,7 +18,7 @@ use longhaul_core::strategy::{
 use longhaul_store::{SharedNodes, StoreError};
 use tokio::sync::oneshot;
 
-use super::context::{DriverContext, compute_in_place};
+use super::context::DriverContext;
 use super::waiters::PendingCancel;
 use super::{OrderChange, SessionDriver};
 use crate::agent::{Agent, SummaryModel};
@@ -155,7 +155,7 @@ impl SessionDriver {
                 set_policy(&mut self.context, *policy, summariser);
                 let _ = reply.send(());
             }
-            SessionCommand::Look { look } => compute_in_place(&self.context.run, look),
+            SessionCommand::Look { look } => self.context.compute_in_place(|run| look(run)),
             SessionCommand::Context { reply } => {
                 let _ = reply.send(context::of(&self.context.run, &self.context.agent));
             }
@@ -475,7 +475,7 @@ impl SessionDriver {
         let log = whole_log(&shared.store, &shared.session_id).await?;
         match folded(&shared.session_id, history, log).await {
             // Another tokenizer counts the same log differently.
-            Ok((history, _)) => self.work.extend(self.context.run.recount(history)),
+            Ok(history) => self.work.extend(self.context.run.recount(history)),
             // The history is whole and was only counted by another tokenizer, so the session continues with it.
             Err(error) => tracing::error!(session = %shared.session_id, %error, "not counted anew"),
         }

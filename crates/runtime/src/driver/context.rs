@@ -1,6 +1,5 @@
 //! The values shared by every concern of a driver.
 
-use std::borrow::Borrow;
 use std::sync::{Arc, PoisonError};
 
 use longhaul_core::ids::SessionId;
@@ -10,6 +9,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::Instrument as _;
 
+use super::snapshot::RunSnapshot;
 use super::{DriverMessage, SharedSessionState};
 use crate::agent::Agent;
 use crate::api_events::ApiEvent;
@@ -27,21 +27,66 @@ pub(super) struct DriverContext {
     pub(super) trace: SessionTrace,
     /// Model calls, tools, timers and questions. All end with the driver.
     pub(super) tasks: JoinSet<()>,
+    /// True once the first input, the recovery, was handled. Until then nobody may read the run.
+    pub(super) has_recovered: bool,
     /// The settings to go back to after a compaction by another strategy.
     suspended_settings: Option<Arc<RunSettings>>,
+    /// The run before the events that are not stored yet.
+    stored_run: Option<Arc<RunSnapshot>>,
 }
 
 impl DriverContext {
     pub(super) fn new(run: Run, agent: Arc<Agent>, shared: Arc<SharedSessionState>, lease: Lease) -> Self {
         let trace = SessionTrace::new(shared.session_id.clone());
-        Self { run, agent, shared, lease, trace, tasks: JoinSet::new(), suspended_settings: None }
+        Self {
+            run,
+            agent,
+            shared,
+            lease,
+            trace,
+            tasks: JoinSet::new(),
+            has_recovered: false,
+            suspended_settings: None,
+            stored_run: None,
+        }
     }
 
     pub(super) fn session_id(&self) -> &SessionId {
         &self.shared.session_id
     }
 
-    /// Publishes an event without storing.
+    /// Computes a value from the run. If the session is long, the other tasks of this thread move to another one first,
+    /// because a plan over many megabytes must not hold up other sessions or the server. Readers of this session get
+    /// the run as it was before.
+    pub(super) fn compute_in_place<T>(&mut self, compute: impl FnOnce(&mut Run) -> T) -> T {
+        if !self.is_long() || !has_worker_threads() {
+            return compute(&mut self.run);
+        }
+        let snapshot = self.has_recovered.then(|| self.snapshot());
+        let _readable = snapshot.map(|snapshot| self.shared.snapshots.publish(snapshot));
+        tokio::task::block_in_place(|| compute(&mut self.run))
+    }
+
+    /// Keeps the run as readers may see it while the next events are folded before they are stored.
+    pub(super) fn hold_stored_run(&mut self) {
+        self.stored_run = (self.is_long() && has_worker_threads()).then(|| self.snapshot());
+    }
+
+    /// Lets readers see all events of the run: they are stored.
+    pub(super) fn release_stored_run(&mut self) {
+        self.stored_run = None;
+    }
+
+    fn snapshot(&self) -> Arc<RunSnapshot> {
+        let stored = self.stored_run.clone();
+        stored.unwrap_or_else(|| Arc::new(RunSnapshot::of(&self.run, &self.agent)))
+    }
+
+    fn is_long(&self) -> bool {
+        self.run.history().entries().len() > LONG_SESSION_MESSAGES
+    }
+
+    /// Publishes an event that is not stored.
     pub(super) fn publish(&self, event: ApiEvent) {
         self.shared.feed.publish_passing(event);
     }
@@ -89,19 +134,7 @@ impl DriverContext {
     }
 }
 
-/// Computes a value from a run. If the session is long, the other tasks of this thread move to another thread first,
-/// because a plan over many megabytes must not hold up other sessions or the server.
-pub(super) fn compute_in_place<R: Borrow<Run>, T>(run: R, compute: impl FnOnce(R) -> T) -> T {
-    // `block_in_place` hands the worker's other tasks to another thread, which is not worth the cost for a short
-    // session.
-    let is_long = run.borrow().history().entries().len() > LONG_SESSION_MESSAGES;
-    if is_long && has_worker_threads() {
-        return tokio::task::block_in_place(|| compute(run));
-    }
-    compute(run)
-}
-
-/// Returns whether tasks can move to other threads. `block_in_place` panics in a single-threaded runtime.
+/// Returns whether tasks can move to other threads. `block_in_place` panics in a runtime of one thread.
 fn has_worker_threads() -> bool {
     Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
 }

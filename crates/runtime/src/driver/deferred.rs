@@ -1,9 +1,8 @@
 //! The transaction of an answer together with the following events.
 //!
 //! Each transaction is flushed to the disk and writes every touched page as a whole. The events after an answer (the
-//! end of the run, the start of a tool) are known as soon as the queue has been read, so the answer waits for these
-//! events. The loop continues from the answer as if the answer were stored. Nothing is announced and nothing is done
-//! before the write.
+//! end of the run, the start of a tool) are known as soon as the queue has been read, so the answer waits for them. The
+//! loop continues from the answer as if the answer were stored. Nothing is announced, shown or done before the write.
 
 use longhaul_core::event::{Event, EventBody, FORMAT};
 use longhaul_core::ids::Seq;
@@ -60,6 +59,7 @@ impl SessionDriver {
     pub(super) async fn write_deferred(&mut self) -> Result<(), StoreError> {
         if let Some(DeferredAppend { append, folded }) = self.deferred.take() {
             self.context.shared.store.append(&self.context.lease, append).await?;
+            self.context.release_stored_run();
             self.publish_folded_events(folded);
         }
         Ok(())
@@ -72,6 +72,7 @@ impl SessionDriver {
         let events = (first..).zip(&append.events);
         let events =
             events.map(|(seq, body)| Event { seq, at: append.at, format: FORMAT, body: body.clone() });
+        self.context.hold_stored_run();
         let folded = self.fold(id, events.collect());
         self.deferred = Some(DeferredAppend { append, folded });
     }
@@ -107,6 +108,7 @@ impl SessionDriver {
         // Neither part takes queued messages, so the store has no conflict to report.
         let mut events = self.context.shared.store.append(&self.context.lease, both).await?;
         // The loop has folded the answer's events already, so only the events behind them are committed.
+        self.context.release_stored_run();
         let next_events = events.split_off(answer_events.min(events.len()));
         // Watchers get announcements in the order of the log: the answer before the events that follow from it.
         self.publish_folded_events(folded);

@@ -23,7 +23,7 @@ use super::context::DriverContext;
 use crate::agent::Agent;
 use crate::api_events::ApiEvent;
 use crate::picture;
-use crate::recall::{self, RecallSource, SharedSearchIndex};
+use crate::recall::{self, RecallSource};
 use crate::tools::{PreservedEnd, ToolContext, ToolInput, ToolOutput, ToolOutputPart, ToolProgress};
 
 /// The time beyond a tool's own grace until the tool's future is dropped.
@@ -33,12 +33,10 @@ const LAST_GRACE: Duration = Duration::from_secs(3);
 const MARKER_CHARS: u64 = 200;
 const MARKER_TOKENS: u64 = 60;
 
-/// The tool calls of a run, and their shared state.
+/// The tool calls of a run, and the token that stops them.
 #[derive(Default)]
 pub(super) struct ToolCalls {
     stop: CancellationToken,
-    /// The words of the session, from the first search on.
-    search_index: SharedSearchIndex,
 }
 
 impl ToolCalls {
@@ -47,7 +45,8 @@ impl ToolCalls {
         let (run, agent) = (&context.run, &context.agent);
         // A call of `recall` is served even before the tool is offered: a model may know it from elsewhere.
         let is_recall = call.name == recall::NAME && agent.tools.has_recall();
-        let source = is_recall.then(|| RecallSource::with(run.history(), self.search_index.clone()));
+        let source =
+            is_recall.then(|| RecallSource::with(run.history(), context.shared.search_index.clone()));
         let is_pin = call.name == pin::NAME && agent.offers_pin();
         let is_stand_in = [deferral::SEARCH, deferral::CALL].contains(&call.name.as_str());
         let deferred = run.settings().fixed.deferred.clone().filter(|_| is_stand_in);

@@ -232,7 +232,8 @@ impl Runtime {
         let governed = self.house.steering.now().governed;
         for session in self.house.open_sessions() {
             // A session that has stopped meanwhile is opened under the new settings.
-            let Ok(choice) = session.inspect_run(|run| run.history().choice().clone()).await else {
+            // In order, because a switch may be in progress.
+            let Ok(choice) = session.inspect_run_in_order(|run| run.history().choice().clone()).await else {
                 continue;
             };
             let agents = &self.house.agents;

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use super::log::{LoadedSession, folded, whole_log};
+use super::log::{LoadedSession, LogFacts, folded, folded_beside, whole_log};
 use super::overrides::RuntimeOverrides;
 use super::registry::{SessionEntry, SessionRegistry};
 use super::submit::ask_submit_hook;
@@ -29,8 +29,9 @@ use crate::agents::AgentRegistry;
 use crate::api_events::EventReplay;
 use crate::clock::now_ms;
 use crate::context::{self, ContextReport};
-use crate::driver::{CheckedPictureCache, SessionDriver, SharedSessionState};
+use crate::driver::{CheckedPictureCache, SessionDriver, SharedSessionState, SnapshotSlot};
 use crate::event_bus::EventBus;
+use crate::recall::SharedSearchIndex;
 
 /// The time after which a session at rest without handles is closed.
 pub const IDLE: Duration = Duration::from_secs(60);
@@ -227,7 +228,7 @@ impl Runtime {
             Some(session) => session,
             None => self.enter(id).await?,
         };
-        // The look waits for the repair. A run that continues does so on its own.
+        // The look waits for the repair: no snapshot is made before it. A run that continues does so on its own.
         session.inspect_run(|_| ()).await?;
         Ok(session)
     }
@@ -271,7 +272,7 @@ impl Runtime {
     /// [`SessionError::Log`].
     pub async fn glance_at(&self, id: &SessionId, log: Vec<Event>) -> Result<Run, SessionError> {
         let (agent, settings) = self.house.steering.usual();
-        let (history, _) = folded(id, agent.new_history(), log).await?;
+        let history = folded(id, agent.new_history(), log).await?;
         Ok(Run::new(settings, history))
     }
 
@@ -306,7 +307,7 @@ impl Runtime {
         // The whole log is needed: the error below also names the next rest after `at_seq`.
         let rests = at_rest(&events);
         events.truncate(at_seq as usize);
-        let (history, mut events) = folded(id, self.agent().new_history(), events).await?;
+        let (history, mut events) = folded_beside(id, self.agent().new_history(), events).await?;
         if history.open_run().is_some() {
             let before = rests.iter().rev().find(|rest| **rest < at_seq);
             let after = rests.iter().find(|rest| **rest > at_seq);
@@ -490,12 +491,12 @@ impl RuntimeInner {
         id: &SessionId,
         lease: Lease,
     ) -> Result<(Session, Box<SessionDriver>), SessionError> {
-        let LoadedSession { log, mut seat, history } = self.read(id).await?;
+        let LoadedSession { facts, mut seat, history } = self.read(id).await?;
         // The session's earlier decision about deferred tools holds: another tool list would cost the provider's cache.
         seat.agent = seat.agent.with_deferral_of(&history);
         // The append that ends a step deletes its chunks, so chunks are left only if a process died amid an answer.
         let partial = self.partial(id).await?;
-        let since = left_since(&log, &history, &seat.agent);
+        let since = left_since(&facts, &history, &seat.agent);
         let (inbox, messages) = mpsc::unbounded_channel();
         let shared = Arc::new(SharedSessionState {
             session_id: id.clone(),
@@ -510,9 +511,11 @@ impl RuntimeInner {
             pictures: CheckedPictureCache::default(),
             stop_flag: history.stop_flag().clone(),
             survival: Mutex::default(),
+            search_index: SharedSearchIndex::default(),
+            snapshots: SnapshotSlot::default(),
         });
         tracing::info!(
-            events = log.len(),
+            events = facts.events,
             messages = history.entries().len(),
             view_messages = history.view().len(),
             model = seat.agent.provider.origin().model,
@@ -551,14 +554,14 @@ impl RuntimeInner {
 
 /// Returns the time from which queued messages count as left for the session's next owner. Older messages keep waiting,
 /// since a cancel or a crash.
-fn left_since(log: &[Event], history: &History, agent: &Agent) -> Millis {
+fn left_since(facts: &LogFacts, history: &History, agent: &Agent) -> Millis {
     match (agent.rules.recovery, history.open_run()) {
         // Where runs continue by themselves, messages of any age wake the session.
         (RunRecovery::Continue, _) => 0,
         // The owner died amid a run: the recovery stops that run, and its messages wait for a person.
         (RunRecovery::Rest, Some(_)) => now_ms(),
         // The session was at rest: later messages came from other nodes and never had an owner.
-        (RunRecovery::Rest, None) => log.last().map_or(0, |event| event.at),
+        (RunRecovery::Rest, None) => facts.last_at,
     }
 }
 

@@ -3,9 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use longhaul::recall::{
-    DEFAULT_HITS, RecallSnippet, RecallSource, as_text, recall as find, search as find_all,
-};
+use longhaul::recall::{DEFAULT_HITS, RecallSnippet, as_text, recall as find, search as find_all};
 use longhaul_core::error::ErrorCode;
 use longhaul_core::ids::LogHandle;
 use longhaul_core::truncate::TextLimit;
@@ -45,7 +43,7 @@ pub(crate) async fn recall(
     check(&wanted)?;
     // Originals can be read from a store that takes no writes.
     let session = app.open_or_read(&id).await?;
-    let source = session.inspect_run(|run| RecallSource::of(run.history())).await?;
+    let source = session.recall_source().await?;
     if let (None, Some(query)) = (&wanted.handle, &wanted.query) {
         let hits = wanted.limit.unwrap_or(DEFAULT_HITS);
         let hits = find_all(query, hits, &source, app.runtime().blobs(), &LIMIT).await;

@@ -201,7 +201,9 @@ pub(crate) async fn show(
 ) -> Result<Json<Value>, ApiProblem> {
     match app.open_or_read(&id).await {
         Ok(ReadableSession::Open(session)) => whole(&app, &session).await.map(Json),
-        Ok(ReadableSession::Stored(run)) => described(&app, &id.into(), glimpse(&run), None).await.map(Json),
+        Ok(ReadableSession::Stored(run)) => {
+            described(&app, &id.into(), glimpse(&run, run.status()), None).await.map(Json)
+        }
         Err(problem) if problem.is_damage() => damaged(&app, &id.into(), &problem).await.map(Json),
         Err(problem) => Err(problem),
     }
@@ -223,7 +225,7 @@ async fn damaged(app: &AppState, id: &SessionId, problem: &ApiProblem) -> Result
     let beginning = found.events.into_iter().take_while(|event| event.seq < first).collect();
     let run = app.runtime().glance_at(id, beginning).await?;
     // Nothing runs in a session that cannot be opened.
-    let seen = SessionActivity { status: RunStatus::Idle, ..glimpse(&run) };
+    let seen = SessionActivity { status: RunStatus::Idle, ..glimpse(&run, RunStatus::Idle) };
     let mut shown = described(app, id, seen, None).await?;
     shown["damaged"] = json!(found.damaged);
     shown["error"] = problem.named();
@@ -358,7 +360,7 @@ fn ended(shown: &mut Value, end: Option<&RunEndRecord>) {
 
 async fn whole(app: &AppState, session: &Session) -> Result<Value, ApiProblem> {
     // One read gives a consistent picture, even if the run ends right after it.
-    let seen = session.inspect_run(glimpse).await?;
+    let seen = session.inspect_run_and_status(glimpse).await?;
     let waiting = seen.waiting.as_ref().map(|wait| api_events::waiting(wait, session.next_attempt_at()));
     described(app, session.id(), seen, waiting).await
 }
@@ -371,9 +373,9 @@ struct SessionActivity {
     waiting: Option<ServerWait>,
 }
 
-fn glimpse(run: &Run) -> SessionActivity {
+fn glimpse(run: &Run, status: RunStatus) -> SessionActivity {
     let agent = run.history().choice().agent.clone();
-    SessionActivity { status: run.status(), facts: of_run(run), agent, waiting: run.waiting().cloned() }
+    SessionActivity { status, facts: of_run(run), agent, waiting: run.waiting().cloned() }
 }
 
 async fn described(

@@ -89,7 +89,8 @@ pub(crate) async fn running(
 ) -> Result<Option<UiAnswerSubscription>, ApiProblem> {
     // The watcher must exist before the check, so that it hears a run that begins in between.
     let watcher = SseWatcher::new(app.clone(), session.clone(), None);
-    let runs = session.inspect_run(|run| run.history().open_run().is_some()).await?;
+    // In order, because a decision that begins a run may be in progress.
+    let runs = session.inspect_run_in_order(|run| run.history().open_run().is_some()).await?;
     if runs {
         let found = beginning(app, session.id(), AnswerSelector::Newest).await?;
         return Ok(found.map(|found| from(app, session, found)));
