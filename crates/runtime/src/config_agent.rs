@@ -5,6 +5,8 @@
 //! setting is lost in silence. A program that applies every key, as `longhaul` does, takes the parts from the functions
 //! here, for example [`agent_rules`], [`hook_set`] and [`add_mcp_servers`].
 
+#[cfg(feature = "tokenizers")]
+mod counting;
 mod hooks;
 mod servers;
 mod summaries;
@@ -38,6 +40,8 @@ use crate::config::{
 };
 use crate::tools::{ToolLimits, ToolSet};
 
+#[cfg(feature = "tokenizers")]
+pub use self::counting::{TokenCounterError, server_count_policy, token_counter};
 pub use self::hooks::{HookSetupError, hook_set};
 pub use self::servers::{McpFailurePolicy, McpSetupError, add_mcp_servers};
 pub use self::summaries::summary_writer;
@@ -57,6 +61,8 @@ const APPLIED: &[&str] = &[
     "context.compression.trigger",
     "context.compression.options",
     "context.pruningAgent",
+    #[cfg(feature = "tokenizers")]
+    "context.tokenCounter",
     "context.userTextShare",
     "context.autoRecall",
     "hooks",
@@ -104,13 +110,17 @@ pub(crate) struct ConfigFile {
     pub(crate) config: AgentConfig,
     /// The system prompt.
     pub(crate) system: String,
+    /// The token counter, if the file names one.
+    #[cfg(feature = "tokenizers")]
+    pub(crate) token_counter: Option<crate::config::TokenCounter>,
 }
 
 /// Reads an agent file.
 pub(crate) fn read_config(path: &Path) -> Result<ConfigFile, ConfigFileError> {
     let text = read_text(path)?;
     let config = AgentConfig::parse(&text, &path.display().to_string())?;
-    let mut keys = unapplied_keys(&AgentConfig::written(&text));
+    let written = AgentConfig::written(&text);
+    let mut keys = unapplied_keys(&written);
     if config.context.pruning_agent_alone {
         // Without its strategy the key is for the gateway, which a builder does not make.
         keys.push("context.pruningAgent".to_owned());
@@ -122,7 +132,19 @@ pub(crate) fn read_config(path: &Path) -> Result<ConfigFile, ConfigFileError> {
         SystemPrompt::Text(text) => text.clone(),
         SystemPrompt::File(file) => read_text(&path.parent().unwrap_or(Path::new("")).join(file))?,
     };
-    Ok(ConfigFile { config, system })
+    Ok(ConfigFile {
+        #[cfg(feature = "tokenizers")]
+        token_counter: written.contains("context.tokenCounter").then(|| config.context.token_counter.clone()),
+        config,
+        system,
+    })
+}
+
+/// Reports whether a URL leads to this machine, as the client will read the address, not as it looks:
+/// `http://stranger\@localhost` is a stranger's.
+pub fn is_this_machine(url: &str) -> bool {
+    let url = reqwest::Url::parse(url);
+    url.is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")))
 }
 
 fn read_text(path: &Path) -> Result<String, ConfigFileError> {

@@ -22,6 +22,8 @@ use super::window::DeclaredWindowProvider;
 use super::{Agent, AgentRules, SummaryModel};
 use crate::async_strategy::AsyncStrategy;
 use crate::calibration::CalibrationStore;
+#[cfg(feature = "tokenizers")]
+use crate::config::TokenCounter;
 use crate::config::{AgentConfig, HooksConfig, ModelConfig};
 use crate::config_agent::{self, ConfigFileError, HookSetupError, McpFailurePolicy, McpSetupError};
 use crate::hooks::{ApprovalHandler, DEADLINE, HookSet, PreCompactDecision, PreCompactRequest};
@@ -70,7 +72,7 @@ pub struct AgentBuilder {
     tools: Vec<Arc<dyn Tool>>,
     strategy: Arc<dyn CompactionStrategy>,
     trigger: Option<StrategyTrigger>,
-    counter: Option<Arc<dyn TextCounter>>,
+    counter: CounterSource,
     hooks: HookSet,
     store: Option<(SharedStore, BlobStore)>,
     workspace: Option<PathBuf>,
@@ -87,6 +89,15 @@ pub struct AgentBuilder {
 enum ModelSource {
     Server { kind: Kind, url: String, name: String },
     Provider(SharedProvider),
+}
+
+/// What counts tokens.
+enum CounterSource {
+    Estimate,
+    Counter(Arc<dyn TextCounter>),
+    /// The key `context.tokenCounter` of the agent file.
+    #[cfg(feature = "tokenizers")]
+    Configured(TokenCounter),
 }
 
 /// An agent could not be built.
@@ -124,6 +135,14 @@ pub enum BuildError {
         /// The model that it names.
         model: String,
     },
+    /// The tokenizer of the agent file cannot be used.
+    #[cfg(feature = "tokenizers")]
+    #[error(transparent)]
+    TokenCounter(#[from] config_agent::TokenCounterError),
+    /// The vocabulary of the agent file's tokenizer could not be built.
+    #[cfg(feature = "tokenizers")]
+    #[error("`context.tokenCounter`: building the vocabulary panicked; name another counter")]
+    CounterPanicked,
     /// The MCP servers of the agent file cannot be used.
     #[error("`mcpServers`: {0}")]
     McpServers(#[from] McpSetupError),
@@ -139,7 +158,7 @@ impl AgentBuilder {
             tools: Vec::new(),
             strategy: Arc::new(AdaptiveStrategy::default()),
             trigger: None,
-            counter: None,
+            counter: CounterSource::Estimate,
             hooks: HookSet::new(),
             store: None,
             workspace: None,
@@ -179,6 +198,10 @@ impl AgentBuilder {
     /// [`ConfigFileError`]: the file cannot be read, has mistakes, or sets keys that the library does not apply.
     pub fn from_config(mut self, path: impl AsRef<Path>) -> Result<Self, ConfigFileError> {
         let file = config_agent::read_config(path.as_ref())?;
+        #[cfg(feature = "tokenizers")]
+        if let Some(counter) = file.token_counter {
+            self.counter = CounterSource::Configured(counter);
+        }
         let (config, system) = (file.config, file.system);
         let model = &config.model;
         if let Some(kind) = model.provider.kind() {
@@ -313,7 +336,7 @@ impl AgentBuilder {
 
     /// Sets what counts tokens: a [`counter_fn`](crate::counter::counter_fn), or any [`TextCounter`].
     pub fn token_counter(mut self, counter: impl TextCounter + 'static) -> Self {
-        self.counter = Some(Arc::new(counter));
+        self.counter = CounterSource::Counter(Arc::new(counter));
         self
     }
 
@@ -379,11 +402,7 @@ impl AgentBuilder {
         let limits = provider.limits().await;
         let model = provider.origin().model;
         let hooks = self.hooks_over(&workspace, &sandbox)?;
-        let counter = match self.counter.clone() {
-            Some(counter) => MessageTokenCounter::new(counter),
-            None => MessageTokenCounter::estimated(TokenizerFamily::of(&model)),
-        };
-        let counter = counter.for_model(&model);
+        let (counter, counting) = self.counts(&model).await?;
         let (writer, summariser) = self.summary_writer().await?;
         // Servers come last: nothing after their start can fail.
         let workspace = self.add_servers(workspace, &sandbox, &mut tools).await?;
@@ -400,7 +419,7 @@ impl AgentBuilder {
             system: self.system.clone(),
             provider,
             limits,
-            counting: self.counting(&counter),
+            counting,
             counter,
             calibrations: Arc::new(CalibrationStore::in_memory()),
             tools,
@@ -560,6 +579,39 @@ impl AgentBuilder {
             policy.secret.extend(config.model.api_key_env.clone());
         }
         policy
+    }
+
+    /// Returns the counter of texts, and when the server counts.
+    async fn counts(&self, model: &str) -> Result<(MessageTokenCounter, ServerCountPolicy), BuildError> {
+        let counter = match &self.counter {
+            CounterSource::Counter(counter) => MessageTokenCounter::new(Arc::clone(counter)),
+            CounterSource::Estimate => MessageTokenCounter::estimated(TokenizerFamily::of(model)),
+            #[cfg(feature = "tokenizers")]
+            CounterSource::Configured(wanted) => return self.configured_counts(wanted, model).await,
+        };
+        let counter = counter.for_model(model);
+        let counting = self.counting(&counter);
+        Ok((counter, counting))
+    }
+
+    #[cfg(feature = "tokenizers")]
+    async fn configured_counts(
+        &self,
+        wanted: &TokenCounter,
+        model: &str,
+    ) -> Result<(MessageTokenCounter, ServerCountPolicy), BuildError> {
+        let beside_file = || Some(self.config_file.as_deref()?.parent()?.to_owned());
+        let root = self.workspace.clone().or_else(beside_file).unwrap_or_default();
+        let (kind, model) = (wanted.clone(), model.to_owned());
+        // Building a vocabulary takes up to seconds.
+        let building = tokio::task::spawn_blocking(move || config_agent::token_counter(&kind, &model, &root));
+        let counter = building.await.map_err(|_| BuildError::CounterPanicked)??;
+        let counting = match self.model_config() {
+            Some(config) => config_agent::server_count_policy(wanted, &config.model, &counter),
+            None if *wanted == TokenCounter::Server => ServerCountPolicy::Always,
+            None => self.counting(&counter),
+        };
+        Ok((counter, counting))
     }
 
     /// Returns when the server counts. Anthropic and Google count requests free of charge: they are asked if no usage

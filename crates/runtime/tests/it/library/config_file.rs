@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use longhaul::config_agent::ConfigFileError;
 use longhaul::core::plan::SummaryWriterModel;
-use longhaul::core::run::ToolApproval;
+use longhaul::core::run::{ServerCountPolicy, ToolApproval};
 use longhaul::prelude::*;
 use longhaul::sandbox::NetworkAccess;
 use longhaul::testing::TemporaryFolder;
@@ -69,6 +69,26 @@ async fn a_model_for_summaries_needs_a_server() {
     assert!(matches!(error, BuildError::SummaryModel { .. }), "{error}");
     let told = error.to_string();
     assert!(told.contains("`context.compression.options.summarizeWith` names the model `small`"), "{told}");
+}
+
+#[tokio::test]
+async fn a_file_names_the_token_counter() {
+    let model = "{ provider: openai-compatible, name: m, base_url: 'http://127.0.0.1:9/v1' }";
+    let builder = |counter: &str| {
+        builder_of(&format!("model: {model}\ncontext: {{ tokenCounter: {counter} }}")).unwrap()
+    };
+    let encoding = builder("cl100k_base").build_agent().await.unwrap();
+    assert_eq!((encoding.counter.name(), encoding.counting), ("cl100k_base", ServerCountPolicy::Never));
+    assert_eq!(builder("server").build_agent().await.unwrap().counting, ServerCountPolicy::Always);
+    let near = builder("auto").build_agent().await.unwrap();
+    assert_eq!(near.counting, ServerCountPolicy::Always, "the server is on this machine");
+    let words = counter_fn("words", |text| text.split_whitespace().count() as u64);
+    let later = builder("cl100k_base").token_counter(words).build_agent().await.unwrap();
+    assert_eq!(later.counter.name(), "words");
+    let error = builder("none.json").build_agent().await.err().unwrap();
+    assert!(matches!(error, BuildError::TokenCounter(_)), "{error}");
+    let told = error.to_string();
+    assert!(told.starts_with("context.tokenCounter: ") && told.contains("none.json"), "{told}");
 }
 
 #[tokio::test]
