@@ -4,11 +4,9 @@ mod agents;
 pub(crate) mod counting;
 mod echo;
 mod gateway;
-mod hooks;
 mod keyless;
 mod missing_keys;
 mod prompt;
-mod servers;
 mod telemetry;
 mod writer;
 
@@ -17,7 +15,7 @@ use std::sync::Arc;
 
 use longhaul::agent::Agent;
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig};
-use longhaul::config_agent;
+use longhaul::config_agent::{self, McpFailurePolicy};
 use longhaul::sandbox::{Confinement, Sandbox, SandboxPolicy};
 use longhaul::telemetry::Telemetry;
 use longhaul::tools::ToolSet;
@@ -37,7 +35,6 @@ use crate::term::out;
 pub(crate) use agents::agents;
 pub(crate) use gateway::{gateway, upstream_key};
 pub(crate) use missing_keys::{unset_keys, unset_model_key};
-pub(crate) use servers::McpFailurePolicy;
 pub(crate) use telemetry::telemetry;
 
 /// The reason for refusing a tool call if nobody can be asked.
@@ -92,11 +89,11 @@ pub(crate) async fn agent(
     let workspace =
         Workspace::new(&place.workspace, &protected)?.with_agent_files(&agent_file::in_use(place));
     let sandbox = Arc::new(sandbox(place, config)?);
-    let workspace = servers::closed(workspace, config, &sandbox);
     say(&sandbox);
     let mut tools =
         ToolSet::builtin().choose_builtin(config.tools.enabled.as_deref(), &config.tools.disabled);
-    servers::add(&mut tools, config, &workspace, &sandbox, missing).await?;
+    let servers = &config.mcp_servers;
+    let workspace = config_agent::add_mcp_servers(servers, workspace, &sandbox, &mut tools, missing).await?;
     let mut rules = config_agent::agent_rules(config, &tools, asking.default_approval());
     (rules.policy.writer, rules.summariser) = writer::writer(place, config).await?;
     tracing::debug!(
@@ -106,7 +103,8 @@ pub(crate) async fn agent(
         tools = tools.specs().len(),
         "the agent is set up"
     );
-    let hooks = hooks::hooks(&config.hooks, &workspace, &sandbox)?;
+    let hooks = config_agent::hook_set(&config.hooks, &workspace, &sandbox)
+        .map_err(|error| CommandError::usage(error.to_string()))?;
     Ok(Agent {
         system: prompt::system(config, &workspace, limits.window, &counts.counter),
         provider,

@@ -25,13 +25,14 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use longhaul::config_agent::McpFailurePolicy;
 use longhaul::session::{Runtime, Session};
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::run::Run;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{CliArgs, CliCommand, ServeArgs};
-use crate::assemble::{self, McpFailurePolicy, ToolApprovalMode};
+use crate::assemble::{self, ToolApprovalMode};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
 use crate::term::human::grouped;
@@ -192,9 +193,9 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
             if let Some(unset) = assemble::unset_model_key(place, &loaded) {
                 tracing::warn!("{}", text::visible(&unset));
             }
-            (asking, McpFailurePolicy::Refused)
+            (asking, McpFailurePolicy::Refuse)
         }
-        AgentRequirement::View => (ToolApprovalMode::Nobody, McpFailurePolicy::Told),
+        AgentRequirement::View => (ToolApprovalMode::Nobody, McpFailurePolicy::Warn),
     };
     // The folder is opened first: "another process has it" is a more useful answer than a model's error.
     let data = data::open(place, loaded.config.blobs.max_bytes).await?;

@@ -14,6 +14,7 @@ use longhaul::config::{
     ModelConfig, ProviderKind, SandboxConfig, ServerConfig, SystemPrompt, TelemetryConfig, TokenCounter,
     UpstreamConfig, UserConfigFile,
 };
+pub(crate) use longhaul::config_agent::is_this_machine as is_local;
 use longhaul::sandbox::ChildLimits;
 
 use crate::assemble;
@@ -316,13 +317,6 @@ fn describe_server_exposure(server: &ServerConfig) -> Option<String> {
 pub(crate) fn server_of(url: &str) -> String {
     let url = reqwest::Url::parse(url);
     url.map_or_else(|_| "a collector".to_owned(), |url| url.origin().ascii_serialization())
-}
-
-/// Reports whether a URL leads to this machine, as the client will read the address, not as it looks:
-/// `http://stranger\@localhost` is a stranger's.
-pub(crate) fn is_local(url: &str) -> bool {
-    let url = reqwest::Url::parse(url);
-    url.is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")))
 }
 
 /// Returns whether a file lies in a folder, with links followed. A missing file counts as inside: its use fails later.

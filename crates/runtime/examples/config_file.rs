@@ -8,7 +8,8 @@ use longhaul::prelude::*;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let Some(path) = arguments.next() else { return Err("name a longhaul.yml".into()) };
-    let mut builder = Agent::builder().from_config(path)?;
+    // MCP servers, hooks and commands of the file find their programs in this environment.
+    let mut builder = Agent::builder().from_config(path)?.child_environment(std::env::vars_os());
     if let Some(key) = arguments.next() {
         builder = builder.api_key(key);
     }

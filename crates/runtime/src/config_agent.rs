@@ -1,8 +1,15 @@
 //! The parts of an agent that an agent file describes.
 //!
 //! [`AgentBuilder::from_config`](crate::AgentBuilder::from_config) applies the settings of the model, the context, the
-//! tools, approvals and retries. It refuses a file that sets another key, so that no setting is lost in silence. A
-//! program that applies every key takes the parts from the functions here, for example [`agent_rules`].
+//! tools, hooks, MCP servers, the sandbox, approvals and retries. It refuses a file that sets another key, so that no
+//! setting is lost in silence. A program that applies every key, as `longhaul` does, takes the parts from the functions
+//! here, for example [`agent_rules`], [`hook_set`] and [`add_mcp_servers`].
+
+#[cfg(feature = "tokenizers")]
+mod counting;
+mod hooks;
+mod servers;
+mod summaries;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -33,6 +40,13 @@ use crate::config::{
 };
 use crate::tools::{ToolLimits, ToolSet};
 
+#[cfg(feature = "tokenizers")]
+pub use self::counting::{TokenCounterError, server_count_policy, token_counter};
+pub use self::hooks::{HookSetupError, hook_set};
+pub use self::servers::{McpFailurePolicy, McpSetupError, add_mcp_servers};
+pub use self::summaries::summary_writer;
+pub(crate) use self::summaries::summary_writer_key;
+
 const BY_RULE: &str = "a rule of the configuration denies it";
 
 /// The keys that a builder applies, each with all keys below it.
@@ -46,16 +60,19 @@ const APPLIED: &[&str] = &[
     "context.compression.strategy",
     "context.compression.trigger",
     "context.compression.options",
+    "context.pruningAgent",
+    #[cfg(feature = "tokenizers")]
+    "context.tokenCounter",
     "context.userTextShare",
     "context.autoRecall",
+    "hooks",
     "tools",
+    "sandbox",
     "approvals",
+    "mcpServers",
     "retry",
     "blobs.sessionQuotaBytes",
 ];
-
-/// The keys below [`APPLIED`] that a builder does not apply.
-const NOT_APPLIED: &[&str] = &["context.compression.options.summarizeWith"];
 
 /// An agent file could not be applied to a builder.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +94,7 @@ pub enum ConfigFileError {
     Unapplied {
         /// The file.
         file: PathBuf,
-        /// The keys, for example `mcpServers`.
+        /// The keys, for example `telemetry`.
         keys: Vec<String>,
     },
 }
@@ -88,11 +105,26 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The bytes that a tool's own lines may add to a captured output.
 const CAPTURE_MARGIN_BYTES: usize = 64 * 1024;
 
-/// Reads an agent file. The second value is the system prompt.
-pub(crate) fn read_config(path: &Path) -> Result<(AgentConfig, String), ConfigFileError> {
+/// An agent file for a builder.
+pub(crate) struct ConfigFile {
+    pub(crate) config: AgentConfig,
+    /// The system prompt.
+    pub(crate) system: String,
+    /// The token counter, if the file names one.
+    #[cfg(feature = "tokenizers")]
+    pub(crate) token_counter: Option<crate::config::TokenCounter>,
+}
+
+/// Reads an agent file.
+pub(crate) fn read_config(path: &Path) -> Result<ConfigFile, ConfigFileError> {
     let text = read_text(path)?;
     let config = AgentConfig::parse(&text, &path.display().to_string())?;
-    let keys = unapplied_keys(&AgentConfig::written(&text));
+    let written = AgentConfig::written(&text);
+    let mut keys = unapplied_keys(&written);
+    if config.context.pruning_agent_alone {
+        // Without its strategy the key is for the gateway, which a builder does not make.
+        keys.push("context.pruningAgent".to_owned());
+    }
     if !keys.is_empty() {
         return Err(ConfigFileError::Unapplied { file: path.to_owned(), keys });
     }
@@ -100,7 +132,19 @@ pub(crate) fn read_config(path: &Path) -> Result<(AgentConfig, String), ConfigFi
         SystemPrompt::Text(text) => text.clone(),
         SystemPrompt::File(file) => read_text(&path.parent().unwrap_or(Path::new("")).join(file))?,
     };
-    Ok((config, system))
+    Ok(ConfigFile {
+        #[cfg(feature = "tokenizers")]
+        token_counter: written.contains("context.tokenCounter").then(|| config.context.token_counter.clone()),
+        config,
+        system,
+    })
+}
+
+/// Reports whether a URL leads to this machine, as the client will read the address, not as it looks:
+/// `http://stranger\@localhost` is a stranger's.
+pub fn is_this_machine(url: &str) -> bool {
+    let url = reqwest::Url::parse(url);
+    url.is_ok_and(|url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")))
 }
 
 fn read_text(path: &Path) -> Result<String, ConfigFileError> {
@@ -135,8 +179,7 @@ fn unapplied_keys(written: &BTreeSet<String>) -> Vec<String> {
 
 fn is_applied(key: &str) -> bool {
     // A section that holds applied keys is judged by the keys in it.
-    let is_part = APPLIED.iter().any(|applied| is_within(key, applied) || is_within(applied, key));
-    is_part && !NOT_APPLIED.iter().any(|other| is_within(key, other))
+    APPLIED.iter().any(|applied| is_within(key, applied) || is_within(applied, key))
 }
 
 fn is_within(key: &str, outer: &str) -> bool {

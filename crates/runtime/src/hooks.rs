@@ -223,7 +223,24 @@ impl HookSet {
         self.async_strategy.clone().filter(|strategy| strategy.name() == name)
     }
 
-    /// Returns whether any hook is asked at an event.
+    /// Returns the set with the hooks of `other` for the events that have none here.
+    pub(crate) fn or(mut self, other: Self) -> Self {
+        for (event, hook) in other.slots {
+            if !self.has(event) {
+                self.slots.insert(event, hook);
+            }
+        }
+        self
+    }
+
+    /// Returns the set without a PreCompact hook.
+    pub(crate) fn without_pre_compact(mut self) -> Self {
+        self.slots.remove(&HookEvent::PreCompact);
+        self.pre_compact = None;
+        self
+    }
+
+    /// Returns whether any hook is asked at that event.
     pub fn has(&self, event: HookEvent) -> bool {
         self.slots.contains_key(&event) || (event == HookEvent::PreCompact && self.pre_compact.is_some())
     }

@@ -245,14 +245,27 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`SandboxError::Private`].
-    pub fn new(mut policy: SandboxPolicy) -> Result<Self, SandboxError> {
+    pub fn new(policy: SandboxPolicy) -> Result<Self, SandboxError> {
+        let private = PrivateTempFolder::make(&policy.scratch)?;
+        Ok(Self::with_private_folder(policy, private))
+    }
+
+    /// Makes a sandbox whose workspace is an empty private folder, for an agent that works in none. The folder is
+    /// removed when the sandbox is dropped.
+    ///
+    /// # Errors
+    /// [`SandboxError::Private`].
+    pub(crate) fn without_workspace(policy: SandboxPolicy) -> Result<Self, SandboxError> {
+        let private = PrivateTempFolder::make(&policy.scratch)?;
+        Ok(Self::with_private_folder(SandboxPolicy { workspace: private.temporary(), ..policy }, private))
+    }
+
+    fn with_private_folder(mut policy: SandboxPolicy, private: PrivateTempFolder) -> Self {
         policy.workspace = canonical_as_far_as_possible(&policy.workspace);
         // Grants are compared by the beginning of their paths, so links on the way are resolved first.
         for path in policy.protected.iter_mut().chain(&mut policy.agent_files).chain(&mut policy.home) {
             *path = canonical_as_far_as_possible(path);
         }
-        // The folder is made before the grants, which include it.
-        let private = PrivateTempFolder::make(&policy.scratch)?;
         let grants = grants::grants(&policy, &private.path);
         let status = status(&policy, &grants);
         let report = SandboxReport::new(&policy, &grants, &status);
@@ -269,7 +282,7 @@ impl Sandbox {
                 "tools run confined"
             ),
         }
-        Ok(Self { policy: Arc::new(policy), private, status, report, watch: OnceLock::new() })
+        Self { policy: Arc::new(policy), private, status, report, watch: OnceLock::new() }
     }
 
     /// Returns the guards in force, and the missing guards.
@@ -280,6 +293,11 @@ impl Sandbox {
     /// Returns the children's paths, network access and resources.
     pub fn report(&self) -> &SandboxReport {
         &self.report
+    }
+
+    /// Returns the policy's workspace, with links followed.
+    pub(crate) fn workspace(&self) -> &Path {
+        &self.policy.workspace
     }
 
     /// Returns the policy's network access of children.

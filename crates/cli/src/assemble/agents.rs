@@ -6,10 +6,10 @@ use longhaul::agent::{Agent, ServedModel};
 use longhaul::agents::{AgentRegistry, Later, ModelDirectory};
 use longhaul::calibration::CalibrationStore;
 use longhaul::config::{AgentConfig, AgentSource, ModelConfig, ProviderKind};
-use longhaul::config_agent;
+use longhaul::config_agent::{self, McpFailurePolicy};
 use longhaul_providers::catalogued;
 
-use super::{McpFailurePolicy, ToolApprovalMode, check_key, counting, provider};
+use super::{ToolApprovalMode, check_key, counting, provider};
 use crate::agent_file::ResolvedConfig;
 use crate::environment::CliEnvironment;
 use crate::failure::Outcome;
@@ -74,7 +74,7 @@ async fn made(place: &CliEnvironment, config: &AgentConfig, asking: ToolApproval
     let config = model_discovery::complete(place, loaded).await?.config;
     check_key(place, &config.model)?;
     // Boxed: it is deep, and one agent is made after another.
-    Box::pin(super::agent(place, &config, asking, McpFailurePolicy::Refused)).await
+    Box::pin(super::agent(place, &config, asking, McpFailurePolicy::Refuse)).await
 }
 
 /// The models of the server of a configuration.

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use longhaul::calibration::CalibrationStore;
-use longhaul::config::{AgentConfig, ModelConfig, ProviderKind, TokenCounter};
-use longhaul_core::estimate::{CountAccuracy, MessageTokenCounter, TokenizerFamily};
+use longhaul::config::{AgentConfig, TokenCounter};
+use longhaul::config_agent;
+use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::message::ModelOrigin;
 use longhaul_core::run::ServerCountPolicy;
-use longhaul_tokenizers::{CachedCounter, OpenAiCounter, TokenizerJsonCounter, encoding_of};
 
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
@@ -43,7 +43,7 @@ pub(super) async fn counts(
     let root = place.workspace.clone();
     // Building a vocabulary takes up to seconds.
     let counter = tokio::task::spawn_blocking(move || counter(&wanted, &name, &root)).await??;
-    let counting = counting(&config.context.token_counter, &config.model, &counter);
+    let counting = config_agent::server_count_policy(&config.context.token_counter, &config.model, &counter);
     let counter = match calibrations.prior(model, counter.name()) {
         // Earlier sessions have compared the counter with the server's reports.
         Some(prior) => counter.with_prior(prior),
@@ -58,36 +58,5 @@ pub(super) async fn counts(
 /// # Errors
 /// Usage, for an unusable `tokenizer.json`.
 pub(crate) fn counter(wanted: &TokenCounter, model: &str, root: &Path) -> Outcome<MessageTokenCounter> {
-    let encoding = match wanted {
-        TokenCounter::Chars => return Ok(MessageTokenCounter::characters().for_model(model)),
-        TokenCounter::File(file) => return Ok(from_file(&root.join(file))?.for_model(model)),
-        TokenCounter::Encoding(name) => Some(*name),
-        TokenCounter::Auto | TokenCounter::Server => encoding_of(model),
-    };
-    let exact = encoding.and_then(OpenAiCounter::named);
-    let counter = exact.map_or_else(
-        || MessageTokenCounter::estimated(TokenizerFamily::of(model)),
-        |exact| MessageTokenCounter::new(Arc::new(CachedCounter::new(exact))),
-    );
-    Ok(counter.for_model(model))
-}
-
-fn from_file(file: &Path) -> Outcome<MessageTokenCounter> {
-    let tokenizer = TokenizerJsonCounter::from_path(file)
-        .map_err(|error| CommandError::usage(format!("context.tokenCounter: {}: {error}", file.display())))?;
-    Ok(MessageTokenCounter::new(Arc::new(CachedCounter::new(tokenizer))))
-}
-
-/// Returns when the server counts. A server on this machine counts before every call: that is near and free.
-/// A distant one is asked only if there is no report to build on, and not at all if the model's own tokenizer
-/// is at hand.
-fn counting(wanted: &TokenCounter, model: &ModelConfig, counter: &MessageTokenCounter) -> ServerCountPolicy {
-    match (wanted, model.provider) {
-        (_, ProviderKind::Scripted) => ServerCountPolicy::Never,
-        (TokenCounter::Server, _) => ServerCountPolicy::Always,
-        (TokenCounter::Auto, _) if crate::trust::is_local(&model.base_url) => ServerCountPolicy::Always,
-        (TokenCounter::Auto, ProviderKind::OpenaiCompatible) => ServerCountPolicy::Never,
-        (TokenCounter::Auto, _) if counter.kind() != CountAccuracy::Exact => ServerCountPolicy::Unanchored,
-        _ => ServerCountPolicy::Never,
-    }
+    config_agent::token_counter(wanted, model, root).map_err(|error| CommandError::usage(error.to_string()))
 }

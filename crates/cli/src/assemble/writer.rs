@@ -1,11 +1,10 @@
 //! The configured model for summaries.
 
 use longhaul::agent::SummaryModel;
-use longhaul::config::{AgentConfig, AgentSource, ModelConfig, StrategyKind, SummaryWriter};
+use longhaul::config::AgentConfig;
 use longhaul::config_agent;
-use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_core::plan::SummaryWriterModel;
-use longhaul_providers::{DeclaredLimits, catalogued};
+use longhaul_providers::catalogued;
 
 use super::provider;
 use crate::environment::CliEnvironment;
@@ -20,44 +19,16 @@ pub(super) async fn writer(
     place: &CliEnvironment,
     config: &AgentConfig,
 ) -> Outcome<(SummaryWriterModel, Option<SummaryModel>)> {
-    let name = match wanted(config) {
-        SummaryWriter::Same => return Ok((SummaryWriterModel::Session, None)),
-        SummaryWriter::Extract => return Ok((SummaryWriterModel::Nobody, None)),
-        SummaryWriter::Model(name) => name,
-    };
-    let (model, declared) = named(config, name);
-    tracing::debug!(model = %model.name, provider = model.provider.as_str(), "another model writes summaries");
-    let other = catalogued::with_catalog_limits(provider(place, &model, declared)?, &model.base_url);
-    let limits = other.limits().await;
-    let window = declared.window.or(limits.window).unwrap_or(ASSUMED_WINDOW);
-    let max_output = declared.max_output.or(limits.max_output);
-    Ok((SummaryWriterModel::Other { window, max_output }, Some(SummaryModel(other))))
-}
-
-/// Returns the model of another agent by its name, with that agent's provider, server and key, or another
-/// model of the same server.
-fn named(config: &AgentConfig, name: String) -> (ModelConfig, DeclaredLimits) {
-    match config.agents.get(&name) {
-        Some(AgentSource::Here(agent)) => (agent.model.clone(), config_agent::declared_limits(agent)),
-        _ => {
-            let declared = config_agent::listed_limits(config, &name);
-            (ModelConfig { name, ..config.model.clone() }, declared)
-        }
-    }
-}
-
-/// Returns the configured writer. `pruning_agent` counts only with its own strategy; `summarize_with` may be
-/// set beside it.
-fn wanted(config: &AgentConfig) -> SummaryWriter {
-    let context = &config.context;
-    match (context.compression.strategy, &context.pruning_agent) {
-        (StrategyKind::PruningAgent, Some(name)) => SummaryWriter::Model(name.clone()),
-        _ => context.compression.options.summarize_with.clone(),
-    }
+    config_agent::summary_writer(config, |model, declared| {
+        Ok(catalogued::with_catalog_limits(provider(place, model, declared)?, &model.base_url))
+    })
+    .await
 }
 
 #[cfg(test)]
 mod tests {
+    use longhaul_core::budget::ASSUMED_WINDOW;
+
     use super::*;
 
     /// Nothing listens at the configured address.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use longhaul::config::{AgentConfig, ModelConfig, ProviderKind};
-use longhaul::config_agent;
+use longhaul::config_agent::{self, McpFailurePolicy};
 use longhaul::session::{Runtime, whole_log};
 use longhaul_core::history::History;
 use longhaul_core::message::ModelOrigin;
@@ -12,7 +12,7 @@ use longhaul_store::{BlobStore, MemoryPrefixCache, MemoryStore, SessionRecord, S
 use longhaul_store_sqlite::SqliteStore;
 
 use crate::agent_file::ResolvedConfig;
-use crate::assemble::{self, McpFailurePolicy, ToolApprovalMode};
+use crate::assemble::{self, ToolApprovalMode};
 use crate::data::{self, DataStores};
 use crate::environment::CliEnvironment;
 use crate::failure::{CommandError, Outcome};
@@ -88,7 +88,7 @@ async fn with_agent(
         talk_to(place, &mut loaded.config.model, own);
     }
     let mut agent =
-        assemble::agent(place, &loaded.config, ToolApprovalMode::Nobody, McpFailurePolicy::Told).await?;
+        assemble::agent(place, &loaded.config, ToolApprovalMode::Nobody, McpFailurePolicy::Warn).await?;
     let is_scripted = loaded.config.model.provider == ProviderKind::Scripted;
     if is_scripted
         && history.window().is_some()

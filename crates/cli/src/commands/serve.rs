@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use longhaul::agent::SummaryModel;
 use longhaul::config::{AgentConfig, GatewayAuth, ModelConfig, ProviderKind};
+use longhaul::config_agent::McpFailurePolicy;
 use longhaul::session::Runtime;
 use longhaul_core::budget::ASSUMED_WINDOW;
 use longhaul_gateway::{CompactionSetup, Gateway};
@@ -26,7 +27,7 @@ use tokio::sync::oneshot;
 
 use crate::agent_file::{self, ResolvedConfig};
 use crate::args::ServeArgs;
-use crate::assemble::{self, McpFailurePolicy, ToolApprovalMode};
+use crate::assemble::{self, ToolApprovalMode};
 use crate::data::DRAINING;
 use crate::data::shared::SharedStoreConfig;
 use crate::environment::{AGENT_FILE, CliEnvironment};
@@ -270,7 +271,7 @@ async fn open(
     let is_asked = is_named && config.model.provider != ProviderKind::Scripted;
     let (agent, is_silent) = tokio::join!(
         // Boxed: both are deep, and the future of `open` holds them.
-        Box::pin(assemble::agent(place, &config, asking, McpFailurePolicy::Refused)),
+        Box::pin(assemble::agent(place, &config, asking, McpFailurePolicy::Refuse)),
         Box::pin(async {
             is_asked && model_discovery::ask(place, &config.model).await == ServerProbeResult::Silent
         }),

@@ -1,5 +1,6 @@
 //! A builder of an agent in a few lines.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,20 +8,24 @@ use std::time::Duration;
 
 use longhaul_core::budget::StrategyTrigger;
 use longhaul_core::estimate::{CountAccuracy, MessageTokenCounter, TextCounter, TokenizerFamily};
-use longhaul_core::plan::{CompactionPolicy, TokenPrices};
+use longhaul_core::plan::{CompactionPolicy, SummaryWriterModel, TokenPrices};
 use longhaul_core::run::{ServerCountPolicy, ToolApproval};
 use longhaul_core::strategy::{AdaptiveStrategy, CompactionStrategy};
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
-use longhaul_providers::{ModelEndpoint, Provider, ProviderError, SharedProvider, catalogued};
+use longhaul_providers::{
+    DeclaredLimits, ModelEndpoint, Provider, ProviderError, SharedProvider, catalogued,
+};
 use longhaul_store::{BlobStore, MemoryStore, SharedStore};
 
 use super::window::DeclaredWindowProvider;
-use super::{Agent, AgentRules};
+use super::{Agent, AgentRules, SummaryModel};
 use crate::async_strategy::AsyncStrategy;
 use crate::calibration::CalibrationStore;
-use crate::config::AgentConfig;
-use crate::config_agent::{self, ConfigFileError};
+#[cfg(feature = "tokenizers")]
+use crate::config::TokenCounter;
+use crate::config::{AgentConfig, HooksConfig, ModelConfig};
+use crate::config_agent::{self, ConfigFileError, HookSetupError, McpFailurePolicy, McpSetupError};
 use crate::hooks::{ApprovalHandler, DEADLINE, HookSet, PreCompactDecision, PreCompactRequest};
 use crate::sandbox::{Sandbox, SandboxError, SandboxPolicy};
 use crate::session::Runtime;
@@ -53,6 +58,7 @@ const NOBODY_APPROVES: &str = "this program approves no tool calls; do it withou
 /// |---|---|
 /// | [`store`](Self::store) | sessions in memory |
 /// | [`workspace`](Self::workspace) | no files, commands or built-in tools except its memory (`recall`, `pin`) |
+/// | [`child_environment`](Self::child_environment) | programs that see a usual `PATH` and no other variable |
 /// | [`on_approval`](Self::on_approval) | tool calls that need approval are denied |
 /// | [`strategy`](Self::strategy) | [`AdaptiveStrategy`] |
 /// | [`token_counter`](Self::token_counter) | an estimate that the server's reports correct |
@@ -66,14 +72,16 @@ pub struct AgentBuilder {
     tools: Vec<Arc<dyn Tool>>,
     strategy: Arc<dyn CompactionStrategy>,
     trigger: Option<StrategyTrigger>,
-    counter: Option<Arc<dyn TextCounter>>,
+    counter: CounterSource,
     hooks: HookSet,
     store: Option<(SharedStore, BlobStore)>,
     workspace: Option<PathBuf>,
     scratch: Option<PathBuf>,
+    child_environment: Vec<(OsString, OsString)>,
     patience: Option<Duration>,
     config: Option<Box<AgentConfig>>,
-    /// True if the model comes from the agent file.
+    config_file: Option<PathBuf>,
+    /// True if the model is the one of the agent file.
     has_config_model: bool,
 }
 
@@ -81,6 +89,15 @@ pub struct AgentBuilder {
 enum ModelSource {
     Server { kind: Kind, url: String, name: String },
     Provider(SharedProvider),
+}
+
+/// What counts tokens.
+enum CounterSource {
+    Estimate,
+    Counter(Arc<dyn TextCounter>),
+    /// The key `context.tokenCounter` of the agent file.
+    #[cfg(feature = "tokenizers")]
+    Configured(TokenCounter),
 }
 
 /// An agent could not be built.
@@ -104,6 +121,31 @@ pub enum BuildError {
     /// The private folder for temporary files cannot be made.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// A hook of the agent file cannot be used.
+    #[error(transparent)]
+    Hook(#[from] HookSetupError),
+    /// The agent file names another model of the server for summaries, and the agent's model has no known server.
+    #[error(
+        "`{key}` names the model `{model}`, but the agent's model is a provider of the program's own, whose server is \
+         not known: remove the key, or name the model with a method such as `openai_compatible`"
+    )]
+    SummaryModel {
+        /// The key of the agent file.
+        key: &'static str,
+        /// The model that it names.
+        model: String,
+    },
+    /// The tokenizer of the agent file cannot be used.
+    #[cfg(feature = "tokenizers")]
+    #[error(transparent)]
+    TokenCounter(#[from] config_agent::TokenCounterError),
+    /// The vocabulary of the agent file's tokenizer could not be built.
+    #[cfg(feature = "tokenizers")]
+    #[error("`context.tokenCounter`: building the vocabulary panicked; name another counter")]
+    CounterPanicked,
+    /// The MCP servers of the agent file cannot be used.
+    #[error("`mcpServers`: {0}")]
+    McpServers(#[from] McpSetupError),
 }
 
 impl AgentBuilder {
@@ -116,21 +158,33 @@ impl AgentBuilder {
             tools: Vec::new(),
             strategy: Arc::new(AdaptiveStrategy::default()),
             trigger: None,
-            counter: None,
+            counter: CounterSource::Estimate,
             hooks: HookSet::new(),
             store: None,
             workspace: None,
             scratch: None,
+            child_environment: Vec::new(),
             patience: Some(PATIENCE),
             config: None,
+            config_file: None,
             has_config_model: false,
         }
     }
 
-    /// Applies an agent file, `longhaul.yml`: the model and its limits, the system prompt, the settings of the context,
-    /// of tools, runs, approvals and retries. A later method call wins. The library reads no environment: the key named
-    /// by `model.api_key_env` comes from [`api_key`](Self::api_key). The file opens no workspace, and a model of the
-    /// kind `scripted` leaves the builder's model as it is.
+    /// Applies an agent file, `longhaul.yml`: the model and its limits, the system prompt, the hooks, the MCP servers,
+    /// the settings of the context, of tools, the sandbox, runs, approvals and retries. A method that is called
+    /// afterwards wins. The library reads no environment: the key that `model.api_key_env` names comes from
+    /// [`api_key`](Self::api_key), and what programs need comes from [`child_environment`](Self::child_environment). The
+    /// file opens no workspace, and a model of the kind `scripted` leaves the builder's model as it is.
+    ///
+    /// **The file is trusted**, like a file of the user's own: it can start programs (commands of `hooks`, servers of
+    /// `mcpServers`), send the conversation to the servers that it names, and allow tools without a question. Nobody is
+    /// asked, unlike in the program `longhaul` with a file that it finds in a folder. So name only a file that you would
+    /// run as a program. The agent's tools cannot change the file; commands can if it lies in the workspace.
+    ///
+    /// [`build`](Self::build) starts the MCP servers, all at once. A server that does not start is an error, unless
+    /// `optional` is set for it: then it is waited for no longer than its `timeoutMs`, and the log has a warning.
+    /// Without a [`workspace`](Self::workspace), programs of hooks and servers run confined in an empty private folder.
     ///
     /// ```no_run
     /// use longhaul::prelude::*;
@@ -143,7 +197,12 @@ impl AgentBuilder {
     /// # Errors
     /// [`ConfigFileError`]: the file cannot be read, has mistakes, or sets keys without an effect in the library.
     pub fn from_config(mut self, path: impl AsRef<Path>) -> Result<Self, ConfigFileError> {
-        let (config, system) = config_agent::read_config(path.as_ref())?;
+        let file = config_agent::read_config(path.as_ref())?;
+        #[cfg(feature = "tokenizers")]
+        if let Some(counter) = file.token_counter {
+            self.counter = CounterSource::Configured(counter);
+        }
+        let (config, system) = (file.config, file.system);
         let model = &config.model;
         if let Some(kind) = model.provider.kind() {
             self = self.server(kind, &model.base_url, &model.name);
@@ -157,7 +216,11 @@ impl AgentBuilder {
         self.strategy = policy.strategy;
         self.trigger = policy.trigger;
         self.patience = config.retry.patience;
+        if config.hooks.pre_compact.is_some() {
+            self.hooks = self.hooks.without_pre_compact();
+        }
         self.config = Some(Box::new(config));
+        self.config_file = Some(path.as_ref().to_owned());
         Ok(self)
     }
 
@@ -197,6 +260,7 @@ impl AgentBuilder {
 
     /// Sets a model behind a [`Provider`] shared with other code.
     pub fn shared_provider(mut self, provider: SharedProvider) -> Self {
+        self.has_config_model = false;
         self.model = Some(ModelSource::Provider(provider));
         self
     }
@@ -275,7 +339,7 @@ impl AgentBuilder {
 
     /// Sets the token counter: a [`counter_fn`](crate::counter::counter_fn), or any [`TextCounter`].
     pub fn token_counter(mut self, counter: impl TextCounter + 'static) -> Self {
-        self.counter = Some(Arc::new(counter));
+        self.counter = CounterSource::Counter(Arc::new(counter));
         self
     }
 
@@ -301,14 +365,23 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the time for repeated requests to an unreachable model server. After this time the turn fails.
+    /// Hands in an environment for the programs that the agent starts: commands, hooks and MCP servers. They see only
+    /// its harmless variables, such as `PATH`, `LANG` and the roots of toolchains, and no keys. The toolchains in the
+    /// folder that `HOME` names become readable. Usually this is `std::env::vars_os()`.
+    pub fn child_environment(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        self.child_environment = variables.into_iter().collect();
+        self
+    }
+
+    /// Sets how long a model server that cannot be reached is asked again before the turn fails.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
     }
 
-    /// Builds the agent and a runtime over its store, in which sessions are made. The model's server is asked for the
-    /// window; a missing answer is no error.
+    /// Builds the agent and a runtime over its store, in which sessions are made. The model's server is asked for its
+    /// window; one that does not answer is no error. The MCP servers of an agent file are started. They end with the
+    /// agent.
     ///
     /// # Errors
     /// [`BuildError`].
@@ -326,14 +399,19 @@ impl AgentBuilder {
     /// # Errors
     /// [`BuildError`].
     pub async fn build_agent(self) -> Result<Agent, BuildError> {
-        // Steps that can fail on this machine come before the first request to the server.
-        let tools = self.tool_set()?;
-        let rules = self.rules(&tools);
+        let mut tools = self.tool_set()?;
         let (workspace, sandbox) = self.place()?;
         let provider = self.connect()?;
         // Unknown limits are no error: the server may start later, and the driver asks again at the start of each run.
         let limits = provider.limits().await;
         let model = provider.origin().model;
+        let hooks = self.hooks_over(&workspace, &sandbox)?;
+        let (counter, counting) = self.counts(&model).await?;
+        let (writer, summariser) = self.summary_writer().await?;
+        // Servers come last: nothing after their start can fail.
+        let workspace = self.add_servers(workspace, &sandbox, &mut tools).await?;
+        let mut rules = self.rules(&tools);
+        (rules.policy.writer, rules.summariser) = (writer, summariser);
         tracing::info!(
             model,
             window = limits.window,
@@ -341,27 +419,50 @@ impl AgentBuilder {
             max_output = limits.max_output,
             "an agent is built"
         );
-        let counter = match self.counter.clone() {
-            Some(counter) => MessageTokenCounter::new(counter),
-            None => MessageTokenCounter::estimated(TokenizerFamily::of(&model)),
-        };
-        let counter = counter.for_model(&model);
         Ok(Agent {
             system: self.system.clone(),
             provider,
             limits,
-            counting: self.counting(&counter),
+            counting,
             counter,
             // The library writes no file that it was not given, so calibrations live as long as the agent.
             calibrations: Arc::new(CalibrationStore::in_memory()),
             tools,
             workspace: Arc::new(workspace),
-            sandbox: Arc::new(sandbox),
+            sandbox,
             tool_limits: self.config.as_deref().map(config_agent::tool_limits).unwrap_or_default(),
             rules,
-            hooks: self.hooks,
+            hooks,
             telemetry: Telemetry::default(),
         })
+    }
+
+    /// Returns the builder's hooks, and those of the agent file for the other events.
+    fn hooks_over(&self, workspace: &Workspace, sandbox: &Arc<Sandbox>) -> Result<HookSet, BuildError> {
+        let hooks = self.hooks.clone();
+        let Some(config) = &self.config else { return Ok(hooks) };
+        Ok(hooks.or(config_agent::hook_set(&config.hooks, workspace, sandbox)?))
+    }
+
+    /// Starts the MCP servers of the agent file and adds their tools. Returns the workspace that is closed to changes of
+    /// their programs.
+    async fn add_servers(
+        &self,
+        workspace: Workspace,
+        sandbox: &Arc<Sandbox>,
+        tools: &mut ToolSet,
+    ) -> Result<Workspace, BuildError> {
+        let Some(config) = &self.config else { return Ok(workspace) };
+        let (servers, on_failure) = (&config.mcp_servers, McpFailurePolicy::Refuse);
+        Ok(config_agent::add_mcp_servers(servers, workspace, sandbox, tools, on_failure).await?)
+    }
+
+    /// Returns the summary writer of the agent file.
+    async fn summary_writer(&self) -> Result<(SummaryWriterModel, Option<SummaryModel>), BuildError> {
+        let Some(config) = &self.config else { return Ok((SummaryWriterModel::Session, None)) };
+        let connect =
+            |model: &ModelConfig, declared| self.connect_summary_model(config, &model.name, declared);
+        config_agent::summary_writer(config, connect).await
     }
 
     fn connect(&self) -> Result<SharedProvider, BuildError> {
@@ -371,15 +472,43 @@ impl AgentBuilder {
                 None => Arc::clone(provider),
             }),
             ModelSource::Server { kind, url, name } => {
-                let mut endpoint = ModelEndpoint::new(kind.as_str(), url, name);
-                endpoint.api_key.clone_from(&self.api_key);
-                if let Some(config) = self.model_config() {
-                    let declared = config_agent::declared_limits(config);
-                    config_agent::apply_endpoint(&config.model, declared, &mut endpoint);
-                }
-                endpoint.declared.window = self.window_tokens.or(endpoint.declared.window);
-                Ok(catalogued::with_catalog_limits(connect(*kind, endpoint)?, url))
+                let mut declared = self.model_config().map(config_agent::declared_limits).unwrap_or_default();
+                declared.window = self.window_tokens.or(declared.window);
+                self.connect_to(*kind, url, name, declared)
             }
+        }
+    }
+
+    /// Connects to a model of the builder's server.
+    fn connect_to(
+        &self,
+        kind: Kind,
+        url: &str,
+        name: &str,
+        declared: DeclaredLimits,
+    ) -> Result<SharedProvider, BuildError> {
+        let mut endpoint = ModelEndpoint::new(kind.as_str(), url, name);
+        endpoint.api_key.clone_from(&self.api_key);
+        match self.model_config() {
+            Some(config) => config_agent::apply_endpoint(&config.model, declared, &mut endpoint),
+            None => endpoint.declared = declared,
+        }
+        Ok(catalogued::with_catalog_limits(connect(kind, endpoint)?, url))
+    }
+
+    /// Connects to the model that an agent file names for summaries: another model of the builder's server.
+    fn connect_summary_model(
+        &self,
+        config: &AgentConfig,
+        name: &str,
+        declared: DeclaredLimits,
+    ) -> Result<SharedProvider, BuildError> {
+        match &self.model {
+            Some(ModelSource::Server { kind, url, .. }) => self.connect_to(*kind, url, name, declared),
+            Some(ModelSource::Provider(_)) | None => Err(BuildError::SummaryModel {
+                key: config_agent::summary_writer_key(config),
+                model: name.to_owned(),
+            }),
         }
     }
 
@@ -420,18 +549,74 @@ impl AgentBuilder {
     }
 
     /// Returns the folder and the sandbox that confines commands to it. Without a workspace no tool starts a command,
-    /// and the folder is empty and removed with the agent.
-    fn place(&self) -> Result<(Workspace, Sandbox), BuildError> {
+    /// and the folder is an empty one that is removed with the agent.
+    fn place(&self) -> Result<(Workspace, Arc<Sandbox>), BuildError> {
+        let (workspace, sandbox) = match &self.workspace {
+            Some(folder) => {
+                let workspace = Workspace::new(folder, &[])?;
+                let sandbox = Sandbox::new(self.sandbox_policy(workspace.root()))?;
+                (workspace, sandbox)
+            }
+            None => {
+                let has_programs = self.config.as_deref().is_some_and(|config| {
+                    config.hooks != HooksConfig::default() || !config.mcp_servers.is_empty()
+                });
+                // Without them nothing starts a program here, so the system is not probed for confinement.
+                let policy = SandboxPolicy { confine: has_programs, ..self.sandbox_policy(Path::new("")) };
+                let sandbox = Sandbox::without_workspace(policy)?;
+                (Workspace::new(sandbox.workspace(), &[])?, sandbox)
+            }
+        };
+        // The file decides what the agent may do, so the agent's tools do not change it.
+        Ok((workspace.with_agent_files(self.config_file.as_slice()), Arc::new(sandbox)))
+    }
+
+    fn sandbox_policy(&self, workspace: &Path) -> SandboxPolicy {
         let scratch = self.scratch.clone().unwrap_or_else(std::env::temp_dir);
-        if let Some(folder) = &self.workspace {
-            let workspace = Workspace::new(folder, &[])?;
-            let sandbox = Sandbox::new(SandboxPolicy::new(workspace.root(), scratch))?;
-            return Ok((workspace, sandbox));
+        let mut policy = SandboxPolicy::new(workspace, scratch);
+        policy.environment.clone_from(&self.child_environment);
+        let home = self.child_environment.iter().find(|(name, _)| name == "HOME");
+        policy.home = home.map(|(_, folder)| PathBuf::from(folder)).filter(|folder| folder.is_absolute());
+        policy.agent_files = self.config_file.iter().cloned().collect();
+        policy.secret = Kind::all_key_variables().map(str::to_owned).collect();
+        if let Some(config) = &self.config {
+            (policy.network, policy.limits) = (config.sandbox.network, config.sandbox.limits);
+            policy.secret.extend(config.model.api_key_env.clone());
         }
-        // No tool starts a command here, so the system is not probed for confinement.
-        let policy = SandboxPolicy { confine: false, ..SandboxPolicy::new(&scratch, &scratch) };
-        let sandbox = Sandbox::new(policy)?;
-        Ok((Workspace::new(sandbox.private_folder(), &[])?, sandbox))
+        policy
+    }
+
+    /// Returns the counter of texts, and when the server counts.
+    async fn counts(&self, model: &str) -> Result<(MessageTokenCounter, ServerCountPolicy), BuildError> {
+        let counter = match &self.counter {
+            CounterSource::Counter(counter) => MessageTokenCounter::new(Arc::clone(counter)),
+            CounterSource::Estimate => MessageTokenCounter::estimated(TokenizerFamily::of(model)),
+            #[cfg(feature = "tokenizers")]
+            CounterSource::Configured(wanted) => return self.configured_counts(wanted, model).await,
+        };
+        let counter = counter.for_model(model);
+        let counting = self.counting(&counter);
+        Ok((counter, counting))
+    }
+
+    #[cfg(feature = "tokenizers")]
+    async fn configured_counts(
+        &self,
+        wanted: &TokenCounter,
+        model: &str,
+    ) -> Result<(MessageTokenCounter, ServerCountPolicy), BuildError> {
+        let beside_file = || Some(self.config_file.as_deref()?.parent()?.to_owned());
+        let root = self.workspace.clone().or_else(beside_file).unwrap_or_default();
+        let (kind, model) = (wanted.clone(), model.to_owned());
+        // Building a vocabulary takes up to seconds.
+        let building = tokio::task::spawn_blocking(move || config_agent::token_counter(&kind, &model, &root));
+        let counter = building.await.map_err(|_| BuildError::CounterPanicked)??;
+        let counting = match self.model_config() {
+            Some(config) => config_agent::server_count_policy(wanted, &config.model, &counter),
+            None if *wanted == TokenCounter::Server => ServerCountPolicy::Always,
+            None => self.counting(&counter),
+        };
+        Ok((counter, counting))
     }
 
     /// Returns the policy for counts by the server. Anthropic and Google count requests free of charge: both are asked

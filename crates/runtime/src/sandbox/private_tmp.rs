@@ -24,7 +24,10 @@ const LONGEST_REMOVAL: Duration = Duration::from_secs(5);
 const TRIES: usize = 3;
 
 /// The folders inside a private folder: `HOME` and `TMPDIR`.
-pub(super) const FOLDERS: [&str; 2] = ["home", "tmp"];
+pub(super) const FOLDERS: [&str; 2] = ["home", TEMPORARY];
+
+/// The folder that is `TMPDIR`.
+const TEMPORARY: &str = "tmp";
 
 /// The prefix of the folders' names, before the process id and 32 hexadecimal digits.
 const PREFIX: &str = "longhaul-";
@@ -80,6 +83,11 @@ impl PrivateTempFolder {
             builder.create(path.join(name))?;
         }
         Ok(made)
+    }
+
+    /// Returns the folder for temporary files.
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.path.join(TEMPORARY)
     }
 }
 

@@ -3,6 +3,7 @@
 mod approvals;
 mod async_strategy;
 mod config_file;
+mod config_programs;
 mod events;
 mod examples;
 mod tools;

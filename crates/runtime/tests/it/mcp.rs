@@ -127,7 +127,7 @@ impl Running {
 
 /// A Python that confined programs can run. A test that needs it and finds none says so, and fails if the
 /// environment insists.
-fn python(test: &str) -> Option<&'static str> {
+pub(crate) fn python(test: &str) -> Option<&'static str> {
     let found =
         ["/usr/bin/python3", "/usr/local/bin/python3"].into_iter().find(|path| Path::new(path).exists());
     if found.is_none() {

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use longhaul::config::{
     AgentConfig, McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport,
 };
-use longhaul::config_agent;
+use longhaul::config_agent::{self, McpFailurePolicy};
 use longhaul::mcp::is_server_name;
 use longhaul::session::Runtime;
 use longhaul_core::ids::SessionId;
@@ -19,7 +19,7 @@ use longhaul_store::{BlobStore, SessionRecord, SharedStore};
 use longhaul_wire::catalog;
 use tokio::sync::Mutex;
 
-use crate::assemble::{self, McpFailurePolicy, ToolApprovalMode};
+use crate::assemble::{self, ToolApprovalMode};
 use crate::environment::{AGENT_FILE, CliEnvironment};
 use crate::failure::{CommandError, Outcome};
 use crate::session_lookup::ALL;
@@ -103,7 +103,7 @@ impl WorkspaceRegistry {
         let blobs = BlobStore::local(&place.data_dir.join("blobs"), config.blobs.max_bytes)?;
         // After the file's own servers: of two servers with one name the editor's is used.
         config.mcp_servers.extend(servers.clone());
-        let mut agent = assemble::agent(&place, &config, self.asking, McpFailurePolicy::Refused).await?;
+        let mut agent = assemble::agent(&place, &config, self.asking, McpFailurePolicy::Refuse).await?;
         agent.telemetry = assemble::telemetry(&config)?;
         tracing::debug!(folder = %folder.display(), servers = servers.len(), "an agent is started for an editor's folder");
         let runtime = Runtime::new(agent, store, blobs);
