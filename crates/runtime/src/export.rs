@@ -1,4 +1,4 @@
-//! Sessions as files: one JSON object a line, complete and readable by [`crate::import`]; or Markdown, for
+//! Sessions as files: one JSON object a line, complete and readable by the module `import`; or Markdown, for
 //! people.
 
 mod markdown;

@@ -13,8 +13,9 @@ use longhaul_core::strategy::{AdaptiveStrategy, CompactionStrategy};
 use longhaul_providers::connect::{Kind, connect};
 use longhaul_providers::http::Secret;
 use longhaul_providers::{ModelEndpoint, Provider, ProviderError, SharedProvider, catalogued};
-use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore, StoreError};
 
+use super::sqlite::SqliteFolder;
 use super::window::DeclaredWindowProvider;
 use super::{Agent, AgentRules};
 use crate::async_strategy::AsyncStrategy;
@@ -28,8 +29,8 @@ use crate::telemetry::Telemetry;
 use crate::tools::{DuplicateTool, Tool, ToolSet};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// The most bytes of pictures, files and long outputs that the in-memory store keeps.
-const MAX_BLOB_BYTES: u64 = 256 << 20;
+/// The maximum size of one stored picture, file or long output, in bytes.
+pub(super) const MAX_BLOB_BYTES: u64 = 256 << 20;
 
 /// The default time for which an unreachable model server is asked again.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,7 +52,7 @@ const NOBODY_APPROVES: &str = "this program approves no tool calls; do it withou
 ///
 /// | without | the agent has |
 /// |---|---|
-/// | [`store`](Self::store) | sessions in memory |
+/// | [`store`](Self::store), or `sqlite` with the feature of that name | sessions in memory |
 /// | [`workspace`](Self::workspace) | no files, commands or built-in tools except its memory (`recall`, `pin`) |
 /// | [`on_approval`](Self::on_approval) | tool calls that need approval are denied |
 /// | [`strategy`](Self::strategy) | [`AdaptiveStrategy`] |
@@ -69,6 +70,8 @@ pub struct AgentBuilder {
     counter: Option<Arc<dyn TextCounter>>,
     hooks: HookSet,
     store: Option<(SharedStore, BlobStore)>,
+    /// The folder to open in place of `store`. At most one of the two is set.
+    sqlite: Option<SqliteFolder>,
     workspace: Option<PathBuf>,
     scratch: Option<PathBuf>,
     patience: Option<Duration>,
@@ -104,6 +107,9 @@ pub enum BuildError {
     /// The private folder for temporary files cannot be made.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// The folder of the sessions cannot be opened, or another process has it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl AgentBuilder {
@@ -119,6 +125,7 @@ impl AgentBuilder {
             counter: None,
             hooks: HookSet::new(),
             store: None,
+            sqlite: None,
             workspace: None,
             scratch: None,
             patience: Some(PATIENCE),
@@ -279,7 +286,14 @@ impl AgentBuilder {
     /// Sets where sessions are kept, and where their pictures, files and long outputs are. Both should outlive the
     /// process, or neither.
     pub fn store(mut self, store: SharedStore, blobs: BlobStore) -> Self {
-        self.store = Some((store, blobs));
+        (self.store, self.sqlite) = (Some((store, blobs)), None);
+        self
+    }
+
+    /// Sets the folder of an embedded store in the place of any other store.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn sqlite_folder(mut self, folder: SqliteFolder) -> Self {
+        (self.store, self.sqlite) = (None, Some(folder));
         self
     }
 
@@ -309,11 +323,15 @@ impl AgentBuilder {
     /// # Errors
     /// [`BuildError`].
     pub async fn build(mut self) -> Result<Runtime, BuildError> {
-        let (store, blobs) = self
-            .store
-            .take()
-            .unwrap_or_else(|| (Arc::new(MemoryStore::new()), BlobStore::in_memory(MAX_BLOB_BYTES)));
-        Ok(Runtime::new(self.build_agent().await?, store, blobs))
+        let (store, folder) = (self.store.take(), self.sqlite.take());
+        let agent = self.build_agent().await?;
+        let (store, blobs) = match (store, folder) {
+            (Some(store), _) => store,
+            // The folder is opened last, so that an agent that cannot be built leaves none behind.
+            (None, Some(folder)) => folder.open().await?,
+            (None, None) => (Arc::new(MemoryStore::new()), BlobStore::in_memory(MAX_BLOB_BYTES)),
+        };
+        Ok(Runtime::new(agent, store, blobs))
     }
 
     /// Builds the agent alone, for a [`Runtime`] of several agents ([`AgentRegistry`](crate::agents::AgentRegistry)). A
