@@ -325,7 +325,7 @@ impl AgentBuilder {
     pub async fn build(mut self) -> Result<Runtime, BuildError> {
         let (store, folder) = (self.store.take(), self.sqlite.take());
         let agent = self.build_agent().await?;
-        let (store, blobs) = match (store, folder) {
+        let (store, blobs): (SharedStore, BlobStore) = match (store, folder) {
             (Some(store), _) => store,
             // The folder is opened last, so that an agent that cannot be built leaves none behind.
             (None, Some(folder)) => folder.open().await?,

@@ -17,7 +17,7 @@ impl SqliteFolder {
     /// Opens the folder, which is created if missing.
     pub(super) async fn open(self) -> Result<(SharedStore, BlobStore), BuildError> {
         let Self(folder) = self;
-        let store = SqliteStore::open(&folder).await?;
+        let store: SharedStore = Arc::new(SqliteStore::open(&folder).await?);
         // The command keeps the blobs at the same place, so both can open one folder.
         let blobs = BlobStore::local(&folder.join("blobs"), MAX_BLOB_BYTES)
             .map_err(|error| StoreError::Storage(error.to_string()))?;
@@ -29,7 +29,7 @@ impl SqliteFolder {
             }
             Err(error) => tracing::warn!("half-written blobs stay behind: {error}"),
         }
-        Ok((Arc::new(store), blobs))
+        Ok((store, blobs))
     }
 }
 

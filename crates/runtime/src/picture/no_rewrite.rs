@@ -50,7 +50,7 @@ mod tests {
         let long = [gif(1, 1), vec![0; 64]].concat();
         assert_eq!(fit(&long, LIMITS), Err(PictureFitError::Incompressible));
         assert!(matches!(fit(&gif(60_000, 1), LIMITS), Err(PictureFitError::TooLarge(_))));
-        assert!(matches!(fit(b"\xFF\xD8\xFF\xE0\0\x10JFIF", LIMITS), Err(PictureFitError::Damaged(_))));
+        assert!(matches!(fit(b"\xFF\xD8\xFF\xE0\0\x10JFIF\0\x01", LIMITS), Err(PictureFitError::Damaged(_))));
         assert_eq!(fit(b"no picture", LIMITS), Err(PictureFitError::Unknown));
         assert_eq!(fit(b"", LIMITS), Err(PictureFitError::Unknown));
     }
