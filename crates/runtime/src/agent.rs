@@ -2,6 +2,11 @@
 
 mod builder;
 mod deferral;
+#[cfg(not(feature = "sqlite"))]
+#[path = "agent/no_sqlite.rs"]
+mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod window;
 
 use std::collections::BTreeMap;

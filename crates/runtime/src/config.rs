@@ -21,6 +21,7 @@ mod sandbox;
 mod schema;
 mod section;
 mod server;
+mod server_name;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +43,7 @@ pub use model::{
 pub use nearest::nearest;
 pub use sandbox::SandboxConfig;
 pub use server::{RateLimit, ServerConfig};
+pub use server_name::is_server_name;
 
 use std::collections::{BTreeMap, BTreeSet};
 

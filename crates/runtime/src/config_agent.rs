@@ -8,6 +8,9 @@
 #[cfg(feature = "tokenizers")]
 mod counting;
 mod hooks;
+#[cfg(not(feature = "mcp"))]
+mod no_servers;
+#[cfg(feature = "mcp")]
 mod servers;
 mod summaries;
 
@@ -43,6 +46,9 @@ use crate::tools::{ToolLimits, ToolSet};
 #[cfg(feature = "tokenizers")]
 pub use self::counting::{TokenCounterError, server_count_policy, token_counter};
 pub use self::hooks::{HookSetupError, hook_set};
+#[cfg(not(feature = "mcp"))]
+pub use self::no_servers::{McpFailurePolicy, McpSetupError, add_mcp_servers};
+#[cfg(feature = "mcp")]
 pub use self::servers::{McpFailurePolicy, McpSetupError, add_mcp_servers};
 pub use self::summaries::summary_writer;
 pub(crate) use self::summaries::summary_writer_key;

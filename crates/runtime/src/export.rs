@@ -1,4 +1,4 @@
-//! Sessions as files: a JSON object per line, complete and readable by [`crate::import`]; or Markdown, for people.
+//! Sessions as files: a JSON object per line, complete and readable by the module `import`; or Markdown, for people.
 
 mod markdown;
 #[cfg(test)]

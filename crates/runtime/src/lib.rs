@@ -142,12 +142,30 @@
 //! # Ok::<(), longhaul::core::plan::ContextOverflow>(())
 //! ```
 //!
+//! # Features
+//!
+//! A feature adds and changes no interface. `default-features = false` leaves an agent with chat, tools, files,
+//! commands, hooks, strategies and a store in memory.
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `images` | yes | pictures are decoded, checked and made smaller for the model's server. Without it, a picture within the server's limits is sent as it is, and a larger one is left out with a note |
+//! | `mcp` | yes | the module `mcp`: the tools of MCP servers |
+//! | `sqlite` | yes | `AgentBuilder::sqlite` keeps sessions in a folder; the crate `store_sqlite` |
+//! | `import` | no | the module `import`: sessions from the files of other programs |
+//! | `telemetry` | no | spans and metrics for OpenTelemetry ([`telemetry`]) |
+//! | `tokenizers` | no | the key `context.tokenCounter` of an agent file: the vocabularies of OpenAI's models, and any `tokenizer.json` |
+//!
+//! Commands are confined whatever the features are.
+//!
 //! # Names
 //!
 //! [`prelude`] has the names of all examples. [`core`], [`providers`] and [`store`] are the crates below this one.
 //!
 //! The library prints nothing, reads no variable of the environment and no home folder; everything is handed in. The
 //! builder alone chooses a place itself: the system's folder for temporary files.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // Modules that are hidden in the documentation are for the server and the command line.
 pub mod agent;
@@ -169,7 +187,9 @@ mod driver;
 pub mod event_bus;
 pub mod export;
 pub mod hooks;
+#[cfg(feature = "import")]
 pub mod import;
+#[cfg(feature = "mcp")]
 pub mod mcp;
 #[doc(hidden)]
 pub mod picture;
@@ -194,6 +214,8 @@ pub use longhaul_core::{
 };
 pub use longhaul_providers as providers;
 pub use longhaul_store as store;
+#[cfg(feature = "sqlite")]
+pub use longhaul_store_sqlite as store_sqlite;
 pub use schemars;
 
 pub use self::agent::{Agent, AgentBuilder, BuildError};

@@ -39,8 +39,8 @@ use crate::config::{McpServerConfig, McpToolFilter, McpTransport};
 use crate::sandbox::{IsolatedHome, Sandbox};
 use crate::tools::Tool;
 
-pub use self::name::is_server_name;
 pub use self::tool_list::ToolListChange;
+pub use crate::config::is_server_name;
 
 /// The folder and sandbox that servers are started with, and the time that a start may take.
 #[derive(Clone, Debug)]

@@ -4,6 +4,13 @@
 //! for more memory than a machine has.
 
 mod fit;
+#[cfg(any(test, not(feature = "images")))]
+mod no_rewrite;
+#[cfg(feature = "images")]
+mod rewrite;
+
+#[cfg(not(feature = "images"))]
+use no_rewrite as rewrite;
 
 pub use fit::{FittedPicture, PictureFitError, PictureLimits, fit};
 

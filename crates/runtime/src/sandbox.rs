@@ -301,12 +301,12 @@ impl Sandbox {
     }
 
     /// Returns the policy's network access of children.
-    pub(crate) fn network(&self) -> NetworkAccess {
+    pub fn network(&self) -> NetworkAccess {
         self.policy.network
     }
 
     /// Returns the folders in which children's programs are looked up: `PATH`, unless the child is given another.
-    pub(crate) fn search_path(&self) -> OsString {
+    pub fn search_path(&self) -> OsString {
         environment::scrubbed(&self.policy, &self.private.path).remove(OsStr::new("PATH")).unwrap_or_default()
     }
 

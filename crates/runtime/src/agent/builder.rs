@@ -16,8 +16,9 @@ use longhaul_providers::http::Secret;
 use longhaul_providers::{
     DeclaredLimits, ModelEndpoint, Provider, ProviderError, SharedProvider, catalogued,
 };
-use longhaul_store::{BlobStore, MemoryStore, SharedStore};
+use longhaul_store::{BlobStore, MemoryStore, SharedStore, StoreError};
 
+use super::sqlite::SqliteFolder;
 use super::window::DeclaredWindowProvider;
 use super::{Agent, AgentRules, SummaryModel};
 use crate::async_strategy::AsyncStrategy;
@@ -33,8 +34,8 @@ use crate::telemetry::Telemetry;
 use crate::tools::{DuplicateTool, Tool, ToolSet};
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// The maximum size of pictures, files and long outputs in the in-memory store, in bytes.
-const MAX_BLOB_BYTES: u64 = 256 << 20;
+/// The maximum size of one stored picture, file or long output, in bytes.
+pub(super) const MAX_BLOB_BYTES: u64 = 256 << 20;
 
 /// The default time for which an unreachable model server is asked again.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,7 +57,7 @@ const NOBODY_APPROVES: &str = "this program approves no tool calls; do it withou
 ///
 /// | without | the agent has |
 /// |---|---|
-/// | [`store`](Self::store) | sessions in memory |
+/// | [`store`](Self::store), or `sqlite` with the feature of that name | sessions in memory |
 /// | [`workspace`](Self::workspace) | no files, commands or built-in tools except its memory (`recall`, `pin`) |
 /// | [`child_environment`](Self::child_environment) | programs that see a usual `PATH` and no other variable |
 /// | [`on_approval`](Self::on_approval) | tool calls that need approval are denied |
@@ -75,6 +76,8 @@ pub struct AgentBuilder {
     counter: CounterSource,
     hooks: HookSet,
     store: Option<(SharedStore, BlobStore)>,
+    /// The folder to open in place of `store`. At most one of the two is set.
+    sqlite: Option<SqliteFolder>,
     workspace: Option<PathBuf>,
     scratch: Option<PathBuf>,
     child_environment: Vec<(OsString, OsString)>,
@@ -146,6 +149,9 @@ pub enum BuildError {
     /// The MCP servers of the agent file cannot be used.
     #[error("`mcpServers`: {0}")]
     McpServers(#[from] McpSetupError),
+    /// The folder of the sessions cannot be opened, or another process has it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl AgentBuilder {
@@ -161,6 +167,7 @@ impl AgentBuilder {
             counter: CounterSource::Estimate,
             hooks: HookSet::new(),
             store: None,
+            sqlite: None,
             workspace: None,
             scratch: None,
             child_environment: Vec::new(),
@@ -346,7 +353,14 @@ impl AgentBuilder {
     /// Sets where sessions are kept, and where their pictures, files and long outputs are. Both should outlive the
     /// process, or neither.
     pub fn store(mut self, store: SharedStore, blobs: BlobStore) -> Self {
-        self.store = Some((store, blobs));
+        (self.store, self.sqlite) = (Some((store, blobs)), None);
+        self
+    }
+
+    /// Sets the folder of an embedded store in the place of any other store.
+    #[cfg(feature = "sqlite")]
+    pub(super) fn sqlite_folder(mut self, folder: SqliteFolder) -> Self {
+        (self.store, self.sqlite) = (None, Some(folder));
         self
     }
 
@@ -386,11 +400,15 @@ impl AgentBuilder {
     /// # Errors
     /// [`BuildError`].
     pub async fn build(mut self) -> Result<Runtime, BuildError> {
-        let (store, blobs) = self
-            .store
-            .take()
-            .unwrap_or_else(|| (Arc::new(MemoryStore::new()), BlobStore::in_memory(MAX_BLOB_BYTES)));
-        Ok(Runtime::new(self.build_agent().await?, store, blobs))
+        let (store, folder) = (self.store.take(), self.sqlite.take());
+        let agent = self.build_agent().await?;
+        let (store, blobs): (SharedStore, BlobStore) = match (store, folder) {
+            (Some(store), _) => store,
+            // The folder is opened last, so that an agent that cannot be built leaves none behind.
+            (None, Some(folder)) => folder.open().await?,
+            (None, None) => (Arc::new(MemoryStore::new()), BlobStore::in_memory(MAX_BLOB_BYTES)),
+        };
+        Ok(Runtime::new(agent, store, blobs))
     }
 
     /// Builds the agent alone, for a [`Runtime`] of several agents ([`AgentRegistry`](crate::agents::AgentRegistry)). A

@@ -1,24 +1,10 @@
-//! The names of servers, and the names of their tools in the model's list.
+//! The names of servers' tools in the model's list.
 
 /// The maximum length of a tool name that every provider accepts: `[a-zA-Z0-9_-]{1,64}`, for some with a letter first.
 const LONGEST: usize = 64;
 
-/// The maximum length of a server's name, which leaves half of the tool name to the tool.
-const LONGEST_SERVER: usize = 32;
-
 /// The number of hexadecimal digits that distinguish names which would otherwise be equal.
 const HASH_CHARS: usize = 6;
-
-/// Reports whether a server can have a name: a letter, then letters, digits, `-` and single `_` in between, at most 32
-/// characters, and not `builtin`. The first `__` in a tool's name therefore always ends the server's name.
-pub fn is_server_name(name: &str) -> bool {
-    name.len() <= LONGEST_SERVER
-        && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-        && !name.contains("__")
-        && !name.ends_with('_')
-        && name != "builtin"
-}
 
 /// Returns the name `SERVER__TOOL`. A tool name that is too long or has other characters is rewritten, and a hash of
 /// the original is added. Two tools thus never share a name, whatever else the server offers.
@@ -40,16 +26,6 @@ pub(super) fn of_tool(server: &str, tool: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn servers() {
-        for name in ["files", "git-2", "my_server", "A", &"x".repeat(32)] {
-            assert!(is_server_name(name), "{name}");
-        }
-        for name in ["", "2git", "-a", "_a", "a_", "a__b", "a b", "a.b", "ä", "builtin", &"x".repeat(33)] {
-            assert!(!is_server_name(name), "{name}");
-        }
-    }
 
     #[test]
     fn plain_names_stay_readable() {

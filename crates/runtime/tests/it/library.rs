@@ -19,6 +19,7 @@ use axum::{Json, Router};
 use longhaul::core::strategy::ReactiveOverflowStrategy;
 use longhaul::prelude::*;
 use longhaul::providers::scripted::{ScriptedCallKind, ScriptedCallRecord};
+use longhaul::store::StoreError;
 use longhaul::testing::TemporaryFolder;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -170,6 +171,41 @@ async fn sessions_outlive_their_agent_in_a_store_of_the_programs_own() {
     let agent = builder.store(store, blobs).build().await.unwrap();
     agent.open(&id).await.unwrap().turn("And?").await.unwrap().finish().await.unwrap();
     assert_eq!(model.log()[0].messages, 3);
+}
+
+#[tokio::test]
+async fn sessions_in_a_folder_outlive_their_runtime() {
+    let place = TemporaryFolder::new().unwrap();
+    let folder = place.path().join("sessions");
+    let (builder, _) = scripted(ModelScript::always("I will."));
+    let agent = builder.sqlite(&folder).build().await.unwrap();
+    let session = agent.session().await.unwrap();
+    session.turn("Remember me").await.unwrap().finish().await.unwrap();
+    let (other, _) = scripted(ModelScript::always("?"));
+    let locked = other.sqlite(&folder).build().await.err().unwrap();
+    assert!(matches!(locked, BuildError::Store(StoreError::Locked { .. })), "{locked}");
+    agent.close().await;
+
+    let (builder, model) = scripted(ModelScript::always("I do."));
+    let agent = builder.sqlite(&folder).build().await.unwrap();
+    agent.open(session.id()).await.unwrap().turn("And?").await.unwrap().finish().await.unwrap();
+    assert_eq!(model.log()[0].messages, 3);
+    agent.close().await;
+}
+
+#[tokio::test]
+async fn the_last_store_that_is_named_counts() {
+    let place = TemporaryFolder::new().unwrap();
+    let folder = place.path().join("sessions");
+    let memory = || (Arc::new(MemoryStore::new()), BlobStore::in_memory(1 << 20));
+    let (builder, _) = scripted(ModelScript::always("Yes."));
+    let (store, blobs) = memory();
+    builder.sqlite(&folder).store(store, blobs).build().await.unwrap().close().await;
+    assert!(!folder.exists());
+    let (builder, _) = scripted(ModelScript::always("Yes."));
+    let (store, blobs) = memory();
+    builder.store(store, blobs).sqlite(&folder).build().await.unwrap().close().await;
+    assert!(folder.join("longhaul.db").exists());
 }
 
 /// Says so many turns, and returns all events.

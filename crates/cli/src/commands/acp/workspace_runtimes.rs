@@ -8,10 +8,9 @@ use std::time::Duration;
 use agent_client_protocol::v1::schema::McpServer;
 use futures_util::future::join_all;
 use longhaul::config::{
-    AgentConfig, McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport,
+    AgentConfig, McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport, is_server_name,
 };
 use longhaul::config_agent::{self, McpFailurePolicy};
-use longhaul::mcp::is_server_name;
 use longhaul::session::Runtime;
 use longhaul_core::ids::SessionId;
 use longhaul_providers::FeatureSupport;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::mcp::{McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport};
 use super::{ConfigEntry, ConfigNode, ConfigProblemKind, ConfigReader, ConfigValue, is_map, text, whole};
-use crate::mcp::is_server_name;
+use crate::config::is_server_name;
 use crate::sandbox::NetworkAccess;
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::keys::{self, ConfigKeyKind};
 use super::super::node::{ConfigEntry, ConfigNode};
 use super::{ConfigReader, ConfigValue, choose, text, whole};
-use crate::mcp::is_server_name;
+use crate::config::is_server_name;
 use crate::tools::BUILTIN;
 
 /// The prefix that Claude Code and others write before the name of a server's tool.
