@@ -366,7 +366,7 @@ impl ImportAssembler<'_> {
         let tool = answered.tool.as_deref().unwrap_or("a tool");
         let mut parts = vec![Part::text(format!("[Result of {tool}; its call is not in the recording.]\n"))];
         parts.extend(answered.content);
-        self.note(at, parts);
+        self.note(at, parts, NoteReason::Imported);
     }
 
     fn compaction(&mut self, place: ImportPosition, at: Option<Millis>, compaction: ImportedCompaction) {
@@ -374,7 +374,7 @@ impl ImportAssembler<'_> {
         let kept = compaction.first_kept.and_then(|index| self.starts.get(index)).copied();
         let Some(last) = kept.map(|seq| seq - 1).filter(|last| *last >= 2) else {
             self.sink.warn(place, "a compaction that does not say what it covers was kept as a note");
-            return self.note(at, summary);
+            return self.note(at, summary, NoteReason::Imported);
         };
         self.edits += 1;
         // Position 1 is `SessionStarted`, which is no message.
