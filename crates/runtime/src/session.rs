@@ -371,7 +371,7 @@ impl Session {
         strategy: Option<SharedStrategy>,
         instructions: Option<String>,
     ) -> Result<CompactionPreview, SessionError> {
-        self.inspect_run(|run| unless_stopped(run, CompactionPreview::of(run, strategy, instructions)))
+        self.compute_from_run(|run| unless_stopped(run, CompactionPreview::of(run, strategy, instructions)))
             .await?
     }
 
@@ -380,7 +380,7 @@ impl Session {
     /// # Errors
     /// [`SessionError::Busy`] if a cancel arrived meanwhile; [`SessionError::Stopped`].
     pub async fn preview(&self) -> Result<Plan, SessionError> {
-        self.inspect_run(|run| unless_stopped(run, run.preview(None))).await?
+        self.compute_from_run(|run| unless_stopped(run, run.preview(None))).await?
     }
 
     /// Undoes a compaction or a prune.
@@ -486,6 +486,22 @@ impl Session {
         self.request(|reply| SessionCommand::Look {
             look: Box::new(move |run| {
                 let _ = reply.send(look(run));
+            }),
+        })
+        .await
+    }
+
+    /// Runs a long computation on the loop's state. Others can read the session meanwhile.
+    async fn compute_from_run<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce(&Run) -> T + Send + 'static,
+    ) -> Result<T, SessionError> {
+        if let Some((snapshot, _)) = self.shared.snapshot() {
+            return snapshot.read(move |seen| compute(&seen.run)).await;
+        }
+        self.request(|reply| SessionCommand::Compute {
+            compute: Box::new(move |run| {
+                let _ = reply.send(compute(run));
             }),
         })
         .await

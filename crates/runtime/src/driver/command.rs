@@ -81,6 +81,10 @@ pub(crate) enum SessionCommand {
     Look {
         look: Box<dyn FnOnce(&Run) + Send>,
     },
+    /// Computes something that takes long in a long session, which others can read meanwhile.
+    Compute {
+        compute: Box<dyn FnOnce(&Run) + Send>,
+    },
     Context {
         reply: oneshot::Sender<ContextReport>,
     },
@@ -155,7 +159,8 @@ impl SessionDriver {
                 set_policy(&mut self.context, *policy, summariser);
                 let _ = reply.send(());
             }
-            SessionCommand::Look { look } => self.context.compute_in_place(|run| look(run)),
+            SessionCommand::Look { look } => self.context.read_in_place(look),
+            SessionCommand::Compute { compute } => self.context.compute_in_place(|run| compute(run)),
             SessionCommand::Context { reply } => {
                 let _ = reply.send(context::of(&self.context.run, &self.context.agent));
             }

@@ -67,6 +67,14 @@ impl DriverContext {
         tokio::task::block_in_place(|| compute(&mut self.run))
     }
 
+    /// Reads the run for a short time, without a copy for other readers.
+    pub(super) fn read_in_place<T>(&self, read: impl FnOnce(&Run) -> T) -> T {
+        if !self.is_long() || !has_worker_threads() {
+            return read(&self.run);
+        }
+        tokio::task::block_in_place(|| read(&self.run))
+    }
+
     /// Keeps the run as readers may see it while the next events are folded before they are stored.
     pub(super) fn hold_stored_run(&mut self) {
         self.stored_run = (self.is_long() && has_worker_threads()).then(|| self.snapshot());
