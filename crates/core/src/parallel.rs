@@ -18,7 +18,7 @@ pub(crate) fn join<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnO
         work.map(|work| work())
     };
     thread::scope(|scope| {
-        let thread = thread::Builder::new().spawn_scoped(scope, &run);
+        let thread = thread::Builder::new().spawn_scoped(scope, run);
         let here = here();
         let beside = match thread.map(ScopedJoinHandle::join) {
             Ok(Ok(beside)) => beside,
