@@ -214,7 +214,9 @@ impl UpstreamAttempt {
                     continue;
                 }
                 let alternative = self.alternative_to(&received);
-                let shorter = self.shortened_after(refused, alternative, &mut prepared, &mut state).await?;
+                // Boxed: the future is large, and few requests need it.
+                let shortened = self.shortened_after(refused, alternative, &mut prepared, &mut state);
+                let shorter = Box::pin(shortened).await?;
                 if let Some(shorter) = shorter {
                     self.bill_unused(&received, &prepared);
                     prepared = shorter;
