@@ -238,7 +238,10 @@ impl History {
                 self.run_state.begin_run(run_id, event.at);
             }
             EventBody::InputCounted { tokens, fixed_tokens } => self.count(*tokens, *fixed_tokens),
-            EventBody::StepStarted(start) => self.begin_step(start),
+            EventBody::StepStarted(start) => {
+                self.model_state.request_pauses.add_request(event.at);
+                self.begin_step(start);
+            }
             EventBody::AssistantAdded { message, cut, .. } => {
                 self.add_assistant(event.seq, message.clone(), *cut);
             }

@@ -31,6 +31,7 @@ pub mod readability;
 pub mod recall;
 pub mod refusal;
 pub mod repetition;
+pub mod request_pauses;
 pub(crate) mod retention;
 pub mod retention_report;
 pub mod run;

@@ -49,6 +49,7 @@ mod render_ops;
 mod replicas;
 mod request_budget;
 mod request_log;
+mod request_pauses;
 mod retries;
 mod send;
 mod single_flight;
@@ -75,6 +76,7 @@ use pre_compact::HookOutputCache;
 use prepare::RequestFitter;
 use recall::HiddenToolCalls;
 pub(crate) use replicas::LoadGuard;
+use request_pauses::RequestPausesByConversation;
 use single_flight::SingleFlight;
 use summary_starts::SummaryStarts;
 use summary_writers::WriterRecords;
@@ -99,6 +101,8 @@ pub(crate) struct GatewayState {
     pub(crate) part_refusals: omitted::PartRefusalCache,
     /// The tool calls hidden from clients.
     pub(crate) hidden_tool_calls: HiddenToolCalls,
+    /// The pauses between the requests of a conversation.
+    request_pauses: RequestPausesByConversation,
     /// The decisions about clients' tool lists.
     deferrals: DeferralCache,
     /// The answers for clients to continue by name.
@@ -132,6 +136,7 @@ impl GatewayState {
             tasks: GatewayTasks::default(),
             part_refusals: omitted::PartRefusalCache::default(),
             hidden_tool_calls: HiddenToolCalls::default(),
+            request_pauses: RequestPausesByConversation::default(),
             deferrals: DeferralCache::default(),
             setup_override: OnceLock::new(),
         })
@@ -169,6 +174,8 @@ pub(crate) struct Exchange {
     response_retention: Option<previous_response::ResponseRetention>,
     /// The arrival time of the request.
     received_at: Instant,
+    /// Whether the pauses of the conversation call for a cache that lives for an hour, computed when first needed.
+    has_long_pauses: OnceLock<bool>,
     /// The name of the conversation, computed when first needed.
     conversation_key: OnceLock<[u8; 32]>,
     /// The client's tools, if some are deferred. `envelope` is the shortened request then.
@@ -281,6 +288,7 @@ impl Exchange {
             context_management,
             response_retention: None,
             received_at: Instant::now(),
+            has_long_pauses: OnceLock::new(),
             conversation_key: OnceLock::new(),
             deferral: None,
             inner,

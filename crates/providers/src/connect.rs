@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::anthropic::{self, AnthropicProvider, PromptCacheTtl};
+use crate::anthropic::{self, AnthropicProvider};
 use crate::gemini::GeminiProvider;
 use crate::ollama::OllamaProvider;
 use crate::openai_chat::OpenAiChatProvider;
@@ -21,8 +21,8 @@ pub fn connect(kind: Kind, mut endpoint: ModelEndpoint) -> Result<SharedProvider
         Kind::OpenAi => Arc::new(OpenAiResponsesProvider::new(endpoint)?),
         Kind::OpenAiCompatible => Arc::new(OpenAiChatProvider::new(endpoint)?),
         Kind::Anthropic => {
-            let config =
-                anthropic::AnthropicConfig { endpoint, betas: Vec::new(), cache: PromptCacheTtl::default() };
+            let cache = endpoint.cache;
+            let config = anthropic::AnthropicConfig { endpoint, betas: Vec::new(), cache };
             Arc::new(AnthropicProvider::new(config)?)
         }
         Kind::Gemini => Arc::new(GeminiProvider::new(endpoint)?),
@@ -32,7 +32,26 @@ pub fn connect(kind: Kind, mut endpoint: ModelEndpoint) -> Result<SharedProvider
 
 #[cfg(test)]
 mod tests {
+    use longhaul_core::message::{Message, Part};
+
     use super::*;
+    use crate::ModelRequest;
+    use crate::anthropic::PromptCacheTtl;
+
+    #[test]
+    fn the_life_of_the_cache_reaches_anthropic() {
+        let sent = |cache| {
+            let mut endpoint = ModelEndpoint::new("anthropic", Kind::Anthropic.base_url(), "m");
+            endpoint.cache = cache;
+            let messages = vec![Message::user("u", vec![Part::text("hi")])];
+            let request = ModelRequest { messages, ..ModelRequest::default() };
+            let body = connect(Kind::Anthropic, endpoint).unwrap().render(&request).unwrap();
+            String::from_utf8(body.to_vec()).unwrap()
+        };
+        let hour = r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#;
+        assert!(sent(PromptCacheTtl::OneHour).contains(hour));
+        assert!(!sent(PromptCacheTtl::Auto).contains("ttl"));
+    }
 
     #[test]
     fn each_provider_speaks_its_wire() {

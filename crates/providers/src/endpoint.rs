@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use longhaul_wire::ModelSettings;
+use longhaul_wire::messages::PromptCacheTtl;
 
 use crate::http::{self, HttpTimeouts, NetworkVariables, Secret};
 
@@ -19,6 +20,8 @@ pub struct ModelEndpoint {
     pub api_key: Option<Secret>,
     /// Headers of every request. A header with the name of the key's header replaces the key.
     pub headers: Vec<(String, Secret)>,
+    /// The life of the prompt cache. Only Anthropic's API offers a choice; other wires ignore the field.
+    pub cache: PromptCacheTtl,
     /// The waits of a call.
     pub timeouts: HttpTimeouts,
     /// The environment variables for the way to the server, to be named in errors.
@@ -33,6 +36,7 @@ impl ModelEndpoint {
             base_url: base_url.into(),
             api_key: None,
             headers: Vec::new(),
+            cache: PromptCacheTtl::default(),
             timeouts: HttpTimeouts::default(),
             variables: NetworkVariables::default(),
         }

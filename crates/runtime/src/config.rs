@@ -36,9 +36,9 @@ pub use hooks::{HookConfig, HookTarget, HooksConfig};
 pub use mcp::{McpCommand, McpHttpEndpoint, McpServerConfig, McpToolFilter, McpTransport};
 pub use model::{
     ApprovalRule, ApprovalsConfig, BlobsConfig, CompressionConfig, ContextConfig, Decision, FirstByteTimeout,
-    ModelConfig, ModelLimits, ModelPrices, ParallelTools, ProviderKind, ReasoningRetention, Recovery,
-    RetryConfig, RunConfig, StrategyKind, StrategyOptions, SummaryWriter, SystemPrompt, TelemetryConfig,
-    TokenCounter, ToolsConfig, TriggerConfig,
+    ModelConfig, ModelLimits, ModelPrices, ParallelTools, PromptCacheLife, ProviderKind, ReasoningRetention,
+    Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, SummaryWriter, SystemPrompt,
+    TelemetryConfig, TokenCounter, ToolsConfig, TriggerConfig,
 };
 pub use nearest::nearest;
 pub use sandbox::SandboxConfig;

@@ -39,7 +39,8 @@ use longhaul_wire::catalog::{self, TokenRates};
 use crate::agent::AgentRules;
 use crate::config::{
     AgentConfig, ApprovalRule, ConfigError, Decision, FirstByteTimeout, ModelConfig, ModelLimits,
-    ParallelTools, ReasoningRetention, Recovery, StrategyKind, SystemPrompt, TriggerConfig,
+    ParallelTools, PromptCacheLife, ProviderKind, ReasoningRetention, Recovery, StrategyKind, SystemPrompt,
+    TriggerConfig,
 };
 use crate::tools::{ToolLimits, ToolSet};
 
@@ -107,6 +108,13 @@ pub enum ConfigFileError {
 
 /// The largest agent file, and the largest file of its prompt, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// The longer life of Anthropic's prompt cache.
+const LONG_CACHE_LIFE_MS: u64 = 60 * 60_000;
+
+/// The price of writing to Anthropic's prompt cache for an hour, in prices of writing for five minutes: 2.0 against
+/// 1.25 of an input token (Anthropic's page on prompt caching).
+const LONG_CACHE_WRITE_FACTOR: f64 = 1.6;
 
 /// The bytes that a tool's own lines may add to a captured output.
 const CAPTURE_MARGIN_BYTES: usize = 64 * 1024;
@@ -260,6 +268,7 @@ pub fn tool_limits(config: &AgentConfig) -> ToolLimits {
 pub fn apply_endpoint(model: &ModelConfig, declared: DeclaredLimits, endpoint: &mut ModelEndpoint) {
     endpoint.headers = secret_headers(&model.headers);
     endpoint.body = model.body.clone();
+    endpoint.cache = model.cache.ttl();
     endpoint.timeouts = http_timeouts(&model.base_url, model.timeout);
     endpoint.declared = declared;
 }
@@ -325,7 +334,17 @@ pub fn declared_rates(config: &AgentConfig, model: &str) -> Option<TokenRates> {
 /// Returns the declared prices of the configured model, else its maker's list prices where they hold.
 pub fn model_prices(config: &AgentConfig) -> Option<TokenPrices> {
     let model = &config.model;
-    token_prices(declared_rates(config, &model.name), model.provider.kind(), &model.name, &model.base_url)
+    let declared = declared_rates(config, &model.name);
+    let is_declared = declared.is_some();
+    let mut prices = token_prices(declared, model.provider.kind(), &model.name, &model.base_url)?;
+    if model.provider == ProviderKind::Anthropic && model.cache == PromptCacheLife::OneHour {
+        prices.cache_life_ms = LONG_CACHE_LIFE_MS;
+        // The list names the price of writing for five minutes. A declared price is for the configured life.
+        if !is_declared {
+            prices.cache_write *= LONG_CACHE_WRITE_FACTOR;
+        }
+    }
+    Some(prices)
 }
 
 /// Returns the prices that planning uses: the declared ones, else the list prices of the model at that server.

@@ -24,6 +24,7 @@ pub mod patch;
 pub mod repetition_filter;
 pub mod request_parts;
 
+pub use crate::messages::PromptCacheTtl;
 pub use crate::sse::{SseEvent, SseReader};
 pub use envelope::RequestEnvelope;
 pub use hidden::{AnsweredToolCall, HiddenCallReplay, ModelStep};
@@ -227,6 +228,9 @@ pub struct RequestEdit {
     pub replays: Vec<HiddenCallReplay>,
     /// The conversation's `prompt_cache_key`, if the client set none and the server takes one.
     pub cache_key: Option<String>,
+    /// The life of the prompt cache, for a mark on the whole request in the Messages dialect. Only for a client that
+    /// set no mark.
+    pub cache_mark: Option<PromptCacheTtl>,
     /// Items of this dialect behind all others: the model's hidden steps, with their results.
     pub rounds: Vec<String>,
 }

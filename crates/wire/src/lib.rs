@@ -11,6 +11,7 @@
 //! - [`catalog`], [`Limits`]: the known limits and abilities of models.
 //! - [`surrogates`], [`token_count`], [`validation`]: parts shared by all wires.
 
+pub mod added_fields;
 mod answer_size;
 pub mod catalog;
 pub mod chat;

@@ -44,11 +44,25 @@ pub struct MessagesConfig {
 pub enum PromptCacheTtl {
     /// No marks: the server's own rules decide about the cache.
     Off,
-    /// Five minutes since the last use, the API's shortest time.
+    /// One hour if the request's [`long_pauses`](crate::ModelRequest::long_pauses) call for it, else five minutes.
     #[default]
+    Auto,
+    /// Five minutes since the last use, the API's shortest time.
     FiveMinutes,
     /// One hour since the last use; writing costs more.
     OneHour,
+}
+
+impl PromptCacheTtl {
+    /// Returns the value of a mark's `ttl` for a conversation with or without long pauses; `None` for the API's
+    /// default, five minutes.
+    pub fn field(self, has_long_pauses: bool) -> Option<&'static str> {
+        match self {
+            Self::OneHour => Some("1h"),
+            Self::Auto if has_long_pauses => Some("1h"),
+            Self::Off | Self::Auto | Self::FiveMinutes => None,
+        }
+    }
 }
 
 impl MessagesConfig {

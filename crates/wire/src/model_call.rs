@@ -37,6 +37,9 @@ pub struct ModelRequest {
     /// A name of the conversation. Servers with a prompt cache (`prompt_cache_key`) find the cached prefix by the
     /// name.
     pub cache_key: Option<String>,
+    /// `true` if the pauses between the conversation's requests make a prompt cache worthwhile that lives for an hour
+    /// instead of five minutes. Only Messages offers the choice.
+    pub long_pauses: bool,
     /// Fields of the request alone. The fields override the settings' [`body`](crate::ModelSettings::body); groups
     /// are merged.
     pub fields: serde_json::Map<String, serde_json::Value>,

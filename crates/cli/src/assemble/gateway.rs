@@ -150,6 +150,7 @@ fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOpti
     let endpoint = &mut upstream.endpoint;
     endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
     endpoint.headers = config_agent::secret_headers(&model.headers);
+    endpoint.cache = model.cache.ttl();
     endpoint.timeouts = timeouts(&model.base_url, model.timeout);
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
     endpoint.declared = config_agent::declared_limits(config);
@@ -168,6 +169,7 @@ fn upstream(place: &CliEnvironment, listed: &UpstreamConfig) -> Option<UpstreamO
     let key = upstream_key(place, listed).and_then(|name| place.variable(&name).map(Secret::new));
     upstream.endpoint.api_key = key;
     upstream.endpoint.headers = config_agent::secret_headers(&listed.headers.0);
+    upstream.endpoint.cache = listed.cache.ttl();
     upstream.endpoint.timeouts = timeouts(&listed.base_url, listed.timeout);
     upstream.endpoint.variables = NetworkVariables::from_environment(&place.environment);
     upstream.endpoint.declared = DeclaredLimits { window: listed.window, ..DeclaredLimits::default() };
@@ -207,6 +209,7 @@ pub(super) fn as_model(listed: &UpstreamConfig) -> ModelConfig {
         provider: listed.provider,
         base_url: listed.base_url.clone(),
         api_key_env: listed.api_key_env.clone(),
+        cache: listed.cache,
         timeout: listed.timeout,
         ..AgentConfig::default().model
     }

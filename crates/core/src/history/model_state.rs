@@ -3,6 +3,7 @@
 use crate::event::{ModelChoice, StepStart};
 use crate::ids::Millis;
 use crate::message::ModelOrigin;
+use crate::request_pauses::RequestPauses;
 
 /// The model of the newest step or switch, and the behaviour that the model's server has shown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +17,8 @@ pub(super) struct ModelState {
     /// `true` if the model's server has refused to continue a paused answer.
     pub(super) refused_to_go_on: bool,
     pub(super) last_call_at: Option<Millis>,
+    /// The pauses between the session's requests, to whichever model.
+    pub(super) request_pauses: RequestPauses,
 }
 
 impl ModelState {

@@ -14,6 +14,7 @@ use crate::message::{Message, ModelOrigin, Role};
 use crate::meter::{CountAttribution, TokenCalibration, UsageAnchor};
 use crate::orders::{StandingOrder, StandingOrders};
 use crate::pinned_facts::PinnedFacts;
+use crate::request_pauses::RequestPauses;
 use crate::retention::user_text::UserText;
 use crate::stop_flag::StopFlag;
 use crate::usage::Usage;
@@ -273,6 +274,11 @@ impl History {
     /// The time of the newest event counts as the present. Before the first call of a model the cache is cold.
     pub fn is_cold(&self, life_ms: Millis) -> bool {
         self.model_state.last_call_at.is_none_or(|at| self.log.now.saturating_sub(at) > life_ms)
+    }
+
+    /// Returns the newest pauses between the session's requests.
+    pub fn request_pauses(&self) -> &RequestPauses {
+        &self.model_state.request_pauses
     }
 
     /// Returns the model of the newest step or switch.

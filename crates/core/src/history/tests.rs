@@ -1,16 +1,22 @@
 use super::*;
 use crate::event::{FORMAT, NoteReason, RunEnd, StepKind, ViewOperation};
-use crate::ids::{LogHandle, LogRange, StepId};
+use crate::ids::{LogHandle, LogRange, Millis, StepId};
 use crate::message::{
     BlobRef, ModelStopReason, OutputTruncation, RawJson, ReasoningPart, Role, TextPart, ToolCall,
 };
 use crate::truncate;
 
 /// A log as it grows.
-#[derive(Default)]
 struct Log {
     events: Vec<Event>,
     history: History,
+    now: Millis,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { events: Vec::new(), history: History::default(), now: 7 }
+    }
 }
 
 impl Log {
@@ -22,7 +28,7 @@ impl Log {
     }
 
     fn add(&mut self, body: EventBody) -> Seq {
-        let event = Event { seq: self.events.len() as u64 + 1, at: 7, format: FORMAT, body };
+        let event = Event { seq: self.events.len() as u64 + 1, at: self.now, format: FORMAT, body };
         let mut moved = self.history.clone();
         moved.apply_owned(event.clone()).unwrap();
         self.history.apply(&event).unwrap();
@@ -154,6 +160,23 @@ fn replace(from: Seq, to: Seq) -> ViewOperation {
         parts: vec![Part::text("[SUMMARY] so far")],
         summary: true,
     }
+}
+
+#[test]
+fn the_pauses_between_requests_are_known_after_a_replay() {
+    let mut log = Log::begun();
+    for _ in 0..3 {
+        log.typed("more");
+        log.begin();
+        log.now += 20 * 60_000;
+    }
+    let replayed = log.events.iter().fold(History::default(), |mut history, event| {
+        history.apply(event).unwrap();
+        history
+    });
+    assert_eq!(replayed.request_pauses(), log.history.request_pauses());
+    assert_eq!(replayed.request_pauses().newest_at(), Some(7 + 2 * 20 * 60_000));
+    assert!(replayed.request_pauses().is_long_cache_cheaper());
 }
 
 #[test]

@@ -177,6 +177,7 @@ impl OutboundWriter<'_> {
             media: contents,
             links,
             cache_key: self.request.cache_key(),
+            long_pauses: self.request.wants_long_cache(),
             fields,
         };
         Ok((request, ParamMappingReport { ignored, changed, names }))

@@ -8,12 +8,17 @@ use bytes::Bytes;
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::plan::CompactionPolicy;
 use longhaul_core::strategy::AdaptiveStrategy;
+use longhaul_providers::connect::Kind;
 use longhaul_providers::{FeatureSupport, Limits, ProviderError, SharedProvider, ToolChoice};
 use longhaul_wire::edit::deferral::CallUnwrapper;
-use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind, PartialResponse, RequestEdit};
+use longhaul_wire::edit::ephemeral::CACHE_MARKS;
+use longhaul_wire::edit::{
+    Dialect, GatewayError, GatewayErrorKind, PartialResponse, PromptCacheTtl, RequestEdit,
+};
 use longhaul_wire::raw_json::{field, fields, quote};
 use longhaul_wire::response_writer::ResponseHead;
 use longhaul_wire::responses::edit as responses;
+use memchr::memmem;
 
 use super::Exchange;
 use super::context_management::ContextManagement;
@@ -85,6 +90,7 @@ impl TargetedRequest {
         RequestEdit {
             model: is_other.then(|| self.target.model.clone()),
             cache_key: self.cache_key().filter(|_| self.exchange.wire.dialect() != Dialect::Messages),
+            cache_mark: self.cache_mark(),
             ..RequestEdit::default()
         }
     }
@@ -162,6 +168,38 @@ impl TargetedRequest {
         let conversation =
             (is_taken && !is_set).then(|| self.exchange.conversation_key()).and_then(Result::ok)?;
         Some(blake3::Hash::from_bytes(conversation).to_hex().chars().take(CACHE_KEY_CHARS).collect())
+    }
+
+    /// Returns the life of the prompt cache, for a mark in the client's request. `None` without a mark: the client set
+    /// one of its own, or the request does not reach Anthropic's API in its own dialect.
+    fn cache_mark(&self) -> Option<PromptCacheTtl> {
+        let upstream = &self.target.server.upstream;
+        let is_messages = self.exchange.wire.dialect() == Dialect::Messages && !self.needs_translation();
+        if upstream.kind != Kind::Anthropic || !is_messages || self.has_cache_marks() {
+            return None;
+        }
+        match upstream.endpoint.cache {
+            PromptCacheTtl::Off => None,
+            // Servers that only speak like Anthropic's may refuse a field that nobody asked for. With short pauses the
+            // client's request stays as it is: the client may have reasons to do without a cache.
+            PromptCacheTtl::Auto => {
+                let is_anthropic = !upstream.kind.key_variables(&upstream.endpoint.base_url).is_empty();
+                (is_anthropic && self.exchange.has_long_pauses()).then_some(PromptCacheTtl::OneHour)
+            }
+            configured => Some(configured),
+        }
+    }
+
+    /// Returns whether the client's request has cache marks, or a field named like one.
+    fn has_cache_marks(&self) -> bool {
+        CACHE_MARKS.iter().any(|mark| memmem::find(&self.exchange.envelope.bytes, mark.as_bytes()).is_some())
+    }
+
+    /// Returns whether a request in the server's own dialect is to ask for a cache that lives for an hour, where the
+    /// configuration leaves that open. A client with cache marks has made its choice.
+    pub(super) fn wants_long_cache(&self) -> bool {
+        let is_anthropic = self.target.server.upstream.kind == Kind::Anthropic;
+        is_anthropic && !self.has_cache_marks() && self.exchange.has_long_pauses()
     }
 
     /// Returns the client's output limit.

@@ -12,12 +12,8 @@ use serde_json::json;
 
 use super::{PreparationReport, context_management};
 use crate::headers;
+use longhaul_wire::added_fields::{self, AddedField, TOTALS};
 use longhaul_wire::edit::Dialect;
-use longhaul_wire::raw_json::{elements, field, fields, string, with_field};
-use longhaul_wire::sse::{SseEvent, SseReader};
-
-/// The name of the field.
-const FIELD: &str = "x_longhaul";
 
 /// The code for an answer that ended with `length` although it had been continued.
 const MAX_COMPACTIONS: &str = "max-compactions";
@@ -254,8 +250,8 @@ impl UsageTotals {
     }
 
     /// Returns the gateway's fields for an answer, with values.
-    fn added_fields(&self, report: &PreparationReport) -> Vec<(&'static str, String)> {
-        let total = self.field(report).map(|total| (FIELD, total));
+    fn added_fields(&self, report: &PreparationReport) -> Vec<AddedField> {
+        let total = self.field(report).map(|total| (TOTALS, total));
         let edits = report.applied_edits.clone().map(|edits| (context_management::FIELD, edits));
         total.into_iter().chain(edits).collect()
     }
@@ -263,75 +259,14 @@ impl UsageTotals {
     /// Returns a complete answer with the fields added.
     pub(super) fn beside(&self, report: &PreparationReport, body: Bytes) -> Bytes {
         let added = self.added_fields(report);
-        if added.is_empty() {
-            return body;
-        }
-        let Ok(text) = std::str::from_utf8(&body) else { return body };
-        with_fields(text, &added).map_or(body.clone(), Bytes::from)
+        added_fields::add_to_answer(body, &added)
     }
 
     /// Returns the end of a stream with the fields in the event that has the usage. A Chat Completions stream without
     /// usage gets the fields in the event with the finish reason.
     pub(super) fn at_end(&self, report: &PreparationReport, dialect: Dialect, end: Vec<u8>) -> Vec<u8> {
-        let added_fields = self.added_fields(report);
-        if added_fields.is_empty() {
-            return end;
-        }
-        let mut events = SseReader::default();
-        events.feed(end.clone().into());
-        let mut raw: Vec<Bytes> = std::iter::from_fn(|| events.next_event()).collect();
-        let rest = events.take_rest();
-        // From the end: usage may occur in several events, and clients read the last one.
-        let found = raw
-            .iter()
-            .enumerate()
-            .rev()
-            .find_map(|(at, raw)| Some((at, event_with_total(dialect, raw, &added_fields)?)));
-        // Without such an event the stream stays as the upstream wrote it.
-        let Some((at, event)) = found else { return end };
-        raw[at] = event;
-        let mut whole: Vec<u8> = raw.concat();
-        whole.extend_from_slice(&rest);
-        whole
+        added_fields::add_to_stream_end(dialect, end, &self.added_fields(report))
     }
-}
-
-/// Returns the object with more fields; `None` if `object` is no object.
-fn with_fields(object: &str, added: &[(&'static str, String)]) -> Option<String> {
-    added.iter().try_fold(object.to_owned(), |object, (name, value)| with_field(&object, name, value))
-}
-
-/// Returns the event with the fields; `None` if the fields belong to another event.
-fn event_with_total(dialect: Dialect, raw: &Bytes, added: &[(&'static str, String)]) -> Option<Bytes> {
-    let event = SseEvent::parse(raw);
-    let data = with_total(dialect, &event.data, added)?;
-    let text = std::str::from_utf8(raw).ok()?;
-    Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
-}
-
-/// Returns the event's data with the fields; `None` if the fields belong to another event.
-fn with_total(dialect: Dialect, data: &str, added: &[(&'static str, String)]) -> Option<String> {
-    let all = fields(data)?;
-    let kind = field(&all, "type").and_then(string);
-    match (dialect, kind.as_deref()) {
-        (Dialect::Chat, _) => {
-            let has_usage = field(&all, "usage").is_some_and(|raw| raw != "null");
-            (has_usage || field(&all, "choices").is_some_and(has_finish_reason)).then_some(())?;
-            with_fields(data, added)
-        }
-        (Dialect::Messages, Some("message_delta")) => with_fields(data, added),
-        (Dialect::Responses, Some("response.completed" | "response.incomplete")) => {
-            let response = with_fields(field(&all, "response")?, added)?;
-            with_field(data, "response", &response)
-        }
-        _ => None,
-    }
-}
-
-/// Returns whether one of the choices of a Chat Completions chunk has ended.
-fn has_finish_reason(choices: &str) -> bool {
-    let mut choices = elements(choices).unwrap_or_default().into_iter().filter_map(fields);
-    choices.any(|choice| field(&choice, "finish_reason").and_then(string).is_some())
 }
 
 #[cfg(test)]

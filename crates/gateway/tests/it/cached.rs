@@ -2,14 +2,15 @@
 //! sent begins as what was sent before. No tokens are counted here but words.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_gateway::{Gateway, GatewayDependencies};
 use longhaul_providers::connect::Kind;
 use longhaul_store::memo::MemoryPrefixCache;
-use longhaul_wire::edit::Dialect;
-use serde_json::Value;
+use longhaul_wire::edit::{Dialect, PromptCacheTtl};
+use serde_json::{Value, json};
 
 use crate::shortening::{is_summary_request, pruned};
 use crate::upstream::*;
@@ -128,6 +129,54 @@ async fn openai_is_sent_a_key_of_the_conversation_for_its_cache() {
             "mine",
             "{dialect:?}: the client's own stays"
         );
+    }
+}
+
+async fn messages_server() -> Server {
+    let events = || crate::model::events(Dialect::Messages, "a", "fine", (9, 1));
+    Server::start(move |_, _| Does::Events(events(), Duration::ZERO)).await
+}
+
+#[tokio::test]
+async fn anthropic_is_sent_a_cache_mark_where_the_client_set_none() {
+    let server = messages_server().await;
+    for (cache, mark) in [
+        (PromptCacheTtl::Auto, Value::Null),
+        (PromptCacheTtl::FiveMinutes, json!({"type": "ephemeral"})),
+        (PromptCacheTtl::OneHour, json!({"type": "ephemeral", "ttl": "1h"})),
+    ] {
+        let mut upstream = crate::model::upstream(&server, Dialect::Messages, 8_000, false);
+        upstream.kind = Kind::Anthropic;
+        upstream.endpoint.cache = cache;
+        let gateway = gateway(waiting(vec![upstream]));
+        let ask = async |items: &[Value]| {
+            body(gateway.answer(crate::model::call(Dialect::Messages, items, true)).await).await;
+            server.sent().last().unwrap().json()
+        };
+        assert_eq!(ask(&[user("one job")]).await["cache_control"], mark, "{cache:?}");
+        let block = json!({"type": "text", "text": "one job", "cache_control": {"type": "ephemeral"}});
+        let own = ask(&[json!({"role": "user", "content": [block]})]).await;
+        assert_eq!(own.get("cache_control"), None, "{cache:?}: the client's own marks stay alone");
+    }
+}
+
+#[tokio::test]
+async fn anthropic_keeps_a_conversation_with_long_pauses_for_an_hour() {
+    let server = messages_server().await;
+    let mut upstream = crate::model::upstream(&server, Dialect::Messages, 8_000, false);
+    upstream.kind = Kind::Anthropic;
+    let seconds = Arc::new(AtomicU64::new(1_000));
+    let clock = Arc::clone(&seconds);
+    let now = Arc::new(move || clock.load(Ordering::Relaxed));
+    let parts = GatewayDependencies { now, ..GatewayDependencies::default() };
+    let gateway = Gateway::new(waiting(vec![upstream]), parts).unwrap();
+    let mut items = vec![user("one job")];
+    for (pause_seconds, is_hour) in [(0, false), (60, false), (1_200, true), (1_200, true), (7_200, true)] {
+        seconds.fetch_add(pause_seconds, Ordering::Relaxed);
+        body(gateway.answer(crate::model::call(Dialect::Chat, &items, true)).await).await;
+        let sent = server.sent().last().unwrap().json().to_string();
+        assert_eq!(sent.contains(r#""ttl":"1h""#), is_hour, "after {pause_seconds} seconds: {sent}");
+        items.extend([assistant("fine"), user("more")]);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::model::{FirstByteTimeout, ModelLimits, ProviderKind, choices};
+use super::model::{FirstByteTimeout, ModelLimits, PromptCacheLife, ProviderKind, choices};
 
 choices!(
     /// The condition for the use of the gateway.
@@ -93,6 +93,8 @@ pub struct UpstreamConfig {
     pub api_key_env: Option<String>,
     /// HTTP headers added to every request.
     pub headers: UpstreamHeaders,
+    /// The life of Anthropic's prompt cache.
+    pub cache: PromptCacheLife,
     /// The longest silence of the server, before an answer and within it.
     pub timeout: FirstByteTimeout,
     /// The dialects in which requests pass to it as they are; `None`: those that its kind speaks, and those that it is

@@ -5,7 +5,7 @@ use super::model::StrategyKind::{
     self, Adaptive, Importance, MiddleRemoval, ProactiveThreshold, PruningAgent, ReactiveOverflow,
     Summarization, Truncation,
 };
-use super::model::{ParallelTools, ProviderKind, Recovery};
+use super::model::{ParallelTools, PromptCacheLife, ProviderKind, Recovery};
 use crate::sandbox::NetworkAccess;
 
 /// One key.
@@ -79,7 +79,7 @@ pub(super) enum ConfigKeyKind {
     Rules,
     /// `{ command, args, env }` or `{ url, headers }` by server name.
     McpServers,
-    /// A list of `{ name, provider, base_url, api_key_env, headers, timeout, dialects, window, models }`.
+    /// A list of `{ name, provider, base_url, api_key_env, headers, cache, timeout, dialects, window, models }`.
     Upstreams,
     /// `{ command | url, timeoutMs }`, or `none`.
     Hook,
@@ -201,6 +201,12 @@ pub(super) const KEYS: &[ConfigKey] = &[
     key("model.max_output_tokens", ConfigKeyKind::CountOrAuto, "auto", "The longest answer in tokens."),
     key("model.headers", ConfigKeyKind::Texts, "{}", "HTTP headers added to every request."),
     key("model.body", ConfigKeyKind::Json, "{}", "Fields added to every request's body."),
+    key(
+        "model.cache",
+        ConfigKeyKind::Choice { now: PromptCacheLife::NAMES, later: &[] },
+        "auto",
+        "How long Anthropic keeps an unused prefix: 5m, 1h (writing costs 2.0 instead of 1.25 of an input token), or auto: 1h where the pauses between the newest requests make that cheaper, else 5m. Other providers have no choice.",
+    ),
     key(
         "model.timeout",
         ConfigKeyKind::TimeOrAuto,
@@ -563,7 +569,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
         "gateway.upstreams",
         ConfigKeyKind::Upstreams,
         "[]",
-        "Servers behind the gateway, the preferred first, before that of `model`: { name: NAME, provider: openai-compatible, base_url: URL, api_key_env: NAME, headers: { NAME: TEXT }, timeout: 10m, dialects: [chat, responses, messages], window: TOKENS, models: { NAME: { model: NAME AT THE SERVER, window: TOKENS, maxOutput: TOKENS, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always } } }. Without `models` it takes any name; without `dialects` it is sent those that its kind speaks. A model that several have is asked for at the next one where the first cannot be reached, is out of requests (429) or fails (5xx) before its answer begins.",
+        "Servers behind the gateway, the preferred first, before that of `model`: { name: NAME, provider: openai-compatible, base_url: URL, api_key_env: NAME, headers: { NAME: TEXT }, cache: auto|5m|1h, timeout: 10m, dialects: [chat, responses, messages], window: TOKENS, models: { NAME: { model: NAME AT THE SERVER, window: TOKENS, maxOutput: TOKENS, tools: true, media: [images, files], prefill: false, reasoning_retention: never|turn|always } } }. Without `models` it takes any name; without `dialects` it is sent those that its kind speaks. A model that several have is asked for at the next one where the first cannot be reached, is out of requests (429) or fails (5xx) before its answer begins.",
     ),
     key(
         "server.addr",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use longhaul_providers::anthropic::PromptCacheTtl;
 use longhaul_providers::connect::Kind;
 
 /// An enum whose values have names in the file.
@@ -66,6 +67,29 @@ impl ProviderKind {
     /// Returns the server's default address.
     pub fn base_url(self) -> &'static str {
         self.kind().unwrap_or(Kind::OpenAiCompatible).base_url()
+    }
+}
+
+choices!(
+    /// The life of Anthropic's prompt cache.
+    PromptCacheLife {
+        /// An hour where the pauses between requests make that cheaper, else five minutes.
+        Auto = "auto",
+        /// Five minutes since the last use.
+        FiveMinutes = "5m",
+        /// An hour since the last use; writing costs more.
+        OneHour = "1h",
+    }
+);
+
+impl PromptCacheLife {
+    /// Returns the life in the form of the providers.
+    pub fn ttl(self) -> PromptCacheTtl {
+        match self {
+            Self::Auto => PromptCacheTtl::Auto,
+            Self::FiveMinutes => PromptCacheTtl::FiveMinutes,
+            Self::OneHour => PromptCacheTtl::OneHour,
+        }
     }
 }
 
@@ -234,6 +258,8 @@ pub struct ModelConfig {
     pub headers: BTreeMap<String, String>,
     /// Fields added to every request's body, in the order of the file.
     pub body: serde_json::Map<String, serde_json::Value>,
+    /// The life of Anthropic's prompt cache.
+    pub cache: PromptCacheLife,
     /// The longest silence of the server, before an answer and within it.
     pub timeout: FirstByteTimeout,
 }

@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::gateway::GatewayDialect;
 use super::keys::{self, ConfigKey, ConfigKeyKind};
-use super::model::{Decision, ProviderKind, ReasoningRetention, TokenCounter, TriggerConfig};
+use super::model::{
+    Decision, PromptCacheLife, ProviderKind, ReasoningRetention, TokenCounter, TriggerConfig,
+};
 use super::node;
 use crate::sandbox::NetworkAccess;
 
@@ -177,6 +179,7 @@ fn upstream() -> Value {
         "base_url": { "type": "string", "pattern": "^https?://." },
         "api_key_env": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
         "headers": by_name(),
+        "cache": { "enum": PromptCacheLife::NAMES },
         "timeout": json!({ "type": "string", "pattern": "^([0-9]+ *(ms|s|m|h|d)|none|auto)$" }),
         "dialects": { "type": "array", "items": { "enum": GatewayDialect::NAMES } },
         "window": tokens(),

@@ -6,9 +6,9 @@ use super::gateway::{
 };
 use super::hooks::HooksConfig;
 use super::model::{
-    ApprovalsConfig, BlobsConfig, CompressionConfig, ContextConfig, ModelConfig, ParallelTools, ProviderKind,
-    Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions, SummaryWriter, TelemetryConfig,
-    TokenCounter, ToolsConfig,
+    ApprovalsConfig, BlobsConfig, CompressionConfig, ContextConfig, ModelConfig, ParallelTools,
+    PromptCacheLife, ProviderKind, Recovery, RetryConfig, RunConfig, StrategyKind, StrategyOptions,
+    SummaryWriter, TelemetryConfig, TokenCounter, ToolsConfig,
 };
 use super::reader::{
     ConfigReader, agents, builtin_tools, check_options, hook, mcp_servers, models, output_limits,
@@ -101,6 +101,7 @@ fn model(reader: &mut ConfigReader<'_>) -> ModelConfig {
         max_output_tokens: reader.count_or_auto("model.max_output_tokens"),
         headers: reader.texts("model.headers"),
         body: reader.json("model.body"),
+        cache: reader.choice("model.cache", PromptCacheLife::from_name, PromptCacheLife::Auto),
         timeout: reader.first_byte_timeout("model.timeout"),
     }
 }

@@ -824,6 +824,7 @@ fn servers_behind_the_gateway() {
       base_url: http://box:8000/v1
       api_key_env: BOX_KEY
       headers: { X-Team: s3cret }
+      cache: 1h
       dialects: [chat, messages]
       window: 32768
       timeout: 1h
@@ -839,6 +840,7 @@ fn servers_behind_the_gateway() {
     assert_eq!(first.headers.0["X-Team"], "s3cret");
     let hour = Duration::from_secs(3_600);
     assert_eq!([first.timeout, second.timeout], [FirstByteTimeout::After(hour), FirstByteTimeout::Auto]);
+    assert_eq!([first.cache, second.cache], [PromptCacheLife::OneHour, PromptCacheLife::Auto]);
     assert!(!format!("{first:?}").contains("s3cret"), "what headers say does not show");
     assert_eq!(first.dialects.as_deref(), Some(&[GatewayDialect::Chat, GatewayDialect::Messages][..]));
     let names: Vec<_> =
@@ -851,6 +853,19 @@ fn servers_behind_the_gateway() {
         (ProviderKind::Anthropic, "https://api.anthropic.com/v1")
     );
     assert_eq!((second.dialects.as_ref(), second.models.len()), (None, 0));
+}
+
+#[test]
+fn the_life_of_the_cache_is_one_of_three() {
+    let life = |word: &str| parse(&format!("model: {{ provider: anthropic, cache: {word} }}")).model.cache;
+    assert_eq!(parse("{}").model.cache, PromptCacheLife::Auto);
+    assert_eq!(life("auto"), PromptCacheLife::Auto);
+    assert_eq!(life("5m"), PromptCacheLife::FiveMinutes);
+    assert_eq!(life("1h"), PromptCacheLife::OneHour);
+    for text in ["model: { cache: forever }", "gateway: { upstreams: [{ name: a, cache: forever }] }"] {
+        let error = errors(text);
+        assert!(error.contains("cannot be `forever`: the choices are auto, 5m, 1h"), "{error}");
+    }
 }
 
 #[test]
@@ -872,7 +887,7 @@ fn servers_behind_the_gateway_are_checked() {
     longhaul.yml:4:64: `gateway.upstreams[1].dialects` cannot be `morse`: the choices are chat, responses, messages
     longhaul.yml:4:87: unknown key `prices` in `gateway.upstreams[1].models.m`: the keys here are model, window, maxOutput, tools, media, prefill, reasoning_retention
     longhaul.yml:5:7: `gateway.upstreams[2]` has the name of another one, `a`
-    longhaul.yml:5:18: unknown key `url` in `gateway.upstreams[2]`: the keys here are name, provider, base_url, api_key_env, headers, timeout, dialects, window, models
+    longhaul.yml:5:18: unknown key `url` in `gateway.upstreams[2]`: the keys here are name, provider, base_url, api_key_env, headers, cache, timeout, dialects, window, models
     longhaul.yml:5:42: `gateway.upstreams[2].headers` must be texts by name, NAME: TEXT, not this group of keys
     ");
     let spoken = |provider: &str, dialects: &str| {

@@ -99,6 +99,8 @@ impl ModelCalls {
             tools,
             max_output_tokens: Some(asked.max_output_tokens),
             cache_key: Some(cache_key(context)),
+            // Only a request that goes on with the conversation is read from the cache again.
+            long_pauses: in_context && has_long_pauses(context),
             ..ModelRequest::default()
         };
         // Only the session's own model has that prefix in its cache, so another summary model gets no such request.
@@ -162,6 +164,7 @@ pub(super) fn next_request(context: &DriverContext, may_call: bool, max_output_t
         tools,
         max_output_tokens: Some(max_output_tokens),
         cache_key: Some(cache_key(context)),
+        long_pauses: has_long_pauses(context),
         ..ModelRequest::default()
     }
 }
@@ -178,6 +181,11 @@ fn with_listed_calls(context: &DriverContext, mut messages: Vec<Message>) -> (Ve
 
 fn cache_key(context: &DriverContext) -> String {
     context.session_id().as_str().chars().take(MAX_CACHE_KEY_CHARS).collect()
+}
+
+/// Returns whether the session's pauses so far make a prompt cache worthwhile that lives for an hour.
+fn has_long_pauses(context: &DriverContext) -> bool {
+    context.run.history().request_pauses().is_long_cache_cheaper()
 }
 
 /// Spawns a model call in the span of the call; the outcome is the loop's next input.

@@ -3,6 +3,7 @@
 
 mod asked;
 mod known;
+mod report;
 mod telling;
 
 use std::collections::VecDeque;
@@ -17,8 +18,9 @@ use longhaul::import::import;
 use longhaul::session::SessionError;
 use longhaul_core::event::{Event, EventBody, ModelChoice};
 use longhaul_core::ids::{QueueId, Seq, SessionId};
-use longhaul_core::message::ModelAnswer;
 use longhaul_store::NewSession;
+use longhaul_wire::added_fields::{add_to_answer, add_to_stream_end};
+use longhaul_wire::edit::ephemeral::comment;
 use longhaul_wire::edit::{Dialect, GatewayError, GatewayErrorKind};
 use longhaul_wire::response_writer::{self, ModelEvent, ResponseHead, ResponseWriter};
 use serde::Deserialize;
@@ -27,6 +29,7 @@ use tokio::sync::mpsc;
 use self::asked::ParsedAgentRequest;
 pub(crate) use self::known::ConversationIndex;
 use self::known::{ConversationPrefix, TurnPosition, of_history, of_log, root, user_text};
+use self::report::{AgentAnswerReport, describe_window};
 use self::telling::{AgentAnswerEvent, AgentAnswerTask, TurnFingerprint, newest_taken};
 use super::agents;
 use super::gateway::{fault_of, told};
@@ -182,7 +185,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
     let message = match hears.recv().await {
         Some(AgentAnswerEvent::Begins(message)) => message,
         Some(AgentAnswerEvent::Failed(fault)) => return Err(fault.into()),
-        Some(AgentAnswerEvent::Event(_)) | None => return Err(broken_off().into()),
+        Some(_) | None => return Err(broken_off().into()),
     };
     let head = ResponseHead {
         id: format!("{}.{message}", session.id()),
@@ -197,6 +200,10 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
         whole(ask.dialect, &head, hears).await?
     };
     let headers = response.headers_mut();
+    // A session that has just ended has no window to tell.
+    if let Ok(context) = session.context().await {
+        describe_window(&context, headers);
+    }
     let words = [(SESSION, session.id().as_str().to_owned()), (IGNORED, asked.ignored.join(","))];
     for (name, words) in words {
         if let Some(value) = HeaderValue::try_from(words).ok().filter(|value| !value.is_empty()) {
@@ -211,16 +218,20 @@ async fn whole(
     head: &ResponseHead,
     mut hears: mpsc::Receiver<AgentAnswerEvent>,
 ) -> Result<Response, GatewayError> {
-    let answer: ModelAnswer = loop {
+    let (answer, report) = loop {
         match hears.recv().await {
-            Some(AgentAnswerEvent::Event(ModelEvent::Finished(answer))) => break answer,
+            Some(AgentAnswerEvent::Finished(answer, report)) => break (answer, report),
             Some(AgentAnswerEvent::Failed(fault)) => return Err(fault),
             Some(_) => {}
             None => return Err(broken_off()),
         }
     };
     let json = [(CONTENT_TYPE, "application/json")];
-    Ok((json, Body::from(response_writer::whole(dialect, head, &answer))).into_response())
+    let body = add_to_answer(response_writer::whole(dialect, head, &answer), &report.added_fields());
+    let mut response = (json, Body::from(body)).into_response();
+    report.describe_edits(true, response.headers_mut());
+    report.describe_totals(response.headers_mut());
+    Ok(response)
 }
 
 /// Returns the answer as a stream. A failure before the first event is an error response, unless it takes longer than a
@@ -232,15 +243,18 @@ async fn streamed(
     mut hears: mpsc::Receiver<AgentAnswerEvent>,
 ) -> Result<Response, GatewayError> {
     let heartbeat = app.config().heartbeat;
-    let first = match tokio::time::timeout(heartbeat, hears.recv()).await {
-        Ok(Some(AgentAnswerEvent::Failed(fault))) => return Err(fault),
-        Ok(None) => return Err(broken_off()),
-        Ok(first) => first,
+    let mut beginning = AnswerBeginning::default();
+    let is_known = match tokio::time::timeout(heartbeat, beginning.read(&mut hears)).await {
+        Ok(begun) => {
+            begun?;
+            true
+        }
         // A client would give up after a longer silence, so the stream begins without its first event.
-        Err(_) => None,
+        Err(_) => false,
     };
+    let AnswerBeginning { ready, edits } = beginning;
     let encoder = response_writer::stream(dialect, head);
-    let writing = AgentResponseStream { encoder, hears, ready: first.into_iter().collect(), is_over: false };
+    let writing = AgentResponseStream { dialect, encoder, hears, ready, is_over: false };
     let frames = futures_util::stream::unfold(writing, async |mut writing| {
         let frame = writing.next().await?;
         Some((frame, writing))
@@ -251,11 +265,43 @@ async fn streamed(
         // nginx buffers answers, and would hold events back.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((headers, Body::from_stream(held(frames, heartbeat))).into_response())
+    let mut response = (headers, Body::from_stream(held(frames, heartbeat))).into_response();
+    edits.describe_edits(is_known, response.headers_mut());
+    Ok(response)
+}
+
+/// The events before the first words of an answer, and the first words.
+#[derive(Default)]
+struct AnswerBeginning {
+    ready: VecDeque<AgentAnswerEvent>,
+    edits: AgentAnswerReport,
+}
+
+impl AnswerBeginning {
+    /// Reads the events up to the first words. Room is made before them, so the response's head can tell of it.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the answer fails before its first words.
+    async fn read(&mut self, hears: &mut mpsc::Receiver<AgentAnswerEvent>) -> Result<(), GatewayError> {
+        loop {
+            match hears.recv().await.ok_or_else(broken_off)? {
+                AgentAnswerEvent::Failed(fault) => return Err(fault),
+                AgentAnswerEvent::Edited(edits) => self.edits = edits,
+                early @ (AgentAnswerEvent::Begins(_) | AgentAnswerEvent::Notice(_)) => {
+                    self.ready.push_back(early);
+                }
+                words @ (AgentAnswerEvent::Event(_) | AgentAnswerEvent::Finished(..)) => {
+                    self.ready.push_back(words);
+                    return Ok(());
+                }
+            }
+        }
+    }
 }
 
 /// An answer in progress.
 struct AgentResponseStream {
+    dialect: Dialect,
     encoder: Box<dyn ResponseWriter>,
     hears: mpsc::Receiver<AgentAnswerEvent>,
     ready: VecDeque<AgentAnswerEvent>,
@@ -271,10 +317,13 @@ impl AgentResponseStream {
                 None => self.hears.recv().await,
             };
             match told {
-                Some(AgentAnswerEvent::Begins(_)) => {}
-                Some(AgentAnswerEvent::Event(event)) => {
-                    self.is_over = matches!(event, ModelEvent::Finished(_));
-                    self.encoder.event(&event, &mut out);
+                Some(AgentAnswerEvent::Begins(_) | AgentAnswerEvent::Edited(_)) => {}
+                Some(AgentAnswerEvent::Notice(notice)) => out.extend_from_slice(comment(notice).as_bytes()),
+                Some(AgentAnswerEvent::Event(event)) => self.encoder.event(&event, &mut out),
+                Some(AgentAnswerEvent::Finished(answer, report)) => {
+                    self.is_over = true;
+                    self.encoder.event(&ModelEvent::Finished(answer), &mut out);
+                    out = add_to_stream_end(self.dialect, out, &report.added_fields());
                 }
                 Some(AgentAnswerEvent::Failed(fault)) => {
                     self.is_over = true;

@@ -12,6 +12,7 @@ use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use crate::agents::three;
+use crate::front_ends::{half_full, tale};
 use crate::world::{PATIENCE, World, slowly};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -127,6 +128,47 @@ async fn its_steps_are_one_text_and_its_tools_are_not_seen() {
         (session, "5. thanks"),
         "the tool's call and result are in the session"
     );
+}
+
+#[tokio::test]
+async fn what_an_answer_took_stands_beside_it() {
+    let world = World::new(hearing()).await;
+    let one = asked(&world, CHAT, &[], chat(json!([user("hello")]))).await;
+    assert_eq!(one.headers()["x-longhaul-action"], "none");
+    assert!(one.headers()["x-longhaul-window"].to_str().unwrap().ends_with(')'), "{:?}", one.headers());
+    assert_eq!(one.headers().get("x-longhaul-calls"), None);
+    assert_eq!(json_of(one, StatusCode::OK).await.get("x_longhaul"), None, "the usage says all");
+
+    let two = asked(&world, CHAT, &[], chat(json!([user("look")]))).await;
+    assert_eq!(two.headers()["x-longhaul-calls"], "2");
+    let two = json_of(two, StatusCode::OK).await;
+    let total = &two["x_longhaul"];
+    assert_eq!((&total["calls"], &total["action"]), (&json!(2), &json!("none")), "{two}");
+    let billed = total["billed"]["input_tokens"].as_u64().unwrap();
+    assert!(billed > two["usage"]["prompt_tokens"].as_u64().unwrap(), "{two}");
+}
+
+#[tokio::test]
+async fn a_compaction_is_told_in_the_stream() {
+    let world = half_full("v1").await;
+    let mut body = chat(json!([user("tell me all of it")]));
+    body["stream"] = true.into();
+    let streamed = asked(&world, CHAT, &[("x-longhaul-session", "v1")], body).await;
+    assert_eq!(streamed.status(), StatusCode::OK);
+    let action = streamed.headers()["x-longhaul-action"].to_str().unwrap().to_owned();
+    assert!(["none", "compacted", "waiting"].contains(&action.as_str()), "{action}");
+    let text = tokio::time::timeout(PATIENCE, streamed.text()).await.unwrap().unwrap();
+    let comments = text.split("\n\n").filter(|frame| frame.starts_with(": ")).collect::<Vec<_>>();
+    let told = [": ⚙️ Compacting conversation history…", ": ✅ Context compacted, continuing…"];
+    let at = told.map(|notice| comments.iter().position(|comment| *comment == notice));
+    assert!(at[0].is_some() && at[0] < at[1], "{comments:?}");
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let chunks: Vec<Value> = data.filter_map(|data| serde_json::from_str(data).ok()).collect();
+    assert_eq!(content(&chunks), tale(), "the notices are no part of the text");
+    let total = chunks.iter().find_map(|chunk| chunk.get("x_longhaul")).unwrap();
+    assert_eq!(total["action"], "compacted", "{total}");
+    assert!(total["restarts"].as_u64().unwrap() > 0 && total["calls"].as_u64().unwrap() > 1, "{total}");
+    assert!(total["tokens_before"].as_u64().unwrap() > total["tokens_after"].as_u64().unwrap(), "{total}");
 }
 
 #[tokio::test]

@@ -342,14 +342,14 @@ async fn strangers_and_nonsense_are_refused() {
 }
 
 /// No part of it comes twice.
-fn tale() -> String {
+pub(crate) fn tale() -> String {
     let parts: Vec<String> = (0..900).map(|at| format!("part{at}")).collect();
     format!("{}.", parts.join(" "))
 }
 
 /// A server whose small window is half full of `thread`, and whose model tells the tale when it is asked for all of it,
 /// going on word for word with what a request ends with.
-async fn half_full(thread: &str) -> World {
+pub(crate) async fn half_full(thread: &str) -> World {
     let script = ModelScript::closure(|request: &ModelRequest, _| {
         let last = request.messages.last().unwrap();
         let answer = match (last.role, tale().strip_prefix(&last.text())) {

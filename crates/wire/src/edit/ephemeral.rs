@@ -92,6 +92,11 @@ pub fn exceeded(used: u64, limit: u64) -> String {
     format!("{EXCEEDED}{used}/{limit}{ABORTING}")
 }
 
+/// Returns a notice as an SSE comment, which parsers of events skip.
+pub fn comment(notice: &str) -> String {
+    format!(": {notice}\n\n")
+}
+
 /// Reports whether a JSON text may contain one of our notices.
 pub fn may_have_notices(json: &str) -> bool {
     // Clients escape the symbols and the dots of the notices in different ways, so only their ASCII words are

@@ -110,7 +110,7 @@ fn write(
     declared: &Map<String, Value>,
     answer: bool,
 ) -> Result<Bytes, ProviderError> {
-    let mark = MessagesCacheControl::of(config);
+    let mark = MessagesCacheControl::of(request, config);
     let tools = tools(request, mark)?;
     let mut body = RequestBody::default();
     body.put("model", &config.settings.model)?;
@@ -155,15 +155,13 @@ struct MessagesCacheControl {
 }
 
 impl MessagesCacheControl {
-    /// Returns the mark. `None` if the configuration sets marks: the API takes four in all.
-    fn of(config: &MessagesConfig) -> Option<Self> {
-        let ttl = match config.cache {
-            PromptCacheTtl::Off => return None,
-            PromptCacheTtl::FiveMinutes => None,
-            PromptCacheTtl::OneHour => Some("1h"),
-        };
+    /// Returns the mark. `None` without marks, and if the configuration sets its own: the API takes four in
+    /// all.
+    fn of(request: &ModelRequest, config: &MessagesConfig) -> Option<Self> {
+        let is_off = config.cache == PromptCacheTtl::Off;
         let own = config.settings.body.contains_key("cache_control");
-        (!own).then_some(Self { r#type: "ephemeral", ttl })
+        let ttl = config.cache.field(request.long_pauses);
+        (!is_off && !own).then_some(Self { r#type: "ephemeral", ttl })
     }
 }
 

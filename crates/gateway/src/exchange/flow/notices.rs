@@ -59,6 +59,6 @@ pub(super) trait StreamComment {
 
 impl StreamComment for str {
     fn comment(&self) -> String {
-        format!(": {self}\n\n")
+        ephemeral::comment(self)
     }
 }

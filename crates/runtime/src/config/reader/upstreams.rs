@@ -1,7 +1,7 @@
 //! `gateway.upstreams`: servers behind the gateway.
 
 use super::super::gateway::{GatewayDialect, UpstreamConfig, UpstreamHeaders, UpstreamModel};
-use super::super::model::{ModelLimits, ProviderKind};
+use super::super::model::{ModelLimits, PromptCacheLife, ProviderKind};
 use super::mcp::pairs;
 use super::models::{flag, media, retention};
 use super::{
@@ -9,8 +9,18 @@ use super::{
     is_env_name, is_map, is_url, positive, text,
 };
 
-const KEYS: &[&str] =
-    &["name", "provider", "base_url", "api_key_env", "headers", "timeout", "dialects", "window", "models"];
+const KEYS: &[&str] = &[
+    "name",
+    "provider",
+    "base_url",
+    "api_key_env",
+    "headers",
+    "cache",
+    "timeout",
+    "dialects",
+    "window",
+    "models",
+];
 const MODEL: &[&str] = &["model", "window", "maxOutput", "tools", "media", "prefill", "reasoning_retention"];
 const SHAPE: &str = "{ name: NAME, base_url: URL, models … }";
 
@@ -61,6 +71,7 @@ fn upstream(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> Opt
         headers: UpstreamHeaders(
             reader.mcp_key(node, path, "headers", "texts by name, NAME: TEXT", pairs).unwrap_or_default(),
         ),
+        cache: cache(reader, node, path),
         timeout: timeout.unwrap_or_default(),
         dialects: dialects(reader, node, path, provider),
         window: reader.inner(node, path, "window", tokens, positive),
@@ -80,6 +91,16 @@ fn provider(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> Pro
     known.unwrap_or_else(|| {
         reader.problem(said.at, &format!("{path}.provider"), choose(path, &word, &names, &[]));
         usual
+    })
+}
+
+fn cache(reader: &mut ConfigReader<'_>, node: &ConfigNode, path: &str) -> PromptCacheLife {
+    let Some(said) = node.get("cache") else { return PromptCacheLife::Auto };
+    let word = said.word().unwrap_or_else(|| said.describe());
+    PromptCacheLife::from_name(&word).unwrap_or_else(|| {
+        let path = format!("{path}.cache");
+        reader.problem(said.at, &path, choose(&path, &word, PromptCacheLife::NAMES, &[]));
+        PromptCacheLife::Auto
     })
 }
 

@@ -9,12 +9,14 @@ use longhaul_core::event::{Event, EventBody};
 use longhaul_core::ids::SessionId;
 use longhaul_core::message::{ModelAnswer, ModelStopReason, Part, ReasoningPart};
 use longhaul_core::usage::Usage;
+use longhaul_wire::edit::ephemeral::{COMPACTING, CONTINUING};
 use longhaul_wire::edit::{GatewayError, GatewayErrorKind};
 use longhaul_wire::response_writer::ModelEvent;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::known::{ConversationPrefix, TurnPosition};
+use super::report::{AgentAnswerReport, ViewAction};
 use crate::app::AppState;
 use crate::extract::IdempotencyKey;
 use crate::problem::ApiProblem;
@@ -37,7 +39,13 @@ const NOBODY: &str = "Nobody can be asked here.";
 pub(super) enum AgentAnswerEvent {
     /// The answer begins. The string names the answered message.
     Begins(String),
+    /// A notice for people about the conversation, for a comment in a stream.
+    Notice(&'static str),
+    /// The view of the conversation was edited; with the edits so far.
+    Edited(AgentAnswerReport),
     Event(ModelEvent),
+    /// The answer is complete.
+    Finished(ModelAnswer, AgentAnswerReport),
     Failed(GatewayError),
 }
 
@@ -61,6 +69,8 @@ struct AnswerAccumulator {
     text: String,
     reasoning: String,
     is_new_step: bool,
+    edits: AgentAnswerReport,
+    is_compacting: bool,
 }
 
 impl AgentAnswerTask {
@@ -74,7 +84,7 @@ impl AgentAnswerTask {
                 },
                 UiStreamEnd::Complete { run } => {
                     break match self.answer(&run, &said).await {
-                        Ok(answer) => AgentAnswerEvent::Event(ModelEvent::Finished(answer)),
+                        Ok((answer, report)) => AgentAnswerEvent::Finished(answer, report),
                         Err(problem) => AgentAnswerEvent::Failed(fault_of(&problem)),
                     };
                 }
@@ -104,6 +114,11 @@ impl AgentAnswerTask {
                     UiStreamEvent::StepBegins { again: false, .. } => said.is_new_step = true,
                     UiStreamEvent::Says { voice, text, .. } => {
                         self.send(AgentAnswerEvent::Event(said.says(voice, text))).await
+                    }
+                    UiStreamEvent::Edit { kind, state, .. } => {
+                        for told in said.edited(kind, &state) {
+                            self.send(told).await;
+                        }
                     }
                     UiStreamEvent::Ends(end) => return end,
                     _ => {}
@@ -144,9 +159,19 @@ impl AgentAnswerTask {
         .await
     }
 
-    /// Returns the complete answer, and records the turn in the index.
-    async fn answer(&self, run: &Value, said: &AnswerAccumulator) -> Result<ModelAnswer, ApiProblem> {
-        let events = self.app.runtime().store().tail(self.session.id(), TAIL).await?;
+    /// Returns the complete answer with its report, and records the turn in the index.
+    async fn answer(
+        &self,
+        run: &Value,
+        said: &AnswerAccumulator,
+    ) -> Result<(ModelAnswer, AgentAnswerReport), ApiProblem> {
+        let mut events = self.app.runtime().store().tail(self.session.id(), TAIL).await?;
+        // A short tail is the whole log.
+        if events.len() == TAIL && run_start(&events, run).is_none() {
+            events = self.app.runtime().log(self.session.id()).await?;
+        }
+        let start = run_start(&events, run).unwrap_or_default();
+        let report = AgentAnswerReport::of_run(events.iter().skip(start));
         if let Some(TurnFingerprint { before, user }) = &self.turned {
             let taken = events.iter().rev().find(|event| is_taken(event, &said.message));
             if let Some(taken) = taken {
@@ -163,7 +188,8 @@ impl AgentAnswerTask {
         let finish =
             if run["finishReason"] == "stop" { ModelStopReason::Stop } else { ModelStopReason::Length };
         let parts = reasoning.into_iter().chain(text).collect();
-        Ok(ModelAnswer { parts, finish, usage: Some(usage(run, &events)), envelope: None })
+        let usage = Some(usage(run, &events));
+        Ok((ModelAnswer { parts, finish, usage, envelope: None }, report))
     }
 }
 
@@ -179,6 +205,42 @@ impl AnswerAccumulator {
         self.text.push_str(&text);
         ModelEvent::Text(text)
     }
+
+    /// Returns the client's events for an edit of the conversation's view. Like the gateway, only a compaction has
+    /// notices.
+    fn edited(&mut self, kind: &str, state: &Value) -> Vec<AgentAnswerEvent> {
+        let is_compaction = kind == "compaction";
+        match state["state"].as_str() {
+            Some("running") => {
+                self.is_compacting = true;
+                vec![AgentAnswerEvent::Notice(COMPACTING)]
+            }
+            Some("done") => {
+                let action = if is_compaction { ViewAction::Compacted } else { ViewAction::Pruned };
+                self.edits.add_told_edit(action, state);
+                let mut told = vec![AgentAnswerEvent::Edited(self.edits)];
+                if is_compaction {
+                    // A compaction that was ready, such as a summary written ahead, is not announced.
+                    let is_announced = std::mem::take(&mut self.is_compacting);
+                    told.extend((!is_announced).then_some(AgentAnswerEvent::Notice(COMPACTING)));
+                    told.push(AgentAnswerEvent::Notice(CONTINUING));
+                }
+                told
+            }
+            _ => {
+                self.is_compacting = false;
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// Returns the index of the event with which a run begins; `None` if `events` begin later.
+fn run_start(events: &[Event], run: &Value) -> Option<usize> {
+    events.iter().rposition(|event| match &event.body {
+        EventBody::RunStarted { run_id } => run["runId"] == run_id.as_str(),
+        _ => false,
+    })
 }
 
 fn is_taken(event: &Event, message: &str) -> bool {
@@ -245,4 +307,32 @@ pub(super) async fn newest_taken(app: &AppState, id: &SessionId) -> Result<Optio
 fn newest_taken_of(events: &[Event]) -> Option<u64> {
     let mut newest_first = events.iter().rev();
     newest_first.find(|event| matches!(event.body, EventBody::MessagesTaken { .. })).map(|event| event.seq)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn notices(told: &[AgentAnswerEvent]) -> Vec<&'static str> {
+        let notice = |event: &AgentAnswerEvent| match event {
+            AgentAnswerEvent::Notice(notice) => Some(*notice),
+            _ => None,
+        };
+        told.iter().filter_map(notice).collect()
+    }
+
+    #[test]
+    fn a_compaction_is_told_and_a_prune_is_not() {
+        let mut said = AnswerAccumulator::default();
+        let done = json!({ "state": "done", "originalTokens": 90, "compressedTokens": 40 });
+        assert_eq!(notices(&said.edited("compaction", &json!({ "state": "running" }))), [COMPACTING]);
+        assert_eq!(notices(&said.edited("compaction", &done)), [CONTINUING]);
+        assert_eq!(notices(&said.edited("compaction", &done)), [COMPACTING, CONTINUING], "it was ready");
+        assert_eq!(notices(&said.edited("prune", &done)), [""; 0]);
+        said.edited("compaction", &json!({ "state": "running" }));
+        assert_eq!(notices(&said.edited("compaction", &json!({ "state": "failed" }))), [""; 0]);
+        assert_eq!(notices(&said.edited("compaction", &done)), [COMPACTING, CONTINUING]);
+    }
 }

@@ -15,6 +15,11 @@ use bytes::Bytes;
 pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result<Bytes, ParseError> {
     let mut patch = RequestPatch::default();
     patch.scalars(envelope, edited, "max_tokens");
+    if let Some(life) = edited.cache_mark {
+        // A mark outside of the content moves to the newest block by itself, so the client's items keep their bytes.
+        let ttl = life.field(false).map(|ttl| format!(r#","ttl":"{ttl}""#)).unwrap_or_default();
+        patch.add("cache_control", &format!(r#"{{"type":"ephemeral"{ttl}}}"#));
+    }
     if edited.prefill.as_ref().is_some_and(|prefill| prefill.must_be_told) {
         // vLLM refuses `continue_final_message` unless the generation prompt is switched off too.
         patch.add("add_generation_prompt", "false");

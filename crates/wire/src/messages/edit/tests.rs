@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::MessagesCodec;
 use crate::edit::{
-    AnswerPrefill, GatewayError, GatewayErrorKind, ItemSegment, RenderOp, RequestEdit, SegmentEdit,
-    StreamPosition, WireCodec,
+    AnswerPrefill, GatewayError, GatewayErrorKind, ItemSegment, PromptCacheTtl, RenderOp, RequestEdit,
+    SegmentEdit, StreamPosition, WireCodec,
 };
 use crate::edit::{PartialResponse, RequestEnvelope};
 use crate::sse::{SseEvent, SseReader};
@@ -29,6 +29,20 @@ fn segments(item: &str) -> Vec<ItemSegment> {
 
 fn text(text: &str) -> Vec<Part> {
     vec![Part::text(text)]
+}
+
+#[test]
+fn a_cache_mark_stands_beside_the_items() {
+    let asked = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}"#;
+    for (life, mark) in [
+        (PromptCacheTtl::FiveMinutes, r#"{"type":"ephemeral"}"#),
+        (PromptCacheTtl::OneHour, r#"{"type":"ephemeral","ttl":"1h"}"#),
+    ] {
+        let edit = RequestEdit { cache_mark: Some(life), ..RequestEdit::default() };
+        let sent = MessagesCodec.render(&envelope(asked), &edit).unwrap();
+        let open = asked.strip_suffix('}').unwrap();
+        assert_eq!(std::str::from_utf8(&sent).unwrap(), format!(r#"{open},"cache_control":{mark}}}"#));
+    }
 }
 
 #[test]

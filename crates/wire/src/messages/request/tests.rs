@@ -170,6 +170,24 @@ fn marks_stand_at_the_end_of_what_is_kept_and_are_never_more_than_four() {
 }
 
 #[test]
+fn marks_ask_for_an_hour_where_pauses_are_long() {
+    let five = json!({"type": "ephemeral"});
+    let hour = json!({"type": "ephemeral", "ttl": "1h"});
+    for (cache, long_pauses, mark) in [
+        (PromptCacheTtl::Auto, false, &five),
+        (PromptCacheTtl::Auto, true, &hour),
+        (PromptCacheTtl::FiveMinutes, true, &five),
+        (PromptCacheTtl::OneHour, false, &hour),
+        (PromptCacheTtl::Off, true, &Value::Null),
+    ] {
+        let config = MessagesConfig { cache, ..config() };
+        let request = ModelRequest { long_pauses, ..request(vec![user("hi")]) };
+        let body = body(&request, &config);
+        assert_eq!(&body["messages"][0]["content"][0]["cache_control"], mark, "{cache:?} {long_pauses}");
+    }
+}
+
+#[test]
 fn configured_fields_win_and_null_removes() {
     let mut config = config();
     for (name, value) in [
