@@ -363,7 +363,8 @@ impl Exchange {
     /// Returns the beginning of the answer, and logs arrival and failure.
     async fn open_answer(self: Arc<Self>) -> Result<UpstreamDisposition, GatewayError> {
         self.log_arrival();
-        let opened = Arc::clone(&self).go().await;
+        // Boxed: the future is large, and every caller of this one would hold it.
+        let opened = Box::pin(Arc::clone(&self).go()).await;
         // A stream that begins with an error is a failed request, whatever its status.
         if let Err(fault) | Ok(UpstreamDisposition::Failed(fault, ..)) = &opened {
             self.log_failure(fault);
