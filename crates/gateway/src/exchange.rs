@@ -357,7 +357,7 @@ impl Exchange {
         let target = exchange.ordered_targets().into_iter().next().ok_or_else(no_upstream)?;
         let exchange = exchange.with_input_tools_listed(&target)?;
         let attempt = UpstreamAttempt::find(exchange, target, Arc::default()).await;
-        Ok(reply(compact::compact(attempt).await?))
+        Ok(reply(Box::pin(compact::compact(attempt)).await?))
     }
 
     /// Returns the beginning of the answer, and logs arrival and failure.
