@@ -162,8 +162,8 @@ impl ContextPolicy for ClaudeCodePolicy {
              compaction). Assumptions: edited files before files that were only read, by the session's \
              order; the content is the one last read or written in the recording; CLAUDE.md and skills are \
              part of the system prompt",
-            "reaction to a refusal = a compaction (anthropics/claude-code CHANGELOG.md 2.1.274, as quoted by \
-             others), which the trigger forestalls. It gives up after a few compactions if the window is full \
+            "reaction to a refusal = a compaction (anthropics/claude-code CHANGELOG.md 2.1.274, as quoted \
+             by others), which the trigger forestalls. It gives up after a few compactions if the window is full \
              again at once each time (code.claude.com/docs/en/how-claude-code-works); not modelled, in its \
              favour",
             "results are not shortened when they come in: the limits are those of its own tools \
