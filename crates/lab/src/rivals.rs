@@ -1,5 +1,7 @@
 //! Models of other agents and libraries when their window is full, as far as their source says.
 //!
+//! Claude Code's source is not published, so its model follows its documentation.
+//!
 //! Each model keeps its own view of a recording. It counts, acts and removes messages as its peer does. Constants are
 //! applied as the peer's code applies them, also where that makes them useless in a small window. Common to all
 //! models, because no source decides it:
@@ -14,6 +16,7 @@
 //!   file again, but that is not modelled.
 
 mod append_only;
+mod claude_code;
 mod cline;
 mod codex;
 mod crush;
@@ -33,6 +36,7 @@ use longhaul_core::history::LogEntryKind;
 use longhaul_core::message::Role;
 
 pub use append_only::AppendOnlyPolicy;
+pub use claude_code::ClaudeCodePolicy;
 pub use cline::ClinePolicy;
 pub use codex::CodexPolicy;
 pub use crush::CrushPolicy;
@@ -54,6 +58,7 @@ pub fn all() -> Vec<Box<dyn ContextPolicy>> {
         Box::new(OpenCodePolicy::with_pruning()),
         Box::new(GeminiCliPolicy::new()),
         Box::new(GeminiCliPolicy::declared()),
+        Box::new(ClaudeCodePolicy::default()),
         Box::new(CodexPolicy::default()),
         Box::new(GoosePolicy::default()),
         Box::new(LangChainSummarization::default()),

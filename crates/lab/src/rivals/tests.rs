@@ -3,6 +3,7 @@
 use longhaul_core::budget::Budget;
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::event::{Event, EventBody};
+use longhaul_core::ids::CallId;
 use longhaul_core::message::{Message, ModelStopReason, Part, Role, ToolCall, ToolResult, ToolStatus};
 
 use super::*;
@@ -45,23 +46,30 @@ impl RivalTestSession {
     }
 
     /// A call with a result of so many words.
-    fn step(mut self, words: usize) -> Self {
-        let (at, call_id) = (self.calls, format!("c{}", self.calls).as_str().into());
+    fn step(self, words: usize) -> Self {
+        let at = self.calls;
+        let arguments = format!(r#"{{"path":"src/file_{at}.rs"}}"#);
+        self.uses("read", &arguments, &format!("result {at} {}", "word ".repeat(words)))
+    }
+
+    /// A call of a tool with a result.
+    fn uses(mut self, tool: &str, arguments: &str, content: &str) -> Self {
+        let call_id: CallId = format!("c{}", self.calls).as_str().into();
         self.calls += 1;
         self.said(
             vec![Part::ToolCall(ToolCall {
-                call_id,
-                name: "read".to_owned(),
-                arguments: format!(r#"{{"path":"src/file_{at}.rs"}}"#),
+                call_id: call_id.clone(),
+                name: tool.to_owned(),
+                arguments: arguments.to_owned(),
                 provider_id: None,
                 native: None,
             })],
             ModelStopReason::ToolCalls,
         );
         let result = ToolResult {
-            call_id: format!("c{at}").as_str().into(),
+            call_id,
             status: ToolStatus::Completed,
-            content: vec![Part::text(format!("result {at} {}", "word ".repeat(words)))],
+            content: vec![Part::text(content)],
             truncated: None,
         };
         self.add(EventBody::ToolFinished { result });
@@ -210,7 +218,7 @@ fn first_result_chars(name: &str, recording: &SessionRecording) -> usize {
 #[test]
 fn long_results_are_shortened_when_they_come_in() {
     let recording = RivalTestSession::default().typed("go").step(60_000).recorded();
-    for name in ["append-only", "langchain-summarization", "crush"] {
+    for name in ["append-only", "claude-code", "langchain-summarization", "crush"] {
         assert_eq!(first_result_chars(name, &recording), 300_009, "{name}");
     }
     for (name, chars) in [("codex", 10_000), ("gemini-cli", 40_000), ("cline", 48_000), ("opencode", 51_200)]
@@ -420,6 +428,97 @@ fn is_compacted_by_codex(prompt: &str) -> bool {
 fn codex_compacts_after_a_refusal_even_if_the_meter_is_low() {
     assert!(is_compacted_by_codex(&"word ".repeat(5_000)));
     assert!(!is_compacted_by_codex("short"));
+}
+
+#[test]
+fn claude_code_acts_where_its_documentation_says() {
+    let threshold = |window, max_output| ClaudeCodePolicy::threshold(&Budget::new(window, Some(max_output)));
+    assert_eq!((threshold(200_000, 32_000), threshold(1_000_000, 64_000)), (167_000, 967_000));
+    // A smaller declared output limit is what it keeps free, and small windows have no room left.
+    assert_eq!((threshold(64_000, 4_096), threshold(16_000, 4_096)), (46_904, 0));
+}
+
+/// The window in which the last request of a recording is as large as Claude Code's threshold.
+fn claude_code_window(recording: &SessionRecording) -> u64 {
+    let entries = &recording.entries[..recording.entries.len() - 1];
+    let request = recording.overhead_tokens() + entries.iter().map(|entry| entry.tokens).sum::<u64>();
+    request + 4_096 + 13_000
+}
+
+#[test]
+fn claude_code_summarises_on_the_cached_prefix_and_reads_five_files_again() {
+    let recording = RivalTestSession::default().typed("go").steps(10, 500).recorded();
+    let window = claude_code_window(&recording);
+    let before = last(&mut ClaudeCodePolicy::default(), &recording, window + 1, 0, 0);
+    assert!(before.edit.is_none() && before.side_calls.is_empty());
+    let request = last(&mut ClaudeCodePolicy::default(), &recording, window, 0, 0);
+    assert!(request.edit.unwrap().compaction);
+    let [summary, files @ ..] = &request.view[..] else { panic!("no view") };
+    assert!(summary.text.contains("Goal:\n- go"), "{}", summary.text);
+    let heads: Vec<&str> = files.iter().filter_map(|file| file.text.split(" word").next()).collect();
+    let expected =
+        [9, 8, 7, 6, 5].map(|at| format!("Read again after the compaction: src/file_{at}.rs\nresult {at}"));
+    assert_eq!(heads, expected);
+    // All but the newest result was in the last request.
+    let [.., newest, _] = &recording.entries[..] else { panic!("no entries") };
+    let [call] = request.side_calls[..] else { panic!("{:?}", request.side_calls) };
+    assert!(call.waits);
+    assert_eq!(call.fresh_tokens, newest.tokens + 1_200);
+    assert_eq!(call.cached_tokens + newest.tokens + 4_096 + 13_000, window);
+}
+
+#[test]
+fn claude_code_reads_edited_files_first_and_names_large_ones() {
+    let script = RivalTestSession::default()
+        .typed("go")
+        .uses("read", r#"{"path":"edited.rs"}"#, "before the edit")
+        .uses("edit", r#"{"path":"edited.rs","oldText":"a","newText":"b"}"#, "done")
+        .uses("write", r#"{"path":"written.rs","content":"the whole file"}"#, "done")
+        .uses("edit", r#"{"path":"unseen.rs","oldText":"a","newText":"b"}"#, "done")
+        .uses("read", r#"{"path":"edited.rs"}"#, "after the edit")
+        .uses("grep", r#"{"path":"src","pattern":"a"}"#, "src/file_0.rs")
+        .step(10)
+        .step(9_000)
+        .answer("x");
+    let recording = script.typed("pending").recorded();
+    let window = claude_code_window(&recording);
+    let request = last(&mut ClaudeCodePolicy::default(), &recording, window, 0, 0);
+    let view = texts(&request);
+    assert_eq!(
+        view[1..4],
+        [
+            "Referenced file: unseen.rs",
+            "Read again after the compaction: written.rs\nthe whole file",
+            "Read again after the compaction: edited.rs\nafter the edit",
+        ]
+    );
+    assert_eq!(view[4], "Referenced file: src/file_7.rs");
+    assert!(view[5].starts_with("Read again after the compaction: src/file_6.rs\nresult 6 word"));
+    assert_eq!(view[6..], ["pending"]);
+}
+
+/// The number of results that Claude Code leaves in a run of so many, each of so many words; `None` if it summarises.
+fn results_kept_by_claude_code(results: usize, words: usize) -> Option<usize> {
+    let recording = RivalTestSession::default().typed("go").steps(results, words).recorded();
+    let window = claude_code_window(&recording);
+    let request = last(&mut ClaudeCodePolicy::default(), &recording, window, 0, 0);
+    assert_valid(&request, "claude-code");
+    if request.edit.as_ref().unwrap().compaction {
+        return None;
+    }
+    assert!(request.side_calls.is_empty());
+    let cleared = texts(&request).iter().filter(|text| is_cut(text)).count();
+    assert_eq!(ids(&request.view)[1 + 2 * cleared..], entry_ids(&recording, 1 + 2 * cleared)[..]);
+    Some(results - cleared)
+}
+
+#[test]
+fn claude_code_clears_old_results_before_it_summarises() {
+    // 40,000 tokens of the newest results stay, and three of any size.
+    assert_eq!(results_kept_by_claude_code(20, 9_000), Some(4));
+    assert_eq!(results_kept_by_claude_code(6, 30_000), Some(3));
+    // One result of 9,000 tokens beyond them is too little.
+    assert_eq!(results_kept_by_claude_code(5, 9_000), None);
 }
 
 #[test]

@@ -23,10 +23,11 @@ pub const FILES: usize = 40;
 pub const FIXED_TOKENS: u64 = 3_000;
 
 /// The policies under which the job is run, ours first.
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 9] = [
     "adaptive",
     "reactive-overflow",
     "pruning-agent",
+    "claude-code",
     "codex",
     "opencode",
     "langchain-summarization",
