@@ -211,16 +211,3 @@ async fn a_server_that_refuses_more_than_its_share_is_asked_for_less_and_less() 
         }
     }
 }
-
-#[tokio::test]
-async fn an_answer_that_repeats_one_passage_without_end_is_not_continued() {
-    for dialect in [Dialect::Chat, Dialect::Messages, Dialect::Responses] {
-        let text = "and the next ticket is the same as the last one\n".repeat(2_000);
-        let server = model_with(8_000, dialect, text, |text| text.len().div_ceil(4), true).await;
-        let gateway = gateway_of(speaking(&server, dialect, 8_000, true), true);
-        let out = body(gateway.answer(call(dialect, &conversation(2), true)).await).await;
-        let (seen, _) = read(dialect, &out);
-        assert_eq!(seen.finish, Some(ModelStopReason::Length), "{dialect:?}: {:?}", seen.error);
-        assert_eq!(server.sent().len(), 1, "{dialect:?}");
-    }
-}

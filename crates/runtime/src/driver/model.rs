@@ -70,7 +70,8 @@ impl ModelCalls {
             "a request was built"
         );
         let persist_every = context.agent.rules.persist_every;
-        let mut stream = StreamedAnswer::new(step, context.lease.clone(), persist_every, pause);
+        let repetition = AnswerRepetition::new(context.run.budget().window);
+        let mut stream = StreamedAnswer::new(step, context.lease.clone(), persist_every, pause, repetition);
         stream.defers_tools = context.run.settings().fixed.deferred.is_some();
         let call = self.new_call(context);
         spawn_call(context, async move { call.step(request, stream).await });
@@ -357,13 +358,17 @@ enum StreamAction {
 
 /// The repetition in the text and in the reasoning of an answer. Arguments of tools are not watched: a file may
 /// consist of equal lines.
-#[derive(Default)]
 struct AnswerRepetition {
     text: RepetitionDetector,
     reasoning: RepetitionDetector,
 }
 
 impl AnswerRepetition {
+    fn new(window_tokens: u64) -> Self {
+        let detector = RepetitionDetector::new(window_tokens);
+        Self { text: detector.clone(), reasoning: detector }
+    }
+
     fn take(&mut self, event: &ModelEvent) -> Option<Repetition> {
         match event {
             ModelEvent::Text(delta) => self.text.push(delta),
@@ -401,7 +406,13 @@ struct StreamedAnswer {
 }
 
 impl StreamedAnswer {
-    fn new(step: StepId, lease: Lease, every: Duration, pause: Option<PausePointDetector>) -> Self {
+    fn new(
+        step: StepId,
+        lease: Lease,
+        every: Duration,
+        pause: Option<PausePointDetector>,
+        repetition: AnswerRepetition,
+    ) -> Self {
         Self {
             step,
             lease,
@@ -416,7 +427,7 @@ impl StreamedAnswer {
             flush_at: None,
             chunks: 0,
             pause,
-            repetition: AnswerRepetition::default(),
+            repetition,
             defers_tools: false,
             wrapped: BTreeSet::new(),
         }

@@ -21,7 +21,7 @@ struct World {
 async fn world(answer: impl Fn(&ModelRequest) -> ScriptedAnswer + Send + Sync + 'static) -> World {
     let folder = TemporaryFolder::new().unwrap();
     let script = ModelScript::closure(move |request: &ModelRequest, _| Some(answer(request)));
-    let model = Arc::new(ScriptedProvider::new(script).window(32_768).keep_requests());
+    let model = Arc::new(ScriptedProvider::new(script).window(8_192).keep_requests());
     let agent = testing::agent(model.clone(), &folder).await.unwrap();
     let store: SharedStore = Arc::new(MemoryStore::new());
     let runtime = Runtime::new(agent, store, BlobStore::in_memory(1 << 20));
@@ -38,8 +38,8 @@ async fn a_model_that_repeats_itself_is_warned_and_goes_on() {
     for reasons in [false, true] {
         let world = world(move |request| match (is_warned(request), reasons) {
             (true, _) => ScriptedAnswer::text("The ticket is 17."),
-            (false, true) => ScriptedAnswer::reasoning(PASSAGE.repeat(10_000)).then("never said"),
-            (false, false) => ScriptedAnswer::text(PASSAGE.repeat(10_000)),
+            (false, true) => ScriptedAnswer::reasoning(PASSAGE.repeat(2_000)).then("never said"),
+            (false, false) => ScriptedAnswer::text(PASSAGE.repeat(2_000)),
         })
         .await;
         let outcome = world.session.ask("Which ticket?").await.unwrap();
@@ -54,7 +54,7 @@ async fn a_model_that_repeats_itself_is_warned_and_goes_on() {
 
 #[tokio::test]
 async fn a_model_that_repeats_itself_again_ends_its_run() {
-    let world = world(|_| ScriptedAnswer::text(PASSAGE.repeat(10_000))).await;
+    let world = world(|_| ScriptedAnswer::text(PASSAGE.repeat(2_000))).await;
     let outcome = world.session.ask("Which ticket?").await.unwrap();
     assert_eq!(outcome.end, Some(RunEnd::LoopDetected));
     assert_eq!(world.model.log().len(), 2);

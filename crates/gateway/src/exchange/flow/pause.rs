@@ -1,7 +1,6 @@
 //! The detector of the stopping point of a streaming answer: only in its text, and between two words.
 
 use longhaul_core::estimate::MessageTokenCounter;
-use longhaul_core::repetition::repeats_without_end;
 use longhaul_core::usage::Usage;
 
 use longhaul_wire::edit::{PartialResponse, StreamPosition};
@@ -39,9 +38,6 @@ pub(super) struct OutputPauseDetector {
     before: u64,
     /// The reported output of the present stream, in tokens.
     reported: u64,
-    /// `true` if the text repeats one passage without end. Such an answer ends where the window does: more room would
-    /// only hold more of the same.
-    is_endless: bool,
 }
 
 /// The lengths of the counted output, in bytes.
@@ -63,7 +59,6 @@ impl OutputPauseDetector {
             input,
             before: 0,
             reported: 0,
-            is_endless: false,
         };
         pause.start_stream(window, input);
         pause
@@ -117,9 +112,6 @@ impl OutputPauseDetector {
         let new_reasoning = seen.reasoning.get(self.counted.reasoning..).unwrap_or_default();
         self.tokens += charged(counter, new_text) + charged(counter, new_reasoning);
         self.counted = StreamedBytes { text, reasoning };
-        if self.written() >= self.at_tokens {
-            self.is_endless = repeats_without_end(&seen.text);
-        }
     }
 
     /// Returns whether the answer is to be stopped before the event `next`. Only before more text: a finished answer is
@@ -129,7 +121,6 @@ impl OutputPauseDetector {
         let is_all = self.limit.is_some_and(|limit| (limit..with_error(limit)).contains(&self.written()));
         // Reasoning and calls are never cut: a prefill can only continue text.
         if is_all
-            || self.is_endless
             || self.written() < self.at_tokens
             || seen.position != StreamPosition::Text
             || seen.finish.is_some()

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use longhaul_core::attempt::MAX_LENGTH_RETRIES;
 use longhaul_core::message::ModelStopReason;
-use longhaul_core::repetition::repeats_without_end;
 use longhaul_core::usage::Usage;
 use longhaul_wire::overflow;
 use tokio::time::Instant;
@@ -73,10 +72,6 @@ impl AnswerFlow {
         let seen = self.reader.seen();
         let is_cut = seen.finish == Some(ModelStopReason::Length) && !seen.has_other && !self.has_hidden();
         if !is_cut || self.within != StreamPosition::Text || self.step_text().trim_end().is_empty() {
-            return false;
-        }
-        // A model that repeats itself never comes to an end, and each continuation is billed.
-        if repeats_without_end(&seen.text) {
             return false;
         }
         let is_wanted = match route.request.left_output(self.left_tokens) {
