@@ -21,7 +21,7 @@ struct World {
 async fn world(answer: impl Fn(&ModelRequest) -> ScriptedAnswer + Send + Sync + 'static) -> World {
     let folder = TemporaryFolder::new().unwrap();
     let script = ModelScript::closure(move |request: &ModelRequest, _| Some(answer(request)));
-    let model = Arc::new(ScriptedProvider::new(script).window(8_192).keep_requests());
+    let model = Arc::new(ScriptedProvider::new(script).window(8_192).with_prefill().keep_requests());
     let agent = testing::agent(model.clone(), &folder).await.unwrap();
     let store: SharedStore = Arc::new(MemoryStore::new());
     let runtime = Runtime::new(agent, store, BlobStore::in_memory(1 << 20));
