@@ -62,6 +62,7 @@ class Model:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def log_message(self, *args):
                 pass
@@ -70,8 +71,8 @@ class Model:
                 self.reply(404, {"error": {"message": "no such path"}})
 
             def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                model.answer(self, body)
+                self.raw = self.rfile.read(int(self.headers["content-length"]))
+                model.answer(self, json.loads(self.raw))
 
             def reply(self, status, value):
                 data = json.dumps(value).encode()
