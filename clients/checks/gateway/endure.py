@@ -55,6 +55,7 @@ FULL_SHARE = 0.78
 # The gateway must not count a request of this model as less.
 LEAST_ESTIMATE = 0.9
 QUESTION = "Which release tickets have the modules"
+VERSE = re.compile(r"verse,? (?:number )?(\d+)(?:, about|:) ([a-z]+ [a-z]+ [a-z]+)")
 MARK = re.compile(r"mk(\d+)x(\d+)m")
 
 
@@ -117,6 +118,16 @@ class Model(job.Model):
             return self.looked_up(text, body)
         said, call = self.step(text)
         return said, [("read", call)] if call else []
+
+    def summary(self, text):
+        verses = VERSE.findall(text)
+        if not verses:
+            return super().summary(text)
+        # One line for some of the verses, from the first to the last.
+        some = verses[:: max(1, len(verses) // 30)]
+        lines = ["Goal: a verse for each number, about the words that the user gives.", "Done: the verses up to the newest number:"]
+        lines += [f"- verse {number}: {words}" for number, words in some] + ["Next steps: say the next verse."]
+        return "\n".join(lines), None
 
     def looked_up(self, text, body):
         """Asks for the tickets of a question once, and says what came."""
@@ -371,7 +382,7 @@ def kill(binary, options):
             faults += filter(None, [ask_for_all(killer.gateway.url, history, deadline)])
         finally:
             log = killer.gateway.said()
-            killer.gateway.close(keep=bool(options.keep))
+            killer.gateway.close(keep=options.keep)
             model.server.shutdown()
     mains, refused = model.mains(), sum(entry["refused"] for entry in model.log)
     told, prefix_faults = after_kills(killer.kills, mains, notes)
@@ -424,8 +435,10 @@ def chat(binary, options):
         time.sleep(1.5)
     finally:
         log, memory = gateway.said(), gateway.memory()
-        gateway.close()
+        gateway.close(keep=options.keep)
         model.server.shutdown()
+    if options.keep:
+        print(gateway.folder, file=sys.stderr)
     summaries = sum(entry["summary"] for entry in model.log)
     refused = sum(entry["refused"] for entry in model.log)
     faults += model.faults[:5] + [f"{refused} requests were longer than the window"] * bool(refused)
@@ -604,7 +617,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--turns", type=int, default=1000)
     parser.add_argument("--streams", type=int, default=200)
-    parser.add_argument("--keep", action="store_true", help="keep the folder of the part `kill`, with all requests")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of `kill`, with all requests, and `chat`; LONGHAUL_LOG says what their logs hold")
     options = parser.parse_args()
     is_well = True
     for name in options.parts or PARTS:
