@@ -42,6 +42,7 @@ WINDOW = 32_000
 STEPS = 40
 FILE_BYTES = 9_000
 PART_SECONDS = 118
+MOST_SILENCE_SECONDS = 30
 # The goal for a chat of 1,000 turns.
 MOST_SUMMARIES = 12
 CANCELLED_SHARE = 0.3
@@ -177,6 +178,8 @@ class Client(job.Agent):
     """The agent of job.py in a process of its own. It keeps its history in a file after each whole answer. A connection
     that breaks is tried again, and noted in a second file as everything that it gets."""
 
+    patience = MOST_SILENCE_SECONDS
+
     def __init__(self, url, history, notes):
         super().__init__(url, "chat", STEPS, FILE_BYTES)
         self.history, self.notes = pathlib.Path(history), open(notes, "a")
@@ -210,7 +213,7 @@ class Client(job.Agent):
     def ask(self):
         request = urllib.request.Request(self.url + "/v1/chat/completions", json.dumps(self.body()).encode(), {"content-type": "application/json"})
         begun = time.time()
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=self.patience) as answer:
             data = answer.read().decode()
         lines = [line for line in data.splitlines() if line.startswith("data: ")]
         events = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
@@ -316,6 +319,7 @@ def run_client(killer, folder, url, deadline):
 def ask_for_all(url, history, deadline):
     """Asks for the tickets of all modules, some at a time; what went wrong, if anything."""
     client = job.Agent(url, "chat", STEPS, FILE_BYTES)
+    client.patience = MOST_SILENCE_SECONDS
     for first in range(1, STEPS + 1, RECALLS_OF_A_STEP):
         modules = ", ".join(f"{module:02}" for module in range(first, min(first + RECALLS_OF_A_STEP, STEPS + 1)))
         client.messages = [*history, {"role": "user", "content": f"{QUESTION} {modules}?"}]
@@ -414,7 +418,7 @@ def chat(binary, options):
     model = Model(lambda is_summary: 1.0 if is_summary else 0.0)
     gateway = Gateway(binary, model, WINDOW, "m")
     client = job.Agent(gateway.url, "chat", STEPS, FILE_BYTES)
-    client.messages, faults, turns = [], [], 0
+    client.messages, client.patience, faults, turns = [], MOST_SILENCE_SECONDS, [], 0
     try:
         for turn in range(options.turns):
             if time.time() > deadline:

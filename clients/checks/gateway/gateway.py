@@ -28,7 +28,10 @@ class Gateway:
     def start(self):
         self.process = subprocess.Popen(
             self.command, cwd=self.folder, stdout=subprocess.PIPE, stderr=self.err, text=True,
-            env={"PATH": os.environ["PATH"], "HOME": str(self.folder / "home"), "CHECK_KEY": "check", "LONGHAUL_LOG": os.environ.get("LONGHAUL_LOG", "warn")},
+            env={
+                "PATH": os.environ["PATH"], "HOME": str(self.folder / "home"), "CHECK_KEY": "check",
+                **{name: os.environ[name] for name in ["LONGHAUL_LOG"] if name in os.environ},
+            },
         )
         self.url = self.process.stdout.readline().strip().rstrip("/")
         if not self.url.startswith("http"):

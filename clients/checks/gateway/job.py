@@ -193,6 +193,9 @@ TASK = ("Read all modules from src/module_01 on in order, one at a time, and at 
 class Agent:
     """An agent that forgets nothing and sends everything again."""
 
+    # The longest silence that it bears, in seconds.
+    patience = 600
+
     def __init__(self, url, dialect, steps, size):
         self.url, self.dialect, self.steps, self.size = url, dialect, steps, size
         self.errors, self.longest_wait, self.answer = 0, 0.0, ""
@@ -212,7 +215,7 @@ class Agent:
         path = "/v1/chat/completions" if self.dialect == "chat" else "/v1/messages"
         request = urllib.request.Request(self.url + path, json.dumps(self.body()).encode(), {"content-type": "application/json"})
         begun = time.time()
-        with urllib.request.urlopen(request, timeout=600) as answer:
+        with urllib.request.urlopen(request, timeout=self.patience) as answer:
             data = answer.read().decode()
         self.longest_wait = max(self.longest_wait, time.time() - begun)
         events = [json.loads(line[6:]) for line in data.splitlines() if line.startswith("data: {")]
