@@ -71,6 +71,11 @@ gateway-job *options:
     cargo build
     python3 -B clients/checks/gateway/job.py target/debug/longhaul {{options}}
 
+# The gateway with kills of itself and of its client, in a chat of 1,000 turns, and with 200 streams. Two minutes.
+gateway-endure *options:
+    cargo build
+    python3 -B clients/checks/gateway/endure.py target/debug/longhaul {{options}}
+
 # Real agents in the same job, behind the gateway and alone (installs them: minutes; about a minute for each run).
 agents-job clients="codex,claude-code,opencode,qwen-code,pi,cline":
     cargo build

@@ -1,4 +1,4 @@
-"""`longhaul serve` in front of a backend, in folders of its own."""
+"""`longhaul serve` in front of a backend, in folders of its own. It can be killed and started again on the same folders."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ PROVIDERS = {"chat": "openai-compatible", "responses": "openai", "messages": "an
 
 
 class Gateway:
-    def __init__(self, binary, backend, window, model="fake-model", more=""):
+    def __init__(self, binary, backend, window, model="fake-model", more="", port=0):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="longhaul-clients-"))
         declared = f"models: {{ {model}: {{ window: {window} }} }}\n" if window else more
         (self.folder / "longhaul.yml").write_text(
@@ -18,18 +18,30 @@ class Gateway:
             f'model: {{ provider: {PROVIDERS[backend.dialect]}, name: {model}, base_url: "{backend.url}/v1", api_key_env: CHECK_KEY }}\n'
             f"{declared}"
         )
-        home = self.folder / "home"
-        home.mkdir()
-        self.err = open(self.folder / "err", "wb")
+        (self.folder / "home").mkdir()
+        self.command = [
+            binary, "--config", self.folder / "longhaul.yml", "--data-dir", self.folder / "data", "serve", "--addr", f"127.0.0.1:{port}",
+        ]
+        self.err = open(self.folder / "err", "ab")
+        self.start()
+
+    def start(self):
         self.process = subprocess.Popen(
-            [binary, "--config", self.folder / "longhaul.yml", "--data-dir", self.folder / "data", "serve", "--addr", "127.0.0.1:0"],
-            cwd=self.folder, stdout=subprocess.PIPE, stderr=self.err, text=True,
-            env={"PATH": os.environ["PATH"], "HOME": str(home), "CHECK_KEY": "check"},
+            self.command, cwd=self.folder, stdout=subprocess.PIPE, stderr=self.err, text=True,
+            env={
+                "PATH": os.environ["PATH"], "HOME": str(self.folder / "home"), "CHECK_KEY": "check",
+                **{name: os.environ[name] for name in ["LONGHAUL_LOG"] if name in os.environ},
+            },
         )
         self.url = self.process.stdout.readline().strip().rstrip("/")
         if not self.url.startswith("http"):
             self.close(keep=True)
             raise RuntimeError(f"the gateway did not start: {self.said()}")
+
+    def kill(self):
+        """With SIGKILL, so that it writes nothing more."""
+        self.process.kill()
+        self.process.wait()
 
     def said(self):
         return (self.folder / "err").read_text(errors="replace")

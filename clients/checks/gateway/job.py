@@ -62,6 +62,7 @@ class Model:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def log_message(self, *args):
                 pass
@@ -70,8 +71,8 @@ class Model:
                 self.reply(404, {"error": {"message": "no such path"}})
 
             def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                model.answer(self, body)
+                self.raw = self.rfile.read(int(self.headers["content-length"]))
+                model.answer(self, json.loads(self.raw))
 
             def reply(self, status, value):
                 data = json.dumps(value).encode()
@@ -192,6 +193,9 @@ TASK = ("Read all modules from src/module_01 on in order, one at a time, and at 
 class Agent:
     """An agent that forgets nothing and sends everything again."""
 
+    # The longest silence that it bears, in seconds.
+    patience = 600
+
     def __init__(self, url, dialect, steps, size):
         self.url, self.dialect, self.steps, self.size = url, dialect, steps, size
         self.errors, self.longest_wait, self.answer = 0, 0.0, ""
@@ -211,7 +215,7 @@ class Agent:
         path = "/v1/chat/completions" if self.dialect == "chat" else "/v1/messages"
         request = urllib.request.Request(self.url + path, json.dumps(self.body()).encode(), {"content-type": "application/json"})
         begun = time.time()
-        with urllib.request.urlopen(request, timeout=600) as answer:
+        with urllib.request.urlopen(request, timeout=self.patience) as answer:
             data = answer.read().decode()
         self.longest_wait = max(self.longest_wait, time.time() - begun)
         events = [json.loads(line[6:]) for line in data.splitlines() if line.startswith("data: {")]

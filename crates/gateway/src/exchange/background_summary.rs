@@ -223,6 +223,9 @@ impl RequestFitter {
             );
             return;
         };
+        if self.editor.memo.has_summary_ahead(edits).await {
+            return;
+        }
         let now = (self.request.exchange.inner.parts.now)();
         // Some clients change the end of their history each time, and each request would begin a summary of its
         // own.
@@ -349,13 +352,17 @@ impl BackgroundWriter {
                 };
                 let before = standing.portable().map(|(_, item)| item);
                 whole.commit(edit, None);
-                self.editor.memo.keep(&whole, before).await;
-                // A request may hold the state while it waits for this turn. Keeping both would be a deadlock.
-                drop(turn);
-                // Requests did not wait, so an extract may have been committed meanwhile. It would be found first.
-                let newest = permit.0.state.lock().await.log.portable().map(|(_, item)| item);
-                if let Some(newest) = newest.filter(|newest| Some(*newest) > before) {
-                    self.editor.memo.keep_later(&whole, &permit.0, newest).await;
+                if is_ahead {
+                    self.editor.memo.keep_ahead(&whole).await;
+                } else {
+                    self.editor.memo.keep(&whole, before).await;
+                    // A request may hold the state while it waits for this turn. Keeping both would be a deadlock.
+                    drop(turn);
+                    // Requests did not wait, so an extract may have been committed meanwhile. It would be found first.
+                    let newest = permit.0.state.lock().await.log.portable().map(|(_, item)| item);
+                    if let Some(newest) = newest.filter(|newest| Some(*newest) > before) {
+                        self.editor.memo.keep_later(&whole, &permit.0, newest).await;
+                    }
                 }
                 Ok(why)
             }

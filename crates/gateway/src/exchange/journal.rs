@@ -36,6 +36,10 @@ pub(super) struct LogJournal {
     version: u32,
     /// The name of the prefix up to the newest note.
     prefix: String,
+    /// The name of the edits among the notes; empty without edits. Reports about a view with other edits would mislead
+    /// the meter.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    edits: String,
     notes: Vec<JournalNote>,
 }
 
@@ -181,6 +185,19 @@ impl LogJournal {
     }
 }
 
+/// Returns a name of the operations of edits; empty without edits.
+fn name_of_edits(edits: &[DecidedEdit]) -> String {
+    if edits.is_empty() {
+        return String::new();
+    }
+    let mut hasher = blake3::Hasher::new();
+    for (edit, _) in edits {
+        // Serialising operations cannot fail.
+        hasher.update(serde_json::to_string(&edit.ops).unwrap_or_default().as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
 fn hex(name: &ItemDigest) -> String {
     blake3::Hash::from_bytes(*name).to_hex().to_string()
 }
@@ -201,8 +218,13 @@ impl JournalStore<'_> {
         }
         let chain = chain(&self.memo.names(log.items));
         let prefix = chain.last()?;
-        let journal = LogJournal { version: VERSION, prefix: hex(prefix), notes: log.notes.clone() };
-        let touched = log.portable().map(|(_, item)| item);
+        let (edits, touched) = log.portable().map(|(edits, item)| (edits, Some(item))).unwrap_or_default();
+        let journal = LogJournal {
+            version: VERSION,
+            prefix: hex(prefix),
+            edits: name_of_edits(&edits),
+            notes: log.notes.clone(),
+        };
         // The key must be found before the log exists: the last item of an edit, or the beginning.
         let name = chain.get(touched.unwrap_or(1)).or(chain.first())?;
         let text = serde_json::to_string(&journal).ok()?;
@@ -237,7 +259,7 @@ impl JournalStore<'_> {
         // A read error is reported by the later lookup that needs the entry.
         let found = memo.find(&keys).await.ok().flatten();
         let (edits, places) = match found {
-            Some(found) => (found.edits, vec![chain.len() - 1 - found.index]),
+            Some(found) => (fallback_summary::from_memo(found.edits), vec![chain.len() - 1 - found.index]),
             None => (Vec::new(), vec![1, 0]),
         };
         for name in places.into_iter().filter_map(|at| chain.get(at)) {
@@ -245,11 +267,8 @@ impl JournalStore<'_> {
             let Some(journal) = text.and_then(|text| serde_json::from_str::<LogJournal>(&text).ok()) else {
                 continue;
             };
-            if journal.is_of(chain) {
-                return self
-                    .request
-                    .work(|| self.replayed(&journal, fallback_summary::from_memo(edits)))
-                    .await;
+            if journal.is_of(chain) && journal.edits == name_of_edits(&edits) {
+                return self.request.work(|| self.replayed(&journal, edits)).await;
             }
         }
         None
@@ -362,8 +381,12 @@ mod tests {
     #[test]
     fn only_what_is_about_the_same_beginning_is_taken() {
         let chain = [[1; 32], [2; 32], [3; 32]];
-        let journal =
-            |version, name: u8| LogJournal { version, prefix: hex(&[name; 32]), notes: vec![report(2)] };
+        let journal = |version, name: u8| LogJournal {
+            version,
+            prefix: hex(&[name; 32]),
+            edits: String::new(),
+            notes: vec![report(2)],
+        };
         assert!(journal(VERSION, 2).is_of(&chain));
         assert!(!journal(VERSION, 3).is_of(&chain), "of another number of items");
         assert!(!journal(VERSION + 1, 2).is_of(&chain), "in another form");

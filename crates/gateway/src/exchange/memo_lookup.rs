@@ -17,6 +17,9 @@ use longhaul_wire::edit::GatewayError;
 /// The version of all policy inputs that no other part of the memo's key contains.
 const POLICY_VERSION: &str = "gateway-2";
 
+/// The part of the policy's name for summaries written ahead of need.
+const AHEAD: &str = "ahead-1";
+
 /// The maximum number of prefixes in one lookup, the longest ones.
 pub(super) const MAX_KEYS: usize = 4_096;
 
@@ -134,15 +137,21 @@ impl ConversationMemo {
         Ok(None)
     }
 
-    /// Returns the key of the edits that are stored under a prefix.
+    /// Returns the key of the edits in force for a prefix.
     pub(super) fn memo_key(&self, prefix: &[u8; 32]) -> PrefixCacheKey {
+        self.key_of_policy(&self.policy_name(), prefix)
+    }
+
+    /// Returns the key of a summary written ahead of need. It does not take the place of the edits in force: until the
+    /// view is full a restart must not change it.
+    pub(super) fn ahead_key(&self, prefix: &[u8; 32]) -> PrefixCacheKey {
+        self.key_of_policy(&format!("{AHEAD}/{}", self.policy_name()), prefix)
+    }
+
+    fn key_of_policy(&self, policy: &str, prefix: &[u8; 32]) -> PrefixCacheKey {
         let upstream = format!("{}/{}", self.request.target.server.upstream.name, self.request.target.model);
-        let policy = self.policy_name();
-        let scope = PrefixCacheScope {
-            credential: &self.request.exchange.caller,
-            upstream: &upstream,
-            policy: &policy,
-        };
+        let scope =
+            PrefixCacheScope { credential: &self.request.exchange.caller, upstream: &upstream, policy };
         PrefixCacheKey::new(&scope, prefix)
     }
 
@@ -160,7 +169,7 @@ impl ConversationMemo {
         );
         for at in [Some(item), before].into_iter().flatten() {
             let Some(prefix) = chain.get(at) else { continue };
-            self.put(prefix, &edits).await;
+            self.put(self.memo_key(prefix), &edits).await;
         }
     }
 
@@ -174,13 +183,31 @@ impl ConversationMemo {
         let Some((edits, _)) = log.portable() else { return };
         let chain = self.request.work(|| chain(&conversation.names(item + 1))).await;
         if let Some(prefix) = chain.get(item) {
-            self.put(prefix, &fallback_summary::to_memo(edits)).await;
+            self.put(self.memo_key(prefix), &fallback_summary::to_memo(edits)).await;
         }
     }
 
-    /// Stores edits under a prefix. A failure is logged: the request does not depend on the memo.
-    pub(super) async fn put(&self, prefix: &[u8; 32], edits: &[ViewEdit]) {
-        if let Err(error) = self.request.exchange.inner.parts.memo.put(self.memo_key(prefix), edits).await {
+    /// Stores a summary written ahead of need, with the edits before it, until the view is full.
+    pub(super) async fn keep_ahead(&self, log: &ConversationLog) {
+        let Some((edits, item)) = log.portable() else { return };
+        let chain = self.request.work(|| chain(&self.names(item + 1))).await;
+        if let Some(prefix) = chain.get(item) {
+            self.put(self.ahead_key(prefix), &fallback_summary::to_memo(edits)).await;
+        }
+    }
+
+    /// Returns whether a summary written ahead of need is stored for the conversation with so many edits. Another process
+    /// may have written it, or this one before a restart.
+    pub(super) async fn has_summary_ahead(&self, edits: usize) -> bool {
+        let chain = self.request.work(|| chain(&self.names(usize::MAX))).await;
+        let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.ahead_key(name)).collect();
+        let found = self.request.exchange.inner.parts.memo.find(&keys).await.ok().flatten();
+        found.is_some_and(|found| fallback_summary::from_memo(found.edits).len() > edits)
+    }
+
+    /// Stores edits under a key. A failure is logged: the request does not depend on the memo.
+    async fn put(&self, key: PrefixCacheKey, edits: &[ViewEdit]) {
+        if let Err(error) = self.request.exchange.inner.parts.memo.put(key, edits).await {
             tracing::warn!(%error, "what was decided cannot be remembered");
         }
     }

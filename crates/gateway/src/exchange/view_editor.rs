@@ -67,17 +67,34 @@ impl ViewEditor {
         self.request.exchange.inner.writers.note(&self.request.writer(), change);
     }
 
-    /// Adopts the memo's edits if the view gets shorter than with the own edits. Returns whether edits were
-    /// adopted.
+    /// Adopts the memo's edits if the view gets shorter than with the own edits: those in force for an earlier request,
+    /// or a summary written ahead of need. Returns whether edits were adopted.
     pub(super) async fn remember(
         &self,
         state: &mut ConversationState,
         fixed: u64,
     ) -> Result<bool, GatewayError> {
         let chain = self.request.work(|| chain(&self.memo.names(usize::MAX))).await;
-        let keys: Vec<PrefixCacheKey> =
-            chain.iter().rev().take(MAX_KEYS).map(|name| self.memo.memo_key(name)).collect();
-        let Some(mut found) = self.memo.found(&keys, chain.len()).await? else { return Ok(false) };
+        let prefixes = || chain.iter().rev().take(MAX_KEYS);
+        let keys: Vec<PrefixCacheKey> = prefixes().map(|name| self.memo.memo_key(name)).collect();
+        let ahead: Vec<PrefixCacheKey> = prefixes().map(|name| self.memo.ahead_key(name)).collect();
+        let takes_in_force = match self.memo.found(&keys, chain.len()).await? {
+            Some(found) => self.adopt(state, found, fixed).await,
+            None => false,
+        };
+        let Some(found) = self.memo.found(&ahead, chain.len()).await? else { return Ok(takes_in_force) };
+        let before = state.log.portable().map(|(_, item)| item);
+        let takes_ahead = self.adopt(state, found, fixed).await;
+        if takes_ahead {
+            // The summary is in force from now on.
+            self.memo.keep(&state.log, before).await;
+        }
+        Ok(takes_in_force || takes_ahead)
+    }
+
+    /// Adopts a log with other edits if its view is shorter, or has the summary for which an extract waits. Returns
+    /// whether the log was adopted.
+    async fn adopt(&self, state: &mut ConversationState, mut found: ConversationLog, fixed: u64) -> bool {
         // Only the bare estimate is comparable: the upstream has counted at most one of the two views.
         let (theirs, ours) = (found.history.view_tokens(), state.log.history.view_tokens());
         let is_less = state.log.history.edits().is_empty() || theirs < ours;
@@ -87,7 +104,6 @@ impl ViewEditor {
             || is_summary
                 && self.request.work(|| self.budget.fits(&found.history, fixed, &PlanTrigger::Routine)).await;
         tracing::debug!(
-            prefixes = chain.len(),
             tokens_stored = theirs,
             tokens_own = ours,
             is_adopted = takes,
@@ -99,7 +115,7 @@ impl ViewEditor {
             // Both views hold the same extract, so failed attempts elsewhere also delay the next one here.
             state.log.pending().zip(found.pending()).for_each(|(own, other)| own.merge_state(other));
         }
-        Ok(takes)
+        takes
     }
 
     /// Returns whether a request waits for a needed summary. A client's own request for a compaction does.

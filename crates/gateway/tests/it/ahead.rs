@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use longhaul_gateway::{CredentialSource, Gateway, GatewayDependencies, GatewayOptions};
 use longhaul_providers::http::Secret;
+use longhaul_store::memo::MemoryPrefixCache;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -129,6 +130,46 @@ async fn a_summary_is_ready_when_the_view_is_full() {
     let asked = summaries(&server).len();
     assert!((compacted..=compacted + 1).contains(&asked), "{asked} summaries, {compacted} used");
     drop(let_it);
+}
+
+/// A summary that waits for a full view is not in force, so a restart changes no byte, and does not lose it either.
+#[tokio::test]
+async fn a_restart_changes_nothing_while_a_summary_waits() {
+    let (_let_it, may_summarise) = watch::channel(true);
+    let server = model(may_summarise).await;
+    let memo: Arc<MemoryPrefixCache> = Arc::default();
+    let gateway = || {
+        let parts = GatewayDependencies { memo: memo.clone(), ..GatewayDependencies::default() };
+        Gateway::new(GatewayOptions::new(vec![server.upstream(WINDOW)]), parts).unwrap()
+    };
+    let mut messages = long(24);
+    let mut running = gateway();
+    for _ in 0..90 {
+        let asked = summaries(&server).len();
+        turn(&running, &mut messages).await;
+        running.settle().await;
+        if summaries(&server).len() > asked {
+            break;
+        }
+    }
+    assert_eq!(summaries(&server).len(), 1);
+    let before = newest(&server);
+    running = gateway();
+    assert_ne!(turn(&running, &mut messages).await.action, "compacted");
+    running.settle().await;
+    let after = newest(&server);
+    assert!(after.starts_with(before.trim_end_matches(']')), "the prompt cache of the upstream is lost");
+    assert_eq!(summaries(&server).len(), 1, "the summary is still there");
+    for _ in 0..20 {
+        let asked = summaries(&server).len();
+        if turn(&running, &mut messages).await.action != "none" {
+            assert!(newest(&server).contains("the summary has reached"));
+            assert_eq!(asked, 1, "it was written before the restart");
+            return;
+        }
+        running.settle().await;
+    }
+    panic!("the view was never full");
 }
 
 /// The first messages of a request are in the cache of its upstream: a summary request has the same, and nothing of what
