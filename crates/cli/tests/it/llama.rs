@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -29,9 +30,9 @@ pub(crate) fn python() -> PathBuf {
     std::env::var_os("LONGHAUL_PYTHON").map_or_else(|| PathBuf::from(usual), PathBuf::from)
 }
 
-fn server(test: &str, folder: &Path, window: u32) -> Option<Server> {
+fn server(test: &str, window: u32) -> Option<Server> {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    server_at(test, folder, port, &["--ctx", &window.to_string()])
+    server_at(test, port, &["--ctx", &window.to_string()])
 }
 
 /// Whether a server can be started; said aloud as `test` where none can.
@@ -52,21 +53,34 @@ pub(crate) fn is_there(test: &str) -> bool {
     is_there
 }
 
+/// The model of all tests. It takes seconds to make, so one process makes it once.
+fn tiny_model() -> &'static Path {
+    static MODEL: OnceLock<PathBuf> = OnceLock::new();
+    MODEL.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (model, new) =
+            (folder.join("tiny.gguf"), folder.join(format!("tiny-{}.gguf", std::process::id())));
+        let made = Command::new(python())
+            .arg(format!("{TOOLS}/make_tiny_gguf.py"))
+            .arg("--out")
+            .arg(&new)
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(made.success());
+        // Another process may be reading the old file, which stays as it is until that process ends.
+        std::fs::rename(new, &model).unwrap();
+        model
+    })
+}
+
 /// A server on a port, with options of `llama_real_server.py`. `None`, said aloud as `test`, where none can be
 /// started.
-pub(crate) fn server_at(test: &str, folder: &Path, port: u16, options: &[&str]) -> Option<Server> {
+pub(crate) fn server_at(test: &str, port: u16, options: &[&str]) -> Option<Server> {
     if !is_there(test) {
         return None;
     }
-    let model = folder.join("tiny.gguf");
-    let made = Command::new(python())
-        .arg(format!("{TOOLS}/make_tiny_gguf.py"))
-        .arg("--out")
-        .arg(&model)
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(made.success());
+    let model = tiny_model();
     let mut child = Command::new(python())
         .arg(format!("{TOOLS}/llama_real_server.py"))
         .args(["--model".as_ref(), model.as_os_str()])
@@ -120,7 +134,7 @@ fn prompt(turn: usize) -> String {
 fn a_conversation_outgrows_the_servers_window_and_goes_on() {
     let test = "a_conversation_outgrows_the_servers_window_and_goes_on";
     let folder = tempfile::tempdir().unwrap();
-    let Some(server) = server(test, folder.path(), 4096) else { return };
+    let Some(server) = server(test, 4096) else { return };
     configure(folder.path(), &server.url, "auto");
     let (mut chunks, mut edits, mut sent) = (0, 0, 0);
     for turn in 0..10 {
@@ -151,7 +165,7 @@ fn a_conversation_outgrows_the_servers_window_and_goes_on() {
 fn the_servers_real_overflow_error_is_survived() {
     let test = "the_servers_real_overflow_error_is_survived";
     let folder = tempfile::tempdir().unwrap();
-    let Some(server) = server(test, folder.path(), 4096) else { return };
+    let Some(server) = server(test, 4096) else { return };
     // Declared too large by far: only the server's own refusal can tell.
     configure(folder.path(), &server.url, "100000");
     let mut refused = Vec::new();
@@ -169,7 +183,7 @@ fn the_servers_real_overflow_error_is_survived() {
 fn an_answer_that_would_not_fit_is_paused_and_goes_on() {
     let test = "an_answer_that_would_not_fit_is_paused_and_goes_on";
     let folder = tempfile::tempdir().unwrap();
-    let Some(server) = server(test, folder.path(), 4096) else { return };
+    let Some(server) = server(test, 4096) else { return };
     configure(folder.path(), &server.url, "auto");
     (0..3).for_each(|turn| drop(run(folder.path(), &prompt(turn), turn > 0)));
     let longer = format!("model: {{ name: tiny, base_url: \"{}\" }}\n", server.url);

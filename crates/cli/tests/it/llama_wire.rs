@@ -111,16 +111,15 @@ async fn every_step_agrees(provider: &dyn Provider, word: &str) {
     }
 }
 
-fn with_tools(test: &str, folder: &std::path::Path) -> Option<Server> {
+fn with_tools(test: &str) -> Option<Server> {
     let template = format!("{TOOLS}/chatml_tools.jinja");
-    server_at(test, folder, free_port(), &["--ctx", "8192", "--chat-template-file", &template])
+    server_at(test, free_port(), &["--ctx", "8192", "--chat-template-file", &template])
 }
 
 #[test]
 fn the_servers_count_is_what_it_reports_on_every_step() {
     let test = "the_servers_count_is_what_it_reports_on_every_step";
-    let folder = tempfile::tempdir().unwrap();
-    let Some(server) = with_tools(test, folder.path()) else { return };
+    let Some(server) = with_tools(test) else { return };
     run(async {
         let chat = OpenAiChatProvider::new(OpenAiChatConfig::new(&server.url, "tiny")).unwrap();
         every_step_agrees(&chat, "chat").await;
@@ -138,8 +137,7 @@ fn the_servers_count_is_what_it_reports_on_every_step() {
 #[test]
 fn the_models_own_template_is_counted_too() {
     let test = "the_models_own_template_is_counted_too";
-    let folder = tempfile::tempdir().unwrap();
-    let Some(server) = server_at(test, folder.path(), free_port(), &["--ctx", "8192"]) else { return };
+    let Some(server) = server_at(test, free_port(), &["--ctx", "8192"]) else { return };
     let chat = OpenAiChatProvider::new(OpenAiChatConfig::new(&server.url, "tiny")).unwrap();
     run(every_step_agrees(&chat, "own template"));
 }
@@ -147,10 +145,9 @@ fn the_models_own_template_is_counted_too() {
 #[test]
 fn the_window_is_the_slots_and_a_reload_is_noticed() {
     let test = "the_window_is_the_slots_and_a_reload_is_noticed";
-    let folder = tempfile::tempdir().unwrap();
     let port = free_port();
     let options = ["--ctx", "4096", "--parallel", "2"];
-    let Some(server) = server_at(test, folder.path(), port, &options) else { return };
+    let Some(server) = server_at(test, port, &options) else { return };
     let mut config = OpenAiChatConfig::new(&server.url, "tiny");
     config.reread_after = Duration::ZERO;
     let model = OpenAiChatProvider::new(config).unwrap();
@@ -162,7 +159,7 @@ fn the_window_is_the_slots_and_a_reload_is_noticed() {
         fits_exactly(&model, window).await;
         drop(server);
         assert_eq!(model.limits().await.window, Some(window), "a server that is gone is what it was");
-        let _reloaded = server_at(test, folder.path(), port, &["--ctx", "3072"]).unwrap();
+        let _reloaded = server_at(test, port, &["--ctx", "3072"]).unwrap();
         assert_eq!(model.limits().await.window, Some(3072));
         fits_exactly(&model, 3072).await;
     });
