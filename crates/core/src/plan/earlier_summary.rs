@@ -105,15 +105,15 @@ impl PlanContext<'_> {
         }
         let all = vec![true; self.units.len()];
         let (tokens, system) = (self.earlier(&all).shown_tokens(), self.quoted_system_tokens(&all));
-        // The last try shows nothing of the summary: a request that fits goes before a text that is kept.
-        let shares = |tokens: u64| [2, 4, u64::MAX].into_iter().filter(move |_| tokens > 0);
-        let mut made = shares(tokens).find_map(|share| {
+        // The last try shows nothing of the text: a request that fits goes before a text that is kept.
+        let mut made = [2, 4, u64::MAX].into_iter().filter(|_| tokens > 0).find_map(|share| {
             self.earlier_tokens.set(tokens / share);
             make()
         });
         let most = self.system_message_tokens.get();
         if made.is_none() {
-            made = shares(system).find_map(|share| {
+            // System messages bind the model, so their ends are shown in as little room as says anything.
+            made = [2, 4, 8, 16, 32, u64::MAX].into_iter().filter(|_| system > 0).find_map(|share| {
                 self.system_message_tokens.set(system / share);
                 make()
             });

@@ -27,9 +27,8 @@ const MAX_LABEL_WORDS: usize = 4;
 /// The part of the score that a label in capitals adds to all sentences of the line.
 const LABEL_SCORE: i32 = 3;
 
-/// The levels of log lines. They stand before a colon like labels, but say nothing of an order.
-const LOG_LEVELS: &[&str] =
-    &["TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERROR", "CRITICAL", "FATAL", "PANIC"];
+/// The levels of log lines. `WARNING` and `CRITICAL` are none of them: people begin orders with these words.
+const LOG_LEVELS: &[&str] = &["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "PANIC"];
 
 /// Returns the score of a later sentence on a line that begins with a label in capitals. The label speaks for the whole
 /// line: "HARD CONSTRAINT: Only Python 3.11. No network." A question there stays a question.
@@ -39,7 +38,19 @@ pub(crate) fn order_score_below_label(sentence: &str) -> i32 {
 
 /// Returns whether a line begins with a label in capitals, such as `HARD CONSTRAINT:`.
 pub(crate) fn has_label(line: &str) -> bool {
-    split_label(line.trim()).0
+    let line = line.trim();
+    split_label(line).0 && !is_log_line(line)
+}
+
+/// Returns whether a line is one of a pasted log: a level with a mark behind it, or behind a time.
+fn is_log_line(line: &str) -> bool {
+    let mut words = line.split_whitespace().map(|word| word.trim_start_matches(['[', '(']));
+    let begins_with_digit = |word: &&str| word.starts_with(|char: char| char.is_ascii_digit());
+    let times = words.clone().take_while(begins_with_digit).count();
+    let Some(word) = words.nth(times) else { return false };
+    let end = word.find(|char: char| !char.is_ascii_alphabetic()).unwrap_or(word.len());
+    let (level, mark) = word.split_at(end);
+    LOG_LEVELS.contains(&level) && (times > 0 || mark.starts_with([':', ']', ')', '|']))
 }
 
 /// Returns the score of a sentence as a standing order; [`ORDER_SCORE`] or more for an order.
@@ -47,6 +58,9 @@ pub(crate) fn order_score(sentence: &str) -> i32 {
     let sentence = sentence.trim();
     if is_question(sentence) {
         return -3;
+    }
+    if is_log_line(sentence) {
+        return 0;
     }
     let (label, body) = split_label(sentence);
     let words = words_of(body);
@@ -196,8 +210,7 @@ fn split_label(sentence: &str) -> (bool, &str) {
         && label.split_whitespace().count() <= MAX_LABEL_WORDS
         && label.chars().all(|char| !char.is_lowercase())
         && !body.trim().is_empty()
-        && label.chars().any(char::is_uppercase)
-        && !label.split(|char: char| !char.is_alphabetic()).any(|word| LOG_LEVELS.contains(&word));
+        && label.chars().any(char::is_uppercase);
     if is_label { (true, body) } else { (false, text) }
 }
 
@@ -306,12 +319,20 @@ mod tests {
             "INFO: started worker 3",
             "2026-03-01 12:00:07 WARN: slow query",
             "[DEBUG] 17: cache miss",
+            "2026-03-01T12:00:07Z ERROR retry the request",
         ];
         for line in lines {
             assert!(!has_label(line), "{line}");
             assert!(order_score(line) < ORDER_SCORE, "{}: {line}", order_score(line));
         }
-        assert!(has_label("HARD CONSTRAINT: only Python 3.11"));
+        for order in [
+            "HARD CONSTRAINT: only Python 3.11",
+            "WARNING: never touch prod",
+            "CRITICAL: ask before a deploy",
+        ] {
+            assert!(has_label(order) && order_score(order) >= ORDER_SCORE, "{order}");
+        }
+        assert!(order_score("ERROR messages must always go to stderr, never to stdout.") >= ORDER_SCORE);
     }
 
     #[test]

@@ -181,7 +181,9 @@ impl SummaryDraft {
         let handles: Vec<LogHandle> =
             crate::history::merged(history.entries(), covered).into_iter().map(LogHandle).collect();
         let quotes = history.user_text_of(&handles);
-        let user_text = quotes.fit((quotes.whole_tokens() as f64 * quoted_share) as u64);
+        // A share of a single sentence is too little for the sentence. Standing orders are quoted all the same.
+        let room = (quotes.whole_tokens() as f64 * quoted_share) as u64;
+        let user_text = quotes.fit(room.max(quotes.standing_order_tokens()));
         let standing = self.standing_text(history, orders, &handles);
         let section = DraftSection {
             op: 0,
