@@ -2,7 +2,7 @@
 //! nodes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use longhaul_core::ids::SessionId;
@@ -47,13 +47,20 @@ impl Writer {
     }
 
     /// Writes `0`, `1`, `2` … until `done`; answers with what it was told is kept, and how often it claimed.
-    async fn write(mut self, done: Arc<AtomicBool>) -> (String, Vec<String>, usize) {
+    async fn write(
+        mut self,
+        done: Arc<AtomicBool>,
+        acknowledged: Arc<AtomicUsize>,
+    ) -> (String, Vec<String>, usize) {
         let mut lease = self.claim().await;
         let mut number = 0;
         while !done.load(Ordering::Relaxed) {
             let text = number.to_string();
             match append(&self.store, &lease, &text).await {
-                Ok(_) => self.acknowledged.push(text),
+                Ok(_) => {
+                    self.acknowledged.push(text);
+                    acknowledged.fetch_add(1, Ordering::Relaxed);
+                }
                 Err(StoreError::Fenced(_) | StoreError::Storage(_)) => {
                     // The append may have been done although its answer was lost. Only the log tells, and only
                     // after a claim, which keeps a late attempt from being written.
@@ -75,18 +82,26 @@ struct Writers {
     store: Arc<PostgresStore>,
     writing: JoinSet<(String, Vec<String>, usize)>,
     done: Arc<AtomicBool>,
+    /// The number of acknowledged events of all writers.
+    acknowledged: Arc<AtomicUsize>,
 }
 
 impl Writers {
     async fn begin(store: PostgresStore) -> Self {
         let (store, done, mut writing) = (Arc::new(store), Arc::<AtomicBool>::default(), JoinSet::new());
+        let acknowledged = Arc::<AtomicUsize>::default();
         for number in 0..WRITERS {
             let id = format!("w{number}");
             create(&store, &id).await;
             let writer = Writer { store: Arc::clone(&store), id, acknowledged: Vec::new(), claims: 0 };
-            writing.spawn(writer.write(Arc::clone(&done)));
+            writing.spawn(writer.write(Arc::clone(&done), Arc::clone(&acknowledged)));
         }
-        Self { store, writing, done }
+        Self { store, writing, done, acknowledged }
+    }
+
+    /// Whether so many events were acknowledged that losses would be seen. A slow machine takes longer for that.
+    fn have_written(&self) -> bool {
+        self.acknowledged.load(Ordering::Relaxed) > 100
     }
 
     /// Ends them, and compares what they were told with what is there. Answers with how much that is, and how often
@@ -127,6 +142,12 @@ async fn nothing_is_lost_when_the_server_is_killed() {
         cluster.start().await;
     }
     sleep(Duration::from_millis(500)).await;
+    for _ in 0..600 {
+        if writers.have_written() {
+            break;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
     let (events, claims) = writers.end().await;
     println!("{events} events acknowledged around 4 kills, {claims} claims");
     assert!(events > 100);
@@ -140,7 +161,10 @@ async fn nothing_is_lost_when_all_connections_are_ended_again_and_again() {
     let writers = Writers::begin(place.open_with(steady()).await).await;
     let mut storm = place.connect().await;
     let mut ended = 0;
-    for _ in 0..40 {
+    for round in 0..1_200 {
+        if round >= 40 && writers.have_written() {
+            break;
+        }
         sleep(Duration::from_millis(50)).await;
         let count: i64 = sqlx::query_scalar(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
