@@ -382,7 +382,7 @@ impl Exchange {
         let totals = Arc::<UsageTotals>::default();
         let mut targets = self.ordered_targets().into_iter().peekable();
         while let Some(target) = targets.next() {
-            let opened = self.readable(&target, self.at(&target, &totals).await);
+            let opened = self.readable(&target, Box::pin(self.at(&target, &totals)).await);
             // Only a failed connection counts. A server that answers with an error is there.
             target.server.set_reachable(!is_unreachable(&opened));
             if !is_for_the_next(&opened) {
@@ -408,11 +408,11 @@ impl Exchange {
         let route =
             UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target), Arc::clone(totals)).await;
         if route.request.needs_translation() {
-            return route.go().await;
+            return Box::pin(route.go()).await;
         }
         // The support is read before the request, which may change it.
         let is_sure = target.speaks(self.wire.dialect()) == DialectSupport::Yes;
-        let opened = route.go().await;
+        let opened = Box::pin(route.go()).await;
         if is_sure || !opened.as_ref().is_ok_and(has_no_path) {
             return opened;
         }
@@ -426,7 +426,7 @@ impl Exchange {
         target.does_not_speak(self.wire.dialect(), true);
         totals.try_elsewhere();
         let translated = UpstreamAttempt::find(exchange, Arc::clone(target), Arc::clone(totals)).await;
-        let crossed = translated.go().await;
+        let crossed = Box::pin(translated.go()).await;
         if crossed.is_err() {
             target.does_not_speak(self.wire.dialect(), false);
             return opened;

@@ -204,7 +204,8 @@ impl RequestFitter {
             (self.editor.budget.window, self.editor.budget.policy.trigger),
             self.editor.budget.has_said_window(),
         );
-        let made = self.room_made(refused, used, limit, is_said).await;
+        // Boxed: the future is large, and few requests are refused for their length.
+        let made = Box::pin(self.room_made(refused, used, limit, is_said)).await;
         let is_of_use = matches!(made, Ok(Some(_)));
         tracing::info!(
             estimated = refused.input,
