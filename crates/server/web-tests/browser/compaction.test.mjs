@@ -155,7 +155,9 @@ test('an undo is offered only where there is room for the original, and a refusa
   await page.unroute('**/undo');
   // With new words in the window the original fits no more.
   const missing = (await server.api('GET', `/api/sessions/${id}/context`)).thresholds.find(({ name }) => name === 'usable').tokens - edit.originalTokens;
-  model.answers.push({ text: 'word '.repeat(missing), piece: 4_000 });
+  // The numbers keep the text from being one passage without end, which stops a run.
+  const text = Array.from({ length: Math.ceil(missing / 100) }, (_, at) => `${at} ${'word '.repeat(100)}`).join('');
+  model.answers.push({ text, piece: 4_000 });
   await say(page, 'Say much');
   await page.locator('.prose', { hasText: 'word word' }).waitFor();
   await page.locator('#stop').waitFor({ state: 'hidden' });
