@@ -122,8 +122,8 @@ impl Run {
         effects
     }
 
-    /// Returns a copy for reads beside the loop. A cancel does not end computations over the copy: nobody waits for
-    /// them but their reader, and the loop lowers its flag without regard to them. The copy shares all messages.
+    /// Returns a copy for reads beside the loop. A cancel does not end computations over the copy: only a reader
+    /// waits for them, and the loop lowers its flag without regard to them. The copy shares all messages.
     #[must_use]
     pub fn snapshot(&self) -> Self {
         let mut copy = self.clone();

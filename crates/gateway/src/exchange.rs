@@ -174,7 +174,7 @@ pub(crate) struct Exchange {
     response_retention: Option<previous_response::ResponseRetention>,
     /// The arrival time of the request.
     received_at: Instant,
-    /// Whether the pauses of the conversation call for a cache that lives for an hour, computed when first needed.
+    /// `true` if the pauses of the conversation call for a cache that lives for an hour; computed when first needed.
     has_long_pauses: OnceLock<bool>,
     /// The name of the conversation, computed when first needed.
     conversation_key: OnceLock<[u8; 32]>,

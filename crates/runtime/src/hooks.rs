@@ -110,7 +110,7 @@ pub enum HookError {
     /// The hook's process ended with an error.
     #[error("it ended with {0}")]
     Ended(String),
-    /// Nobody listens at the hook's address.
+    /// The hook's address has no listener.
     #[error("it cannot be reached")]
     Unreachable,
     /// The connection ended early.

@@ -35,8 +35,8 @@ pub enum RunEffect {
         tools: bool,
     },
     /// Call the model with the session's view; answer `ModelBegan` once and then `ModelAnswered`, `ModelFailed`,
-    /// `ModelRepeated` or, where the call may pause, `ModelPaused`. If the view ends with an answer, the model continues that answer word
-    /// for word.
+    /// `ModelRepeated` or, where the call may pause, `ModelPaused`. If the view ends with an answer, the model
+    /// continues that answer word for word.
     CallModel {
         /// The step.
         step: StepId,

@@ -94,7 +94,7 @@ enum ModelSource {
     Provider(SharedProvider),
 }
 
-/// What counts tokens.
+/// The source of the agent's token counts.
 enum CounterSource {
     Estimate,
     Counter(Arc<dyn TextCounter>),

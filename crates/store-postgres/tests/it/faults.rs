@@ -99,7 +99,7 @@ impl Writers {
         Self { store, writing, done, acknowledged }
     }
 
-    /// Whether so many events were acknowledged that losses would be seen. A slow machine takes longer for that.
+    /// Returns whether so many events were acknowledged that losses would be seen. A slow machine takes longer for that.
     fn have_written(&self) -> bool {
         self.acknowledged.load(Ordering::Relaxed) > 100
     }

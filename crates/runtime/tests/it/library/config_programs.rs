@@ -33,7 +33,7 @@ fn calling(tool: &str, arguments: &str) -> ModelScript {
     ModelScript::turns([ScriptedAnswer::calling(tool, arguments), ScriptedAnswer::text("Done.")])
 }
 
-/// What the model reads of the one call of a turn.
+/// Returns the result of a turn's one call, as the model reads it.
 async fn result_of_call(agent: &Runtime) -> String {
     let (events, output) = whole_turn(&agent.session().await.unwrap(), "Do it.").await;
     assert_eq!(output.unwrap().text, "Done.");

@@ -1,5 +1,5 @@
-//! What an answer of an agent took: the edits of the conversation's view, and the usage of all model calls. The form is
-//! the gateway's.
+//! Report on an agent's answer: the edits of the conversation's view, and the usage of all model calls. The form is the
+//! gateway's.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use longhaul::context::ContextReport;
