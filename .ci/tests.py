@@ -2,7 +2,8 @@
 """Builds and runs all tests of the workspace, as `cargo test --workspace --no-fail-fast` does.
 
 The tests of PostgreSQL wait for leases most of their time. They run beside the others, which saves minutes on two
-cores. Their output is shown when they end, so that no lines are mixed.
+cores. Their output is shown when they end, so that no lines are mixed. What failed tests printed is shown again at the
+end, where a reader of a long log looks first.
 """
 
 import json
@@ -17,6 +18,9 @@ from pathlib import Path
 # The package whose tests wait, and the packages that compute in the meantime and need no clock.
 WAITING = "longhaul-store-postgres"
 COMPUTING = ["longhaul-core", "longhaul-wire", "longhaul-lab", "longhaul-tokenizers"]
+
+# Of each binary that failed, so many lines are repeated at the end.
+LINES_OF_A_FAILURE = 120
 
 
 def built_tests():
@@ -38,21 +42,38 @@ def built_tests():
     return tests
 
 
-def run(test, out=None):
-    """Runs one test binary; returns whether it passed."""
+def run(test, show, failures):
+    """Runs one test binary, writes its output to `show`, and adds what failed to `failures`."""
     name, folder, executable = test
-    show = out or sys.stdout
     show.write(f"     Running {name}: {Path(executable).name}\n")
-    show.flush()
     environment = dict(os.environ, CARGO_MANIFEST_DIR=str(folder))
     begun = time.monotonic()
-    process = subprocess.Popen([executable], cwd=folder, env=environment, stdout=out, stderr=out)
-    # `wait4` tells what this process and its children used; a test that only waits has little.
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    # A file, not a pipe: a pipe stays open as long as any process that a test left behind.
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen([executable], cwd=folder, env=environment, stdout=output, stderr=output)
+        ended, status, usage = 0, 0, None
+        reader = open(f"/proc/self/fd/{output.fileno()}", errors="replace")
+        while not ended:
+            time.sleep(0.2)
+            # `wait4` tells what this process and its children used; a test that only waits has little.
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            show.write(reader.read())
+            show.flush()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        reader.seek(0)
+        lines = reader.readlines()
+        reader.close()
     show.write(f"     {name}: {time.monotonic() - begun:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} s of CPU\n")
     show.flush()
-    return process.returncode == 0
+    if process.returncode != 0:
+        failures.append((f"{name}: {Path(executable).name}", details(lines)))
+
+
+def details(lines):
+    """What a failed binary said of its failures, without the result that `.ci/run` has counted already."""
+    # The harness prints "failures:" twice: first what each failed test said, then the names.
+    first = next((at for at, line in enumerate(lines) if line.rstrip() == "failures:"), 0)
+    return [line for line in lines[first:] if not line.startswith("test result:")][-LINES_OF_A_FAILURE:]
 
 
 def main():
@@ -65,18 +86,21 @@ def main():
     with tempfile.TemporaryFile("w+") as beside:
 
         def run_waiting():
-            failed.extend(test for test in waiting if not run(test, beside))
+            for test in waiting:
+                run(test, beside, failed)
 
         thread = threading.Thread(target=run_waiting)
         thread.start()
-        failed.extend([test for test in others if not run(test)])
+        for test in others:
+            run(test, sys.stdout, failed)
         thread.join()
         beside.seek(0)
         sys.stdout.write(beside.read())
         sys.stdout.flush()
     documented = subprocess.run(["cargo", "test", "--workspace", "--locked", "--doc", "--no-fail-fast"], check=False)
-    for name, _, executable in failed:
-        print(f"failed: {name}: {Path(executable).name}")
+    for name, said in failed:
+        print(f"failed: {name}")
+        sys.stdout.writelines(said)
     sys.exit(1 if failed or documented.returncode else 0)
 
 
