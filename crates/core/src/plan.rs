@@ -67,7 +67,7 @@ pub struct CompactionPolicy {
     /// `true` cuts a newest typed message longer than the window to beginning and end. `false` makes the plan
     /// report an overflow.
     pub cuts_user_messages: bool,
-    /// The most model calls for the summary of one compaction, repeated calls not counted; at least 1. Messages older than those
+    /// The most model calls for one compaction, repeated calls not counted; at least 1. Messages older than those
     /// calls can read are left to the pinned facts and to their handles.
     pub max_summary_calls: usize,
 }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::verbatim::shortened;
 use super::{extract, role_name};
 use crate::event::ViewOperation;
 use crate::history::{ViewItem, ViewItemKind, ViewUnit};
@@ -29,16 +30,63 @@ const ORDER: &str = "You prune the history of an agent's conversation so that it
     \"originalTokens\": N, \"prunedTokens\": N}. In prunedConversation, in the order of the conversation, stand \
     {\"keep\": index} for a message that stays unchanged and {\"role\": \"...\", \"content\": \"...\"} for one or more \
     messages in your shorter words; what is named neither way goes. A result stays only with its call. summary says \
-    in a few lines what went.";
+    in a few lines what went. keepToolResult, where it is given, is the beginning and the end of the newest tool \
+    result: it stays whole, and what it answers must not go.";
+
+/// The room of the order and of the braces around a piece, in tokens.
+const ORDER_TOKENS: u64 = 480;
+
+/// The most tokens that an answer takes for a message that stays: an entry such as `{"keep": 1234},`.
+const ENTRY_TOKENS: u64 = 8;
+
+/// The most of the newest tool result that a request quotes, in tokens.
+const RESULT_TOKENS: u64 = 400;
 
 /// The progress of one conversation through the agent, in pieces.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PruningProgress {
-    /// The requests, each with the index after its last message.
-    pieces: Vec<(String, usize)>,
+    pieces: Vec<PruningPiece>,
     next: usize,
     kept: Vec<PrunedEntry>,
     summaries: Vec<String>,
+}
+
+/// A part of the conversation for one request.
+#[derive(Clone, Debug, PartialEq)]
+struct PruningPiece {
+    /// The conversation and the figures as JSON.
+    request: String,
+    /// The index after the last message.
+    end: usize,
+    /// The most tokens of the answer.
+    max_output_tokens: u64,
+}
+
+/// The room of one call of the agent, in tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PruningRoom {
+    /// The room of request and answer together.
+    pub(super) call_tokens: u64,
+    /// The room that an answer needs for its own words.
+    pub(super) words_tokens: u64,
+    /// The most tokens of an answer.
+    pub(super) max_output_tokens: u64,
+}
+
+impl PruningRoom {
+    /// Returns the room of an answer about so many messages. Answers name most messages by an index, so they need
+    /// far less room than the messages.
+    fn output_tokens(&self, messages: usize) -> u64 {
+        (self.words_tokens + ENTRY_TOKENS * messages as u64).min(self.max_output_tokens)
+    }
+
+    /// Returns whether one call can read so many messages of `tokens` tokens and answer.
+    fn holds(&self, messages: usize, tokens: u64) -> bool {
+        // The agent is asked to let about half of the tokens go, so the entries of half of the messages must fit beside
+        // its words.
+        let is_answerable = messages as u64 * ENTRY_TOKENS <= self.max_output_tokens || messages == 1;
+        is_answerable && tokens + ORDER_TOKENS + self.output_tokens(messages) <= self.call_tokens
+    }
 }
 
 /// One decision of the agent, in the order of the conversation.
@@ -61,26 +109,31 @@ struct PruningAnswer {
 }
 
 impl PruningProgress {
-    /// Splits the items of the view before `end` into pieces of at most `room` tokens. Returns `None` if one message
+    /// Splits the items of the view before `end` into as few pieces as `room` allows. Returns `None` if one message
     /// alone is larger, or if there are more than `most` pieces.
     pub(super) fn new(
         view: &[ViewItem],
         end: usize,
         limits: (u64, u64),
-        room: u64,
+        room: PruningRoom,
         most: usize,
         increment: &TokenIncrement,
     ) -> Option<Self> {
+        let result = newest_result(&view[end..], increment, RESULT_TOKENS.min(room.call_tokens / 16));
+        let result_tokens = result.as_ref().map_or(0, |result| increment.text(&result.to_string()));
+        let room = PruningRoom { call_tokens: room.call_tokens.saturating_sub(result_tokens), ..room };
         let mut pieces: Vec<(Vec<Value>, usize, u64)> = Vec::new();
         for (index, item) in view[..end].iter().enumerate() {
             let content = extract::plain_text(&item.message);
             let message = json!({ "index": index, "role": role_name(item.message.role), "content": content });
             // The message is counted as JSON, because every quotation mark and line end takes a backslash there.
             let tokens = increment.text(&message.to_string()) + 4;
-            if tokens > room {
+            if !room.holds(1, tokens) {
                 return None;
             }
-            match pieces.last_mut().filter(|(_, _, used)| used + tokens <= room) {
+            let open =
+                pieces.last_mut().filter(|(messages, _, used)| room.holds(messages.len() + 1, used + tokens));
+            match open {
                 Some((messages, end, used)) => {
                     messages.push(message);
                     *end = index + 1;
@@ -95,15 +148,25 @@ impl PruningProgress {
         }
         let (current, limit) = limits;
         let requests = pieces.into_iter().map(|(messages, end, _)| {
-            let asked = json!({ "conversation": messages, "currentTokens": current, "contextLimit": limit });
-            (asked.to_string(), end)
+            let max_output_tokens = room.output_tokens(messages.len());
+            let mut asked =
+                json!({ "conversation": messages, "currentTokens": current, "contextLimit": limit });
+            if let Some(result) = &result {
+                asked["keepToolResult"] = result.clone();
+            }
+            PruningPiece { request: asked.to_string(), end, max_output_tokens }
         });
         Some(Self { pieces: requests.collect(), next: 0, kept: Vec::new(), summaries: Vec::new() })
     }
 
     /// Returns the text of the next request with `more` behind the order; `None` if every piece is answered.
     pub(super) fn request(&self, more: &str) -> Option<String> {
-        self.pieces.get(self.next).map(|(piece, _)| format!("{ORDER}{more}\n\n{piece}"))
+        self.pieces.get(self.next).map(|piece| format!("{ORDER}{more}\n\n{}", piece.request))
+    }
+
+    /// Returns the most tokens of the next answer; 0 if every piece is answered.
+    pub(super) fn max_output_tokens(&self) -> u64 {
+        self.pieces.get(self.next).map_or(0, |piece| piece.max_output_tokens)
     }
 
     /// Returns whether every piece is answered or given up.
@@ -117,14 +180,14 @@ impl PruningProgress {
     /// The defect that makes the answer unusable.
     pub(super) fn take(&mut self, text: &str) -> Result<(), &'static str> {
         // Each piece begins where the one before ends, whether that one was answered or given up.
-        let from = self.next.checked_sub(1).map_or(0, |before| self.pieces[before].1);
-        let Some((_, end)) = self.pieces.get(self.next) else { return Err("nobody asked") };
+        let from = self.next.checked_sub(1).map_or(0, |before| self.pieces[before].end);
+        let Some(piece) = self.pieces.get(self.next) else { return Err("nobody asked") };
         // Models wrap the object in a fence or in prose.
         let json = text.find('{').zip(text.rfind('}')).filter(|(start, end)| start < end);
         let Some((start, stop)) = json else { return Err(NO_JSON) };
         let answer: PruningAnswer = serde_json::from_str(&text[start..=stop]).map_err(|_| OTHER_JSON)?;
-        let kept = checked(&answer.pruned_conversation, from, *end)?;
-        check_words(&self.pieces[self.next].0, &kept, &answer.summary)?;
+        let kept = checked(&answer.pruned_conversation, from, piece.end)?;
+        check_words(&piece.request, &kept, &answer.summary)?;
         self.kept.extend(kept);
         self.summaries.extend(Some(answer.summary.trim().to_owned()).filter(|summary| !summary.is_empty()));
         self.next += 1;
@@ -159,8 +222,8 @@ impl PruningProgress {
     pub(super) fn missing(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.kept.iter().filter_map(|kept| match kept {
             PrunedEntry::Missing(at) => {
-                let from = at.checked_sub(1).map_or(0, |before| self.pieces[before].1);
-                Some(from..self.pieces[*at].1)
+                let from = at.checked_sub(1).map_or(0, |before| self.pieces[before].end);
+                Some(from..self.pieces[*at].end)
             }
             _ => None,
         })
@@ -252,6 +315,16 @@ impl PruningProgress {
         }
         words
     }
+}
+
+/// Returns the newest tool result of the messages that stay, if the model has not read it yet: its tool and its text in
+/// at most `max_tokens`.
+fn newest_result(kept: &[ViewItem], increment: &TokenIncrement, max_tokens: u64) -> Option<Value> {
+    let item = kept.last()?;
+    let ViewItemKind::Result { tool, cleared: None } = &item.kind else { return None };
+    let text = extract::plain_text(&item.message);
+    let content = shortened(&text, max_tokens, &|text| increment.text(text))?;
+    Some(json!({ "toolName": tool, "tokens": item.tokens, "content": content }))
 }
 
 /// Takes the agent's words for the items from `from` on out of `words`. `stays` are the items that are kept.

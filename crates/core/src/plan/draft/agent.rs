@@ -1,8 +1,8 @@
 //! The pruning agent's part of a draft.
 
 use super::super::earlier_summary::EarlierSummary;
-use super::super::pruning::PruningProgress;
-use super::super::{MAX_SUMMARY_CALLS, SummaryWriterModel, extract};
+use super::super::pruning::{PruningProgress, PruningRoom};
+use super::super::{SummaryWriterModel, extract};
 use super::{DraftSection, SectionProgress, SummaryDraft, SummaryRejection, WRITTEN, defused};
 use crate::budget::Budget;
 use crate::event::{EventBody, ViewEdit, ViewOperation};
@@ -11,39 +11,41 @@ use crate::ids::{LogHandle, LogRange};
 use crate::message::Part;
 use crate::retention::user_text::{order_list, user_room};
 
+/// The room for a reasoning model's thoughts before its answer, in tokens.
+const THOUGHT_TOKENS: u64 = 1_024;
+
 impl SummaryDraft {
-    /// Returns the most tokens that a pruning agent may be given, and may write, in one call. Both have to fit
-    /// the agent's window, and the answer its output limit.
-    pub(super) fn room_of_agent(&self, budget: &Budget) -> u64 {
-        match self.writer {
-            // Two fifths each for piece and answer leave a fifth for the order and the error of the count.
-            SummaryWriterModel::Session | SummaryWriterModel::Nobody => {
-                (budget.window * 2 / 5).min(budget.reserve.max(budget.window / 8))
+    /// Returns the room of one call of a pruning agent; `None` if no model writes.
+    fn room_of_agent(&self, budget: &Budget) -> Option<PruningRoom> {
+        let window = self.window_of_writer(budget)?;
+        let max_output_tokens = match self.writer {
+            SummaryWriterModel::Session | SummaryWriterModel::Nobody => budget.reserve.max(window / 8),
+            SummaryWriterModel::Other { max_output, .. } => {
+                max_output.unwrap_or(crate::budget::DEFAULT_MAX_OUTPUT)
             }
-            SummaryWriterModel::Other { window, max_output } => {
-                (window * 2 / 5).min(max_output.unwrap_or(crate::budget::DEFAULT_MAX_OUTPUT))
-            }
-        }
+        };
+        // No answer takes more than two fifths of the window, so that small windows keep room for the messages.
+        let max_output_tokens = max_output_tokens.min(window * 2 / 5);
+        let limits: u64 = self.sections.iter().map(|section| section.limit_tokens).sum();
+        Some(PruningRoom {
+            // Order, messages and answer together must fit the window, even if the count is off by its margin.
+            call_tokens: (window as f64 / (1.0 + self.increment.margin())) as u64,
+            // The agent's words for long messages take as much as its summary, and thoughts come on top.
+            words_tokens: (2 * limits + THOUGHT_TOKENS).min(max_output_tokens / 2),
+            max_output_tokens,
+        })
     }
 
     /// Returns the progress of a pruning agent at its start; `None` if no model writes, or if the conversation does not
     /// fit its window.
     pub(super) fn prune(&self, view: &[ViewItem], budget: &Budget) -> Option<PruningProgress> {
-        if self.writer == SummaryWriterModel::Nobody {
-            return None;
-        }
-        let answer = self.room_of_agent(budget);
-        // Order, piece and answer together must fit the window, even if the count is off by its margin.
-        let window = self.window_of_writer(budget)?;
-        let fits = (window.saturating_sub(answer) as f64 / (1.0 + self.increment.margin())) as u64;
-        // 400 tokens are for the order and for the braces around a piece.
-        let room = answer.min(fits).saturating_sub(400);
+        let room = self.room_of_agent(budget)?;
         let end = self.sections.first().and_then(|section| {
             let last = view.iter().rposition(|item| self.is_of(section, item))?;
             Some(last + 1)
         })?;
         let limits = (self.edit.original_tokens, budget.window);
-        PruningProgress::new(view, end, limits, room, MAX_SUMMARY_CALLS, &self.increment)
+        PruningProgress::new(view, end, limits, room, self.max_calls, &self.increment)
     }
 
     /// Returns the edit of a pruning agent, with extracts of the pieces without a usable answer.

@@ -41,7 +41,7 @@ impl SummaryDraft {
         if let PruningAgentState::Asked(pruning) = &self.agent {
             let text = pruning.request(&self.once_more())?;
             let message = Message::user("pruning-order", vec![Part::text(text)]);
-            let max_output_tokens = self.room_of_agent(budget);
+            let max_output_tokens = pruning.max_output_tokens();
             return Some(SummaryRequest {
                 form: SummaryForm::Flattened,
                 messages: vec![message],
