@@ -52,6 +52,15 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
+/// Formats a limit of time from the configuration: `20 s`, `30 min`, `24 h`. Nothing counts up here, so zeros go.
+pub(crate) fn limit(limit: Duration) -> String {
+    match limit.as_secs() {
+        secs if secs > 0 && secs.is_multiple_of(3_600) => format!("{} h", secs / 3_600),
+        secs if secs > 0 && secs.is_multiple_of(60) => format!("{} min", secs / 60),
+        _ => time(limit),
+    }
+}
+
 /// Formats a time in the past: `3 min ago`.
 pub(crate) fn ago(then: Millis, now: Millis) -> String {
     match now.saturating_sub(then) / 60_000 {
@@ -85,6 +94,8 @@ mod tests {
     fn times_are_those_of_a_person_who_waits() {
         let all = [400, 1_000, 14_900, 185_000, 7_260_000].map(|ms| time(Duration::from_millis(ms)));
         assert_eq!(all, ["", "1 s", "14 s", "3 min 05 s", "2 h 01 min"]);
+        let limits = [20, 60, 90, 1_800, 7_200, 7_260].map(|secs| limit(Duration::from_secs(secs)));
+        assert_eq!(limits, ["20 s", "1 min", "1 min 30 s", "30 min", "2 h", "121 min"]);
         let minute = 60_000;
         let all = [0, 3, 59, 60, 1_500, 5_000].map(|minutes| ago(0, minutes * minute));
         assert_eq!(all, ["just now", "3 min ago", "59 min ago", "1 h ago", "yesterday", "3 days ago"]);
