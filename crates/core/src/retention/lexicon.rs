@@ -213,6 +213,11 @@ pub(crate) const UNSPACED_QUESTIONS: &str = "？ 吗 嗎 呢 ですか ますか
 /// Marks of a change in Chinese, Japanese and Korean.
 pub(crate) const UNSPACED_CHANGES: &str = "改为 改成 改到 改用 现在 現在 不再 而不是 更正 更新 代わりに 変更 もう 新しい 今は 대신 변경 이제 새로운";
 
+/// Cues of a change that are as common in talk about anything else: "a new recipe", "I'm actually thinking of it".
+pub(crate) const CASUAL_CHANGE_CUES: &str = "now actually new latest wait change changes jetzt nun doch neu neue neuer neues lieber \
+    maintenant plus nouveau nouvelle ahora mejor nuevo nueva agora melhor novo nova ora adesso meglio nuovo nuova \
+    теперь лучше новый новая новое nu toch nieuw nieuwe liever teraz raczej nowy nowa nowe";
+
 /// Words of messages that only say that the work goes on.
 pub(crate) const SLIGHT_WORDS: &str = "\
     a again ahead all alright and begin carry continue cool do fine go good great hello hey hi it just \

@@ -4,11 +4,15 @@
 //! and shares enough of the earlier one's rarer words. Or both are equal except for their values. Or both are
 //! orders, and the later one names a value that excludes the earlier one's: "in Pacific time" after "in UTC".
 //! Words for one subject count as one word ([`subjects`](super::subjects)).
+//!
+//! A statement taken for replaced by mistake costs more than one that is missed: an order may leave the view, while two
+//! statements that are both shown still say which is newer. So "now" and "new" announce a change only beside a value, a
+//! subject, or most of the earlier words, and talk that is no order itself must share words of the order to replace it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use super::lexicon::{LEXICONS, UNSPACED_CHANGES};
+use super::lexicon::{CASUAL_CHANGE_CUES, LEXICONS, UNSPACED_CHANGES};
 use super::mood::{
     ORDER_SCORE, PhraseSet, has_phrase, has_unspaced, is_function_word, order_score, plain_words,
 };
@@ -20,6 +24,10 @@ const MAX_STATEMENTS: usize = 2_000;
 
 /// The share of the shorter statement's weighted words that both must have, if the later one announces a change.
 const SHARE_WITH_CUE: f64 = 0.3;
+
+/// The share of the earlier statement's weighted words that the later one must repeat, if it announces a change by a
+/// casual cue alone and names no value.
+const REPEATED_WITH_CASUAL_CUE: f64 = 0.5;
 
 /// The share of weighted words that two statements of one subject must have, if the later one announces a change.
 const SHARE_WITH_SUBJECT: f64 = 0.15;
@@ -45,6 +53,8 @@ struct ComparableStatement {
     values: BTreeSet<String>,
     subjects: StatementSubjects,
     announces_change: bool,
+    /// Whether the announcement is one that is rare in other talk.
+    is_clear_change: bool,
     is_order: bool,
 }
 
@@ -149,6 +159,7 @@ fn replaced_share(
         return None;
     }
     let share = shared / least;
+    let most = earlier_weight.max(later_weight);
     if earlier.subjects.differ_in_class(&later.subjects) {
         return None;
     }
@@ -158,12 +169,20 @@ fn replaced_share(
     let is_replaced = if is_excluded && earlier.is_order && (later.is_order || later.announces_change) {
         true
     } else if later.announces_change {
+        let is_meant = later.is_clear_change
+            || has_other_value
+            || shared / earlier_weight >= REPEATED_WITH_CASUAL_CUE && shared / most >= SHARE_WITH_CUE;
+        // One word of a short remark is a large share of the remark, and says nothing of the order.
+        let is_about_order = !earlier.is_order
+            || later.is_order
+            || later.is_clear_change
+            || shared / earlier_weight >= SHARE_WITH_CUE;
+        let has_enough = is_meant && is_about_order && share >= SHARE_WITH_CUE;
         // A change that names the old value ("500, no longer 300") needs fewer common words than another one.
-        share >= SHARE_WITH_CUE && (has_other_value || earlier.words != later.words)
+        has_enough && (has_other_value || earlier.words != later.words)
             || names_old_value && has_other_value && share >= SHARE_WITH_CUE / 2.0
             || share >= SHARE_WITH_SUBJECT && earlier.has_subject_of(later)
     } else {
-        let most = earlier_weight.max(later_weight);
         !earlier.values.is_empty() && has_other_value && shared / most >= SHARE_WITHOUT_CUE
     };
     let all = earlier_weight + later_weight - shared;
@@ -178,6 +197,17 @@ fn announces_change(text: &str, words: &[String]) -> bool {
     has_phrase(&CHANGE_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
 }
 
+/// Returns whether a statement of `words` announces a change by a cue that is rare in other talk.
+fn announces_clearly(text: &str, words: &[String]) -> bool {
+    static CLEAR_CUES: LazyLock<PhraseSet> = LazyLock::new(|| {
+        let is_casual = |cue: &&str| CASUAL_CHANGE_CUES.split_whitespace().any(|casual| casual == cue.trim());
+        let cues = LEXICONS.iter().flat_map(|lexicon| lexicon.change_cues.split(','));
+        PhraseSet::of(cues.filter(|cue| !is_casual(cue)))
+    });
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    has_phrase(&CLEAR_CUES, &words) || has_unspaced(text, UNSPACED_CHANGES)
+}
+
 /// The longest label in capitals, in bytes.
 const MOST_LABEL_BYTES: usize = 24;
 
@@ -189,8 +219,9 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
     });
     let all = plain_words(text);
     let announces_change = announces_change(text, &all);
+    let is_clear_change = announces_change && announces_clearly(text, &all);
     let is_order = order_score(text) >= ORDER_SCORE;
-    let all = plain_words(without_kind(text));
+    let all: Vec<String> = plain_words(without_kind(text)).into_iter().flat_map(number_and_unit).collect();
     let subjects = StatementSubjects::of(&all);
     let plain = all.iter().map(String::as_str);
     let (values, words): (Vec<&str>, Vec<&str>) =
@@ -209,7 +240,20 @@ fn subject(message: usize, text: &str) -> ComparableStatement {
         values: values.into_iter().map(str::to_owned).collect(),
         subjects,
         announces_change,
+        is_clear_change,
         is_order,
+    }
+}
+
+/// Splits a number with a unit: "the 50-word limit" names the value 50. A name such as "lantern-1" stays whole.
+fn number_and_unit(word: String) -> Vec<String> {
+    match word.split_once('-') {
+        Some((number, unit))
+            if number.bytes().all(|byte| byte.is_ascii_digit()) && unit.chars().all(char::is_alphabetic) =>
+        {
+            vec![number.to_owned(), unit.to_owned()]
+        }
+        _ => vec![word],
     }
 }
 
@@ -290,6 +334,26 @@ mod tests {
             "We call the project Beacon-9 now.",
         ]);
         assert_eq!(found, [None, Some(2), None]);
+    }
+
+    #[test]
+    fn talk_in_passing_replaces_nothing_and_news_do() {
+        let found = replaced(&[
+            "Don't send any messages on my behalf, draft them and let me send them myself.",
+            "I'm looking for some tips on painting models.",
+            "I think I'll start with the garden.",
+            "The deploy region is Dublin.",
+            "Keep answers under 50 words.",
+            "The contact for invoices is Priya Nair.",
+            "Yeah, I've definitely noticed those changes myself.",
+            "I'm looking for some new podcasts.",
+            "I'll start with a simple list for now.",
+            "The deploy region is Frankfurt now.",
+            "You may go up to 200 words now, the 50-word limit is off.",
+            "Priya left; Tomasz Wolny is the contact for invoices now.",
+        ]);
+        let expected = [None, None, None, Some(9), Some(10), Some(11), None, None, None, None, None, None];
+        assert_eq!(found, expected);
     }
 
     #[test]
