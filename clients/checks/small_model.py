@@ -66,8 +66,9 @@ def last_answer(out):
             event = json.loads(line)
         except ValueError:
             continue
-        message = event.get("message") if isinstance(event.get("message"), dict) else event.get("data", {}).get("message") if isinstance(event.get("data"), dict) else None
-        if not message or message.get("role") != "assistant":
+        # pi wraps the message, Longhaul's `message:added` has role and parts itself.
+        message = event.get("message") if isinstance(event.get("message"), dict) else event
+        if message.get("role") != "assistant":
             continue
         content = message.get("content") or message.get("parts") or []
         text = content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
