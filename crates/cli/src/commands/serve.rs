@@ -178,7 +178,9 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
 fn server_is_silent(base_url: &str, patience: Option<Duration>) -> String {
     let wait = match patience {
         Some(patience) if patience.as_secs() == 0 => "requests fail until it answers".to_owned(),
-        Some(patience) => format!("requests wait for it, {} at most (retry.patience)", human::limit(patience)),
+        Some(patience) => {
+            format!("requests wait for it, {} at most (retry.patience)", human::limit(patience))
+        }
         None => "requests wait until it answers".to_owned(),
     };
     format!(

@@ -460,11 +460,11 @@ async fn a_server_that_only_keeps_its_line_alive_is_given_up() {
     futures_util::future::join_all(given_up).await;
 }
 
-/// Gives an upstream up that says nothing for 0.4 s.
+/// Gives an upstream up that says nothing for 1.5 s.
 fn impatient(server: &Server, speaks: Dialect) -> Gateway {
     let mut upstream = upstream_at(server, speaks);
     let timeouts = &mut upstream.endpoint.timeouts;
-    let limit = Duration::from_millis(400);
+    let limit = Duration::from_millis(1_500);
     (timeouts.first_byte, timeouts.idle, timeouts.signs_of_life) = (Some(limit), limit, Some(limit));
     gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) })
 }
@@ -474,14 +474,16 @@ async fn a_model_that_thinks_unseen_is_waited_for() {
     let all = of_messages_thinking();
     for asks in ALL {
         let script = all.clone();
-        let server = Server::start(move |_, _| Does::Events(script.clone(), APART)).await;
+        // All of it takes longer than the limit, and no gap comes near the limit on a busy machine.
+        let gap = Duration::from_millis(40);
+        let server = Server::start(move |_, _| Does::Events(script.clone(), gap)).await;
         let gateway = impatient(&server, Dialect::Messages);
         let out = body(gateway.answer(call(asks, &[user("hi")], true)).await).await;
         assert_eq!(read(asks, &out).0.text, "done", "{asks:?}");
     }
 }
 
-/// An answer whose reasoning takes 0.9 s and is not shown.
+/// An answer of more than 60 events with reasoning that is not shown.
 fn of_messages_thinking() -> Vec<String> {
     let ping = json!({ "type": "ping" });
     let begin = |index: u64, block: Value| json!({ "type": "content_block_start", "index": index, "content_block": block });

@@ -110,7 +110,7 @@ async fn what_is_refused_stores_nothing() {
 #[tokio::test]
 async fn an_order_pinned_amid_a_run_is_durable_at_once_and_told_at_the_next_step() {
     let script = ModelScript::turns([
-        ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 1"}"#),
+        ScriptedAnswer::text("Working.").call("bash", r#"{"command":"sleep 3"}"#),
         ScriptedAnswer::text("Done."),
     ]);
     let world = world(script).await;
@@ -118,7 +118,7 @@ async fn an_order_pinned_amid_a_run_is_durable_at_once_and_told_at_the_next_step
     let mut status = world.session.status();
     status.wait_for(|status| *status == RunStatus::ExecutingTools).await.unwrap();
     let pinned = world.session.pin_order("Be brief.", None);
-    let pinned = tokio::time::timeout(Duration::from_millis(800), pinned).await.unwrap().unwrap();
+    let pinned = tokio::time::timeout(Duration::from_millis(2_500), pinned).await.unwrap().unwrap();
     let log = world.runtime.log(world.session.id()).await.unwrap();
     assert_eq!(log.last().unwrap().seq, pinned.order.at, "it is in the store, and the tool still runs");
     assert_eq!(*world.session.status().borrow(), RunStatus::ExecutingTools);

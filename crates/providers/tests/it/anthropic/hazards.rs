@@ -202,17 +202,18 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     let (reply, _gone) = open_stream(&[START, OPEN, HEL]);
     let fake = Fake::start(reply).await;
     let mut config = config(&fake);
-    config.endpoint.timeouts.idle = Duration::from_millis(150);
+    // Long enough for a busy machine to hand over what was sent before the silence.
+    config.endpoint.timeouts.idle = Duration::from_secs(2);
     let (events, error) = call(&AnthropicProvider::new(config).unwrap(), request()).await;
     assert!(events.contains(&ModelEvent::Text("Hel".into())));
     let error = error.unwrap();
     assert_eq!(
         (error.code, error.message.as_str()),
-        (ErrorCode::Timeout, "the answer stalled: no data for 150 ms")
+        (ErrorCode::Timeout, "the answer stalled: no data for 2 s")
     );
     assert_eq!(error.usage.unwrap().input_tokens, 127);
 
-    let pings = vec!["event: ping\ndata: {\"type\":\"ping\"}\n\n"; 300];
+    let pings = vec!["event: ping\ndata: {\"type\":\"ping\"}\n\n"; 1_200];
     let fake = Fake::start(move |_| {
         let pieces: Vec<&str> =
             [START, OPEN, HEL].into_iter().chain(pings.iter().copied()).chain([LO, END, STOP]).collect();
@@ -220,11 +221,14 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     })
     .await;
     let mut config = self::config(&fake);
-    // The whole takes at least 0.6 s, each silence some milliseconds.
-    config.endpoint.timeouts.first_byte = Some(Duration::from_millis(500));
-    config.endpoint.timeouts.idle = Duration::from_secs(5);
+    // The whole takes longer than either limit, each silence some milliseconds.
+    let limit = Duration::from_secs(2);
+    config.endpoint.timeouts.first_byte = Some(limit);
+    config.endpoint.timeouts.idle = limit;
+    let begun = std::time::Instant::now();
     let whole = finished(call(&AnthropicProvider::new(config).unwrap(), request()).await);
     assert_eq!(whole.parts, [Part::text("Hello")]);
+    assert!(begun.elapsed() > limit);
 }
 
 #[tokio::test]

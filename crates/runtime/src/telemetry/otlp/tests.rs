@@ -7,6 +7,7 @@ use opentelemetry_http::{HttpClient as _, Request};
 use tokio::runtime::Handle;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
@@ -55,10 +56,22 @@ fn shared(url: &str, runtime: Handle) -> SharedCollectorClient {
     SharedCollectorClient(Arc::new(CollectorClient::new(&Url::parse(url).unwrap(), runtime).unwrap()))
 }
 
+/// Returns a subscriber that hears every warning of this thread while the guard lives.
+async fn listen() -> (Warnings, DefaultGuard) {
+    let warnings = Warnings::default();
+    let guard = tracing::subscriber::set_default(warnings.clone());
+    // `tracing` can miss a subscriber that comes while another test reaches a warning for the first time.
+    let url = "http://127.0.0.1:1/v1/traces";
+    let request = Request::post(url).body(Bytes::new()).unwrap();
+    shared(url, Handle::current()).send_bytes(request).await.unwrap_err();
+    tracing::callsite::rebuild_interest_cache();
+    warnings.0.lock().unwrap().clear();
+    (warnings, guard)
+}
+
 #[tokio::test]
 async fn a_collector_that_is_not_there_is_named_once() {
-    let warnings = Warnings::default();
-    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let (warnings, _guard) = listen().await;
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{address}/v1/traces");
     let shared = shared(&url, Handle::current());
@@ -73,8 +86,7 @@ async fn a_collector_that_is_not_there_is_named_once() {
 
 #[tokio::test]
 async fn a_collector_that_is_silent_at_the_end_is_said_to_be() {
-    let warnings = Warnings::default();
-    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let (warnings, _guard) = listen().await;
     // Connections are taken by the system, and nobody ever reads them.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
@@ -87,8 +99,7 @@ async fn a_collector_that_is_silent_at_the_end_is_said_to_be() {
 
 #[tokio::test]
 async fn a_program_that_ends_meanwhile_says_so_in_words() {
-    let warnings = Warnings::default();
-    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let (warnings, _guard) = listen().await;
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let ending = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
