@@ -4,6 +4,7 @@
 
 mod answer_size;
 mod anthropic;
+mod cases;
 mod failures;
 mod fake;
 mod fixtures;
