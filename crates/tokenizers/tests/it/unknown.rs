@@ -27,6 +27,9 @@ const FULL_TOKENS: u64 = 30_000;
 /// The goal for the 95th percentile of the next input's error, in percent, compactions included.
 const GOAL: f64 = 3.0;
 
+/// The servers whose vocabulary no model has.
+const MADE_UP: [&str; 3] = ["trigrams", "bytes", "subwords"];
+
 /// Chinese, Japanese, Korean, Russian and German: sentences that documents are made of.
 const FOREIGN: [&str; 15] = [
     "服务器在启动时读取配置文件，如果文件不存在，就使用默认值。",
@@ -433,8 +436,10 @@ fn next_input_with_an_unknown_tokenizer() {
             errors.first_of_session.len()
         );
         assert!(errors.after_edit.len() > 20 && errors.first_of_session.len() > 20, "{}", server.name);
-        // Right after an edit the split of a known sum is estimated: made-up vocabularies come to 5 %.
-        if p95 > GOAL || edited > 2.0 * GOAL {
+        // Right after an edit the split of a known sum is estimated: made-up vocabularies come to 5 %. A session's first
+        // call has nothing but what earlier sessions taught, and these vocabularies come to 4.3 % there.
+        let first_goal = if MADE_UP.contains(&server.name) { 1.5 * GOAL } else { GOAL };
+        if p95 > GOAL || edited > 2.0 * GOAL || first > first_goal {
             misses.push(server.name);
         }
     }
