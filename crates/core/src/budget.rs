@@ -48,6 +48,21 @@ impl Budget {
         }
     }
 
+    /// Returns the most tokens of pinned facts in a view: an eighth of the usable room, and in a small window up to a
+    /// quarter.
+    ///
+    /// ```
+    /// use longhaul_core::budget::Budget;
+    /// let most = |window| Budget::new(window, None).pinned_facts_tokens();
+    /// assert_eq!((most(4_096), most(8_192), most(32_000)), (600, 768, 3_488));
+    /// ```
+    pub fn pinned_facts_tokens(&self) -> u64 {
+        // Below this size, facts are missed more than the messages that they displace: a model that has lost what it found
+        // reads it again.
+        const SMALL: u64 = 600;
+        (self.usable / 8).max(SMALL.min(self.usable / 4))
+    }
+
     /// Returns the number of tokens by which a view must grow after an edit before the next edit.
     pub fn progress(&self) -> u64 {
         (self.usable / 20).max(500).min(self.usable / 4)

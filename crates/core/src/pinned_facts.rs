@@ -307,15 +307,28 @@ impl PinnedFacts {
 
     /// Renders the facts, and fills the remaining room with one line of names, the most used first.
     ///
-    /// Todos and files come whole if they fit. The other classes share a quarter of `limit_tokens`.
+    /// Todos and files come whole if they fit. The other classes share a quarter of `limit_tokens`, and the room that the
+    /// names leave.
     pub fn render_with_names(&self, limit_tokens: u64, counter: &MessageTokenCounter) -> String {
         let sections = render::sections(self);
         // Names cost few tokens, and later steps need them most often (decision 0017 has the measurement). The other
         // classes must leave room for them.
         let first = counter.text(&render::fit(render::first(&sections), limit_tokens, counter));
-        let text = render::fit(&sections, limit_tokens.min(first + limit_tokens / 4), counter);
-        let room = limit_tokens.saturating_sub(counter.text(&text));
-        render::with_names(text, self.words.most_used(), room, counter)
+        let names = self.words.most_used();
+        let render = |facts_tokens: u64| {
+            let text = render::fit(&sections, limit_tokens.min(facts_tokens), counter);
+            let room = limit_tokens.saturating_sub(counter.text(&text));
+            render::with_names(text, &names, room, counter)
+        };
+        let text = render(first + limit_tokens / 4);
+        // Short sessions have few names, which leave most of their room.
+        let left = limit_tokens.saturating_sub(counter.text(&text));
+        if left == 0 {
+            return text;
+        }
+        let more = render(first + limit_tokens / 4 + left);
+        // A fact may name what stood in the line of names, so the second text is rarely longer than the limit.
+        if counter.text(&more) <= limit_tokens { more } else { text }
     }
 }
 

@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::memo::LazyValue;
 use crate::message::{Message, Part};
+use crate::parallel;
 use crate::stop_flag::StopFlag;
-use crate::text_table::TextTable;
-use facts::ClassifiedFacts;
+use crate::text_table::{FingerprintSet, TextTable};
+use facts::{ClassifiedFacts, FactSink, text_bytes};
 
 /// The numbers of retained, recoverable and lost facts of each class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,7 +96,7 @@ pub fn survey_sentences(
 ) -> Option<RetentionReport> {
     // A summary is no message of the user, so its rules would not be found. The originals show which sentences are
     // facts.
-    let mut facts = ClassifiedFacts::default();
+    let mut found = Vec::new();
     // Indexing the shown text is dear, and most compactions fold no summary.
     if folded.iter().any(|message| !message.0.is_empty()) {
         let shown: String =
@@ -103,42 +104,103 @@ pub fn survey_sentences(
         let single_spaced = facts::single_spaced(&shown);
         let shown = IndexedView::of_sentences(&single_spaced);
         let sentences = folded.iter().flat_map(|message| &message.0);
-        for (class, sentence) in sentences.filter(|(_, sentence)| shown.has_sentence(sentence)) {
-            facts.add_found(class, sentence);
-        }
+        found.extend(sentences.filter(|(_, sentence)| shown.has_sentence(sentence)));
     }
-    tallied(before, facts, after_text, RecoveryAccess::Model, stop_flag)
+    tallied(before, &found, after_text, RecoveryAccess::Model, stop_flag)
 }
 
 /// Reports like [`survey`] on a history without a session. `reach` is the party that can recover removed content.
 pub fn survey_within(before: &[&Message], after_text: &str, reach: RecoveryAccess) -> RetentionReport {
-    tallied(before, ClassifiedFacts::default(), after_text, reach, &StopFlag::default()).unwrap_or_default()
+    tallied(before, &[], after_text, reach, &StopFlag::default()).unwrap_or_default()
 }
 
-/// Counts `facts` and the facts of `before` in the new view; `None` if `stop_flag` is raised.
+/// Counts the sentences `found` and the facts of `before` in the new view; `None` if `stop_flag` is raised.
 fn tallied(
     before: &[&Message],
-    mut facts: ClassifiedFacts,
+    found: &[&(&'static str, Box<str>)],
     after_text: &str,
     reach: RecoveryAccess,
     stop_flag: &StopFlag,
 ) -> Option<RetentionReport> {
-    facts.read_all(before, stop_flag)?;
     let single_spaced = facts::single_spaced(after_text);
     let after = IndexedView::read(after_text, &single_spaced);
+    let mut facts = FactCounts::of(&after);
+    found.iter().for_each(|(class, sentence)| facts.take_sentence(class, sentence));
+    facts.read_all(before, stop_flag)?;
     // Sentences and words are looked for differently: a sentence must stand in one piece, a word anywhere.
     let mut report = RetentionReport::default();
-    for (class, items) in facts.sentences {
-        let verbatim = items.iter().filter(|item| after.has_sentence(item)).count();
-        report.add(class, items.len(), verbatim, reach);
+    for (class, counts) in facts.sentences {
+        report.add(class, counts.seen.len(), counts.verbatim.len(), reach);
     }
-    for (class, items) in facts.words {
+    for (class, seen) in facts.words {
         // The search goes from the new view to the facts: the view is short, and removed messages may have millions of
         // words.
-        let verbatim = after.words.iter().filter(|word| items.contains(word.as_str())).count();
-        report.add(class, items.len(), verbatim, reach);
+        let verbatim = after.words.iter().filter(|word| seen.contains(word)).count();
+        report.add(class, seen.len(), verbatim, reach);
     }
     Some(report)
+}
+
+/// The distinct facts of removed messages by class. The texts are not kept: a long session has more of them than memory.
+struct FactCounts<'v> {
+    after: &'v IndexedView<'v>,
+    sentences: BTreeMap<&'static str, SentenceCounts>,
+    words: BTreeMap<&'static str, FingerprintSet>,
+}
+
+/// The distinct sentences of a class.
+#[derive(Default)]
+struct SentenceCounts {
+    seen: FingerprintSet,
+    /// The sentences that the new view has.
+    verbatim: FingerprintSet,
+}
+
+impl<'v> FactCounts<'v> {
+    fn of(after: &'v IndexedView<'v>) -> Self {
+        Self { after, sentences: BTreeMap::new(), words: BTreeMap::new() }
+    }
+
+    /// Adds the facts of many messages; `None` if `stop_flag` is raised meanwhile.
+    fn read_all(&mut self, messages: &[&Message], stop_flag: &StopFlag) -> Option<()> {
+        let Some(middle) = parallel::middle(messages, |message| text_bytes(message)) else {
+            return self.read_in_order(messages, stop_flag);
+        };
+        let (first, second) = messages.split_at(middle);
+        let after = self.after;
+        let read_second = || {
+            let mut counts = FactCounts::of(after);
+            counts.read_in_order(second, stop_flag).map(|()| counts)
+        };
+        let (second, first) = parallel::join(read_second, || self.read_in_order(first, stop_flag));
+        first?;
+        self.merge(second?);
+        Some(())
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (class, counts) in other.sentences {
+            let known = self.sentences.entry(class).or_default();
+            known.seen.merge(counts.seen);
+            known.verbatim.merge(counts.verbatim);
+        }
+        for (class, seen) in other.words {
+            self.words.entry(class).or_default().merge(seen);
+        }
+    }
+}
+
+impl FactSink for FactCounts<'_> {
+    fn take_sentence(&mut self, class: &'static str, sentence: &str) {
+        let counts = self.sentences.entry(class).or_default();
+        if counts.seen.insert(sentence) && self.after.has_sentence(sentence) {
+            counts.verbatim.insert(sentence);
+        }
+    }
+
+    fn take_word(&mut self, class: &'static str, word: &str) {
+        self.words.entry(class).or_default().insert(word);
+    }
 }
 
 /// The facts of one message that are sentences or lines, with their classes.

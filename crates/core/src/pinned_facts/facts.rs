@@ -39,13 +39,18 @@ impl Default for ToolFacts {
 impl ToolFacts {
     /// Takes the clearest facts of a result. `source` is the file that the result shows, if known.
     pub(super) fn read(&mut self, source: Option<&str>, text: &str) {
-        let text = line::head(text, MAX_READ_BYTES);
+        let mut lines: Vec<&str> = line::head(text, MAX_READ_BYTES).lines().collect();
+        if let Some(first) = first_number(&lines) {
+            // The number of a line is no part of what the line says.
+            let numbers = first..;
+            lines.iter_mut().zip(numbers).for_each(|(line, number)| *line = without_number(line, number));
+        }
         // Rows of a table or a log look like facts one by one. Their common shape shows that they are data.
-        let shapes: Vec<u64> = text.lines().map(shape).collect();
+        let shapes: Vec<u64> = lines.iter().map(|line| shape(line)).collect();
         let mut sorted = shapes.clone();
         sorted.sort_unstable();
         let mut found: Vec<(u32, usize, &str)> = Vec::new();
-        for (at, (line, shape)) in text.lines().zip(shapes).enumerate() {
+        for (at, (line, shape)) in lines.into_iter().zip(shapes).enumerate() {
             if line.len() > MAX_LINE_BYTES || !is_single(shape, &sorted) {
                 continue;
             }
@@ -74,6 +79,22 @@ impl ToolFacts {
     /// Returns the number of facts that were removed because there were too many.
     pub(super) fn evicted(&self) -> u64 {
         self.0.evicted()
+    }
+}
+
+/// Returns the number of the first line where lines are numbered, as tools that read files do: `  12<TAB>text`.
+fn first_number(lines: &[&str]) -> Option<u64> {
+    let number = |line: &str| line.split_once('\t')?.0.trim_start().parse::<u64>().ok();
+    // A single number may be the first column of a table.
+    let (first, second) = (number(lines.first()?)?, number(lines.get(1)?)?);
+    (second == first + 1).then_some(first)
+}
+
+/// Returns a line without the number in front, or the whole line if it has another number or none.
+fn without_number(line: &str, number: u64) -> &str {
+    match line.split_once('\t') {
+        Some((before, text)) if before.trim_start().parse() == Ok(number) => text,
+        _ => line,
     }
 }
 
@@ -165,6 +186,15 @@ mod tests {
         let mut facts = ToolFacts::default();
         facts.read(Some("docs/a.md"), text);
         facts.newest_first().collect()
+    }
+
+    #[test]
+    fn numbers_of_lines_are_no_part_of_a_fact() {
+        let text = "     9\tThe pump works.\n    10\tThe rollback is tracked in OPS-4471.\n    11\tDone.";
+        assert_eq!(facts(text), ["docs/a.md: `The rollback is tracked in OPS-4471.`"]);
+        // The first column of a table.
+        let text = "7\tThe rollback is tracked in OPS-4471.\n3\tThe pump works.";
+        assert_eq!(facts(text), ["docs/a.md: `7 The rollback is tracked in OPS-4471.`"]);
     }
 
     #[test]

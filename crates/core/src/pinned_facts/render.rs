@@ -132,10 +132,10 @@ pub(super) fn first(sections: &[FactSection]) -> &[FactSection] {
 const NAMES: &str = "Names in use: ";
 
 /// Returns the text with a line of at most `room` tokens of the names that the text does not contain yet.
-pub(super) fn with_names(text: String, names: Vec<&str>, room: u64, counter: &MessageTokenCounter) -> String {
+pub(super) fn with_names(text: String, names: &[&str], room: u64, counter: &MessageTokenCounter) -> String {
     let mut line = String::from(NAMES);
     let mut used = counter.text(NAMES) + 2;
-    for name in names.into_iter().filter(|name| !text.contains(name)) {
+    for name in names.iter().filter(|name| !text.contains(**name)) {
         let name = super::line::name(name, 100);
         let cost = counter.text(&name) + 1;
         if used + cost > room {

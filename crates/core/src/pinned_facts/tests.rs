@@ -599,3 +599,19 @@ fn names_that_many_messages_hold_fill_what_room_is_left() {
         assert!(MessageTokenCounter::default().text(&text) <= limit, "{limit}: {text}");
     }
 }
+
+#[test]
+fn facts_fill_the_room_that_names_leave() {
+    let mut log = Log::default();
+    for part in 1..=10 {
+        let path = format!("notes_{part:02}.txt");
+        let output = format!("The pump works.\nThe ticket of this file is OPS-{part}471.\nDone.");
+        log = log.uses("read", json!({ "path": path }), &output);
+    }
+    let counter = MessageTokenCounter::default();
+    let text = log.ledger().render_with_names(600, &counter);
+    for part in 1..=10 {
+        assert!(text.contains(&format!("OPS-{part}471")), "{text}");
+    }
+    assert!(counter.text(&text) <= 600, "{text}");
+}

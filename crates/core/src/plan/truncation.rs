@@ -132,7 +132,7 @@ impl PlanContext<'_> {
 
     /// Returns the most tokens of pinned facts.
     fn most_of_ledger(&self) -> u64 {
-        self.budget.usable / 8
+        self.budget.pinned_facts_tokens()
     }
 
     /// Returns the tokens that must be free below `target` for the longest pinned facts, as

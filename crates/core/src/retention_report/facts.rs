@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::message::{Message, Part, Role};
-use crate::parallel;
 use crate::plan::MARK;
 use crate::stop_flag::StopFlag;
 use crate::text_table::TextSet;
@@ -41,8 +40,22 @@ pub(crate) const DECISION_WORDS: &[&str] = &[
 /// Words that make a line of a tool's output an error line.
 pub(crate) const ERROR_WORDS: &[&str] = &["error", "panicked", "exception", "traceback", "failed", "fatal"];
 
-/// The first two letters of [`ERROR_WORDS`].
-const ERROR_STARTS: &[[u8; 2]] = &[*b"er", *b"pa", *b"ex", *b"tr", *b"fa"];
+/// For each byte, the [`ERROR_WORDS`] that have the byte at index 0 and at index 1, one bit for each word.
+const ERROR_LETTERS: [[u8; 256]; 2] = {
+    let mut letters = [[0; 256]; 2];
+    let mut word = 0;
+    while word < ERROR_WORDS.len() {
+        let bytes = ERROR_WORDS[word].as_bytes();
+        let mut at = 0;
+        while at < 2 {
+            letters[at][bytes[at] as usize] |= 1 << word;
+            letters[at][bytes[at].to_ascii_uppercase() as usize] |= 1 << word;
+            at += 1;
+        }
+        word += 1;
+    }
+    letters
+};
 
 /// Extensions of files, by which a name without a folder counts as a path.
 const EXTENSIONS: &[&str] = &[
@@ -62,41 +75,27 @@ const MAX_UNIT_BYTES: usize = 7;
 
 pub(crate) type Classes = BTreeMap<&'static str, TextSet>;
 
-/// The facts found so far, by class.
-#[derive(Default)]
-pub(crate) struct ClassifiedFacts {
-    /// Classes whose facts are sentences or lines: single-spaced, and without marks before the first word.
-    pub(crate) sentences: Classes,
-    /// Classes whose facts are words.
-    pub(crate) words: Classes,
-}
+/// A receiver of the facts of messages.
+pub(crate) trait FactSink: Sized {
+    /// Takes a sentence or line: single-spaced, and without marks before the first word.
+    fn take_sentence(&mut self, class: &'static str, sentence: &str);
 
-impl ClassifiedFacts {
-    /// Adds the facts of a message.
-    pub(crate) fn read(&mut self, message: &Message) {
-        for part in &message.parts {
-            self.read_part(message.role, part);
-        }
-        let words = &mut self.words;
-        for_each_text(message, &mut |text| add_words(words, text));
+    /// Takes a word.
+    fn take_word(&mut self, class: &'static str, word: &str);
+
+    /// Takes the facts of a message.
+    fn read(&mut self, message: &Message) {
+        self.read_sentences(message);
+        for_each_text(message, &mut |text| read_words(text, |class, word| self.take_word(class, word)));
     }
 
-    /// Adds the facts of many messages; `None` if `stop_flag` is raised meanwhile.
-    pub(crate) fn read_all(&mut self, messages: &[&Message], stop_flag: &StopFlag) -> Option<()> {
-        let Some(middle) = parallel::middle(messages, |message| text_bytes(message)) else {
-            return self.read_in_order(messages, stop_flag);
-        };
-        let (first, second) = messages.split_at(middle);
-        let read_second = || {
-            let mut facts = Self::default();
-            facts.read_in_order(second, stop_flag).map(|()| facts)
-        };
-        let (second, first) = parallel::join(read_second, || self.read_in_order(first, stop_flag));
-        first?;
-        self.merge(second?);
-        Some(())
+    /// Takes only the facts of a message that are sentences or lines.
+    fn read_sentences(&mut self, message: &Message) {
+        let mut reader = SentenceReader(self);
+        message.parts.iter().for_each(|part| reader.read_part(message.role, part));
     }
 
+    /// Takes the facts of messages in order; `None` if `stop_flag` is raised meanwhile.
     fn read_in_order(&mut self, messages: &[&Message], stop_flag: &StopFlag) -> Option<()> {
         for message in messages {
             if stop_flag.is_raised() {
@@ -106,28 +105,29 @@ impl ClassifiedFacts {
         }
         Some(())
     }
+}
 
-    fn merge(&mut self, other: Self) {
-        for (class, items) in other.sentences {
-            self.sentences.entry(class).or_default().extend(items);
-        }
-        for (class, items) in other.words {
-            self.words.entry(class).or_default().extend(items);
-        }
-    }
+/// The facts found so far, by class.
+#[derive(Default)]
+pub(crate) struct ClassifiedFacts {
+    pub(crate) sentences: Classes,
+    pub(crate) words: Classes,
+}
 
-    /// Adds only the facts of a message that are sentences or lines.
-    pub(crate) fn read_sentences(&mut self, message: &Message) {
-        for part in &message.parts {
-            self.read_part(message.role, part);
-        }
-    }
-
-    /// Adds a sentence or line that was extracted earlier.
-    pub(crate) fn add_found(&mut self, class: &'static str, sentence: &str) {
+impl FactSink for ClassifiedFacts {
+    fn take_sentence(&mut self, class: &'static str, sentence: &str) {
         add_text(&mut self.sentences, class, sentence);
     }
 
+    fn take_word(&mut self, class: &'static str, word: &str) {
+        add_text(&mut self.words, class, word);
+    }
+}
+
+/// Finds the facts of messages that are sentences or lines.
+struct SentenceReader<'s, S>(&'s mut S);
+
+impl<S: FactSink> SentenceReader<'_, S> {
     fn read_part(&mut self, role: Role, part: &Part) {
         match part {
             Part::Text(text) => self.read_text(role, &text.text),
@@ -171,7 +171,7 @@ impl ClassifiedFacts {
         let end = text.floor_char_boundary(MAX_FACT_BYTES);
         let text = text.get(..end).unwrap_or_default();
         if says_something(text) {
-            add_text(&mut self.sentences, class, text);
+            self.0.take_sentence(class, text);
         }
     }
 }
@@ -384,18 +384,18 @@ fn is_between(char: char) -> bool {
 /// Returns the facts of all word classes of a text together.
 pub(crate) fn all_words(text: &str) -> BTreeSet<String> {
     let mut classes = Classes::new();
-    add_words(&mut classes, text);
+    read_words(text, |class, word| add_text(&mut classes, class, word));
     classes.into_values().flatten().map(String::from).collect()
 }
 
 /// The class of numbers with their units.
 const NUMBERS: &str = "numbers";
 
-fn add_words(classes: &mut Classes, text: &str) {
+/// Calls `take` with each word that is a fact, cut to the length of facts.
+fn read_words(text: &str, mut take: impl FnMut(&'static str, &str)) {
     for_each_word(text, |class, fact| {
         let end = fact.floor_char_boundary(MAX_FACT_BYTES);
-        let fact = fact.get(..end).unwrap_or_default();
-        add_text(classes, class, fact);
+        take(class, fact.get(..end).unwrap_or_default());
     });
 }
 
@@ -515,10 +515,11 @@ fn is_number(text: &str) -> bool {
 /// Returns whether the words of a line report an error.
 pub fn is_error_line(line: &str) -> bool {
     let bytes = line.as_bytes();
+    let [first, second] = &ERROR_LETTERS;
     // The first two letters rule out most places, which matters because every line of every output is searched.
     bytes.windows(2).enumerate().any(|(at, pair)| {
-        let pair = [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()];
-        ERROR_STARTS.contains(&pair)
+        let may_begin = first[usize::from(pair[0])] & second[usize::from(pair[1])];
+        may_begin != 0
             && ERROR_WORDS.iter().any(|word| {
                 let there = bytes.get(at..at + word.len());
                 there.is_some_and(|there| there.eq_ignore_ascii_case(word.as_bytes()))

@@ -224,11 +224,32 @@ fn many_messages_have_the_facts_of_each_whatever_the_number_of_threads() {
     assert!(crate::parallel::middle(&messages, |message| facts::text_bytes(message)).is_some());
     let mut each = ClassifiedFacts::default();
     messages.iter().for_each(|message| each.read(message));
-    let mut all = ClassifiedFacts::default();
+    let shown = "src/file_7.rs took 9 ms. We decided to use plan 12 here. error: case 3 has failed";
+    let view = IndexedView::read(shown, shown);
+    let mut all = FactCounts::of(&view);
     let stop_flag = StopFlag::default();
     assert_eq!(all.read_all(&messages, &stop_flag), Some(()));
-    assert_eq!(all.sentences, each.sentences);
-    assert_eq!(all.words, each.words);
+    let counts = |all: &FactCounts<'_>| -> Vec<(&str, usize, usize)> {
+        all.sentences
+            .iter()
+            .map(|(class, counts)| (*class, counts.seen.len(), counts.verbatim.len()))
+            .collect()
+    };
+    let expected: Vec<(&str, usize, usize)> = each
+        .sentences
+        .iter()
+        .map(|(class, items)| {
+            (*class, items.len(), items.iter().filter(|item| view.has_sentence(item)).count())
+        })
+        .collect();
+    assert_eq!(counts(&all), expected);
+    assert_eq!(expected, [("decisions", 300, 1), ("errorLines", 300, 1), ("userConstraints", 300, 0)]);
+    assert_eq!(all.words.len(), each.words.len());
+    for (class, items) in &each.words {
+        assert!(
+            items.len() == all.words[class].len() && items.iter().all(|item| all.words[class].contains(item))
+        );
+    }
     stop_flag.raise();
-    assert_eq!(ClassifiedFacts::default().read_all(&messages, &stop_flag), None);
+    assert_eq!(FactCounts::of(&view).read_all(&messages, &stop_flag), None);
 }

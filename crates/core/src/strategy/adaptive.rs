@@ -204,7 +204,7 @@ impl AdaptiveStrategy {
         end: usize,
         target: u64,
     ) -> Option<CompactionSelection> {
-        let ledger_tokens = self.ledger_tokens.min(scene.budget.usable / 8);
+        let ledger_tokens = self.ledger_tokens.min(scene.budget.pinned_facts_tokens());
         let tokens = self.max_summary_tokens.min(scene.budget.usable / 6).min(scene.budget.reserve);
         let added = ledger_tokens + tokens;
         let cut = smallest(1..=end, |cut| {
