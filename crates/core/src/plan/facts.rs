@@ -4,8 +4,6 @@
 //! read for stands in a line of another kind. So a line is scored by the rarity of its shape in the result and by its
 //! content: numbers, identifiers, whole sentences. No list of words decides.
 
-use std::collections::BTreeMap;
-
 use crate::estimate::TextCounter;
 
 /// The most that the lines of one result may have, in tokens.
@@ -37,15 +35,15 @@ pub(super) fn outstanding_lines(text: &str, tokens: u64, counter: &dyn TextCount
         return String::new();
     }
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
-    let lines: Vec<(&str, String)> = text.lines().map(str::trim).map(|line| (line, shape_of(line))).collect();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (_, shape) in &lines {
-        *counts.entry(shape).or_default() += 1;
-    }
+    let lines: Vec<(&str, u64)> = text.lines().map(str::trim).map(|line| (line, shape_of(line))).collect();
+    let mut shapes: Vec<u64> = lines.iter().map(|(_, shape)| *shape).collect();
+    shapes.sort_unstable();
     // In a short result a shape that occurs once is rare, though it is more than this share of the lines.
     let most = (lines.len() / RARE_SHARE).max(1);
     let scored = lines.iter().enumerate().filter_map(|(at, (line, shape))| {
-        let count = counts.get(shape.as_str()).copied().unwrap_or(1);
+        let first = shapes.partition_point(|other| other < shape);
+        // Beyond `most` the exact number does not matter, and a common shape would take long to count.
+        let count = shapes[first..].iter().take(most + 1).take_while(|other| *other == shape).count();
         let is_read = count <= most && LINE_CHARS.contains(&line.chars().count());
         let score = is_read.then(|| score(line) + u32::from(count == 1))?;
         (score >= MIN_SCORE).then_some((score, at))
@@ -65,9 +63,10 @@ pub(super) fn outstanding_lines(text: &str, tokens: u64, counter: &dyn TextCount
     chosen.into_iter().map(|at| lines[at].0).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the shape of a line: the sequence of words, numbers and signs, equal neighbours merged.
-fn shape_of(line: &str) -> String {
-    let mut shape = String::new();
+/// Returns a hash of the shape of a line: the sequence of words, numbers and signs, equal neighbours merged.
+fn shape_of(line: &str) -> u64 {
+    // FNV-1a. A collision only makes a rare shape look common, so a fast hash of 64 bits is good enough.
+    let mut shape: u64 = 0xcbf2_9ce4_8422_2325;
     let mut last = ' ';
     for char in line.chars() {
         let kind = match char {
@@ -77,7 +76,7 @@ fn shape_of(line: &str) -> String {
             char => char,
         };
         if kind != last {
-            shape.push(kind);
+            shape = (shape ^ u64::from(kind)).wrapping_mul(0x0000_0100_0000_01b3);
             last = kind;
         }
     }

@@ -7,65 +7,77 @@ use crate::meter::TokenIncrement;
 /// The length to which a tool result is shortened in its middle when the whole transcript is too long, in characters.
 const CLIPPED_CHARS: usize = 2_000;
 
-/// Messages as text, each with a size in tokens.
+/// Messages that become text for a summariser.
 pub(super) struct SummaryTranscript<'a> {
-    lines: Vec<TranscriptLine>,
+    items: Vec<&'a ViewItem>,
+    mark: &'a str,
     increment: &'a TokenIncrement,
-}
-
-struct TranscriptLine {
-    text: String,
-    tokens: u64,
-    is_result: bool,
 }
 
 impl<'a> SummaryTranscript<'a> {
     /// Creates the transcript of some items. Each message begins with a line that has `mark`. No author of a message
     /// could know the mark, so no message can imitate such a line.
-    pub(super) fn of<'v>(
-        items: impl Iterator<Item = &'v ViewItem>,
-        mark: &str,
+    pub(super) fn of(
+        items: impl Iterator<Item = &'a ViewItem>,
+        mark: &'a str,
         increment: &'a TokenIncrement,
     ) -> Self {
-        let lines = items.map(|item| {
-            let (role, said) = (role_name(item.message.role), extract::plain_text(&item.message));
-            let text = format!("<{role} {mark}>\n{said}\n");
-            let is_result = matches!(item.kind, ViewItemKind::Result { .. });
-            TranscriptLine { tokens: increment.text(&text), text, is_result }
-        });
-        Self { lines: lines.collect(), increment }
+        Self { items: items.collect(), mark, increment }
     }
 
-    fn tokens(&self) -> u64 {
-        self.lines.iter().map(|line| line.tokens).sum()
-    }
-}
-
-/// Returns the transcript in at most `most` pieces of at most `room` tokens each, and whether older messages were
-/// skipped for that. Long tool results are shortened before any message is skipped.
-pub(super) fn pieces(transcript: &SummaryTranscript<'_>, room: u64, most: usize) -> (Vec<String>, bool) {
-    let increment = transcript.increment;
-    // Up to four requests may read results whole. Beyond that, shortened results save model calls.
-    let is_much = transcript.tokens() > room.saturating_mul(most.min(4) as u64);
-    let mut pieces: Vec<(String, u64)> = Vec::new();
-    for line in &transcript.lines {
-        let clipped = (is_much && line.is_result).then(|| clip(&line.text)).flatten();
-        let (text, tokens) = match &clipped {
-            Some(text) => (text.as_str(), increment.text(text)),
-            None => (line.text.as_str(), line.tokens),
-        };
-        match pieces.last_mut().filter(|(_, used)| used + tokens <= room) {
-            Some((piece, used)) => {
-                piece.push_str(text);
-                *used += tokens;
+    /// Returns the transcript in at most `most` pieces of at most `room` tokens each, and whether older messages were
+    /// skipped for that. Long tool results are shortened before any message is skipped.
+    pub(super) fn pieces(&self, room: u64, most: usize) -> (Vec<String>, bool) {
+        let (lines, are_skipped) = self.newest_lines(room, most);
+        let mut pieces: Vec<(String, u64)> = Vec::new();
+        for (text, tokens) in lines {
+            match pieces.last_mut().filter(|(_, used)| used + tokens <= room) {
+                Some((piece, used)) => {
+                    piece.push_str(&text);
+                    *used += tokens;
+                }
+                None if tokens <= room => pieces.push((text, tokens)),
+                None => {
+                    pieces.extend(split(&text, room, self.increment).into_iter().map(|part| (part, room)));
+                }
             }
-            None if tokens <= room => pieces.push((text.to_owned(), tokens)),
-            None => pieces.extend(split(text, room, increment).into_iter().map(|part| (part, room))),
         }
+        // The oldest messages are skipped, because their handle still leads to them.
+        let skipped = pieces.len().saturating_sub(most);
+        (pieces.into_iter().skip(skipped).map(|(piece, _)| piece).collect(), are_skipped || skipped > 0)
     }
-    // The oldest messages are skipped, because their handle still leads to them.
-    let skipped = pieces.len().saturating_sub(most);
-    (pieces.into_iter().skip(skipped).map(|(piece, _)| piece).collect(), skipped > 0)
+
+    /// Returns the newest messages as text with their tokens, in order and as many as `most` pieces can hold, and whether
+    /// older ones are left out.
+    fn newest_lines(&self, room: u64, most: usize) -> (Vec<(String, u64)>, bool) {
+        // Up to four requests may read results whole. Beyond that, shortened results save model calls.
+        let all: u64 = self.items.iter().map(|item| item.tokens).sum();
+        let is_much = all > room.saturating_mul(most.min(4) as u64);
+        let mut left = room.saturating_mul(most as u64);
+        let mut lines = Vec::new();
+        // From the newest back: a log can be many times longer than what is read, and its text would fill memory.
+        for item in self.items.iter().rev() {
+            if left == 0 {
+                break;
+            }
+            let line = self.line(item, is_much);
+            left = left.saturating_sub(line.1);
+            lines.push(line);
+        }
+        lines.reverse();
+        let are_skipped = lines.len() < self.items.len();
+        (lines, are_skipped)
+    }
+
+    /// Returns a message as text with its tokens.
+    fn line(&self, item: &ViewItem, is_much: bool) -> (String, u64) {
+        let (role, said) = (role_name(item.message.role), extract::plain_text(&item.message));
+        let text = format!("<{role} {}>\n{said}\n", self.mark);
+        let is_result = matches!(item.kind, ViewItemKind::Result { .. });
+        let text = (is_much && is_result).then(|| clip(&text)).flatten().unwrap_or(text);
+        let tokens = self.increment.text(&text);
+        (text, tokens)
+    }
 }
 
 /// Returns the beginning and the end of a long text; `None` if the text is short enough.

@@ -1,6 +1,6 @@
 //! The requests for a summary: at the end of the live request, or with the conversation as text in pieces.
 
-use super::super::transcript::{SummaryTranscript, pieces};
+use super::super::transcript::SummaryTranscript;
 use super::super::verbatim::shortened;
 use super::super::{SummaryWriterModel, extract};
 use super::{DraftSection, LEAST_TOKENS, ORDER_START, PruningAgentState, SectionProgress, SummaryDraft};
@@ -172,7 +172,7 @@ impl SummaryDraft {
         let goes = view.iter().filter(|item| self.is_of(section, item));
         let transcript = SummaryTranscript::of(goes, self.mark(), &self.increment);
         let calls = self.max_calls / self.sections.len().min(self.max_calls);
-        let (pieces, skipped) = pieces(&transcript, room, calls);
+        let (pieces, skipped) = transcript.pieces(room, calls);
         let before = if self.has_recall {
             "(what came before that is not in here; its handle leads to it)"
         } else {
