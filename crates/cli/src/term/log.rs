@@ -1,5 +1,6 @@
 //! The target of log lines: standard error, or above the input line while somebody types.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
@@ -59,8 +60,12 @@ impl Write for LogLineWriter {
 
 /// Returns a log event as a single line. Foreign text may have line breaks, and a line of its own would pass
 /// for one of ours. Of its escapes only those colours stay that our own lines have.
-fn one_line(event: &[u8]) -> Vec<u8> {
+fn one_line(event: &[u8]) -> Cow<'_, [u8]> {
     let body = event.strip_suffix(b"\n").unwrap_or(event);
+    // Nearly every line of a server is plain, and a gateway writes several for each request.
+    if body.iter().all(|byte| *byte == b'\t' || (b' '..=b'~').contains(byte)) {
+        return Cow::Borrowed(event);
+    }
     let text = String::from_utf8_lossy(body);
     let mut line = String::with_capacity(event.len() + 8);
     let mut left = text.as_ref();
@@ -76,7 +81,7 @@ fn one_line(event: &[u8]) -> Vec<u8> {
     }
     let mut line = line.into_bytes();
     line.extend_from_slice(&event[body.len()..]);
-    line
+    Cow::Owned(line)
 }
 
 #[cfg(test)]
