@@ -46,6 +46,7 @@ pub use files::FileAction;
 use kept::BoundedFactMap;
 use names::{NameSource, NameTracker};
 use outcomes::{OutcomeTracker, TrackedCall};
+pub(crate) use render::{TOOLS_TITLE, is_facts_title};
 use todos::{TodoListUpdate, TodoTracker};
 use values::{SettingTracker, ValueSource};
 use words::IdentifierCounts;

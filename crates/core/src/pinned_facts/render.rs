@@ -6,6 +6,27 @@ use crate::estimate::MessageTokenCounter;
 /// The number of sections that come before all others: open todos, files changed, files read.
 const FIRST: usize = 3;
 
+/// The title of the number of calls of each tool.
+pub(crate) const TOOLS_TITLE: &str = "Tools called:";
+
+/// The beginnings of all titles. Some titles end with a number.
+const TITLES: [&str; 9] = [
+    "Open todos",
+    "Files changed, newest last",
+    "Files read, newest last",
+    "Facts in tool output, newest first",
+    "Errors, newest first",
+    "Commands, newest first",
+    "Identifiers",
+    "Values, the latest of each",
+    "Tools called",
+];
+
+/// Returns whether a line is the title of a section of pinned facts.
+pub(crate) fn is_facts_title(line: &str) -> bool {
+    line.ends_with(':') && TITLES.iter().any(|title| line.starts_with(title))
+}
+
 /// The length after which a todo is cut, in characters.
 const MOST_CHARS: usize = 400;
 
@@ -84,6 +105,7 @@ pub(super) fn sections(ledger: &PinnedFacts) -> Vec<FactSection> {
     // The first sections stay even if they are empty, so that their number is fixed.
     let rest = sections.split_off(FIRST);
     sections.extend(rest.into_iter().filter(|section| !section.items.is_empty()));
+    debug_assert!(sections.iter().all(|section| is_facts_title(section.title.trim_end())));
     sections.iter_mut().for_each(|section| section.has_recall = !ledger.without_recall);
     sections
 }

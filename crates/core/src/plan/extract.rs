@@ -7,6 +7,7 @@ use crate::estimate::MessageTokenCounter;
 use crate::history::{History, ViewItem, ViewItemKind};
 use crate::ids::LogHandle;
 use crate::message::{Message, Part};
+use crate::pinned_facts::{TOOLS_TITLE, is_facts_title};
 use crate::retention::user_text;
 
 /// The title of the assistant's last words, below the pinned facts.
@@ -150,8 +151,21 @@ fn words_of(summary: &str) -> String {
             let words = summary.lines().skip(at).filter(|line| !is_heading(line));
             words.collect::<Vec<_>>().join("\n")
         }
-        None => summary.replace(NOTHING_SAID, "").replace(NOTHING_SAID_ALONE, ""),
+        None => without_counts(&summary.replace(NOTHING_SAID, "").replace(NOTHING_SAID_ALONE, "")),
     }
+}
+
+/// Returns a summary without the number of calls and without the titles of pinned facts. The new pinned facts have those
+/// again, but may lack room for all older facts.
+fn without_counts(summary: &str) -> String {
+    let mut is_counts = false;
+    let kept = summary.lines().filter(|line| {
+        if !line.starts_with("- ") {
+            is_counts = *line == TOOLS_TITLE;
+        }
+        !is_counts && !is_facts_title(line)
+    });
+    kept.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns whether a line is a title, also one that an extract of extracts has taken as an item of its list.
@@ -217,5 +231,8 @@ mod tests {
         assert_eq!(words_of(&written).trim(), "We go on.");
         assert_eq!(words_of(&format!("{MARK} of 3\n\n{NOTHING_SAID}")).trim(), format!("{MARK} of 3"));
         assert_eq!(words_of("plain words"), "plain words");
+        let facts =
+            "Files read, newest last:\n- a.txt\nTools called:\n- read 4 times\nErrors, newest first:\n- E7";
+        assert_eq!(words_of(facts), "- a.txt\n- E7");
     }
 }
