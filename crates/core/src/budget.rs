@@ -48,19 +48,20 @@ impl Budget {
         }
     }
 
-    /// Returns the most tokens of pinned facts in a view: an eighth of the usable room, and in a small window up to a
-    /// quarter.
+    /// Returns the most tokens of pinned facts in a view: an eighth of the usable room, and more in windows of about 4,096.
     ///
     /// ```
     /// use longhaul_core::budget::Budget;
     /// let most = |window| Budget::new(window, None).pinned_facts_tokens();
-    /// assert_eq!((most(4_096), most(8_192), most(32_000)), (600, 768, 3_488));
+    /// assert_eq!([1_500, 4_096, 8_192, 32_000].map(most), [123, 536, 768, 3_488]);
     /// ```
     pub fn pinned_facts_tokens(&self) -> u64 {
-        // Below this size, facts are missed more than the messages that they displace: a model that has lost what it found
-        // reads it again.
+        // A model that has lost what it found reads it again, so facts get this room before messages have more than
+        // `FOR_MESSAGES`.
         const SMALL: u64 = 600;
-        (self.usable / 8).max(SMALL.min(self.usable / 4))
+        const FOR_MESSAGES: u64 = 2_000;
+        let spare = self.usable.saturating_sub(FOR_MESSAGES) / 2;
+        (self.usable / 8).max(SMALL.min(spare))
     }
 
     /// Returns the number of tokens by which a view must grow after an edit before the next edit.
