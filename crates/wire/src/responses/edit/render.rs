@@ -135,6 +135,7 @@ fn list_of_text(
     let mut items = Vec::new();
     for step in steps {
         match step {
+            // A text counts as a single item.
             RenderOp::Keep(range) if range.end > 1 => return Err(unknown(range.end)),
             RenderOp::Keep(range) if range.is_empty() => {}
             RenderOp::Keep(_) => items.push(said(envelope.text(&envelope.items_at))),

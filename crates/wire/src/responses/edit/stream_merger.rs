@@ -88,11 +88,13 @@ impl StreamMerger for ResponsesStreamMerger {
         } else {
             self.first(&payload, raw, data, out);
         }
+        // Errors from here on need the number of the last event that the client has seen.
         self.reader.sent(self.next.and_then(|next| next.checked_sub(1)));
     }
 
     fn begin_next_stream(&mut self, prefill: &str) {
         self.continued = true;
+        // The held ends belong to a stream that is continued now, so they were no ends.
         self.held.clear();
         self.ours.clear();
         self.begun = 0;
