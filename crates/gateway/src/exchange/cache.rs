@@ -95,6 +95,7 @@ impl ConversationCache {
             None => Arc::new(GatewayConversation::new(known, new())),
         };
         entries.begin(&starts, &conversation, self.max_entries);
+        // Under the longer name as soon as there is one, so that conversations with one system prompt stay apart.
         entries.put(long.unwrap_or(short), &conversation);
         // Sized after it is in the map, because a new entry counts as empty.
         entries.update_entry_size(&conversation, conversation.bytes(), self.max_bytes);
@@ -105,6 +106,7 @@ impl ConversationCache {
     /// Names the items that a cached conversation has in the same bytes. The cost is that of a comparison.
     pub(super) fn recall(&self, scope: &ConversationScope, names: &mut ItemNames<'_>) {
         let starts = starts(scope, names.envelope());
+        // The lock ends with this block, because the comparison below may take long.
         let alike: Vec<Arc<GatewayConversation>> = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             starts.iter().filter_map(|start| entries.by_start.get(start)?.upgrade()).collect()

@@ -101,6 +101,7 @@ pub(super) async fn meant(
         return Ok(None);
     }
     let Some(name) = model.strip_prefix(PREFIX) else { return Ok(Some((model.clone(), model))) };
+    // The name is the client's and goes into an error message, so it is cut.
     let name: String = name.chars().take(100).collect();
     let known: Vec<_> = agents.iter().take(20).map(|agent| format!("{PREFIX}{}", agent.name)).collect();
     let message = format!("there is no agent `{name}`; there are: {}", known.join(", "));
@@ -158,6 +159,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
     if let Some(key) = &key {
         app.conversations().keyed(key.clone(), aim.session.clone());
     }
+    // From here on a repeated request finds the session by its key, so the lock can go.
     drop(turn);
     // Without a key the request would get one from its content, and a second "yes" would count as a repetition.
     let key = IdempotencyKey(Some(key.map_or_else(fresh, Ok)?));
@@ -186,6 +188,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
     let message = match hears.recv().await {
         Some(AgentAnswerEvent::Begins(message)) => message,
         Some(AgentAnswerEvent::Failed(fault)) => return Err(fault.into()),
+        // None => return Err(broken_off() | The first event is always one of these two, unless the session ends.
         Some(_) | None => return Err(broken_off().into()),
     };
     let head = ResponseHead {
@@ -224,6 +227,7 @@ async fn whole(
         match hears.recv().await {
             Some(AgentAnswerEvent::Finished(answer, report)) => break (answer, report),
             Some(AgentAnswerEvent::Failed(fault)) => return Err(fault),
+            // A whole answer has all of it, so the pieces are not needed.
             Some(_) => {}
             // The task has ended without an end of the answer: the session or the server is closing.
             None => return Err(broken_off()),

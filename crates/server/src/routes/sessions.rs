@@ -139,6 +139,7 @@ pub(crate) async fn list(
         let mut shown = brief(&record, status);
         // A run in progress has no end yet, and the one before it would mislead.
         if is_at_rest(status) {
+            // Only a session at rest has an end. That of a busy one would be of the run before.
             ended(&mut shown, app.ends().of(app.runtime().store(), &record).await?.as_ref());
         }
         sessions.push(shown);
@@ -284,6 +285,7 @@ pub(crate) async fn fork(
         let app = app.clone();
         async move {
             let id = SessionId::from(id);
+            // The origin is part of the name, so one key can fork several sessions.
             let session = match key.session_id(&format!("fork {id}")) {
                 Some(fork_id) => fork_once(&app, fork_id, &id, fork.at_seq).await?,
                 None => app.runtime().fork(&id, position(&app, &id, fork.at_seq).await?).await?,

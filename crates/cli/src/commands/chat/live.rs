@@ -162,6 +162,7 @@ impl LineChat<'_, '_> {
             return None;
         }
         let now = Instant::now();
+        // Noted each time, so that the second press counts from the first.
         let again = self.interrupted.replace(now).is_some_and(|before| now - before < TWICE);
         let busy = self.is_busy();
         if again {

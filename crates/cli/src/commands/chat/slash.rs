@@ -212,6 +212,7 @@ impl ChatContext<'_> {
             ChatCommand::Sessions(None) => {
                 let mut records = self.runtime.sessions(ALL).await?;
                 let all = records.len();
+                // Cut after the count, so that the note can say how many more there are.
                 records.truncate(LISTED);
                 let more =
                     left_out(LISTED, all, &format!("`{}` shows more", self.place.command("sessions list")));
@@ -244,6 +245,7 @@ impl ChatContext<'_> {
         let source = self.session.inspect_run(look).await??;
         let found = recall(&source, self.runtime.blobs(), query, RECALLED).await?;
         let all = self.place.command(&format!("recall {} {}", self.session.id(), quoted(query)));
+        // Recalled text may have control characters of a tool's output, which a terminal would obey.
         Ok(marked_recall(&visible(&found), &one_line(query), out::screen_rows(), &all, self.style))
     }
 
@@ -260,6 +262,7 @@ impl ChatContext<'_> {
 
     fn compact(&self, instructions: Option<String>) -> Outcome<ChatCommandResult> {
         check_length(instructions.as_deref())?;
+        // Cloned, because the work goes on while the chat handles keys and events.
         let session = self.session.clone();
         // A summary takes seconds to minutes, and the chat must stay usable.
         Ok(ChatCommandResult::Work(Box::pin(async move {
@@ -339,6 +342,7 @@ impl ChatContext<'_> {
 
 /// Returns every command: its usage and its description.
 pub(super) fn described() -> impl Iterator<Item = (&'static str, &'static str)> {
+    // The help text is the only list of the commands, so the screen's list cannot differ from it.
     let commands = HELP.lines().filter(|line| line.starts_with('/'));
     let split = commands.filter_map(|line| line.split_at_checked(HELP_COLUMN));
     split.map(|(usage, does)| (usage.trim_end(), does))

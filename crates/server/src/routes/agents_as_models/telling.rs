@@ -112,7 +112,7 @@ impl AgentAnswerTask {
                         said.message = name.strip_prefix("a-").unwrap_or(&name).to_owned();
                         self.send(AgentAnswerEvent::Begins(said.message.clone())).await;
                     }
-                    // A repeated step continues its text, so it needs no gap.
+                    // A step that goes on after a decision continues its text, so it needs no gap.
                     UiStreamEvent::StepBegins { again: false, .. } => said.is_new_step = true,
                     UiStreamEvent::Says { voice, text, .. } => {
                         self.send(AgentAnswerEvent::Event(said.says(voice, text))).await
