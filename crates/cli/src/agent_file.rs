@@ -34,6 +34,7 @@ pub(crate) struct ResolvedConfig {
 /// Usage: a named file does not exist, or the library finds errors in the file.
 pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
     let file = find(place)?;
+    // The person's own file is read first, because the checks of a found file compare it with that file.
     let own = file.as_deref().map(|file| own_beside(place, file)).transpose()?.flatten();
     let mut config = match &file {
         Some(path) => {
@@ -43,6 +44,7 @@ pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
         None => AgentConfig::default(),
     };
     let mut held = Vec::new();
+    // A file found in a folder may come from anybody, so it can narrow the person's own limits and never widen them.
     if let Some(own) = &own {
         let narrowed = config.restricted_by(own);
         config = narrowed.config;
@@ -61,6 +63,7 @@ pub(crate) fn load(place: &CliEnvironment) -> Outcome<ResolvedConfig> {
     let names_a_model = differs || written.contains("model.name") || overrides.model.is_some();
     if let Some(name) = &overrides.provider {
         let provider = ProviderKind::from_name(name).ok_or_else(|| unknown_provider(name))?;
+        // The same provider again says nothing new, and a configured address must stay.
         if provider != config.model.provider {
             // An address belongs to the provider it was written for.
             provider.base_url().clone_into(&mut config.model.base_url);
@@ -100,6 +103,7 @@ fn find(place: &CliEnvironment) -> Outcome<Option<PathBuf>> {
 /// Returns the person's own file, whose closures override a file found in a folder. A file named on the
 /// command line is used alone.
 fn own_beside(place: &CliEnvironment, file: &Path) -> Outcome<Option<UserConfigFile>> {
+    // Naming a file on the command line is a decision of the person, so nothing holds against that file.
     if place.named_config.is_none() && place.is_here(file) { own_file(place) } else { Ok(None) }
 }
 
@@ -123,6 +127,7 @@ pub(crate) fn in_use(place: &CliEnvironment) -> Vec<PathBuf> {
         AgentSource::Here(_) => None,
     });
     let mut files: Vec<PathBuf> = named.collect();
+    // The main file comes first: later files are named by it.
     files.insert(0, main);
     files
 }
@@ -151,6 +156,7 @@ fn with_agents(
                 let its_own = folder.join(&*file);
                 // Tried here first, because only the main file has the line that names this one.
                 if let Err(error) = read_file_text(&its_own) {
+                    // The main file was readable a moment ago. If it is gone now, only the line number is missing.
                     let text = read_file_text(path).unwrap_or_default();
                     let line =
                         line_behind(&text, "agents", file).map(|line| format!(":{line}")).unwrap_or_default();
@@ -159,6 +165,8 @@ fn with_agents(
                         path.display()
                     )));
                 }
+                // An agent's file goes through the same trust check as the main file, because it can name
+                // commands and servers too.
                 let read = read(place, &its_own, own, AgentConfig::parse_agent)?;
                 *agent = AgentSource::Here(Box::new(read));
             }
@@ -183,6 +191,7 @@ fn read(
     let text = read_file_text(path)
         .map_err(|error| CommandError::usage(format!("{shown} cannot be read: {error}")))?;
     let mut config = parse(&text, &shown).map_err(|error| CommandError::usage(error.to_string()))?;
+    // A named file counts as approved, and its approval is remembered for the day it is merely found.
     if place.named_config.is_some() {
         // Where it is merely found it may be asked about because of the person's own file.
         let beside = own_file(place).unwrap_or_default();
@@ -197,6 +206,7 @@ fn read(
 /// Returns the prompt of a configuration in `path`, with `text`.
 fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt> {
     let folder = path.parent().unwrap_or(Path::new("."));
+    // Resolved against the file's own folder, so that a configuration can be moved as a whole.
     let prompt = config.system_prompt.resolve(|file| {
         read_file_text(&folder.join(file)).map_err(|error| {
             let line =
@@ -214,6 +224,7 @@ fn prompt(config: &AgentConfig, path: &Path, text: &str) -> Outcome<SystemPrompt
 /// system prompt and tools are in every request.
 pub(crate) fn misplaced_trigger(loaded: &ResolvedConfig, fixed_tokens: u64) -> Option<String> {
     let Some(TriggerConfig::Tokens(tokens)) = loaded.config.context.compression.trigger else { return None };
+    // A trigger above the fixed part can be met by compacting, so it needs no warning.
     if tokens > fixed_tokens {
         return None;
     }

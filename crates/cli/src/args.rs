@@ -245,6 +245,7 @@ pub(crate) struct ReplayArgs {
 /// An address as others ask for it.
 fn host_and_port(text: &str) -> Result<String, String> {
     let port = text.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    // The address is tried as a part of a URL, because other nodes put it into one.
     match reqwest::Url::parse(&format!("http://{text}")) {
         Ok(url) if port.is_some_and(|port| port > 0) && url.path() == "/" && url.username().is_empty() => {
             Ok(text.to_owned())

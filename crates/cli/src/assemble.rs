@@ -74,6 +74,8 @@ pub(crate) async fn agent(
     asking: ToolApprovalMode,
     missing: McpFailurePolicy,
 ) -> Outcome<Agent> {
+    // Declared limits go into the provider, and the catalogue around it: declared, then the server's, then the
+    // catalogue's.
     let base = provider(place, &config.model, config_agent::declared_limits(config))?;
     let provider = catalogued::with_catalog_limits(base, &config.model.base_url);
     let limits = provider.limits().await;
@@ -94,6 +96,7 @@ pub(crate) async fn agent(
         ToolSet::builtin().choose_builtin(config.tools.enabled.as_deref(), &config.tools.disabled);
     let servers = &config.mcp_servers;
     let workspace = config_agent::add_mcp_servers(servers, workspace, &sandbox, &mut tools, missing).await?;
+    // The rules come after the MCP servers, because approvals can name the tools of these servers.
     let mut rules = config_agent::agent_rules(config, &tools, asking.default_approval());
     (rules.policy.writer, rules.summariser) = writer::writer(place, config).await?;
     tracing::debug!(
@@ -179,6 +182,7 @@ pub(crate) fn say_exposed(place: &CliEnvironment, sandbox: &Sandbox) {
 /// Returns the paths that tools never see: the sessions, and the person's own configuration, which may hold
 /// keys.
 fn protected(place: &CliEnvironment) -> Vec<PathBuf> {
+    // A folder that does not exist has nothing to hide.
     let own = place.config_dir.iter().filter(|folder| folder.exists());
     own.chain([&place.data_dir]).cloned().collect()
 }
@@ -192,10 +196,12 @@ fn provider(
         return Ok(Arc::new(echo::model(declared.window, declared.max_output)));
     };
     let mut endpoint = ModelEndpoint::new(kind.as_str(), &model.base_url, &model.name);
+    // A missing variable gives no key here. `check_key` below decides whether the server needs one.
     endpoint.api_key = key_variable(place, model).and_then(|name| place.variable(name)).map(Secret::new);
     endpoint.variables = NetworkVariables::from_environment(&place.environment);
     config_agent::apply_endpoint(model, declared, &mut endpoint);
     let connected =
+        // An address without a scheme is a frequent mistake, and the URL parser's own message does not name it.
         connect(kind, endpoint).map_err(|error| match suggest_base_url(&model.base_url, kind) {
             Some(meant) => CommandError::usage(format!(
                 "`{}` is no address of a server: did you mean {meant} ?",
@@ -213,6 +219,7 @@ fn provider(
 /// Returns the probable meaning of an address without `http://`. An address with a possible secret is
 /// not repeated.
 fn suggest_base_url(base_url: &str, kind: Kind) -> Option<String> {
+    // A user and a password stand before `@`, and a query may hold a key.
     if base_url.contains("://")
         || base_url.contains(['@', '?'])
         || Url::parse(base_url).is_ok_and(|url| is_web_url(&url))
@@ -221,6 +228,7 @@ fn suggest_base_url(base_url: &str, kind: Kind) -> Option<String> {
     }
     let mut url = Url::parse(&format!("http://{base_url}")).ok().filter(is_web_url)?;
     let own = Url::parse(kind.base_url()).ok()?;
+    // Without a path the address lacks the version of the API, which the provider's own address has.
     if url.path() == "/" {
         url.set_path(own.path());
     }
@@ -235,6 +243,7 @@ fn is_web_url(url: &Url) -> bool {
 /// a usual one of the provider for its own server.
 pub(crate) fn key_variable<'a>(place: &CliEnvironment, model: &'a ModelConfig) -> Option<&'a str> {
     let usual = model.provider.kind().map(|kind| kind.key_variables(&model.base_url)).unwrap_or_default();
+    // The configured name comes first, and a usual name only helps if the configured one is not set.
     let names = model.api_key_env.as_deref().into_iter().chain(usual.iter().copied());
     names.into_iter().find(|name| place.variable(name).is_some())
 }
@@ -246,6 +255,7 @@ pub(crate) fn key_variable<'a>(place: &CliEnvironment, model: &'a ModelConfig) -
 pub(crate) fn check_key(place: &CliEnvironment, model: &ModelConfig) -> Outcome<()> {
     let Some(kind) = model.provider.kind() else { return Ok(()) };
     let usual = kind.key_variables(&model.base_url);
+    // A server with no usual variable is not the provider's own, and it may need no key.
     if usual.is_empty() || key_variable(place, model).is_some() || has_key_header(model, kind) {
         return Ok(());
     }

@@ -61,7 +61,9 @@ pub(crate) const NO_TOOLS: &str =
 /// Runs the command of the command line.
 pub(crate) fn start(args: CliArgs, hidden: io::Result<()>) -> ExitCode {
     let done = CliEnvironment::look_around(&args.globals).and_then(|mut place| {
+        // The log is set up before anything else, so that the first warnings are seen.
         log_to_stderr(&place);
+        // The process hides itself before the log exists, so the failure is reported here.
         if let Err(error) = hidden {
             tracing::warn!("this process is not hidden from others of the same user: {error}");
         }
@@ -139,6 +141,7 @@ async fn dispatch(command: CliCommand, place: &CliEnvironment) -> Outcome {
 /// warnings of rmcp reach people as errors of our own.
 fn log_to_stderr(place: &CliEnvironment) {
     let asked =
+        // The person's own words come last and can turn the hidden lines on again.
         place.variable(LOG_VARIABLE).map(|text| EnvFilter::try_new(format!("{ALWAYS_QUIETLY},{text}")));
     let (filter, misread) = match asked {
         Some(Ok(filter)) => (filter, None),
@@ -167,6 +170,7 @@ fn wants_log(place: &CliEnvironment) -> bool {
 
 fn explain(failure: &CommandError) -> ExitCode {
     tracing::debug!("the command failed");
+    // The message is empty if nobody is left to read it, for example after a closed pipe.
     if !failure.message().is_empty() {
         out::complaint(&format!("longhaul: {}\n", failure.message()));
     }
@@ -188,6 +192,7 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
     let (asking, missing) = match need {
         AgentRequirement::Model(asking) => {
             loaded = model_discovery::complete(place, loaded).await?;
+            // Checked before the data folder is opened, so a missing key does not lock the sessions for a moment.
             assemble::check_key(place, &loaded.config.model)?;
             hosted_providers::log_choice(&loaded);
             if let Some(unset) = assemble::unset_model_key(place, &loaded) {
@@ -200,6 +205,7 @@ async fn open(place: &CliEnvironment, need: AgentRequirement) -> Outcome<Runtime
     // The folder is opened first: "another process has it" is a more useful answer than a model's error.
     let data = data::open(place, loaded.config.blobs.max_bytes).await?;
     let mut agent = assemble::agent(place, &loaded.config, asking, missing).await?;
+    // A command that only looks makes no run, so it has no spans and no trigger to warn of.
     if let AgentRequirement::Model(_) = need {
         agent.telemetry = assemble::telemetry(&loaded.config)?;
         let fixed = agent.fixed_share();

@@ -77,6 +77,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
     let folder = &place.data_dir;
     make_private(folder)?;
     let store = once_free(place, async || SqliteStore::open_or_read(folder).await).await?;
+    // An opened store proves nothing: a full disk shows only at a write.
     match store.check_writable().await {
         Ok(()) => opened(folder, store, max_blob_bytes).await,
         Err(error) => {

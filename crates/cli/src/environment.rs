@@ -85,6 +85,7 @@ impl CliEnvironment {
                 workspace.display()
             )));
         }
+        // Without a home folder the command still works if the command line names its folders.
         let base = etcetera::choose_base_strategy().ok();
         let config_dir = base.as_ref().map(|base| base.config_dir().join("longhaul"));
         let usual = config_dir.as_ref().map(|folder| folder.join(AGENT_FILE));
@@ -95,9 +96,11 @@ impl CliEnvironment {
             named_workspace: globals.workspace.as_ref().map(|folder| here.join(folder)),
             named_config: globals.config.as_ref().map(|file| here.join(file)),
             config_dir,
+            // The folder's file comes first: it belongs to the work at hand.
             usual_configs: [Some(here.join(AGENT_FILE)), usual].into_iter().flatten().collect(),
             home: base.map(|base| base.home_dir().to_owned()),
             scratch: env::temp_dir(),
+            // Read once, so that a command cannot see two states of its environment.
             environment: env::vars_os().collect(),
             command_name: "",
             overrides: CommandLineOverrides {

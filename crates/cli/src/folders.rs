@@ -48,12 +48,15 @@ pub(crate) fn warning(place: &CliEnvironment, session: &SessionId) -> Option<Str
 
 fn begun_in(place: &CliEnvironment, session: &SessionId) -> Option<PathBuf> {
     let file = std::fs::File::open(place.data_dir.join(FILE)).ok()?;
+    // A line that is not UTF-8 ends the reading: a warning is not worth an error.
     let lines = BufReader::new(file).lines().map_while(Result::ok);
     let mut begun = lines.filter_map(|line| serde_json::from_str::<SessionOriginFolder>(&line).ok());
+    // The first line counts, because a session is begun once.
     begun.find(|begun| begun.session == session.as_str()).map(|begun| begun.folder)
 }
 
 /// Returns a path without links, so that one folder has one name.
 fn whole(folder: &std::path::Path) -> PathBuf {
+    // A folder that has gone keeps the name it was called by.
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }

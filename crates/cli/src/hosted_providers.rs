@@ -40,6 +40,7 @@ pub(crate) async fn model(place: &CliEnvironment, named: Option<&str>) -> Option
                 // The later call of the model reports the reason.
                 ServerProbeResult::Other(_) | ServerProbeResult::Silent | ServerProbeResult::Unasked => None,
             };
+            // A provider that does not answer its list may still answer calls, so the catalogue names a model.
             listed.or_else(|| known(kind).first().map(|name| (*name).to_owned()))?
         }
     };
@@ -76,6 +77,7 @@ pub(crate) fn log_choice(completed: &ResolvedConfig) {
 /// Returns a provider whose key is set, and the variable that holds the key. If the model's maker is known,
 /// the provider is the maker.
 fn find(place: &CliEnvironment, model: Option<&str>) -> Option<(Kind, &'static str)> {
+    // A model's name tells which provider has it, so the key of another one is not used for it.
     let maker = model.and_then(catalog::find).map(catalog::CatalogModel::maker);
     let hosted = Kind::ALL.into_iter().filter(|kind| kind.is_hosted());
     let mut able = hosted.filter(|kind| maker.is_none_or(|its| its == self::maker(*kind)));
@@ -103,6 +105,7 @@ fn known(kind: Kind) -> Vec<&'static str> {
             model.maker() == maker(kind) && !model.is_open() && takes_tools
         })
         .collect();
+    // Numbers are compared and not letters, so that version 10 is newer than 9.
     known.sort_by_key(|model| (tier(model, kind.base_url()), Reverse(version(model.name()))));
     known.into_iter().map(catalog::CatalogModel::name).collect()
 }
@@ -130,6 +133,7 @@ fn choose_listed_model(kind: Kind, listed: &[String]) -> Option<String> {
     known(kind).into_iter().find_map(|known| {
         let exact = listed.iter().find(|name| *name == known);
         exact
+            // Providers list models with a date, which the catalogue's name does not have.
             .or_else(|| {
                 listed.iter().find(|name| catalog::find(name).is_some_and(|model| model.name() == known))
             })

@@ -41,6 +41,7 @@ pub(crate) struct LocalModelServer {
 pub(crate) async fn probe() -> Vec<LocalModelServer> {
     let asked = USUAL.map(|(port, usual_owner)| async move {
         let base_url = format!("http://localhost:{port}/v1");
+        // A server that answers without a list of models is none that could be used.
         let models = models(&base_url).await?;
         Some(LocalModelServer { usual_owner, base_url, models })
     });
@@ -53,6 +54,7 @@ pub(crate) async fn is_longhaul(address: SocketAddr) -> bool {
         let client = Client::builder().timeout(PATIENCE).no_proxy().build()?;
         client.get(format!("http://{address}/")).send().await?.text().await
     };
+    // The title is checked, because any program may listen at the port.
     shown.await.is_ok_and(|page| page.contains("<title>Longhaul</title>"))
 }
 
@@ -71,6 +73,7 @@ fn listed(answer: &Value) -> Option<Vec<String>> {
         None => (answer.get("models")?, "name"),
     };
     let names = models.as_array()?.iter().filter_map(|model| model[name].as_str());
+    // Gemini's names have `models/` in front, and its calls take the name without.
     Some(names.map(|name| name.strip_prefix("models/").unwrap_or(name).to_owned()).collect())
 }
 

@@ -31,6 +31,7 @@ impl RemovedMessages {
         let replaced =
             edit.ops.iter().filter(|op| matches!(op, ViewOperation::Replace { .. })).count() as u64;
         Self::from_message_count(
+            // Each replaced range leaves one message, which is not among the removed ones.
             (edit.original_messages + replaced.max(1)).saturating_sub(edit.compressed_messages),
         )
     }
@@ -39,6 +40,7 @@ impl RemovedMessages {
     /// active.
     pub(crate) fn by(ops: &[ViewOperation], before: &[&ViewEdit], history: &History) -> Self {
         let mine = ranges(ops);
+        // Ranges of earlier edits were removed already, and each message counts once.
         let taken: Vec<LogRange> = before.iter().flat_map(|edit| ranges(&edit.ops)).collect();
         let removed_now =
             history.entries().iter().filter(|entry| is_in(&mine, entry.seq) && !is_in(&taken, entry.seq));
@@ -106,6 +108,7 @@ pub(crate) fn removed_by_edit(events: &[Event]) -> BTreeMap<String, RemovedMessa
                 gone.insert(edit.id.to_string(), RemovedMessages::by(&edit.ops, &hold, &history));
                 hold.push(edit);
             }
+            // An undone edit removes nothing any more, so a later edit may count its messages.
             EventBody::ViewRestored { edit_id } => hold.retain(|edit| edit.id != *edit_id),
             _ => {}
         }

@@ -20,6 +20,7 @@ pub(crate) async fn session(
     store: &SharedStore,
     meant: &str,
 ) -> Outcome<SessionRecord> {
+    // All are read, because only a look at all of them tells whether the beginning of an id is unique.
     let records = store.sessions(ALL).await?;
     choose(place, records, meant)
 }
@@ -39,6 +40,7 @@ fn choose(place: &CliEnvironment, records: Vec<SessionRecord>, meant: &str) -> O
             place.command("sessions list")
         )));
     };
+    // A whole id is meant exactly, even if it begins another one.
     let others = if meant == "last" || first.id.as_str() == meant { 0 } else { found.count() };
     match others {
         0 => {

@@ -27,6 +27,7 @@ impl InterruptSignals {
         // Several parts of a command listen, but one watchdog is enough.
         static IS_WATCHED: OnceLock<()> = OnceLock::new();
         if IS_WATCHED.set(()).is_ok() {
+            // The watchdog runs beside the async runtime, so it ends the process even if the runtime hangs.
             watchdog::start(ENDS_WITHIN)?;
         }
         Ok(Self {
@@ -41,6 +42,7 @@ impl InterruptSignals {
         tokio::select! {
             _ = self.interrupt.recv() => tracing::debug!("SIGINT"),
             _ = self.terminate.recv() => tracing::debug!("SIGTERM"),
+            // A closed terminal ends a command like Ctrl-C, so that its session is closed properly.
             _ = self.hang_up.recv() => tracing::debug!("SIGHUP"),
         }
     }

@@ -45,6 +45,7 @@ pub(crate) fn remember(
     {
         return Ok(());
     }
+    // The folder may not exist yet, and the list of trusted files is nobody else's business.
     data::make_private(&place.data_dir)?;
     tracing::info!(file = %file.display(), "the agent file is trusted from now on, because it was named");
     append_line(&place.data_dir.join(FILE), &line).map_err(|error| {
@@ -167,6 +168,7 @@ fn describe_raised_limit(sandbox: &SandboxConfig) -> Option<String> {
         ("openFiles", open_files, usual.open_files),
     ];
     let is_above =
+        // No limit is the highest one.
         |limit: Option<u64>, usual: Option<u64>| limit.unwrap_or(u64::MAX) > usual.unwrap_or(u64::MAX);
     let (name, ..) = all.into_iter().find(|(_, limit, usual)| is_above(*limit, *usual))?;
     Some(format!("raises the limit sandbox.limits.{name} of commands"))
@@ -330,6 +332,7 @@ fn lies_in(folder: &Path, path: &str) -> bool {
 /// Returns whether a content is trusted, in whatever file.
 fn is_trusted(place: &CliEnvironment, text: &str) -> bool {
     let content = hash(text.as_bytes());
+    // By content alone, so that a moved or copied file stays trusted.
     known(place).lines().any(|line| line.split(' ').next() == Some(&content))
 }
 
@@ -340,6 +343,7 @@ fn was_trusted(place: &CliEnvironment, file: &Path) -> bool {
 }
 
 fn known(place: &CliEnvironment) -> String {
+    // A missing or unreadable list trusts nothing, which is the safe reading.
     fs::read_to_string(place.data_dir.join(FILE)).unwrap_or_default()
 }
 

@@ -306,6 +306,7 @@ impl Exchange {
         let exchange = Arc::new(self);
         let (wire, patience) = (exchange.wire, exchange.inner.config.keep_alive);
         let is_stream = exchange.envelope.stream;
+        // Pinned, because the future goes on in the stream after the time-out has taken it by reference.
         let mut opening = Box::pin(Arc::clone(&exchange).open_answer().instrument(exchange.span()));
         // A client without a stream cannot be given comments, so it waits for the whole answer.
         if !is_stream {
@@ -393,6 +394,7 @@ impl Exchange {
                 tracing::warn!(upstream = failed, next, why = failure(&opened), "the next upstream is asked");
             }
             totals.try_elsewhere();
+            // The newest failure is the answer if no other upstream does better.
             newest = Some(opened);
         }
         newest.unwrap_or_else(|| Err(no_upstream()))
@@ -404,6 +406,7 @@ impl Exchange {
         target: &Arc<UpstreamTarget>,
         totals: &Arc<UsageTotals>,
     ) -> Result<UpstreamDisposition, GatewayError> {
+        // The form of the tools depends on the upstream, so each upstream gets its own copy of the exchange.
         let exchange = Arc::clone(self).with_input_tools_listed(target)?.with_tools_deferred(target).await;
         let route =
             UpstreamAttempt::find(Arc::clone(&exchange), Arc::clone(target), Arc::clone(totals)).await;
@@ -423,6 +426,7 @@ impl Exchange {
             wire = self.wire.dialect().as_str(),
             "the upstream has no path for this wire, and gets the request translated"
         );
+        // Noted before the next attempt, which then translates.
         target.does_not_speak(self.wire.dialect(), true);
         totals.try_elsewhere();
         let translated = UpstreamAttempt::find(exchange, Arc::clone(target), Arc::clone(totals)).await;

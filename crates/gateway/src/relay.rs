@@ -60,6 +60,7 @@ pub(crate) async fn relay_to_upstream(
         .map_err(|why| GatewayError::new(GatewayErrorKind::Invalid, why))?;
     let named = field(&all, "model");
     let model_at = named.map(|raw| place(text, raw));
+    // A missing model may still be the configured one, so it is looked up as an empty name.
     let model = named.filter(|raw| *raw != "null").map_or(Some(String::new()), string);
     let model = model.ok_or_else(|| ParseError::field("model", "`model` is no string"))?;
     let targets = inner.targets.find(&model)?;
@@ -75,6 +76,7 @@ pub(crate) async fn relay_to_upstream(
     let mut newest = Err(GatewayError::new(GatewayErrorKind::Internal, "there is no upstream"));
     for target in able {
         let server = &target.server;
+        // Each server may have its own name for the model, so the body is patched anew.
         let mut patch = RequestPatch::default();
         match &model_at {
             Some(at) if target.model != model => patch.replace(at.clone(), quote(&target.model)),
@@ -94,6 +96,7 @@ pub(crate) async fn relay_to_upstream(
                     may_do_better,
                     "a request was relayed"
                 );
+                // The last refusal is kept, so that a client sees a server's own words if none does better.
                 newest = reply(server, response).await;
                 if !may_do_better {
                     break;
@@ -129,6 +132,7 @@ async fn reply(
     // Some servers quote a refused API key in their error.
     let mut said = Vec::new();
     let mut pieces = Box::pin(until_idle(pieces, idle));
+    // A break in the error's text leaves what came before it, which is better than no text.
     while let Some(Ok(piece)) = pieces.next().await {
         said.extend_from_slice(&piece);
         // A longer body is no error of an API.
@@ -145,6 +149,7 @@ fn until_idle(
     idle: Duration,
 ) -> impl futures_util::Stream<Item = Result<Bytes, String>> + Send {
     futures_util::stream::unfold(Some(Box::pin(pieces)), move |pieces| async move {
+        // After an error the stream has no pieces any more and ends.
         let mut pieces = pieces?;
         match tokio::time::timeout(idle, pieces.next()).await {
             Ok(None) => None,

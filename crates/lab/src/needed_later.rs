@@ -70,6 +70,7 @@ impl NeedIndex {
             by_id: HashMap::new(),
             first: Vec::new(),
         };
+        // The search index splits words otherwise than items do, so items need an index of their own.
         let mut places = WordIndex::default();
         let answers: BTreeSet<usize> = recording.answers().collect();
         for (at, entry) in recording.entries.iter().enumerate() {
@@ -80,6 +81,7 @@ impl NeedIndex {
                 (holders.1 > 0).then(|| NeededItem { text: item.text.into(), holders })
             });
             study.needs.push(needs.collect());
+            // Read after the needs were looked up, so that an answer does not hold what it needs itself.
             places.read(at, &entry.text);
             study.index.add(&entry.text);
             // Equal texts have one id, which stands for the first entry.
@@ -123,6 +125,7 @@ struct WordIndex {
 
 impl WordIndex {
     fn read(&mut self, at: usize, text: &str) {
+        // A set, because an entry must be in a run's list once, however often it has the run.
         let runs: HashSet<&str> = alphanumeric_runs(text).collect();
         for run in runs {
             match self.entries.get_mut(run) {
@@ -139,6 +142,7 @@ impl WordIndex {
         recording: &SessionRecording,
         before: usize,
     ) -> (usize, usize) {
+        // A new item gets the next free list. The entry of the map tells whether the item is new.
         let next = self.found.len();
         let (list, upto) = self.known.entry(item.text.clone()).or_insert((next, 0));
         if *list == next {
@@ -152,6 +156,7 @@ impl WordIndex {
         let candidates = rarest.flatten().map_or(&[][..], Vec::as_slice);
         // Only entries since the last look: long sessions ask for the same item again and again.
         let new = &candidates[candidates.partition_point(|at| *at < *upto)..];
+        // An entry without tokens was never sent, so no view can hold its words.
         let is_held =
             |at: &&usize| recording.entries[**at].tokens > 0 && item.is_in(&recording.entries[**at].text);
         found.extend(new.iter().filter(is_held));
@@ -178,11 +183,13 @@ pub(crate) fn look_up(
     room_tokens: u64,
 ) -> AnswerNeedResult {
     let study = recording.need_index();
+    // Most answers need nothing, and the view before such an answer need not be built.
     let needs = study.needs(next);
     if needs.is_empty() {
         return AnswerNeedResult::default();
     }
     let shown = ViewBeforeAnswer::new(recording, next, view);
+    // Items in view cost the agent nothing, so only the others are looked for.
     let mut missing: Vec<&NeededItem> = needs.iter().filter(|need| !shown.holds_need(need)).collect();
     let mut found =
         AnswerNeedResult { in_view: (needs.len() - missing.len()) as u64, ..AnswerNeedResult::default() };
@@ -224,6 +231,7 @@ fn recall(
     for hit in hits {
         answer.push_str(&format!("<lh:{}>\n{}\n\n", recording.entries[hit.at].seq, hit.snippet));
     }
+    // The blank line behind the last result is no part of what the tool returns.
     answer.truncate(answer.trim_end().len());
     answer
 }

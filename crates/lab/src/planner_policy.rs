@@ -40,6 +40,7 @@ type Sent = (LogRange, Arc<Message>, ViewSegment);
 
 impl std::fmt::Debug for PlannerPolicy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The log may hold a whole session and is left out.
         f.debug_struct("PlannerPolicy")
             .field("name", &self.name)
             .field("policy", &self.policy)
@@ -138,6 +139,7 @@ impl PlannerPolicy {
     }
 
     fn append_entry(&mut self, entry: &RecordedMessage, now: &PolicyInput) {
+        // Formats without times leave the clock where it stands.
         self.log.at = entry.at.unwrap_or(self.log.at);
         let message = (*entry.message).clone();
         match &entry.kind {
@@ -228,6 +230,7 @@ impl ContextPolicy for PlannerPolicy {
     }
 
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
+        // `fed` stays 0 while no entry comes before an answer, so the log's own number decides as well.
         if self.fed == 0 && self.log.history.last_seq() == 0 {
             self.open(recording);
         }
@@ -237,8 +240,10 @@ impl ContextPolicy for PlannerPolicy {
         }
         self.fed = next;
         self.log.at = now.at.unwrap_or(self.log.at);
+        // Planned before the step begins: the step's event records the view that the plan has made.
         let passed = pass::before_step(&mut self.log, &self.policy, now);
         self.log.begin_step(now);
+        // Background summaries were made after the last answer, so they come first.
         let side_calls = self.made_ahead.drain(..).chain(passed.side_calls).collect();
         PolicyRequest { view: self.view(), side_calls, edit: passed.edit }
     }

@@ -65,6 +65,7 @@ impl SessionRecording {
         fixed_tokens: u64,
         counter: MessageTokenCounter,
     ) -> Result<Self, HistoryFoldError> {
+        // Edits are dropped before the fold, so that the history shows every message in full.
         events.iter_mut().for_each(forget_edit);
         let history = History::fold_with(counter.clone(), &events)?;
         let entries = entries(&history, &events);
@@ -86,6 +87,7 @@ impl SessionRecording {
     /// Sets the text of system prompt and tools.
     #[must_use]
     pub fn with_fixed_text(self, text: impl Into<Arc<str>>) -> Self {
+        // The index was made with the old text, so a new one must be computed.
         Self { fixed_text: text.into(), study: OnceLock::new(), ..self }
     }
 
@@ -145,6 +147,7 @@ impl SessionRecording {
 /// Replaces the body of an edit. The placeholder keeps the positions of all other events.
 fn forget_edit(event: &mut Event) {
     if let EventBody::ViewEdited(edit) = &event.body {
+        // Events have consecutive numbers, so an event cannot simply be removed.
         event.body = EventBody::RangeReleased { edit_id: edit.id.clone() };
     }
 }
@@ -159,6 +162,7 @@ fn entries(history: &History, events: &[Event]) -> Vec<RecordedMessage> {
         // A paused answer is whole in the view, but each of its pieces is an entry.
         let whole = shown.filter(|item| item.range.to > item.range.from);
         let message = shown.filter(|_| whole.is_none()).map_or(&entry.message, |item| &item.message);
+        // Numbers of events begin at 1.
         let at = events.get(entry.seq as usize - 1).map(|event| event.at);
         RecordedMessage {
             seq: entry.seq,
@@ -181,6 +185,7 @@ fn piece_tokens(history: &History, piece: &LogEntry, whole: &ViewItem) -> u64 {
     if is_lost(piece) {
         return 0;
     }
+    // The last piece gets the rest, so that the sum is exact.
     if piece.seq < whole.range.to {
         return own_tokens(history, piece);
     }
@@ -224,6 +229,7 @@ fn push_call(text: &mut String, call: &ToolCall) {
     text.push_str(&format!("\n[call {}]\n", call.name));
     match serde_json::from_str(&call.arguments) {
         Ok(arguments) => push_value(text, &arguments),
+        // Arguments that are no JSON are shown as the model wrote them.
         Err(_) => text.push_str(&call.arguments),
     }
 }

@@ -140,11 +140,14 @@ impl<'a> PolicyReplay<'a> {
             at,
         };
         let request = self.policy.request(self.recording, next, &now);
+        // Billed before the request: their prefix is that of the previous request, which is still in the cache.
         self.side_calls(&request.side_calls, now.cache_is_warm);
         let sent = self.sent_of(&request);
         let input: u64 = sent.iter().map(|(_, tokens)| tokens).sum();
+        // Noted before the size: `edits` holds the index that this request is about to get.
         self.note_edit(&request, next);
         self.note_size(input);
+        // The first request has no predecessor, so it cannot break a prefix.
         if !self.sent.is_empty() && !sent.starts_with(&self.sent) {
             self.outcome.prefix_breaks += 1;
         }
@@ -170,6 +173,7 @@ impl<'a> PolicyReplay<'a> {
             // A call that nobody waits for was made during the work, right after the last answer.
             let warm = if call.waits { cache_is_warm } else { self.cache.is_warm(None) };
             let cached = if warm { self.cache.readable_tokens(call.cached_tokens) } else { 0 };
+            // What the cache does not hold any more is read again at the full price.
             let fresh = call.fresh_tokens + call.cached_tokens - cached;
             self.bill.once(cached, fresh, call.output_tokens);
             if call.waits {
@@ -199,6 +203,7 @@ impl<'a> PolicyReplay<'a> {
     /// them. A tool's result has the room left, or a quarter of the window.
     fn look_up(&mut self, request: &PolicyRequest, next: usize, input: u64) -> Option<String> {
         let usable = self.budget.usable;
+        // A full view leaves no room, but a tool would still return something. Its least is a quarter.
         let room = usable.saturating_sub(input).max(usable / 4);
         let found =
             needed_later::look_up(self.recording, next, &request.view, self.policy.has_recall(), room);
@@ -223,10 +228,12 @@ impl<'a> PolicyReplay<'a> {
         let mut input = input;
         let mut read = self.cache.send(sent, at);
         if let Some(text) = recalled {
+            // The call that asks for the recall is billed like any other request.
             self.bill.request(read, input - read, input, needed_later::RECALL_OUTPUT_TOKENS);
             let found = ViewSegment::new(text, self.recall_tokens(text));
             self.cache.add(found.id, found.tokens);
             let known = input;
+            // The second call has the found text behind the first request.
             input += found.tokens;
             // The first call has just put the whole request into the cache.
             read = self.cache.readable_tokens(known);

@@ -111,6 +111,7 @@ impl ReplayReport {
     /// Sums up the outcomes. Policies and price tables that the header does not name are added to it: the policies
     /// as peers without sources.
     pub fn new(mut header: ReportHeader, outcomes: Vec<ReplayOutcome>) -> Self {
+        // Every policy needs a role before the cells are made.
         complete(&mut header, &outcomes);
         let cells = summary::cells(&header, &outcomes);
         let summaries = summary::summaries(&header, &cells);
@@ -185,6 +186,7 @@ pub(crate) fn score_page(board: &crate::score::board::ScoreReport) -> String {
 fn complete(header: &mut ReportHeader, outcomes: &[ReplayOutcome]) {
     for outcome in outcomes {
         if header.policies.iter().all(|it| it.name != outcome.policy) {
+            // A policy that nobody described is shown like a rival rather than left out.
             let name = outcome.policy.clone();
             header.policies.push(PolicyFacts { name, role: PolicyRole::Peer, sources: Vec::new() });
         }

@@ -119,6 +119,7 @@ impl<'a> RivalContext<'a> {
 
     /// Returns the start of the unanswered user messages: the pending prompt.
     fn prompt_start(&self) -> usize {
+        // Only what the agent had at this moment: a policy must not look ahead.
         let entries = &self.recording.entries[..self.next];
         entries.iter().rposition(|entry| entry.message.role != Role::User).map_or(0, |at| at + 1)
     }
@@ -183,6 +184,7 @@ fn request(thread: &RivalView, side_calls: Vec<SideCall>, edit: Option<PolicyEdi
 
 /// Estimates tokens as opencode does: a quarter of the characters, rounded.
 fn chars_by_four(text: &str) -> u64 {
+    // The 2 makes the division round.
     (text.chars().count() as u64 + 2) / 4
 }
 

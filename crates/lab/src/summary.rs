@@ -104,6 +104,7 @@ pub fn stand_in_summary(
     let mut chosen: Vec<Vec<&str>> = vec![Vec::new(); TITLES.len()];
     let mut room = limit_tokens;
     let longest = sections.newest_first.iter().map(Vec::len).max().unwrap_or(0);
+    // One line of each section in turn, so that one long section does not take the room of all others.
     'turns: for turn in 0..longest {
         for (at, lines) in sections.newest_first.iter().enumerate() {
             let Some(line) = lines.get(turn) else { continue };
@@ -137,6 +138,7 @@ fn written(chosen: &[Vec<&str>]) -> String {
     let mut text = String::new();
     for (title, lines) in TITLES.iter().zip(chosen).filter(|(_, lines)| !lines.is_empty()) {
         text.push_str(&format!("{title}:\n"));
+        // The lines were chosen newest first, but a summary reads from old to new.
         lines.iter().rev().for_each(|line| text.push_str(&format!("- {line}\n")));
     }
     text
@@ -229,6 +231,7 @@ impl SummarySections {
             text.message.parts.iter().any(
                 |part| matches!(part, Part::ToolResult(result) if result.status != ToolStatus::Completed),
             );
+        // A failed call may say why without one of the marks, so its first line counts too.
         let first = text.text.lines().find(|line| !line.trim().is_empty()).filter(|_| failed);
         let marked = text.text.lines().rev().filter(|line| has_any(line, &ERROR_MARKS)).take(3);
         marked.chain(first).for_each(|line| self.add(ERRORS, line));
@@ -250,6 +253,7 @@ fn has_any(line: &str, marks: &[&str]) -> bool {
 
 /// Returns string arguments in the form of paths.
 fn paths(arguments: &str) -> Vec<String> {
+    // A model may send arguments that are no JSON object; such a call names no files.
     let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(arguments) else { return Vec::new() };
     let texts = fields.values().filter_map(serde_json::Value::as_str);
     let is_path =

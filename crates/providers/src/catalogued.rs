@@ -21,6 +21,7 @@ pub fn with_catalog_limits(provider: SharedProvider, base_url: impl Into<String>
 /// Returns the catalogue's limits of a model behind a wire.
 pub fn limits(origin: &ModelOrigin, base_url: &str) -> Limits {
     let known = catalog::limits(&origin.model, base_url);
+    // Servers of OpenAI's open weights (`gpt-oss`) do send reasoning, so the rule leaves them out.
     if origin.api == openai_chat::API
         && catalog::find(&origin.model).is_some_and(|model| model.maker() == "openai" && !model.is_open())
     {

@@ -134,6 +134,7 @@ impl ProviderHttpClient {
             builder = builder.pool_max_idle_per_host(0);
         }
         let client = builder.build().map_err(|error| network("cannot set up the HTTP client", &error))?;
+        // Any configured header may hold a key, so the values of all headers are hidden in errors.
         let secrets = headers.iter().flat_map(|(_, value)| value.forms()).collect();
         let key = key::describe(headers);
         let variables = NetworkVariables::default();
@@ -162,6 +163,7 @@ impl ProviderHttpClient {
     /// the server did not answer.
     pub(crate) async fn post(&self, url: Url, body: Bytes) -> Result<Response, ProviderError> {
         let limit = self.timeouts.first_byte_limit();
+        // The refusal's reader looks for the refused part in the body. A clone of `Bytes` shares its memory.
         let (sent, begun) = (body.clone(), Instant::now());
         let response = match timeout(limit, self.send(&url, body)).await {
             Ok(Ok(response)) => response,
@@ -199,6 +201,7 @@ impl ProviderHttpClient {
     async fn send(&self, url: &Url, body: Bytes) -> reqwest::Result<Response> {
         let request = self.client.post(url.clone()).headers(self.headers.clone());
         let request = request.header(CONTENT_TYPE, "application/json").body(body);
+        // `send` consumes the request. The clone shares the body's memory.
         let again = request.try_clone().filter(|_| is_loopback(url));
         match (request.send().await, again) {
             (Err(error), Some(again)) if is_refused(&error) => {
@@ -244,6 +247,7 @@ impl ProviderHttpClient {
     pub(crate) fn bytes_with_idle_timeout(&self, response: Response, silence: BodyIdleTimeout) -> ByteStream {
         let coding = match BodyDecompressor::of(response.headers()) {
             Ok(coding) => coding,
+            // The error is the stream's only item, so callers handle all failures of a body in one place.
             Err(error) => return Box::pin(futures_util::stream::iter([Err(unreadable(&error))])),
         };
         let plain = with_idle_timeout(response, silence);
@@ -254,6 +258,7 @@ impl ProviderHttpClient {
                 let chunk = coding.decode(&chunk).map_err(|error| unreadable(&error))?;
                 Ok(Some((chunk, (coded, coding))))
             });
+        // The limit counts decompressed bytes, so a small body that expands without end is stopped too.
         with_size_limit(Box::pin(decoded))
     }
 
@@ -268,6 +273,7 @@ impl ProviderHttpClient {
 
     /// Removes every secret from an error's texts.
     pub(crate) fn hide_secrets(&self, mut error: ProviderError) -> ProviderError {
+        // Some servers repeat the key in the text of their refusal.
         for secret in &self.secrets {
             error.message = secret.hide_in(error.message);
             error.body = error.body.map(|body| secret.hide_in(body));
@@ -277,6 +283,7 @@ impl ProviderHttpClient {
 
     async fn refused(&self, response: Response, sent: &Bytes) -> ProviderError {
         let status = response.status().as_u16();
+        // The headers are read first, because `bytes` consumes the response.
         let wait = retry_after(response.headers(), SystemTime::now());
         let id = request_id::read(response.headers());
         let redirect = redirect::read(&response);
@@ -309,8 +316,10 @@ impl ProviderHttpClient {
 /// Returns the bytes of a body, until the body is silent for too long.
 fn with_idle_timeout(response: Response, silence: BodyIdleTimeout) -> ByteStream {
     let server = place(response.url());
+    // Boxed, because a stream must be pinned to be polled from a state that moves.
     let start = (Box::pin(response.bytes_stream()), silence, server);
     Box::pin(futures_util::stream::try_unfold(start, |(mut body, silence, server)| async move {
+        // The limit is read for each chunk, because the first content changes it.
         let limit = silence.limit();
         match timeout(limit, body.next()).await {
             Err(_) if !silence.has_begun() => Err(slow_start_error(&server, limit)),
@@ -327,6 +336,7 @@ fn with_size_limit(bytes: ByteStream) -> ByteStream {
     Box::pin(futures_util::stream::try_unfold((bytes, 0_usize), |(mut bytes, seen)| async move {
         match bytes.next().await.transpose()? {
             None => Ok(None),
+            // The chunk that crossed the limit was delivered already. Only an answer that goes on is stopped.
             Some(_) if seen > MAX_ANSWER_BYTES => Err(too_large_error("the answer", MAX_ANSWER_BYTES)),
             Some(chunk) => {
                 let seen = seen + chunk.len();

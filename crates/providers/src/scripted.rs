@@ -246,6 +246,7 @@ impl ScriptedProvider {
         kind: ScriptedCallKind,
     ) -> Result<(ScriptedAnswer, CallIndex), ProviderError> {
         let turn = self.turn.load(Ordering::SeqCst);
+        // Summary requests take no turn, so a script need not know when a compaction happens.
         if kind == ScriptedCallKind::Summary
             && let Some(how) = self.summaries.as_ref().or(self.script.default_summaries())
         {
@@ -271,6 +272,7 @@ impl ScriptedProvider {
         input: u64,
         kind: ScriptedCallKind,
     ) -> Result<ScriptedPlayback, ProviderError> {
+        // An overlong request is refused before it can take a turn of the script.
         self.check_window(input, request)?;
         let (answer, turn) = self.answer(request, kind)?;
         if let Some(error) = answer.refusal() {

@@ -172,6 +172,7 @@ impl ClientMedia {
                 checked(kind, self.name)?;
                 check_picture(&bytes)
             }
+            // A new session has no content yet that a hash could name.
             (None, Some(_)) => Err(ApiProblem::not_found("such content in this session")),
             _ => Err(ApiProblem::invalid("An image or a file has either `data` or `blob`.")),
         }
@@ -252,6 +253,7 @@ pub(crate) async fn store(
     if kept.saturating_add(bytes.len() as u64) > quota {
         return Err(ApiProblem::too_large(quota.saturating_sub(kept)));
     }
+    // Checked before the blob is written, so that nothing has to be removed.
     check_picture(&bytes)?;
     let blob = runtime.blobs().put(bytes.clone()).await?;
     Ok(media(blob, &bytes, media_type, name))
@@ -274,6 +276,7 @@ async fn named(
     let Some(blob) = of_log.into_iter().find(|blob| blob.hash == hash) else {
         return Err(ApiProblem::not_found("such content in this session"));
     };
+    // The content is read for its size in pixels, and for its type if none is stated.
     let bytes = app.runtime().blobs().get(&blob).await?;
     let kind = stated_or_found(media_type, &bytes, is_picture)?;
     let (media_type, name) = checked(kind, name)?;
@@ -299,6 +302,7 @@ fn media(blob: BlobRef, bytes: &Bytes, media_type: String, name: Option<String>)
 }
 
 fn checked(media_type: String, name: Option<String>) -> Result<(String, Option<String>), ApiProblem> {
+    // Parameters such as a charset are dropped, because the type is compared with lists of known ones.
     let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_type =
         media_type.split_once('/').is_some_and(|(kind, form)| is_mime_token(kind) && is_mime_token(form));
@@ -316,5 +320,6 @@ fn is_mime_token(token: &str) -> bool {
 }
 
 fn is_file_name(name: &str) -> bool {
+    // Names are printed in terminals, where control characters are commands.
     !name.is_empty() && name.chars().count() <= NAME_CHARS && !name.chars().any(char::is_control)
 }

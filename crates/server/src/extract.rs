@@ -153,7 +153,9 @@ pub(crate) async fn read(request: Request, app: &AppState) -> Result<(HeaderMap,
     let (parts, body) = request.into_parts();
     let length =
         parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    // Refused by its declared length, before any of it is read.
     if length.is_some_and(|length| length > limit as u64) {
+        // The answer may be lost if the connection closes with unread bytes, so the body is read away.
         leave(Request::from_parts(parts, body), app);
         return Err(ApiProblem::too_large(limit as u64));
     }
@@ -207,6 +209,7 @@ fn drain(mut pieces: axum::body::BodyDataStream, app: &AppState) {
         let mut drained = 0;
         while let Some(Ok(piece)) = pieces.next().await {
             drained += piece.len();
+            // A client that never stops sending is cut off, whatever becomes of the answer.
             if drained > most {
                 return;
             }
@@ -216,6 +219,7 @@ fn drain(mut pieces: axum::body::BodyDataStream, app: &AppState) {
     app.spawn(async move {
         tokio::select! {
             _ = tokio::time::timeout(DRAIN_TIME, all) => {}
+            // The server must not wait for unwanted bodies when it ends.
             () = closing.cancelled() => {}
         }
     });
@@ -223,6 +227,7 @@ fn drain(mut pieces: axum::body::BodyDataStream, app: &AppState) {
 
 fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, ApiProblem> {
     let kind = headers.get(CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
+    // A missing type is accepted: some programs set none.
     if !kind.is_none_or(is_json) {
         let detail = "The body must be JSON: Content-Type: application/json.";
         return Err(ApiProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::InvalidRequest, detail));
@@ -246,6 +251,7 @@ fn is_text(encoded: &str) -> bool {
     let mut decoded = Vec::with_capacity(encoded.len());
     let mut at = 0;
     while let Some(&byte) = encoded.get(at) {
+        // A `%` that is no escape stands for itself, as the query parser reads it.
         match (byte, hex_digit(encoded, at + 1), hex_digit(encoded, at + 2)) {
             (b'%', Some(high), Some(low)) => {
                 decoded.push((high * 16 + low) as u8);

@@ -38,6 +38,7 @@ pub(crate) struct RequestAuthInfo {
 
 /// Admits a request, or answers with the reason for its refusal.
 pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    // Cloned, because the request moves on and the answer still needs the permit.
     let pass = request.extensions().get::<ConnectInfo<PreAuthPermit>>().map(|info| info.0.clone());
     let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
     // The request is moved below, so its origin is read first.
@@ -59,16 +60,21 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
                 // Clients of an open gateway show no token, and their requests may take minutes.
                 let is_in = visit.is_known || is_of_gateway(uri.path());
                 if let (true, Some(pass)) = (is_in, &pass) {
+                    // The place is freed as soon as the client is known, because an event stream may stay open for
+                    // days.
                     pass.let_in();
                 }
                 Ok(visit)
             })
+            // Routes behind the guard read who asked and under which host name.
             .map(|visit| drop(request.extensions_mut().insert(visit)))
     };
     let mut response = match admitted {
+        // A preflight asks what is allowed and must not reach a route.
         Ok(()) if cors::is_question(&method, request.headers()) => cors::answer(),
         Ok(()) => next.run(request).await,
         Err(problem) if is_of_gateway(&path) || gateway::is_missed(&path) => {
+            // The gateway's clients parse errors in the form of their provider's API.
             gateway::refused_at(&path, &problem)
         }
         Err(problem) => problem.into_response(),
@@ -83,6 +89,7 @@ pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, nex
     headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     // Answers hold conversations, which do not belong in a browser's cache.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    // Set on refusals too: without these headers a page cannot read why it was refused.
     cors::mark(headers, origin, app.config());
     if pass.is_some_and(|pass| !pass.is_in()) {
         // A connection without the token must not hold its place in the queue.
@@ -125,6 +132,7 @@ fn admit(
     config: &HttpServerConfig,
     is_near: bool,
 ) -> Result<RequestAuthInfo, ApiProblem> {
+    // The host name comes first. Under a foreign name even a valid cookie proves nothing (DNS rebinding).
     let host = host(uri, headers, config).inspect_err(|_| {
         tracing::info!("refused: the request's host name is not one of server.allowedHosts");
     })?;
@@ -137,6 +145,7 @@ fn admit(
     }
     let shown = show(method, uri, headers, &host, config);
     match shown {
+        // The login page itself must load before anybody can show the token.
         CredentialStrength::Nothing | CredentialStrength::CookieAlone if is_at_the_door(uri.path()) => {
             Ok(RequestAuthInfo { host, is_known: false })
         }
@@ -200,6 +209,7 @@ fn show(
     if is_of_node(headers, config) {
         return CredentialStrength::Enough;
     }
+    // The cookie comes last, because a browser sends it without the person's knowledge.
     if !cookie::is_brought(headers, host, &config.token) {
         return CredentialStrength::Nothing;
     }
@@ -219,6 +229,7 @@ fn is_of_node(headers: &HeaderMap, config: &HttpServerConfig) -> bool {
 /// at other ports of the machine as the same site, so `SameSite` does not keep their pages away.
 fn is_of_own_page(method: &Method, headers: &HeaderMap, host: &Authority) -> bool {
     let reads = matches!(*method, Method::GET | Method::HEAD);
+    // Several headers of one name are all checked, because programs differ in which one they read.
     let mut origins = headers.get_all(ORIGIN).iter().peekable();
     let has_origin = origins.peek().is_some();
     if !origins.all(|origin| origin.to_str().is_ok_and(|origin| is_own(origin, host))) {
@@ -286,6 +297,7 @@ fn is_loopback(host: &Authority) -> bool {
 fn is_passed_on(headers: &HeaderMap) -> bool {
     const KNOWN: [&str; 6] =
         ["forwarded", "via", "x-real-ip", "cf-connecting-ip", "true-client-ip", "x-client-ip"];
+    // Any of these headers is enough: guessing too often only asks for the token.
     headers
         .keys()
         .map(HeaderName::as_str)
@@ -300,6 +312,7 @@ fn is_port(text: &str) -> bool {
 
 /// Checks the origin of a web page: the server's own, or an allowed one.
 fn check_origin(headers: &HeaderMap, host: &Authority, config: &HttpServerConfig) -> Result<(), ApiProblem> {
+    // Programs send no `Origin`, so its absence is allowed. Other checks guard against pages that send none.
     let is_allowed = headers.get_all(ORIGIN).iter().all(|origin| {
         origin.to_str().is_ok_and(|origin| {
             is_own(origin, host)
@@ -315,6 +328,7 @@ fn check_origin(headers: &HeaderMap, host: &Authority, config: &HttpServerConfig
 /// Refuses requests of foreign pages without the token. Browsers omit `Origin` if a page cannot read the answer
 /// (pictures, links, GET forms). Then only `Sec-Fetch-Site` identifies the page.
 fn check_fetch_site(headers: &HeaderMap, config: &HttpServerConfig) -> Result<(), ApiProblem> {
+    // Without the header no current browser is asking, so programs on this machine pass.
     let mut sites = headers.get_all(FETCH_SITE).iter().map(HeaderValue::as_bytes);
     if sites.all(|site| matches!(site, b"same-origin" | b"none")) || cors::allowed(headers, config).is_some()
     {

@@ -76,6 +76,7 @@ pub(crate) async fn run_once_in_session<W: Future<Output = Result<Value, ApiProb
     let Some(key) = key.0 else { return work(Vec::new()).await };
     let store = app.runtime().store();
     let _turn = app.requests().turn(id, &key).await;
+    // The record is read under the lock: a request before this one may just have stored its answer.
     let request = recognised(app, id, &key, &what).await?;
     if let Some(answer) = request.answer {
         tracing::debug!(session = %id, "a repeated request gets its stored answer");
@@ -135,6 +136,7 @@ pub(crate) async fn made(
     what: &str,
     work: impl Future<Output = Result<Session, ApiProblem>> + Send,
 ) -> Result<Session, ApiProblem> {
+    // Two requests that create one session at once must not both find it missing.
     let _turn = app.requests().turn(id, MADE).await;
     // The key is recorded with the session, so the session must exist first.
     let session = work.await?;

@@ -33,6 +33,7 @@ impl ClientRateLimiter {
         let most = f64::from(limit.requests.max(1));
         let each = limit.per.as_secs_f64() / most;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Old clients are swept only when the map is full, so most requests pay nothing for it.
         if all.len() >= CLIENTS && !all.contains_key(&client) {
             all.retain(|_, left| now.saturating_duration_since(left.at) < limit.per);
             // New clients are refused rather than old buckets dropped: a flood of addresses must not reset anybody's
@@ -42,6 +43,7 @@ impl ClientRateLimiter {
             }
         }
         let left = all.entry(client).or_insert(RateLimitBucket { requests: most, at: now });
+        // The clock is monotonic, but two threads may take their times in another order than the lock.
         let since = now.saturating_duration_since(left.at).as_secs_f64();
         // A token bucket: a pause gives back at most one full burst.
         left.requests = (left.requests + since / each).min(most);

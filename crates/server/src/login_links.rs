@@ -27,6 +27,7 @@ impl LoginLinks {
         if keys.len() == MOST {
             keys.remove(0);
         }
+        // Only a hash is kept, so that a memory dump opens no page.
         keys.push((blake3::hash(key.as_bytes()), now + LIFE));
         Ok(key)
     }
@@ -37,6 +38,7 @@ impl LoginLinks {
         let wanted = blake3::hash(key.as_bytes());
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = keys.iter().position(|(hash, until)| *hash == wanted && *until > now);
+        // Removed under the same lock, so that a key opens the page once even if two requests bring it at a time.
         found.map(|at| keys.remove(at)).is_some()
     }
 }

@@ -33,7 +33,9 @@ impl PreAuthListener {
     /// Creates a listener for at most `strangers` unauthenticated connections, and never more than half of the file
     /// limit. Each may last for `patience`.
     pub(crate) fn new(listener: TcpListener, strangers: usize, patience: Duration) -> Self {
+        // Without a limit of files the configured number counts alone.
         let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
+        // Half of the files stay free for known clients, stores and tools.
         let most = files.map_or(strangers, |files| strangers.min(files / 2));
         tracing::debug!(
             configured = strangers,
@@ -87,6 +89,7 @@ pub(crate) struct PreAuthPermit {
 impl PreAuthPermit {
     /// Records a request with the token on the connection.
     pub(crate) fn let_in(&self) {
+        // Dropping the permit lets the next connection in.
         drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
@@ -101,6 +104,7 @@ impl PreAuthPermit {
 
 impl Connected<IncomingStream<'_, PreAuthListener>> for PreAuthPermit {
     fn connect_info(stream: IncomingStream<'_, PreAuthListener>) -> Self {
+        // The permit is shared by the connection and its requests: one admitted request frees the place.
         stream.io().pass.clone()
     }
 }
@@ -116,6 +120,7 @@ pub(crate) struct PreAuthConnection {
 impl PreAuthConnection {
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let Some(stay) = &mut self.stay else { return Ok(()) };
+        // Known connections have no deadline, because event streams stay open.
         if self.pass.is_in() {
             self.stay = None;
         } else if stay.as_mut().poll(cx).is_ready() {
@@ -132,6 +137,7 @@ impl AsyncRead for PreAuthConnection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Checked at reads and writes: a client may stall in its request or in reading the answer.
         self.check(cx)?;
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }

@@ -324,6 +324,7 @@ impl IntoResponse for ApiProblem {
             "type": format!("urn:longhaul:problem:{}", self.code), "title": title,
             "status": self.status.as_u16(), "detail": self.detail, "code": self.code,
         });
+        // Always an object, as built above.
         if let Value::Object(body) = &mut body {
             body.extend(self.more);
         }

@@ -230,6 +230,7 @@ fn goes_out(address: &str, schemes: &[&str]) -> Option<String> {
 }
 
 fn escaped(text: &str) -> String {
+    // A sixteenth more is usually enough for the escapes, so the buffer seldom grows.
     let mut escaped = String::with_capacity(text.len() + text.len() / 16);
     for sign in text.chars() {
         match sign {
@@ -238,6 +239,7 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
+            // Browsers drop or replace NUL, which could join two harmless pieces into a tag.
             '\0' => escaped.push('\u{fffd}'),
             sign => escaped.push(sign),
         }

@@ -84,6 +84,7 @@ impl SseWatcher {
 
     /// Creates a watcher at a position, possibly inside an event.
     pub(crate) fn behind(app: AppState, session: Session, position: Option<SsePosition>) -> Self {
+        // Subscribed before anything is read, so that no event falls between the log and the subscription.
         let EventSubscription { announcements, told, in_flight } = session.subscribe();
         // Without a position a watcher wants only what is new.
         let SsePosition { after, begun } = position.unwrap_or_else(|| told.into());
@@ -121,6 +122,7 @@ impl SseWatcher {
                 return Some(frame);
             }
             match std::mem::replace(&mut self.stage, SseWatcherStage::Listens) {
+                // While old events were sent, new ones have come. The new subscription tells how far there is to go.
                 SseWatcherStage::Behind { until, .. } if self.after >= until => self.attend(),
                 SseWatcherStage::Behind { until, reading } => self.catch_up(until, reading).await?,
                 SseWatcherStage::Ahead { told, in_flight } => self.go_back(told, in_flight).await?,
@@ -187,6 +189,7 @@ impl SseWatcher {
         let reading = reading.unwrap_or_else(|| self.app.readings().of(self.session.id()));
         match reading.page(&self.app, self.session.id(), self.after, until).await {
             Ok(page) => self.tell_page(&page),
+            // Unavailable for now: the stream ends, and the client comes back with its position.
             Err(problem) if problem.status() == StatusCode::SERVICE_UNAVAILABLE => return None,
             Err(problem) => {
                 tracing::warn!(session = %self.session.id(), ?problem, "a watcher could not be told what it missed");
@@ -203,6 +206,7 @@ impl SseWatcher {
         let mut bytes = 0;
         for event in recent.announcements.chunk_by(|one, next| one.seq == next.seq) {
             let Some(seq) = event[0].seq else { continue };
+            // A watcher far behind gets the rest in the next round, so that no queue holds a whole log.
             if bytes >= PAGE_BYTES {
                 return;
             }
@@ -219,6 +223,7 @@ impl SseWatcher {
     fn tell_page(&mut self, page: &SseFramePage) {
         for event in page.frames.chunk_by(|(one, _), (next, _)| one == next) {
             let seq = event[0].0;
+            // Watchers share pages, so a page may begin before this one's position.
             if seq > self.after {
                 self.ready.extend(event.iter().skip(self.given_of(seq)).map(|(_, frame)| frame.clone()));
             }
@@ -266,6 +271,7 @@ impl SseWatcher {
     /// Updates the position for an announcement.
     fn note(&mut self, announcement: &ApiEvent) {
         let Some(seq) = announcement.seq else { return };
+        // One event of the log may give several announcements, and a client may leave between two of them.
         self.begun = (seq, self.given_of(seq) + 1);
         if announcement.ends_event {
             self.after = seq;

@@ -17,6 +17,7 @@ pub fn add_to_answer(body: Bytes, added: &[AddedField]) -> Bytes {
     if added.is_empty() {
         return body;
     }
+    // An answer that is not UTF-8 is the upstream's affair and goes out unchanged.
     let Ok(text) = std::str::from_utf8(&body) else { return body };
     with_fields(text, added).map_or(body.clone(), Bytes::from)
 }
@@ -30,10 +31,12 @@ pub fn add_to_stream_end(dialect: Dialect, end: Vec<u8>, added: &[AddedField]) -
     let mut events = SseReader::default();
     events.feed(end.clone().into());
     let mut raw: Vec<Bytes> = std::iter::from_fn(|| events.next_event()).collect();
+    // A last event without its empty line must not be lost.
     let rest = events.take_rest();
     let with_added = |raw: &Bytes| {
         let event = SseEvent::parse(raw);
         let data = with_total(dialect, &event.data, added)?;
+        // Only the data is replaced, so the event keeps its name, its id and its line breaks.
         let text = std::str::from_utf8(raw).ok()?;
         Some(Bytes::from(text.replacen(&*event.data, &data, 1)))
     };
@@ -64,12 +67,14 @@ fn with_total(dialect: Dialect, data: &str, added: &[AddedField]) -> Option<Stri
                 let choices = elements(choices).unwrap_or_default().into_iter().filter_map(fields);
                 choices.into_iter().any(|said| field(&said, "finish_reason").and_then(string).is_some())
             };
+            // With `include_usage` every chunk before the report has `usage: null`.
             let has = |name| field(&all, name).is_some_and(|raw| raw != "null");
             (has("usage") || field(&all, "choices").is_some_and(ends)).then_some(())?;
             with_fields(data, added)
         }
         (Dialect::Messages, Some("message_delta")) => with_fields(data, added),
         (Dialect::Responses, Some("response.completed" | "response.incomplete")) => {
+            // The fields belong beside `usage`, which the Responses API nests in the answer.
             let response = with_fields(field(&all, "response")?, added)?;
             with_field(data, "response", &response)
         }

@@ -42,6 +42,7 @@ fn build(verdict: ErrorClassification, message: String, body: &str, status: Opti
     // An overflow comes first, because its words match other rows too and only this code leads to a compaction.
     if let Some(overflow) = overflow::recognise(status, body) {
         error.code = ErrorCode::ContextOverflow;
+        // The same request would overflow again. Only a compaction helps.
         error.retryable = false;
         error.used_tokens = overflow.used_tokens;
         error.limit_tokens = overflow.limit_tokens;
@@ -90,6 +91,7 @@ const NO_TOOLS: &[&str] = &[
 
 /// Reports whether an error is about tools as such, not about one tool.
 fn refuses_tools(message: &str) -> bool {
+    // Servers quote the names of fields in different ways, or not at all.
     let text = message.to_lowercase().replace(['`', '"', '\''], "");
     NO_TOOLS.iter().any(|words| text.contains(words))
 }
@@ -141,6 +143,7 @@ impl ErrorClassification {
     fn of_status(status: u16, words: &[String]) -> Self {
         let said = Self::of_words(words);
         match status {
+            // Other words under 429 are taken for a limit all the same, because the status is clear.
             429 => said
                 .filter(|verdict| verdict.code == ErrorCode::RateLimitExceeded)
                 .unwrap_or(again(ErrorCode::RateLimitExceeded)),
@@ -205,6 +208,7 @@ impl ServerErrorFields {
             Value::String(text) => return self.say(text),
             _ => return,
         };
+        // Deeper nesting is no error object any more.
         if depth < 8
             && let Some(inner) = object.get("error").or_else(|| object.get("errors"))
         {
@@ -225,6 +229,7 @@ impl ServerErrorFields {
     }
 
     fn say(&mut self, text: &str) {
+        // The first message wins, which is the innermost one.
         if self.message.is_none() && !text.trim().is_empty() {
             self.message = Some(text.trim().to_owned());
         }
@@ -235,6 +240,7 @@ impl ServerErrorFields {
             // LiteLLM gives the status as a text (`"code": "429"`).
             Some(Value::String(text)) => match text.parse() {
                 Ok(number) => self.number(number),
+                // Servers write the same code with blanks, dashes or underscores.
                 Err(_) => self.words.push(text.to_lowercase().replace([' ', '-'], "_")),
             },
             Some(Value::Number(number)) => self.number(number.as_u64().unwrap_or_default()),

@@ -39,6 +39,7 @@ impl ModelSettings {
     /// are merged.
     pub fn with_fields(&self, fields: &Map<String, Value>) -> Cow<'_, Self> {
         if fields.is_empty() {
+            // Most requests have no fields of their own, so the settings need no copy.
             return Cow::Borrowed(self);
         }
         let mut settings = self.clone();

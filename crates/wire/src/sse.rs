@@ -26,6 +26,7 @@ impl<'a> SseEvent<'a> {
         let raw = raw.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(raw);
         for line in lines(raw) {
             let (field, value) = match line.iter().position(|byte| *byte == b':') {
+                // The format allows one blank behind the colon, which is not part of the value.
                 Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
                 None => (line, &line[line.len()..]),
             };
@@ -65,6 +66,7 @@ impl<'a> SseEvent<'a> {
 
 /// Splits an event into its lines, which end with LF, CR or CRLF.
 fn lines(raw: &[u8]) -> impl Iterator<Item = &[u8]> {
+    // CRLF leaves an empty piece, which the filter removes like the event's closing line.
     raw.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty())
 }
 
@@ -123,6 +125,8 @@ impl SseReader {
                 Some(self.rest.split_to(end).freeze())
             }
             None => {
+                // Bytes that were searched are not searched again, or a large event in small pieces would take
+                // quadratic time.
                 self.searched = self.rest.len().saturating_sub(3);
                 None
             }
@@ -164,6 +168,7 @@ fn end_of_event(bytes: &[u8], from: usize) -> Option<usize> {
             // A `\r` at the very end may be half of an end of line.
             None => return None,
             Some(b'\n' | b'\r') => {
+                // The line feed of this `\r` may come with the next chunk and would then begin the next event.
                 if bytes[after] == b'\r' && after + 1 == bytes.len() {
                     return None;
                 }

@@ -164,6 +164,7 @@ fn halves(json: &str) -> Vec<LoneSurrogate<'_>> {
         let begin = quote + 1;
         let end = in_string(bytes, begin, |at, place| found.push(LoneSurrogate { at, place, key }));
         let after = bytes.get(end + 1..).unwrap_or_default().trim_ascii_start();
+        // A string before a colon is a key.
         if after.first() == Some(&b':') {
             key = &json[begin..end];
         }
@@ -185,6 +186,7 @@ fn in_string(bytes: &[u8], begin: usize, mut tell: impl FnMut(usize, SurrogatePo
         let Some(unit) = unit(bytes, special) else { continue };
         at = special + HALF_BYTES;
         match unit {
+            // Both halves side by side are a whole character.
             0xD800..=0xDBFF if matches!(self::unit(bytes, at), Some(0xDC00..=0xDFFF)) => at += HALF_BYTES,
             0xD800..=0xDBFF if bytes.get(at) == Some(&b'"') => tell(special, SurrogatePosition::End),
             0xDC00..=0xDFFF if special == begin => tell(special, SurrogatePosition::Beginning),
@@ -202,6 +204,7 @@ fn find(bytes: &[u8], from: usize, any: &[u8]) -> Option<usize> {
 /// Returns the code unit that is escaped as `\uXXXX` at this position.
 fn unit(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + HALF_BYTES)?.strip_prefix(b"\\u")?;
+    // `from_str_radix` takes a sign too, as in `+12a`.
     if !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }

@@ -17,6 +17,7 @@ const MESSAGES_INPUT_COUNTS: [&str; 3] =
 pub fn chat_usage(raw: &str) -> Option<Usage> {
     let counts = RawObject::parse(raw)?;
     let (prompt, completion) = (counts.tokens("prompt_tokens"), counts.tokens("completion_tokens"));
+    // Zero is a count; only a report without any count is none.
     prompt.or(completion)?;
     let (prompt, completion) = (prompt.unwrap_or_default(), completion.unwrap_or_default());
     let cached = detail(&counts, "prompt_tokens_details", "cached_tokens")
@@ -75,6 +76,7 @@ pub fn responses_usage(raw: &str) -> Option<Usage> {
 
 /// Decodes the `usageMetadata` object of Gemini. `None` if it does not count the prompt.
 pub fn gemini_usage(counts: &RawObject) -> Option<Usage> {
+    // Early pieces of a stream have the object without counts.
     counts.get("promptTokenCount")?;
     let thoughts = counts.tokens("thoughtsTokenCount").unwrap_or_default();
     Some(Usage {

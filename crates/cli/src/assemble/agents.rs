@@ -29,6 +29,7 @@ pub(crate) async fn agents(
         let AgentSource::Here(other) = source else { continue };
         let made = made(place, &beside(config, name, other), asking)
             .await
+            // All agents share one file of calibrations. Two stores of it would overwrite each other.
             .map(|agent| Agent { calibrations: Arc::new(agent.calibrations.beside(&calibrations)), ..agent });
         agents = agents.with(
             name,
@@ -39,6 +40,7 @@ pub(crate) async fn agents(
             }),
         );
     }
+    // The scripted model has no server that could list others.
     if config.model.provider == ProviderKind::Scripted {
         return agents;
     }
@@ -90,6 +92,7 @@ impl ModelDirectory for ConfiguredServerModels {
     fn list(&self) -> Later<'_, Vec<String>> {
         Box::pin(async {
             let answer = model_discovery::ask(&self.place, &self.config.model).await;
+            // The lock is taken after the question, so none is held across the wait.
             let mut last_list = self.last_list.lock().unwrap_or_else(PoisonError::into_inner);
             match answer {
                 ServerProbeResult::Models(models) => last_list.clone_from(&models),
@@ -112,6 +115,7 @@ impl ConfiguredServerModels {
     /// Returns another model of the server. Limits declared beside `model.name` hold for the named model only.
     async fn served(&self, name: &str) -> Outcome<ServedModel> {
         let (name, own) = (name.to_owned(), self.config.model.clone());
+        // A declared window belongs to the named model. Another model of the server may have a smaller one.
         let model = ModelConfig { name, context_window: None, max_output_tokens: None, ..own };
         let config = AgentConfig { model, ..self.config.clone() };
         let (place, model) = (&self.place, &config.model);

@@ -28,6 +28,7 @@ pub(super) fn model(window: Option<u64>, max_output: Option<u64>) -> ScriptedPro
 
 /// Returns the scripted answer. `None` leaves summaries to the provider's own summariser.
 fn answer(request: &ModelRequest) -> Option<ScriptedAnswer> {
+    // An echo of the whole order would be longer than what it replaces.
     if is_summary_request(request) {
         return None;
     }
@@ -42,6 +43,7 @@ fn answer(request: &ModelRequest) -> Option<ScriptedAnswer> {
 fn said(text: &str, has_tools: bool) -> ScriptedAnswer {
     let text = text.trim();
     match (text.strip_prefix('!'), text.strip_prefix('@')) {
+        // Without tools in the request a call would be invalid, so the text is echoed instead.
         (Some(command), _) if has_tools => call_answer("bash", "command", command),
         (_, Some(file)) if has_tools => call_answer("read", "path", file),
         _ => ScriptedAnswer::text(format!("You said: {text}")),
@@ -53,6 +55,7 @@ fn call_answer(tool: &str, key: &str, argument: &str) -> ScriptedAnswer {
 }
 
 fn after_tools(request: &ModelRequest) -> String {
+    // One step may have called several tools, and the results of a step stand together at the end.
     let results: Vec<&Message> =
         request.messages.iter().rev().take_while(|message| message.role == Role::Tool).collect();
     let parts = results.iter().flat_map(|message| &message.parts);

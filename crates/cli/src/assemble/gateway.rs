@@ -50,10 +50,12 @@ pub(crate) async fn gateway(
         return Ok(None);
     }
     tracing::debug!(upstreams = upstreams.len(), names_model, "the gateway is set up");
+    // Shadowed, so that what follows cannot use the strategy of sessions by mistake.
     let config = &shortening(config);
     let (writer, summariser) = writer::writer(place, config).await?;
     let settings = longhaul_gateway::GatewayOptions {
         policy: CompactionPolicy { writer, ..config_agent::compaction_policy(config) },
+        // Without background work the only way to a summary is to wait for it.
         waits_for_summaries: !config.context.compression.options.background,
         credentials: match config.gateway.credentials {
             GatewayCredentials::Own => CredentialSource::Own,
@@ -95,6 +97,7 @@ fn shortening(config: &AgentConfig) -> AgentConfig {
 }
 
 fn pre_compact_hook(hooks: &HookSet) -> Option<Arc<dyn PreCompactHook>> {
+    // Without a hook the gateway need not stop and ask before each compaction.
     let is_there = hooks.has(HookEvent::PreCompact);
     is_there.then(|| Arc::new(GatewayCompactHook(hooks.clone())) as Arc<dyn PreCompactHook>)
 }
@@ -115,6 +118,7 @@ struct CalibrationWindows(CalibrationStore);
 
 impl SharedWindowStore for CalibrationWindows {
     fn window(&self, base_url: &str, model: &ModelOrigin) -> Option<u64> {
+        // Another server may run the same model with another window, so windows are learned for each server.
         self.0.of_server(base_url).window(model)
     }
 
@@ -145,6 +149,7 @@ fn timeouts(base_url: &str, first_byte: FirstByteTimeout) -> HttpTimeouts {
 /// Returns the server of the configured model. It takes any model's name.
 fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOptions> {
     let model = &config.model;
+    // The scripted model has no server, so the gateway has nothing to pass requests to.
     let kind = model.provider.kind()?;
     let mut upstream = UpstreamOptions::new(kind.as_str(), kind, &model.base_url);
     let endpoint = &mut upstream.endpoint;
@@ -159,6 +164,7 @@ fn of_model(place: &CliEnvironment, config: &AgentConfig) -> Option<UpstreamOpti
     upstream.declared_of =
         others.map(|(name, limits)| (name.clone(), config_agent::limits_from(limits))).collect();
     upstream.usual_model = Some(model.name.clone());
+    // Messages to people name the key that they have to change, which has another name in this section.
     upstream.window_key = "context_window";
     Some(upstream)
 }

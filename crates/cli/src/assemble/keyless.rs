@@ -30,6 +30,7 @@ impl Provider for KeylessProvider {
     }
 
     async fn limits(&self) -> Limits {
+        // Asking the inner provider would send a request without a key.
         self.declared.over(Limits::default())
     }
 

@@ -46,6 +46,7 @@ pub(super) fn system(
         _ if small.is_some() => BRIEF.to_owned(),
         _ => DEFAULT.to_owned(),
     };
+    // The notes stand behind the prompt, and both are read once: a changed prompt would empty the prompt cache.
     match notes(workspace) {
         Ok(Some(notes)) => {
             let notes = notes.trim();
@@ -62,6 +63,7 @@ pub(super) fn system(
             }
         }
         Ok(None) => {}
+        // The agent works without its notes, so an unreadable file is no reason to stop.
         Err(error) => tracing::warn!("{NOTES} is not used: {error}"),
     }
     system
@@ -73,6 +75,7 @@ fn beginning<'t>(text: &'t str, max_tokens: u64, counter: &MessageTokenCounter) 
         return text;
     }
     let (mut end, mut tokens) = (0, 0);
+    // Whole lines are counted one by one: a half rule could say the opposite.
     for line in text.split_inclusive('\n') {
         tokens += counter.text(line);
         if tokens > max_tokens {
@@ -87,6 +90,7 @@ fn beginning<'t>(text: &'t str, max_tokens: u64, counter: &MessageTokenCounter) 
 fn notes(workspace: &Workspace) -> Result<Option<String>, WorkspaceError> {
     let path = match workspace.resolve(NOTES, PathAccess::Read) {
         Ok(path) => path,
+        // Most workspaces have no notes, so this is the usual case.
         Err(WorkspaceError::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -115,6 +119,7 @@ fn text_of(bytes: &[u8]) -> String {
 }
 
 fn text_from_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+    // An odd last byte is half a unit and is dropped.
     let units: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|pair| unit(*pair)).collect();
     String::from_utf16_lossy(&units)
 }

@@ -40,6 +40,7 @@ pub(crate) async fn run(args: AcpArgs, place: &CliEnvironment) -> Outcome {
         },
         () = interrupts.next() => Ok(CANCELLED.into()),
     };
+    // Closed in every case: a broken connection must not leave runs without a reader.
     editor.close().await;
     done
 }

@@ -128,6 +128,7 @@ pub(crate) async fn run(args: ChatArgs, place: &CliEnvironment) -> Outcome {
             }
             Ok((ChatTransition::Go(go), _)) => {
                 wanted = go.session.map(|id| id.as_str().to_owned());
+                // A model chosen in the chat holds for all later turns of the loop.
                 place.overrides.model = go.model.or(place.overrides.model);
                 note = go.note;
             }
@@ -167,6 +168,7 @@ async fn converse(
     let style = super::style(place);
     let untitled = record.as_ref().is_none_or(|record| record.title.is_none());
     let mut talk = ChatContext { runtime, session, place, style, untitled };
+    // A continued session may have been made with another model than the configured one.
     talk.session.adopt_model().await?;
     let opening = talk.opening(record.as_ref(), note).await?;
     let next = match front {
@@ -236,6 +238,7 @@ impl ChatContext<'_> {
         let session = self.session.clone();
         async move {
             session.cancel(false).await?;
+            // Queued messages are worth a note only if no run takes them next.
             let rests = matches!(*session.status().borrow(), RunStatus::Idle | RunStatus::Parked);
             Ok(if rests { texts::waiting(session.queue().await?.len()) } else { String::new() })
         }
@@ -243,6 +246,7 @@ impl ChatContext<'_> {
 
     /// Sends a message, the first one as the session's title, too.
     async fn send(&mut self, text: &str) -> Outcome<longhaul::session::SendReceipt> {
+        // Taken before the rename, so that a failed rename is not tried with each message.
         if std::mem::take(&mut self.untitled) {
             // A title is a convenience: a busy session stays without one.
             let _ = self.session.rename(super::sessions::title_of(text)).await;
@@ -264,6 +268,7 @@ impl ChatContext<'_> {
     /// Returns the session, and the command that comes back to it.
     async fn way_back(&self) -> Outcome<String> {
         let id = self.session.id();
+        // `chat -c` opens the newest session, which may have been made in another process meanwhile.
         let newest = self.runtime.sessions(1).await?;
         let is_last = newest.first().is_some_and(|record| record.id == *id);
         let (about, words) = if is_last {

@@ -87,6 +87,7 @@ pub(super) async fn compact_session(
     mut tell: impl FnMut(&UiEvent),
 ) -> Outcome<ManualCompaction> {
     let (mut failed, mut is_asked) = (None, false);
+    // Subscribed before the work begins, or its first events would be missed.
     let mut watch = session.watch();
     let mut take = |announcement: &ApiEvent| {
         let Some(happening) = ui_event::event_from_announcement(announcement) else { return };
@@ -267,6 +268,7 @@ async fn preview(args: CompactArgs, place: &CliEnvironment) -> Outcome {
     let strategy = named(&runtime.agent().rules.policy, args.strategy.as_deref());
     let run = runtime.read_run(&record.id).await?;
     runtime.close().await;
+    // The error of a wrong strategy waits until here, so that the store is closed first.
     out::data(&previewed(&run, strategy?, args.instructions))?;
     Ok(DONE)
 }

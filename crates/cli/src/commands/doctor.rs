@@ -28,6 +28,7 @@ const NAMED: usize = 4;
 
 pub(crate) async fn run(place: &CliEnvironment) -> Outcome {
     let style = super::style(place);
+    // The file's error is kept: a broken file is one of the things to diagnose.
     let (loaded, found) = (agent_file::load(place), model_discovery::probe().await);
     // Without a readable agent file the other checks run with the defaults.
     let config = loaded.as_ref().map(|loaded| loaded.config.clone()).unwrap_or_default();
@@ -156,6 +157,7 @@ async fn used(
         Err(failure) if failure.is_untrusted() => return Err("nothing until you trust the file"),
         Err(_) => return Err("nothing until that is mended"),
     };
+    // Not asked again: the server has just been silent, and another wait tells nothing new.
     if matches!(server, ServerDiagnosis::Named(ServerProbeResult::Silent)) {
         return Err("nothing: the server that is named does not answer");
     }

@@ -26,6 +26,7 @@ pub(super) async fn open(place: &CliEnvironment, max_blob_bytes: u64) -> Outcome
     let folder = &place.data_dir;
     let store = match SqliteStore::open_to_read(folder).await {
         Ok(store) => store,
+        // An empty store in memory makes a first use of a command like any other.
         Err(StoreError::NotFound(_)) => {
             let blobs = BlobStore::in_memory(max_blob_bytes);
             return Ok(DataStores {
@@ -87,6 +88,7 @@ async fn with_agent(
     if let Some(own) = history.model().filter(|_| place.overrides.model.is_none()) {
         talk_to(place, &mut loaded.config.model, own);
     }
+    // A missing server of tools must not keep anybody from reading a session.
     let mut agent =
         assemble::agent(place, &loaded.config, ToolApprovalMode::Nobody, McpFailurePolicy::Warn).await?;
     let is_scripted = loaded.config.model.provider == ProviderKind::Scripted;
@@ -112,6 +114,7 @@ fn talk_to(place: &CliEnvironment, model: &mut ModelConfig, own: &ModelOrigin) {
     let overrides = &place.overrides;
     let named = overrides.provider.is_some() || overrides.base_url.is_some();
     let provider = ProviderKind::from_name(&own.provider).filter(|provider| *provider != model.provider);
+    // A server that the person names on the command line counts, whatever the log says.
     let Some(provider) = provider.filter(|_| !named) else { return };
     let other = ModelConfig { provider, base_url: provider.base_url().to_owned(), ..model.clone() };
     if assemble::check_key(place, &other).is_ok() {

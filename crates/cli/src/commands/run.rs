@@ -46,6 +46,7 @@ pub(crate) async fn run(args: RunArgs, place: &CliEnvironment) -> Outcome {
     let asking = if args.yes { ToolApprovalMode::Allowed } else { ToolApprovalMode::Nobody };
     let runtime = super::open(place, AgentRequirement::Model(asking)).await?;
     assemble::say_exposed(place, &runtime.agent().sandbox);
+    // The runtime is closed after errors too, so that the session's lease is free for the next command.
     let done = in_session(&runtime, &args, &prompt, place, &mut interrupts).await;
     runtime.close().await;
     done
@@ -97,11 +98,13 @@ async fn in_session(
 /// Returns the task: the typed text followed by piped input, or all of standard input.
 async fn prompt(typed: Option<&str>, place: &CliEnvironment) -> Outcome<String> {
     let text = match typed {
+        // Both may be given: an instruction on the command line about the data in the pipe.
         Some(text) if text != "-" && is_piped() => {
             let piped = piped().await?;
             if piped.is_empty() { text.to_owned() } else { format!("{text}\n\n<stdin>\n{piped}\n</stdin>") }
         }
         Some(text) if text != "-" => text.to_owned(),
+        // At a terminal reading would wait for Ctrl-D, which hardly anybody expects here.
         None if place.terminal.input => {
             return Err(CommandError::usage(format!(
                 "nothing to do: {}, or give it on standard input",
@@ -133,6 +136,7 @@ async fn piped() -> Outcome<String> {
         }
     };
     read.map_err(|error| CommandError::usage(format!("standard input: {error}")))?;
+    // A pipe mostly ends with a line break that nobody typed.
     Ok(text.trim_end().to_owned())
 }
 
@@ -143,6 +147,7 @@ async fn follow(
     show: &mut RunPrinter,
     interrupts: &mut InterruptSignals,
 ) -> Outcome<Option<RunOutcome>> {
+    // Pinned outside of the loop, so that each turn goes on waiting instead of starting again.
     let mut settled = std::pin::pin!(session.settled());
     let settled = loop {
         tokio::select! {
@@ -165,6 +170,7 @@ async fn follow(
             done = &mut settled => break Some(done?),
         }
     };
+    // Events may still wait in the channel although the run has settled.
     loop {
         match watch.try_recv() {
             Ok(announcement) => show.take(session, &announcement).await?,
@@ -195,6 +201,7 @@ impl RunPrinter {
     }
 
     async fn take(&mut self, session: &Session, announcement: &ApiEvent) -> io::Result<()> {
+        // Each event is a line of its own, so that a reader need not wait for the end.
         if self.json {
             return out::line(&announcement.to_json().to_string());
         }
@@ -203,6 +210,7 @@ impl RunPrinter {
         match &happening {
             // The task is above, in the shell's own line; the answer follows as data.
             UiEvent::User { .. } | UiEvent::Dequeued { .. } => return Ok(()),
+            // The answer is printed once, as data, when the run has ended.
             UiEvent::Text(_) | UiEvent::Piece { .. } | UiEvent::Answer { .. } if !self.person => {
                 return Ok(());
             }
@@ -240,6 +248,7 @@ impl RunPrinter {
             let about = format!("{} · session {}", self.usage, session.id());
             out::message(&format!("  {}\n", self.style.dim(&wrapped(&about, 2, 2, out::width()))));
         }
+        // Scripts must see whether the run ended by an answer or by a limit.
         Ok(if settled.end == Some(RunEnd::Stop) { DONE } else { ExitCode::FAILURE })
     }
 
@@ -257,6 +266,7 @@ impl RunPrinter {
     /// Prints a warning before the run begins.
     fn warn(&mut self, text: &str) -> io::Result<()> {
         self.transcript.warning(text);
+        // Standard output carries nothing but JSON then.
         if self.json {
             out::message(&self.transcript.output());
             return Ok(());
@@ -271,6 +281,7 @@ async fn answer(session: &Session) -> Outcome<String> {
         .inspect_run(|run: &longhaul_core::run::Run| {
             let history = run.history();
             let mut since =
+                // The search ends at the newest message, so that an older answer is never printed as this one's.
                 history.entries().iter().rev().take_while(|entry| entry.kind != LogEntryKind::Typed);
             since.find(|entry| entry.message.role == Role::Assistant).map(|entry| history.whole(entry).text())
         })

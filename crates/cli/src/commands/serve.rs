@@ -62,6 +62,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
         )));
     }
     allow_many_connections();
+    // Listened to before the folder is opened, so that a signal from here on ends the server properly.
     let mut interrupts = InterruptSignals::listen()?;
     let asking = if args.yes { ToolApprovalMode::Allowed } else { ToolApprovalMode::Person };
     let counters = ServerMetrics::default();
@@ -70,6 +71,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     let (mut early, mut hold) = (None, None);
     let shared = match &args.db {
         Some(db) => {
+            // Bound before the database is joined: a node that cannot listen must not be announced.
             let listener = listen(place, &args, addr).await?;
             let near = reachable(listener.local_addr()?).to_string();
             // The folder has the node's settings and token, which one node at a time may use.
@@ -100,6 +102,8 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
         Some(early) => early,
         None => {
             let token = token(&token_path, place)?;
+            // Bound after the folder is opened: a second server fails with the folder's reason and not with the
+            // port's.
             (listen(place, &args, addr).await?, token)
         }
     };
@@ -122,6 +126,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
     let app = AppState::new(runtime, config);
     let page = format!("http://{}", reachable(address));
     let link = format!("{page}{}", app.opening_path()?);
+    // The record is written once the port is bound, because others open the page by it.
     let mut told = ServerRecord::here(page, token_path.clone()).write_record(&place.data_dir);
     if let Err(error) = &told {
         tracing::warn!(%error, "whoever starts a second server is not told of this one");
@@ -155,6 +160,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
         browser::open(place, &link);
     }
     let ending = app.clone();
+    // The server still serves while it drains, so the signal is told on a channel of its own.
     let (asked, is_asked) = oneshot::channel();
     let served = serve(listener, app, async move { end(&ending, &mut interrupts, asked).await });
     tokio::pin!(served);
@@ -170,6 +176,7 @@ pub(crate) async fn run(args: ServeArgs, place: &CliEnvironment) -> Outcome {
             served.await?;
         }
     }
+    // The record and the folder are given up last, when nothing writes any more.
     drop((told, hold));
     Ok(DONE)
 }
@@ -271,6 +278,7 @@ async fn open(
         None => data::open_or_read(place, config.blobs.max_bytes).await?,
     };
     let is_asked = is_named && config.model.provider != ProviderKind::Scripted;
+    // Both ask the model's server, so a silent one costs one wait.
     let (agent, is_silent) = tokio::join!(
         // Boxed: both are deep, and the future of `open` holds them.
         Box::pin(assemble::agent(place, &config, asking, McpFailurePolicy::Refuse)),
@@ -287,6 +295,7 @@ async fn open(
     let gateway = assemble::gateway(place, &config, names_model, data.memo, &agent).await?;
     agent.telemetry = assemble::telemetry(&config)?;
     if chosen == ServedModelChoice::Demo {
+        // The scripted provider made above is the echo for trials, not the demo's model.
         agent.provider = Arc::new(demo::served_model(&place.workspace));
         agent.limits = agent.provider.limits().await;
         demo::act_early(&mut agent.rules.policy);
@@ -296,9 +305,11 @@ async fn open(
     if let Some(nodes) = data.nodes {
         runtime.join(nodes);
     }
+    // The page's settings come after the file's, because they take precedence.
     settings::apply(place, loaded_file.as_deref(), &runtime).await;
     if let Some(gateway) = &gateway {
         let now = runtime.policies();
+        // The page can change the strategy while the server runs, and the gateway must compact by the same one.
         gateway.follow(move |configured| {
             let summariser = configured.summariser.clone().map(SummaryModel);
             let (policy, summariser) = now(&configured.policy, summariser.as_ref());
@@ -433,6 +444,7 @@ fn allow_many_connections() {
 
 /// Reads the token from the named file, or from the data folder.
 fn token(path: &Path, place: &CliEnvironment) -> Outcome<AccessToken> {
+    // Only the token in the data folder is made if missing. A named file that is missing is a mistake.
     if path == place.data_dir.join(TOKEN_FILE) {
         return Ok(AccessToken::load_or_create(path)?);
     }
@@ -445,6 +457,7 @@ fn token(path: &Path, place: &CliEnvironment) -> Outcome<AccessToken> {
 }
 
 fn lies_in(path: &Path, folder: &Path) -> bool {
+    // Links are resolved, because a link in the workspace would be read by tools all the same.
     match (path.canonicalize(), folder.canonicalize()) {
         (Ok(path), Ok(folder)) => path.starts_with(folder),
         _ => false,

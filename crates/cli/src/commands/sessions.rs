@@ -39,6 +39,7 @@ pub(crate) async fn run(command: SessionsCommand, place: &CliEnvironment) -> Out
         SessionsCommand::List { .. } | SessionsCommand::Show { .. } | SessionsCommand::Export { .. } => {
             let data = reading::usual(place).await?;
             let done = read(command, &data, place).await;
+            // Closed after errors too, so that the folder is free.
             data.store.close().await;
             done.map(|()| DONE)
         }
@@ -248,11 +249,13 @@ pub(super) async fn export(
         target.write(|out| out.write_all(text.as_bytes()))?;
         return Ok(0);
     }
+    // All contents are read before the file is opened, so that a failing read leaves no half export.
     let mut contents = Vec::new();
     let mut missing = 0;
     for blob in export::blob_refs(events) {
         match blobs.get(&blob).await {
             Ok(content) => contents.push((blob, content)),
+            // A log without one of its pictures is still worth exporting.
             Err(error) => {
                 tracing::warn!("{error}");
                 missing += 1;

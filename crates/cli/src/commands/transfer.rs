@@ -58,6 +58,7 @@ impl SessionTransferState {
     fn is(&self, last_seq: u64, queue: &[QueuedMessage]) -> bool {
         self.last_seq == last_seq
             && self.waiting.len() == queue.len()
+            // An export has the body as stored, and the queue has the message decoded.
             && self.waiting.iter().zip(queue).all(|(then, now)| {
                 then.id == now.id
                     && decode_queued(&then.body)
@@ -147,6 +148,7 @@ async fn migrated(
 /// Carries everything, if the source was at rest to the end.
 async fn carried_whole(from: &TransferEndpoint, to: &TransferEndpoint) -> Outcome<TransferReport> {
     let carried = carry_all(from, to, TransferConflictPolicy::Kept).await?;
+    // Asked again at the end: a node may have joined while the sessions were copied.
     if others(from).await? || went_on(from, &carried).await? {
         return Err(CommandError::new(format!(
             "something was said in {} meanwhile, and is not in {}: end what serves it there, and migrate again into {}",
@@ -180,6 +182,7 @@ pub(crate) async fn backup(args: BackupArgs, place: &CliEnvironment) -> Outcome 
 
 async fn saved(from: &TransferEndpoint, place: &CliEnvironment, into: &Path) -> Outcome<TransferReport> {
     data::make_private(into)?;
+    // The mark comes before the first file, so that an interrupted backup is known as one.
     std::fs::write(into.join(BEGUN), "")?;
     let to = folder(place, into, EndpointAccess::Write).await?;
     let carried = carry_all(from, &to, TransferConflictPolicy::Renewed).await;
@@ -354,6 +357,7 @@ async fn carry_one(
     let mut done = import_verified_copy(copy, &*to.sessions).await;
     if let Err(StoreError::Conflict(_)) = done {
         let there = to.sessions.export(&copy.id).await?;
+        // An interrupted transfer is begun again, so what it has carried counts as carried.
         if copy.says_the_same(&there) {
             tracing::debug!(session = %copy.id, "the session is there already, event for event");
             carried.known += 1;
@@ -428,6 +432,7 @@ async fn went_on(from: &TransferEndpoint, carried: &TransferReport) -> Outcome<b
         return Ok(true);
     }
     for id in now {
+        // A message may be new without a new session, so positions and queues are compared.
         let (last_seq, queue) = (from.store.session(&id).await?.last_seq, from.store.queue(&id).await?);
         if !carried.reached.get(&id).is_some_and(|reached| reached.is(last_seq, &queue)) {
             return Ok(true);

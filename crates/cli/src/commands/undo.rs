@@ -54,6 +54,7 @@ pub(super) async fn undo(session: &Session, edit: Option<String>) -> Outcome<Edi
     if let Err(error) = session.undo(edit.clone()).await {
         tracing::debug!(session = %session.id(), %edit, %error, "the edit is not undone");
         let named = edit.clone();
+        // The edits in the way are looked up only after a refusal, because each costs a copy of the history.
         let first = session.inspect_run(move |run| built_on(run.history(), &named)).await.unwrap_or_default();
         return Err(refused(&edit, error, &first));
     }

@@ -64,6 +64,7 @@ impl GatewayAccess {
 
     /// Returns a text for the screen, where no key belongs.
     fn without_key(&self, text: &str) -> String {
+        // Without a token file the key is the word `none`, which is no secret.
         let key = self.token_file.is_some().then(|| self.key().ok()).flatten().filter(|key| !key.is_empty());
         key.map_or_else(|| text.to_owned(), |key| text.replace(&key, "THE-TOKEN"))
     }
@@ -88,6 +89,7 @@ pub(crate) async fn run(args: &WrapArgs, place: &CliEnvironment) -> Outcome {
     let client = clients::named(&args.client)?;
     let files = ClientFileChanges::of(place, client.name);
     if args.undo {
+        // The undo needs neither a gateway nor a model, so it comes before both are looked for.
         return undo(place, &files);
     }
     let loaded = agent_file::load(place)?;
@@ -212,6 +214,7 @@ async fn ask(door: &GatewayAccess) -> GatewayModelsReply {
     if answer.status() == StatusCode::UNAUTHORIZED {
         return GatewayModelsReply::WantsToken;
     }
+    // An answer that is no list counts as a gateway without models.
     let listed: Value = answer.json().await.unwrap_or_default();
     listed["data"][0]["id"]
         .as_str()
@@ -340,6 +343,7 @@ fn start(
             Err(failure) => return failure,
         };
     }
+    // `exec` replaces this process, so the client gets the terminal and its signals directly.
     let error = command.args(&setup.arguments).args(&setup.arguments_by_run).args(rest).exec();
     CommandError::new(format!("{program} cannot be started: {error}"))
 }

@@ -152,6 +152,7 @@ fn read_of(request: &ModelRequest, files: &[String]) -> usize {
 
 fn is_read(request: &ModelRequest, file: &String) -> bool {
     request.messages.iter().any(|message| match message.role {
+        // A compaction removes calls, but its summary names the files. So both are searched.
         Role::Assistant => message.tool_calls().any(|call| call.arguments.contains(&json!(file).to_string())),
         _ => message.role == Role::User && text_of(message).contains(file.as_str()),
     })

@@ -86,6 +86,7 @@ pub(crate) fn exact_lines(text: &str) -> Vec<String> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     lines.pop_if(|last| last.is_empty());
     let mut shown = Vec::with_capacity(lines.len());
+    // Many blank lines could push a part of a command out of sight.
     for run in lines.chunk_by(|one, next| is_blank(one) && is_blank(next)) {
         if run.len() > MAX_BLANK_LINES {
             shown.push(format!("⏎×{}", run.len()))

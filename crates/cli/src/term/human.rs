@@ -16,6 +16,7 @@ pub(crate) fn short(number: u64) -> String {
 
 /// Formats with one decimal, unless it is zero: `200K`, not `200.0K`.
 fn tenths(number: u64, unit: u64, name: &str) -> String {
+    // Rounded in whole numbers, because a floating-point value could show a tenth too many.
     let tenths = (number.saturating_mul(10).saturating_add(unit / 2)) / unit;
     match (tenths / 10, tenths % 10) {
         (whole, 0) => format!("{whole}{name}"),
@@ -63,6 +64,7 @@ pub(crate) fn limit(limit: Duration) -> String {
 
 /// Formats a time in the past: `3 min ago`.
 pub(crate) fn ago(then: Millis, now: Millis) -> String {
+    // The clock may have been set back, so a time in the future counts as now.
     match now.saturating_sub(then) / 60_000 {
         0 => "just now".to_owned(),
         minutes @ 1..60 => format!("{minutes} min ago"),

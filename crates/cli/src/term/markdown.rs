@@ -63,6 +63,7 @@ impl MarkdownFormatter {
             self.words(line, true, out);
         } else if let Some(mark) = fence(&line) {
             match &self.fence {
+                // A fence inside a block of code is code unless it closes the block.
                 Some(open) if !mark.starts_with(open.as_str()) => code(&line, out),
                 // Neither the fence nor its line is shown.
                 Some(_) => return self.fence = None,
@@ -82,6 +83,7 @@ impl MarkdownFormatter {
 
     /// Formats an unfinished line: its words are emitted as soon as its kind is known.
     fn begun(&mut self, out: &mut Vec<MarkdownSpan>) {
+        // A line of code is shown whole, because its end decides whether it is a fence.
         if self.fence.is_some() {
             return;
         }
@@ -114,6 +116,7 @@ impl MarkdownFormatter {
             return rest.to_owned();
         }
         if is_mark(word) && !rest.is_empty() {
+            // A number says the place in a list, so it stays. A sign is drawn as a dot.
             let mark = if word.len() == 1 { "•" } else { word };
             let lead = format!("{}{mark} ", " ".repeat(indent));
             out.push(MarkdownSpan::Hang(lead.chars().count()));

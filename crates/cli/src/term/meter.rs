@@ -25,6 +25,7 @@ impl ContextMeterBar {
         Self {
             total: report.total,
             estimated: report.basis.new_messages_estimate.min(report.total),
+            // A window of 0 tokens must not divide.
             window: report.window.max(1),
             trigger: report.thresholds.first().map_or(report.window, |it| it.tokens),
             usable: report.window.saturating_sub(report.output_reserve),
@@ -65,7 +66,9 @@ impl ContextMeterBar {
         let reported = self.cell(self.total - self.estimated, cells);
         // The least use fills one cell, so that it can be seen.
         let filled = self.cell(self.total, cells).max(usize::from(self.total > 0));
+        // The line of the reserve stays inside the bar, even if nothing is reserved.
         let reserve = self.cell(self.usable, cells).min(cells.saturating_sub(1));
+        // A trigger behind the reserve is drawn at the reserve, where the room for a request ends.
         let trigger = self.cell(self.trigger, cells).min(reserve);
         (0..cells)
             .map(|at: usize| match at {

@@ -39,6 +39,7 @@ pub(crate) fn data(text: &str) -> io::Result<()> {
 /// The errors of [`data`].
 pub(crate) fn line(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
+    // The lock is held for the whole line, so that lines of two threads do not mix.
     out.write_all(text.as_bytes())?;
     out.write_all(b"\n")?;
     out.flush()

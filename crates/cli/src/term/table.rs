@@ -38,6 +38,7 @@ impl PlannerSummary {
         let asked = match policy.trigger.unwrap_or_else(|| policy.strategy.trigger()) {
             StrategyTrigger::Share(share) => (run.budget().window as f64 * share) as u64,
             StrategyTrigger::Tokens(tokens) => tokens,
+            // These have no number that a person could have configured.
             StrategyTrigger::Overflow | StrategyTrigger::Manual | StrategyTrigger::Planner => 0,
         };
         Self { trigger: run.line().tokens, compactions, asked, is_off: !policy.enabled }
@@ -53,6 +54,7 @@ pub(crate) fn table(report: &ContextReport, beside: &PlannerSummary, model: &str
     table.row("system prompt", report.system_prompt, "~");
     let tools: u64 = report.tools.iter().map(|share| share.tokens).sum();
     table.row("tools", tools, "~");
+    // With one source the sum says everything.
     for share in report.tools.iter().filter(|_| report.tools.len() > 1) {
         table.row(&format!("  {}", visible(&share.source)), share.tokens, "~");
     }
@@ -110,6 +112,7 @@ impl ContextTable {
     /// Appends a row whose tokens may be negative.
     fn signed(&mut self, label: &str, tokens: i64) {
         let share = percent(tokens as f64 * 100.0 / self.window as f64);
+        // The framing is what the total has beside the parts, and an estimate may put the parts above the total.
         let sign = if tokens < 0 { "−" } else { "" };
         let tokens = format!("{sign}{}", grouped(tokens.unsigned_abs()));
         self.text.push_str(&format!("  {label:<LABEL$}{tokens:>11}{share:>7} %\n"));

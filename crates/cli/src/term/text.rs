@@ -33,6 +33,7 @@ fn turns_direction(c: char) -> bool {
 
 /// Returns the first line, with `…` for the rest.
 pub(crate) fn one_line(text: &str) -> String {
+    // Made visible first, because an escape sequence could hide a line break.
     let text = visible(text);
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default().to_owned();
@@ -46,6 +47,7 @@ pub(crate) fn width(text: &str) -> usize {
 
 /// Returns the columns that a character takes.
 pub(crate) fn char_width(c: char) -> usize {
+    // Control characters have no width. They are removed before anything is measured.
     c.width().unwrap_or(0)
 }
 
@@ -55,6 +57,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     let mut shown = String::new();
+    // One column is for the `…`.
     let mut used = 1;
     for c in text.chars() {
         used += char_width(c);
@@ -74,6 +77,7 @@ pub(crate) fn fit_end(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
+    // One column is for the `…`.
     let mut used = 1;
     let kept: Vec<char> = text
         .chars()

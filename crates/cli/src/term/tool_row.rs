@@ -29,6 +29,7 @@ const TELLING: [&str; 6] = ["command", "path", "handle", "query", "pattern", "ur
 
 /// Returns the tool and the argument that matters, in at most `columns`: `read lexer.rs`.
 pub(crate) fn label(call: &ToolCallInfo, columns: usize) -> String {
+    // A model's arguments may be no JSON. Then the tool's name stands alone.
     let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
     let telling = TELLING.iter().find_map(|key| arguments[key].as_str());
     let argument = match call.tool.as_str() {
@@ -71,6 +72,7 @@ pub(crate) fn row(
 ) -> String {
     let failed = ended.status == "error";
     let outcome = [singular(&outcome(call, ended)), time(took)];
+    // Short calls have no time to show.
     let outcome = outcome.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
     let (label, gap) = placed(call, &outcome, columns);
     let mark = if failed { style.red("✗") } else { style.dim("▸") };
@@ -86,6 +88,7 @@ pub(crate) fn row(
 
 /// Returns the outcome of the call in a few words.
 fn outcome(call: &ToolCallInfo, ended: &ToolResultInfo) -> String {
+    // Tools put their note for the model in brackets on the last line.
     let last = ended.text.trim_end().lines().next_back().unwrap_or_default().trim();
     let bracketed = last.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or_default();
     match ended.status.as_str() {

@@ -299,6 +299,7 @@ impl TranscriptRenderer {
 
     /// Prints the whole answer, unless it was streamed.
     fn answer(&mut self, text: &str, cut: bool) {
+        // What was streamed is on the screen already, and would be printed twice.
         if self.wrap.is_none() || self.pieces == Some(PausedAnswerSource::Stored) {
             self.stream(text.trim_end());
         }
@@ -320,6 +321,7 @@ impl TranscriptRenderer {
     }
 
     fn compacted(&mut self, shrunk: &ViewEditInfo) {
+        // Taken, so that the failure does not colour the next compaction too.
         let no_summary = std::mem::take(&mut self.is_failed);
         if only_leaves_out(&shrunk.strategy) {
             return self.shrunk(&format!("left out {}", shrunk.gone.words()), &shrunk.strategy, shrunk);
@@ -365,6 +367,7 @@ impl TranscriptRenderer {
     fn retrying(&mut self, message: &str, attempt: u64, after_ms: u64) {
         let is_known = std::mem::replace(&mut self.retried, message.to_owned()) == message;
         let message = super::text::one_line(message);
+        // Rounded up, because "in 0 s" would look like no wait at all.
         let seconds = after_ms.div_ceil(1_000);
         match (is_known, attempt % 10) {
             (false, _) => self.warning(&format!("{message} · trying again in {seconds} s")),
@@ -377,6 +380,7 @@ impl TranscriptRenderer {
 
     fn run_ended(&mut self, ended: &RunEndInfo) {
         self.end_text();
+        // A run may end between a failed summary and the edit that it was for.
         self.is_failed = false;
         self.retried.clear();
         match (ended.end.as_str(), &ended.error) {

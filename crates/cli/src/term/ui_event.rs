@@ -204,6 +204,7 @@ pub(crate) fn event_from_announcement(announcement: &ApiEvent) -> Option<UiEvent
 
 fn added(announcement: &ApiEvent) -> Option<UiEvent> {
     let parts = announcement.payload.get("parts").cloned().unwrap_or_default();
+    // A part of an unknown kind leaves the text empty, which is better than no chat.
     let parts: Vec<Part> = serde_json::from_value(parts).unwrap_or_default();
     match announcement.text("role") {
         "user" => Some(UiEvent::User { text: readable(&parts) }),
@@ -303,6 +304,7 @@ fn waiting(announcement: &ApiEvent) -> UiEvent {
     UiEvent::Retrying {
         message: error["message"].as_str().unwrap_or_default().to_owned(),
         attempt: number(announcement, "attempt"),
+        // The announcement has a time of day, and a row shows how long it is until then.
         after_ms: number(announcement, "nextAttemptAt").saturating_sub(now_ms()),
     }
 }
@@ -345,6 +347,7 @@ pub(crate) fn events_from_log_entry(event: &Event) -> Vec<UiEvent> {
         }
         EventBody::ModelSwitched { to, .. } => vec![UiEvent::Switched { model: to.model.clone() }],
         EventBody::RunFinished { reason, error, .. } => {
+            // Serialised, so that the words are those of the announcements.
             let end = serde_json::to_value(reason).unwrap_or_default();
             let error = error.as_ref().map(|error| (error.code.to_string(), error.message.clone()));
             let end = end.as_str().unwrap_or_default().to_owned();
@@ -376,6 +379,7 @@ fn finished(seq: Seq, result: &ToolResult) -> ToolResultInfo {
     ToolResultInfo {
         id: result.call_id.to_string(),
         status: status.as_str().unwrap_or_default().to_owned(),
+        // The shown content has the marker that says what was left out.
         text: spoken(&shown_content(result, seq)),
         media: media(&result.content),
         truncated: result.truncated.as_ref().map(|it| (it.omitted_chars, it.total_chars)),

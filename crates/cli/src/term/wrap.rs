@@ -79,6 +79,7 @@ impl WordWrapper {
     /// Ends the text, and emits the held rest.
     pub(crate) fn finish(&mut self, out: &mut String) {
         self.flush(out);
+        // Spaces at the end are not written, because nothing follows them.
         self.spaces = 0;
         self.paint(TextStyle::default(), out);
     }
@@ -89,6 +90,7 @@ impl WordWrapper {
         if before == codes {
             return;
         }
+        // A reset comes first: codes only add to the style in force.
         if !before.is_empty() {
             out.push_str("\u{1b}[0m");
         }
@@ -139,10 +141,12 @@ impl WordWrapper {
 
     fn write(&mut self, c: char, ink: TextStyle, out: &mut String) {
         let columns = char_width(c);
+        // A word that is wider than the line breaks inside.
         if self.column.max(self.indent) + columns > self.width {
             self.break_line(out);
         }
         let indent = self.indent + if self.is_rest { self.hang } else { 0 };
+        // The indent is written with the first character, so that empty lines have no trailing spaces.
         while self.column < indent {
             out.push(' ');
             self.column += 1;
@@ -187,6 +191,7 @@ pub(crate) fn fitting(text: &str, columns: usize) -> String {
     text.split('\n')
         .map(|line| match visible(line) {
             shown if width(shown.trim_end()) <= columns => line.to_owned(),
+            // At most half of the columns, or a long label would leave no room for the text.
             shown => broken(line, hanging(&shown).min(columns / 2), columns),
         })
         .collect::<Vec<_>>()

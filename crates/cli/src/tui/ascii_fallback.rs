@@ -18,6 +18,7 @@ pub(crate) enum GlyphSet {
 impl GlyphSet {
     /// Returns the glyph set that the locale allows. A locale that says nothing is no reason for ASCII.
     pub(crate) fn of(place: &CliEnvironment) -> Self {
+        // In the order of POSIX, where the first one that is set wins.
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| place.variable(name));
         if locale.is_none_or(|locale| {
             let locale = locale.to_ascii_lowercase();

@@ -45,6 +45,7 @@ impl CommandCompletion {
 
     /// Returns the index of the selected command.
     pub(crate) fn chosen(&self, typed: &str) -> usize {
+        // The list may have become shorter while the person typed.
         self.chosen.min(self.offers(typed).len().saturating_sub(1))
     }
 

@@ -256,6 +256,7 @@ impl InputEditor {
     }
 
     fn before(&self) -> usize {
+        // By cluster, or the cursor could stand between a letter and its accent.
         let cluster = self.text[..self.cursor].graphemes(true).next_back();
         self.cursor - cluster.map_or(0, str::len)
     }

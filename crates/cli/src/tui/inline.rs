@@ -193,6 +193,7 @@ impl<W: TerminalWrite> InlineBackend<W> {
             }
             if (cell.fg, cell.modifier) != paint {
                 paint = (cell.fg, cell.modifier);
+                // A reset first: the new codes would otherwise add to the old ones.
                 text.push_str("\u{1b}[0m");
                 text.push_str(&codes(paint));
             }
@@ -275,6 +276,7 @@ impl<W: TerminalWrite> Backend for InlineBackend<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        // An unchanged picture writes nothing, so an idle chat sends nothing over a slow line.
         if !self.is_lost && !self.is_cursor_moved && !self.stale.contains(&true) {
             return Ok(());
         }

@@ -66,6 +66,7 @@ impl Exchange {
         }
         let Some(request) = lifted(&self.envelope) else { return Ok(self) };
         let envelope = self.inner.parse_cache.read(self.wire, &self.caller, request.into())?;
+        // The bytes differ from the client's, so the request must not be sent unread.
         Ok(Arc::new(Self { envelope, is_new: false, ..Self::clone(&self) }))
     }
 }

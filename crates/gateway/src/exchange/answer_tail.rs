@@ -32,6 +32,7 @@ impl AnswerTail {
         let line_or_word = start_in_first_half(end, |char| char == '\n')
             .or_else(|| start_in_first_half(end, char::is_whitespace));
         let from = text.ceil_char_boundary(earliest + line_or_word.unwrap_or(0));
+        // Nothing cut, or everything cut, is no tail.
         (from > 0 && from < text.len()).then(|| Self { from, note: note(text, from) })
     }
 }

@@ -196,6 +196,7 @@ impl UpstreamAttempt {
             let is_plain = received.as_ref().is_ok_and(|received| self.request.is_plain_answer(received));
             if !is_plain && let Some(read) = self.adopt_reading().await {
                 prepared = read;
+                // Only now is it known whether the conversation can be shortened.
                 state = AttemptState::new(self.memo().conversation.is_some());
             }
             let received = match received {
@@ -229,6 +230,7 @@ impl UpstreamAttempt {
             if state.is_after_cut
                 && let Some(seen) = received.answer()
             {
+                // The repetition fitted, so its count shows how this server counts.
                 self.review().learn_to_count(&seen, &prepared);
             }
             match received {
@@ -343,6 +345,7 @@ impl UpstreamAttempt {
                 Ok(None)
             }
             Ok(None) => Err(self.review().too_long(prepared, alternative.said.as_deref())),
+            // A doubtful answer is better than none.
             Err(_) if is_usable => {
                 suspicion.into_iter().for_each(|it| self.review().tell_doubt(it, prepared));
                 Ok(None)
@@ -420,6 +423,7 @@ impl UpstreamAttempt {
         // The order is that of nearness: the request's header, the request's body, the configuration, the
         // strategy.
         policy.trigger = set.or_else(|| prepare::trigger(strategy, window.tokens));
+        // A client may switch compaction off, but not on.
         policy.enabled &= !overrides.off;
         let no_recall_reason = OnceLock::new();
         let request =

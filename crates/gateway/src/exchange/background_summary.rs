@@ -71,6 +71,7 @@ impl GatewayTasks {
     pub(crate) async fn stop(&self) {
         // Nothing is lost: a summary that was cut off is due again with the next request (decision 0035).
         self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        // An aborted task ends only at its next wait, so the end is waited for.
         self.settle().await;
     }
 }
@@ -114,6 +115,7 @@ struct SummaryPermit(Arc<GatewayConversation>);
 impl Drop for SummaryPermit {
     fn drop(&mut self) {
         let mut trial = self.0.trial();
+        // A task that was cut off or gave up would leave "running" behind, and no other could ever begin.
         if matches!(*trial, BackgroundSummary::Running) {
             *trial = BackgroundSummary::None;
         }
@@ -124,6 +126,7 @@ impl SummaryPermit {
     /// Claims the right; `None` if a task has the right.
     fn of(conversation: &Arc<GatewayConversation>) -> Option<Self> {
         let mut trial = conversation.trial();
+        // An outcome that no request has taken yet must not be overwritten.
         let is_free = matches!(*trial, BackgroundSummary::None);
         is_free.then(|| {
             *trial = BackgroundSummary::Running;
@@ -149,6 +152,7 @@ impl RequestFitter {
         // No request waited for the summary, so its cost goes to the next one that asks.
         self.editor.totals.absorb(&tried.totals);
         if let Err(cause) = tried.outcome {
+            // The failure is noted at the extracts, so that they are not due again at once.
             state.log.pending().for_each(|stopgap| *stopgap = stopgap.failed(cause, tried.at));
         }
         let tried = match std::mem::take(&mut *trial) {
@@ -250,6 +254,7 @@ impl RequestFitter {
         if self.over.set(over).is_err() {
             return;
         }
+        // Its own totals, because the cost is reported by a later request.
         let editor = ViewEditor { totals: Arc::default(), ..self.editor.clone() };
         let writer = BackgroundWriter {
             // A replica that writes a summary is busy, and other conversations should pass it over.
@@ -338,6 +343,7 @@ impl BackgroundWriter {
         let written = summary::write(&self.editor, &whole, draft).await;
         match &written {
             Ok(_) => self.editor.note_writer(SummaryWriterRecord::record_summary),
+            // Only a rejected summary speaks against its writer. A failure to reach the writer does not.
             Err(SummaryFailure { why, .. }) if why.cause == MissingSummaryCause::Rejected => {
                 self.editor.note_writer(SummaryWriterRecord::failed)
             }

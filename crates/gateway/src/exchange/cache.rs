@@ -62,6 +62,7 @@ impl ConversationCache {
         new: impl FnOnce() -> ConversationState,
     ) -> Result<Arc<GatewayConversation>, ParseError> {
         let envelope = names.envelope();
+        // Without items there is nothing by which a later request could find the conversation.
         if names.len() == 0 {
             let known = ConversationItems { request: Arc::clone(envelope), names: Vec::new() };
             return Ok(Arc::new(GatewayConversation::new(known, new())));
@@ -80,6 +81,7 @@ impl ConversationCache {
         let starts = starts(scope, envelope);
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
+        // The longer name comes first, because it belongs to fewer conversations.
         for head in heads.iter().flatten() {
             if found.is_none() {
                 found = entries.take(head, names)?;
@@ -93,7 +95,9 @@ impl ConversationCache {
             None => Arc::new(GatewayConversation::new(known, new())),
         };
         entries.begin(&starts, &conversation, self.max_entries);
+        // Under the longer name as soon as there is one, so that conversations with one system prompt stay apart.
         entries.put(long.unwrap_or(short), &conversation);
+        // Sized after it is in the map, because a new entry counts as empty.
         entries.update_entry_size(&conversation, conversation.bytes(), self.max_bytes);
         entries.evict_least_recent(self.max_entries, self.max_bytes);
         Ok(conversation)
@@ -102,10 +106,12 @@ impl ConversationCache {
     /// Names the items that a cached conversation has in the same bytes. The cost is that of a comparison.
     pub(super) fn recall(&self, scope: &ConversationScope, names: &mut ItemNames<'_>) {
         let starts = starts(scope, names.envelope());
+        // The lock ends with this block, because the comparison below may take long.
         let alike: Vec<Arc<GatewayConversation>> = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             starts.iter().filter_map(|start| entries.by_start.get(start)?.upgrade()).collect()
         };
+        // Compared after the lock is released: comparing long requests takes time.
         alike.iter().for_each(|conversation| names.recall_all(&conversation.known()));
         let Some(first) = names.made(0) else { return };
         let heads =
@@ -143,6 +149,7 @@ impl ConversationEntries {
         for (at, entry) in list.iter().enumerate() {
             let known = entry.conversation.known();
             let length = known.request.items.len();
+            // A shorter conversation than the best one cannot win, so its items are not compared.
             if best.is_none_or(|(_, longest)| length > longest) && names.extend(&known)? {
                 best = Some((at, length));
             }
@@ -155,6 +162,7 @@ impl ConversationEntries {
         self.uses += 1;
         self.count += 1;
         let used = self.uses;
+        // The number finds the entry again from the conversation, without a search through all entries.
         conversation.used.store(used, Ordering::Relaxed);
         self.by_use.insert(used, head);
         let entry = ConversationEntry { conversation: Arc::clone(conversation), used, bytes: 0 };
@@ -164,6 +172,7 @@ impl ConversationEntries {
     /// Updates the size of an entry in the cache. An entry above the size of the whole cache is removed.
     fn update_entry_size(&mut self, conversation: &GatewayConversation, bytes: usize, max_bytes: usize) {
         let used = conversation.used.load(Ordering::Relaxed);
+        // The conversation may have been evicted meanwhile. Its size does not matter then.
         let Some(head) = self.by_use.get(&used).copied() else { return };
         let mut list = self.by_head.get_mut(&head).into_iter().flatten();
         let Some(entry) = list.find(|entry| entry.used == used) else { return };
@@ -203,6 +212,7 @@ impl ConversationEntries {
     fn remove(&mut self, head: &ConversationKey, used: u64) -> Option<Arc<GatewayConversation>> {
         self.by_use.remove(&used);
         let list = self.by_head.get_mut(head)?;
+        // The order within a list does not matter: uses are ordered in `by_use`.
         let entry = list.swap_remove(list.iter().position(|entry| entry.used == used)?);
         if list.is_empty() {
             self.by_head.remove(head);

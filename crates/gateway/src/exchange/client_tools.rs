@@ -54,6 +54,7 @@ impl ToolPropertyNames {
     /// Returns the events with the client's own names restored. The arguments of a call with changed names are sent as
     /// one piece.
     pub(super) fn restored(&self, stream: ModelStream) -> ModelStream {
+        // Most tool lists need no change, so most streams pass unchanged.
         if self.0.is_empty() {
             return stream;
         }

@@ -36,6 +36,7 @@ pub(super) async fn compacted_request(
     attempt: &mut UpstreamAttempt,
 ) -> Result<OutboundRequest, GatewayError> {
     responses::check_whole(&attempt.request.exchange.envelope)?;
+    // The items go back to the client, where nobody could answer a call of `recall`.
     attempt.request.tools().never_recalls();
     match attempt.fitter.compacted().await {
         // Nothing can be left out, so the client gets its own items back.

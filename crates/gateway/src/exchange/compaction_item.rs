@@ -152,6 +152,7 @@ async fn compaction_item(mut attempt: UpstreamAttempt) -> Result<UpstreamDisposi
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     let completed = response.clone();
+    // The first event shows the response as it would be before the item, as OpenAI's server does.
     response["status"] = json!("in_progress");
     response["output"] = json!([]);
     response["usage"] = Value::Null;

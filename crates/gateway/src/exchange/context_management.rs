@@ -138,6 +138,7 @@ impl ContextManagement {
                 let threshold = edit.get("compact_threshold").filter(|value| !value.is_null());
                 let tokens =
                     threshold.map(|value| value.as_u64().ok_or("`compact_threshold` must be a number"));
+                // Without a number the client leaves the trigger to the configuration.
                 self.compaction_tokens = tokens.transpose()?.or(self.compaction_tokens);
             }
             // Which reasoning another model's server takes is decided by that server's rules.

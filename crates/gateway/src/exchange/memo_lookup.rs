@@ -43,8 +43,10 @@ impl ConversationMemo {
     /// Returns whether another request has stored the summary, or has just failed to get one.
     pub(super) async fn is_settled_elsewhere(&self) -> bool {
         let chain = self.request.work(|| chain(&self.names(usize::MAX))).await;
+        // The longest prefixes are the likeliest to have edits, so a limited look-up begins with them.
         let keys: Vec<_> = chain.iter().rev().take(MAX_KEYS).map(|name| self.memo_key(name)).collect();
         let now = (self.request.exchange.inner.parts.now)();
+        // A memo that cannot be read counts as empty: the summary is then written here.
         let found = self.request.exchange.inner.parts.memo.find(&keys).await.ok().flatten();
         found.is_some_and(|found| {
             let edits = fallback_summary::from_memo(found.edits);
@@ -83,6 +85,7 @@ impl ConversationMemo {
             dialect,
             &self.policy_name(),
         ] {
+            // The lengths keep two lists of names with the same letters apart.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
@@ -94,6 +97,7 @@ impl ConversationMemo {
     /// Returns a name that differs for policies that lead to different views.
     pub(super) fn policy_name(&self) -> String {
         let asked = self.request.exchange.overrides.trigger;
+        // With `recall` the view has other texts, so its edits must not be found by requests without the tool.
         let recall = if self.request.reader().has_recall() { "/recall" } else { "" };
         let wishes =
             self.request.context_management().map(ContextManagement::policy_name).unwrap_or_default();
@@ -123,6 +127,7 @@ impl ConversationMemo {
                 }
             };
             let Some(PrefixCacheHit { edits, index }) = found else { return Ok(None) };
+            // Keys are in reverse order: the first one names the whole request.
             let last = items - 1 - from - index;
             let Some(log) = self.request.work(|| self.request.reader().log_with(edits, last)).await? else {
                 return Ok(None);
@@ -231,6 +236,7 @@ impl ConversationMemo {
 
     /// Returns the name of the conversation's beginning.
     pub(super) fn beginning(&self) -> [u8; 32] {
+        // The first two items identify a conversation: the first is often a system prompt shared by all.
         let names = self.names(2);
         let first = names.first().copied().unwrap_or_default();
         cache::head(&self.scope(), &first, names.get(1))

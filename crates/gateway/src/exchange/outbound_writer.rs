@@ -69,13 +69,16 @@ impl OutboundWriter<'_> {
         let envelope = &self.request.exchange.envelope;
         let said = prefill.map_or(0, |(_, tokens)| tokens);
         let left = self.request.left_output(said)?;
+        // An empty beginning is no beginning: some servers refuse an empty message at the end.
         let begun = prefill.filter(|(text, _)| !text.is_empty());
         // Servers refuse a request whose limit exceeds the room behind its input.
         let max_output = self.budget.room(prepared).filter(|room| left.is_some_and(|left| left > *room));
         let edited = RequestEdit {
+            // A continued answer may only use what its earlier streams have left of the client's limit.
             max_output: max_output.or(left.filter(|_| said > 0)),
             steps: prepared.render_ops(envelope.items.len()),
             stream: collects.then_some(true),
+            // The client waits for the whole answer, so the stream is the gateway's wish and needs its usage.
             include_usage: collects,
             tool: self.request.tools().recalls(&prepared.report).then(tool::spec),
             // The tools stay listed. Removing them would break the prompt cache, and some servers refuse a history
@@ -132,6 +135,7 @@ impl OutboundWriter<'_> {
         let MappedParams { fields, mut ignored, mut changed } =
             map_params(wire.dialect(), envelope.text(&all), &target)?;
         if let Some(wishes) = self.request.context_management() {
+            // The gateway carries out this field itself, so it names only the wishes that it does not fulfil.
             ignored.retain(|name| name != context_management::FIELD);
             ignored.extend(wishes.ignored.iter().cloned());
         }
@@ -142,7 +146,9 @@ impl OutboundWriter<'_> {
         let among = among.iter().map(String::as_str);
         let system = [fixed.system.as_str()].into_iter().chain(among).filter(|text| !text.is_empty());
         let mut system = system.collect::<Vec<_>>().join("\n\n");
+        // Done before the media are looked up: an item that is left out needs no content.
         ignored.extend(self.without_own_items(&mut messages)?);
+        // These wires have no mark for a failed result. The text still says it, but the client should know.
         if !self.request.target.server.upstream.kind.marks_failed_results() && messages.iter().any(has_failed)
         {
             ignored.push("is_error".to_owned());
@@ -156,7 +162,9 @@ impl OutboundWriter<'_> {
         if self.request.tools().recalls(&prepared.report) {
             fixed.tools.push(tool::spec());
         }
+        // Hidden steps follow the client's messages and precede the begun answer, in the order of the conversation.
         messages.extend(self.request.reader().neutral_rounds(&prepared.rounds)?);
+        // The note explains why the answer seems to begin in its middle.
         if let Some(tail) = prepared.tail.as_ref().filter(|_| begun.is_some()) {
             messages.push(Message::user("left-out", vec![Part::text(tail.note.as_str())]));
         }
@@ -193,6 +201,7 @@ impl OutboundWriter<'_> {
         let Some(at) = &envelope.tools_at else { return Ok(Vec::new()) };
         let theirs = server_tools(self.request.exchange.wire.dialect(), envelope.text(at));
         let names: Vec<&str> = theirs.iter().map(|tool| tool.name.as_str()).collect();
+        // Without the forced tool the request would mean something else, so it is refused.
         if let ToolChoice::Named(name) = choice
             && names.contains(&name.as_str())
         {
@@ -216,6 +225,8 @@ impl OutboundWriter<'_> {
                     Part::ToolResult(result) => {
                         for part in &mut result.content {
                             match part {
+                                // A reference names a tool that a search has found. As text the name still
+                                // tells the model.
                                 Part::Opaque(own) if own.kind == "tool_reference" => {
                                     *part = Part::text(own.native.as_str().to_owned());
                                 }
@@ -238,6 +249,7 @@ impl OutboundWriter<'_> {
     fn media(&self, messages: &[Message]) -> Result<ItemMedia, GatewayError> {
         let wanted: BTreeMap<&str, &Part> = messages.iter().flat_map(media_of).collect();
         let mut all = ItemMedia::default();
+        // Most conversations have no media, and looking for them reads every item.
         if wanted.is_empty() {
             return Ok(all);
         }
@@ -301,6 +313,7 @@ fn own_item(own: &OpaquePart, by_model: bool, ignored: &mut BTreeSet<String>) ->
 
 /// Returns the index of the first item with a picture or file of this hash.
 fn item_with_media(wire: &dyn WireCodec, envelope: &RequestEnvelope, hash: &str) -> Option<usize> {
+    // Only for an error's text, so the search may parse items once more.
     (0..envelope.items.len()).find(|index| {
         let pieces = wire.segments(&[envelope.item(*index)], *index).unwrap_or_default();
         pieces.iter().flatten().flat_map(parts_of).any(|part| media_hash(part) == Some(hash))

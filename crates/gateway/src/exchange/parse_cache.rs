@@ -48,6 +48,7 @@ impl ParseCache {
         bytes: Bytes,
     ) -> Result<(Arc<RequestEnvelope>, bool), ParseError> {
         let start = start(wire, caller, &bytes);
+        // The lock is free while candidates are compared: comparing long requests takes time.
         let after = self.alike(&start).iter().find_map(|known| wire.parse_continued_request(&bytes, known));
         let is_new = after.is_none();
         let envelope = Arc::new(after.map_or_else(|| wire.read(bytes), Ok)?);
@@ -63,6 +64,7 @@ impl ParseCache {
 
     fn remember(&self, start: RequestPrefixKey, envelope: &Arc<RequestEnvelope>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Dead entries are swept only at the limit, so most requests pay nothing for it.
         if known.len() >= STARTS {
             known.retain(|_, alike| alike.iter().any(|one| one.strong_count() > 0));
         }
@@ -85,6 +87,7 @@ fn start(wire: &dyn WireCodec, caller: &[u8; 32], bytes: &[u8]) -> RequestPrefix
     hasher.update(wire.dialect().as_str().as_bytes());
     // One caller's request must not be found by another's.
     hasher.update(caller);
+    // A short beginning finds candidates. Whether one is really continued is checked byte by byte.
     hasher.update(&bytes[..bytes.len().min(START_BYTES)]);
     *hasher.finalize().as_bytes()
 }

@@ -37,6 +37,7 @@ impl HookOutputCache {
         let mut answers = self.lock();
         match answer {
             Some(answer) => answers.insert(beginning, answer),
+            // Without an answer this time, an older one must not stay in force.
             None => answers.remove(&beginning),
         };
         while answers.len() > MAX_ANSWERS {

@@ -31,7 +31,9 @@ const MAX_RESTART_PERCENT: u64 = 85;
 /// Returns the trigger of the pruning agent: 80 % of the window for an estimate that includes room for an answer. That
 /// room is 20 % of the rest and at least 1,000 tokens. Other strategies have their own triggers.
 pub(super) fn trigger(strategy: &str, window: u64) -> Option<StrategyTrigger> {
+    // The condition is the estimate plus 20 % of the rest against 80 % of the window, solved for the estimate.
     let tokens = (window * 3).div_ceil(4).min((window * 4).div_ceil(5).saturating_sub(1_000));
+    // A small window must not make the trigger fall to nothing.
     (strategy == PRUNING_AGENT).then(|| StrategyTrigger::Tokens(tokens.max(window / 4)))
 }
 
@@ -163,12 +165,14 @@ impl RequestFitter {
         let mut state = conversation.locked().await;
         // Another request has extended the conversation between the look-up and the lock.
         if state.log.items > self.request.exchange.envelope.items.len() {
+            // The common conversation is free at once for the request that has extended it.
             drop(state);
             return self.start_own_conversation().await;
         }
         let new_bytes = self.request.reader().new_bytes(&state);
         let took =
             self.request.work_on(new_bytes, || self.request.reader().append_new_items(&mut state)).await?;
+        // The size changes with new items, and the cache of conversations has a limit in bytes.
         conversation.weigh(&state);
         self.request.exchange.inner.conversations.update_size(&conversation);
         self.editor.memo.conversation = Some(conversation);
@@ -182,6 +186,7 @@ impl RequestFitter {
     /// Creates a separate conversation for the request, because another request has extended the common one.
     async fn start_own_conversation(&mut self) -> Result<OwnedMutexGuard<ConversationState>, GatewayError> {
         let known = self.request.work(|| self.request.reader().known()).await?;
+        // Not put into the index: the common conversation stays the one that later requests find.
         let conversation = Arc::new(GatewayConversation::new(known, self.request.reader().new_state()));
         let mut state = conversation.locked().await;
         self.request.work(|| self.request.reader().append_new_items(&mut state)).await?;
@@ -200,6 +205,7 @@ impl RequestFitter {
         limit: Option<u64>,
         is_said: bool,
     ) -> Result<Option<OutboundRequest>, GatewayError> {
+        // Kept, so that a wrong suspicion can be taken back.
         let (before, was_said) = (
             (self.editor.budget.window, self.editor.budget.policy.trigger),
             self.editor.budget.has_said_window(),
@@ -238,6 +244,7 @@ impl RequestFitter {
     ) -> Result<Option<OutboundRequest>, GatewayError> {
         if let Some(limit) = limit {
             self.editor.budget.heed_limit(limit, is_said);
+            // A trigger that a person or client has set stays, whatever the window turns out to be.
             let has_own = self.request.exchange.overrides.trigger.is_some()
                 || self.request.compaction_setup.policy.trigger.is_some()
                 || self.request.context_management().and_then(ContextManagement::trigger).is_some();
@@ -248,11 +255,13 @@ impl RequestFitter {
         }
         let Some(conversation) = self.editor.memo.conversation.clone() else { return Ok(None) };
         let mut state = conversation.locked().await;
+        // Another request has extended the conversation since this one was refused.
         if state.log.items != refused.items {
             drop(state);
             state = self.start_own_conversation().await?;
         }
         let before = (!is_said).then(|| state.log.clone());
+        // The refusal goes into the log first, because it corrects the counts of the plan that follows.
         state.log.refused(&refused.start, used, limit);
         match self.fit(&mut state, &PlanTrigger::Overflow).await {
             // A suspicion is acted on only if that brings the request below the suspected window.
@@ -260,6 +269,7 @@ impl RequestFitter {
                 before.into_iter().for_each(|log| state.log = log);
                 Ok(None)
             }
+            // The same operations would give the same request, which would be refused again.
             Ok(made) => Ok((made.steps != refused.steps).then_some(made)),
             Err(fault) => {
                 // The refusal was only suspected, so it must not stay in the log.
@@ -283,11 +293,13 @@ impl RequestFitter {
         }
         self.request.target.learn_tokenizer(&state.log.history);
         let is_routine = *occasion == PlanTrigger::Routine;
+        // Taken before the plan: a background summary that is done by now can serve this request.
         let tried = if is_routine { self.take_tried(state) } else { None };
         let was_pending = state.log.is_pending();
         let replayed = replay_tokens(&self.editor.memo.replays_in(state));
         let fixed = self.request.tools().fixed_tokens(state) + replayed;
         let before = meter::unedited(&state.log.history, self.request.tools().fixed_tokens(state));
+        // The client's own wishes come first, so that the plan counts what they leave.
         let cleared = if is_routine { self.editor.clear_as_asked(state, fixed).await } else { None };
         let now = meter::read(&state.log.history, fixed);
         // A short request needs no plan, so its work stays on the async thread.
@@ -346,6 +358,7 @@ impl RequestFitter {
             replays.clear();
         }
         let fixed = fixed + replay_tokens(&replays);
+        // An unchanged request needs no operations, so its work stays on the async thread.
         let end_bytes = if self.is_unchanged(state) { 0 } else { self.request.exchange.envelope.bytes.len() };
         let prepared = self.request.work_on(end_bytes, || {
             let after = meter::read(&state.log.history, fixed);
@@ -366,9 +379,11 @@ impl RequestFitter {
         occasion: &PlanTrigger,
         plan: &Plan,
     ) -> Result<(Option<(EditKind, String)>, bool), GatewayError> {
+        // Only one request of a conversation may pay for a summary. The others wait for its result.
         let is_asked = self.editor.waits_for_summary(occasion) && matches!(plan, Plan::Summarise(_));
         let _turn = if is_asked { Some(self.editor.memo.turn().await) } else { None };
         let ready = state.pending_summary_reason.take();
+        // Another process may have stored an edit meanwhile, so stored edits are adopted before new ones are made.
         let was_written_ahead = self.editor.remember(state, fixed).await?.then_some(ready).flatten();
         let (done, lets_go) = match self.editor.shorten(state, fixed, occasion).await {
             // Recalled content can be recalled again, so its replays are dropped first.
@@ -476,6 +491,7 @@ impl RequestFitter {
             plan::pause_target(&self.editor.budget.token_budget()),
             self.editor.budget.window.tokens * MAX_RESTART_PERCENT / 100,
         );
+        // After a refusal the same view would be refused again, so only the answer itself can get shorter.
         let shortened = match refusals {
             0 => self.shorten_before_rest(old, text, None).await,
             _ => Err(no_room_for_rest()),
@@ -535,6 +551,7 @@ impl RequestFitter {
             (meter::unedited(&paused.history, fixed), paused)
         });
         let (before, paused) = paused.await;
+        // Without a wait no summary can be ready, so the plan is told that there is none.
         let failed =
             (!self.editor.waits_for_summary(&PlanTrigger::Pause)).then(SummaryFailureReason::not_yet_asked);
         let EditDecision { made, .. } =
@@ -557,6 +574,7 @@ impl RequestFitter {
         if made.steps == old.steps && made.tail == old.tail {
             return Err(nothing());
         }
+        // Kept beside the conversation's own log: the edit counts only for requests that contain this answer.
         let log = made.mid_answer_log.clone();
         state.mid_answer_log = log.map(|log| MidAnswerLog { log, said: text.to_owned() });
         Ok(made)

@@ -62,6 +62,7 @@ impl Exchange {
             return Ok(self);
         }
         responses::check_no_conversation(&envelope)?;
+        // A slice shares the memory of the request's bytes.
         let asked = envelope.bytes.slice(envelope.items_at.clone());
         // `store` is true by default in the Responses API.
         let is_kept = envelope.other("store") != Some("false");
@@ -91,6 +92,7 @@ impl Exchange {
                 format!("the whole conversation has {bytes} bytes; {most} are the most that is read");
             return Err(GatewayError::new(GatewayErrorKind::TooLarge, message));
         }
+        // A long conversation is parsed under the work limiter, like a long request.
         self.envelope = self.inner.work_limiter.read(bytes, || self.read_with_input(&all)).await?;
         tracing::debug!(
             input_bytes = all.len(),

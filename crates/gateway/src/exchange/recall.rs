@@ -240,11 +240,13 @@ impl ConversationMemo {
     /// Returns the known replays for the request.
     fn replays(&self) -> Vec<HiddenCallReplay> {
         let withheld = &self.request.exchange.inner.hidden_tool_calls;
+        // Most gateways hide no calls, so the names of the items are not hashed for nothing.
         if withheld.is_empty() || self.conversation.is_none() {
             return Vec::new();
         }
         let (scope, items) = (self.scope(), self.request.exchange.envelope.items.len());
         let before = chain(&self.names(items));
+        // A hidden step stands before an item, so the names of everything before each item are looked up.
         let found = before.iter().zip(1..items).filter_map(|(before, at)| withheld.find(&scope, before, at));
         found.collect()
     }
@@ -307,12 +309,14 @@ impl HiddenSteps<'_> {
         let envelope = &self.request.exchange.envelope;
         let items = envelope.text(&envelope.items_at);
         let mut known: BTreeSet<String> = taken.iter().map(|id| (*id).to_owned()).collect();
+        // Calls that were put back are not in the client's bytes, but they are in the request.
         let hidden = prepared.replays.iter().flat_map(|replay| &replay.hidden);
         known.extend(hidden.map(|(_, answered)| answered.call.id.clone()));
         let put_back = prepared.replays.iter().flat_map(|replay| &replay.rounds);
         let others: Vec<&String> = put_back.chain(&prepared.rounds.items).collect();
         for call in &mut calls {
             let id = quote(&call.id);
+            // A search in the text may find an id in another place. Then a new id costs nothing.
             let is_said = items.contains(&id) || others.iter().any(|item| item.contains(&id));
             if call.id.is_empty() || is_said || known.contains(&call.id) {
                 call.id = format!("call_{}", (self.request.exchange.inner.parts.new_id)());
@@ -325,6 +329,7 @@ impl HiddenSteps<'_> {
     /// Returns a step in a form that can be sent back: unique call ids and valid arguments.
     fn mended(&self, prepared: &OutboundRequest, step: ModelStep) -> ModelStep {
         let calls = self.named_apart(prepared, step.calls.clone(), &[]);
+        // Servers refuse a history in which the arguments of a call are no JSON object.
         let has_invalid = calls.iter().any(|call| fields(&call.arguments).is_none());
         let items = match calls != step.calls || has_invalid {
             true => self.request.exchange.wire.with_calls_of(step.items, &calls),
@@ -471,6 +476,8 @@ impl HiddenSteps<'_> {
                 return WholeAnswerAction::without(self.concluded(prepared, seen));
             }
             if prepared.rounds.answered > 0 && has_theirs {
+                // The client was shown only this last step. The hidden steps before it come back with its next
+                // request.
                 self.store_hidden_calls(prepared, (&seen.text, &seen.calls), output).await;
             }
             return WholeAnswerAction::AsItIs;
@@ -501,6 +508,7 @@ impl HiddenSteps<'_> {
     fn concluded(&self, prepared: &OutboundRequest, seen: &PartialResponse) -> Bytes {
         let said = seen.text.trim_end();
         let no_answer = self.request.tools().no_answer();
+        // A step that said something is an answer, but without the notice the end would look like the model's own.
         let text = if said.is_empty() { no_answer.to_owned() } else { format!("{said}\n\n{no_answer}") };
         // `Stop` and not `Length` for a step that only recalled: clients try again after `length`, and would pay for
         // all hidden steps once more.
@@ -518,6 +526,7 @@ impl HiddenSteps<'_> {
     /// # Errors
     /// [`GatewayError`] if an item cannot be read.
     fn originals(&self, prepared: &OutboundRequest) -> Result<OriginalHistory, GatewayError> {
+        // A new state without the stored edits: handles refer to the client's originals.
         let mut state = self.request.reader().new_state();
         self.request.reader().append_new_items(&mut state)?;
         let shown = state.log.placed.iter().filter(|placed| {

@@ -17,6 +17,7 @@ pub(super) fn steps(log: &ConversationLog, items: usize) -> Option<Vec<RenderOp>
         return None;
     }
     let shown: BTreeMap<Seq, &ViewItem> =
+        // Results and messages are found by their last position, because a paused answer covers several.
         history.view().iter().filter(|item| !is_ours(item)).map(|item| (item.range.to, item)).collect();
     let mut fates: BTreeMap<usize, Vec<(usize, SegmentEdit)>> = BTreeMap::new();
     for placed in &log.placed {
@@ -30,6 +31,7 @@ pub(super) fn steps(log: &ConversationLog, items: usize) -> Option<Vec<RenderOp>
     }
     let mut says: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for item in history.view().iter().filter(|item| is_ours(item)) {
+        // A summary stands where the first replaced item stood, so the client's order stays.
         let first = log.placed.iter().find(|placed| placed.seq >= item.range.from);
         let place = first.and_then(|placed| placed.pieces.first()).map_or(items, |place| place.0);
         says.entry(place).or_default().push(log.quoted(item.message.text()));
@@ -134,6 +136,7 @@ fn line_up(
     for item in 0..items {
         steps.extend(says.remove(&item).unwrap_or_default().into_iter().map(RenderOp::Say));
         let mut pieces = fates.get(&item).cloned().unwrap_or_default();
+        // The log's order is that of messages. A client's item has its own order of pieces.
         pieces.sort_by_key(|(piece, _)| *piece);
         let kinds: BTreeSet<u8> = pieces.iter().map(|(_, fate)| kind(fate)).collect();
         match (kinds.len(), kinds.first()) {

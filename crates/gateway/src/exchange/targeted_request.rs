@@ -214,6 +214,7 @@ impl TargetedRequest {
     pub(super) fn left_output(&self, said_tokens: u64) -> Result<Option<u64>, GatewayError> {
         let left = self.asked_output().map(|limit| limit.saturating_sub(said_tokens));
         match left {
+            // A client that asks for 0 tokens itself gets the upstream's own answer to that.
             Some(0) if said_tokens > 0 => {
                 Err(GatewayError::new(GatewayErrorKind::Invalid, "nothing is left of the output limit"))
             }
@@ -236,6 +237,7 @@ impl TargetedRequest {
     /// Returns whether a broken answer can continue in another stream.
     pub(super) fn may_reconnect(&self) -> bool {
         let config = &self.exchange.inner.config;
+        // A person who switches the continuation off wants the upstream's stream as it is, breaks included.
         let is_wanted = config.midstream != MidstreamMode::Off && config.retry.stream_attempts > 0;
         is_wanted && self.has_one_choice() && self.goes_on_exactly()
     }
@@ -288,6 +290,7 @@ impl TargetedRequest {
         let asks_for_usage = options.contains("\"include_usage\"") && options.contains("true");
         ResponseHead {
             id: (parts.new_id)(),
+            // Clients compare the name in the answer with the one they asked for.
             model: match envelope.model.as_str() {
                 "" => self.target.model.clone(),
                 asked => asked.to_owned(),
@@ -332,6 +335,7 @@ impl TargetedRequest {
         let rendered = self.exchange.wire.render(envelope, &edited)?;
         let rendered = std::str::from_utf8(&rendered).unwrap_or_default();
         let items = fields(rendered).and_then(|fields| field(&fields, "input")).unwrap_or("[]");
+        // An input may be a bare text, which stands for one message of the user.
         Ok(match items.starts_with('"') {
             true => format!(
                 r#"[{{"type":"message","role":"user","content":[{{"type":"input_text","text":{items}}}]}}]"#
@@ -370,6 +374,7 @@ impl TargetedRequest {
         let calls = seen.calls.iter().flat_map(|call| [&call.name, &call.arguments]);
         let said = [&seen.text, &seen.reasoning].into_iter().chain(calls);
         let written: u64 = said.map(|text| counter.text(text)).sum();
+        // A continued answer's text holds the earlier streams too, and these were counted before.
         PartialUsage { input: prepared.input, output: written.saturating_sub(left), is_estimated: true }
     }
 }

@@ -33,6 +33,7 @@ impl UpstreamClient<'_> {
     /// A 404 at the base URL leads to one request below the base URL with a version segment.
     pub(super) async fn send(&self, body: Bytes) -> Result<reqwest::Response, SendFailure> {
         let base = self.request.target.server.base();
+        // The clone shares the memory of the body.
         let response = self.send_below(base.current(), body.clone()).await?;
         let Some(versioned) = base.alternative() else { return Ok(response) };
         let (response, is_elsewhere) = check_missing_path(response).await?;
@@ -122,6 +123,7 @@ impl UpstreamClient<'_> {
 
     /// Returns the error of an upstream's refusal to continue an answer.
     pub(super) async fn refusal(&self, response: reqwest::Response) -> GatewayError {
+        // The headers are read first, because the body's reader consumes the response.
         let (status, retry_after) = (response.status(), retry_after(response.headers(), SystemTime::now()));
         let read =
             async { whole(UpstreamBody::new(response, self.request.target.server.timeouts().idle)?).await };
@@ -187,6 +189,7 @@ async fn check_missing_path(response: reqwest::Response) -> Result<(reqwest::Res
         let is_elsewhere = is_page && response.status().is_success();
         return Ok((response, is_elsewhere));
     }
+    // Reading the body consumes the response, so another one is built with the same head.
     let (status, headers) = (response.status(), response.headers().clone());
     let body = response.bytes().await.map_err(|error| {
         GatewayError::new(

@@ -124,6 +124,7 @@ impl UsageTotals {
     /// Records the report of a call in another dialect; `None` when the call begins.
     pub(super) fn set_reported_usage(&self, usage: Option<Usage>) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A report replaces the estimate, or one call would be counted twice.
         (spent.told, spent.estimated_usage) = (usage, None);
     }
 
@@ -156,6 +157,7 @@ impl UsageTotals {
     pub(super) fn failed(&self, error: &ProviderError, input: u64) {
         match &error.usage {
             Some(usage) => self.add(Some(usage), || PartialUsage { input, output: 0, is_estimated: true }),
+            // The server may have worked until the break, so the input counts as billed.
             None if matches!(error.code, ErrorCode::Timeout | ErrorCode::TruncatedStream) => {
                 self.unanswered(input);
             }
@@ -206,6 +208,7 @@ impl UsageTotals {
     /// Adds the totals to the headers of a complete answer.
     pub(super) fn describe(&self, headers: &mut HeaderMap) {
         let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // With one call the answer's own usage says everything.
         if spent.calls > 1 {
             headers::say(headers, "x-longhaul-calls", &spent.calls.to_string());
             headers::say(

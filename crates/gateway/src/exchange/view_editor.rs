@@ -42,6 +42,7 @@ pub(super) struct ViewEditor {
 
 /// Returns the policy with a strategy without summaries, at the same trigger.
 fn without_summaries(policy: CompactionPolicy) -> CompactionPolicy {
+    // The other strategy's trigger would let messages be dropped earlier or later than configured.
     let trigger = policy.trigger.unwrap_or_else(|| policy.strategy.trigger());
     CompactionPolicy { strategy: Arc::new(TruncationStrategy::default()), trigger: Some(trigger), ..policy }
 }
@@ -82,6 +83,7 @@ impl ViewEditor {
             Some(found) => self.adopt(state, found, fixed).await,
             None => false,
         };
+        // Edits in force come first: a summary written ahead was made on top of them.
         let Some(found) = self.memo.found(&ahead, chain.len()).await? else { return Ok(takes_in_force) };
         let before = state.log.portable().map(|(_, item)| item);
         let takes_ahead = self.adopt(state, found, fixed).await;
@@ -146,6 +148,8 @@ impl ViewEditor {
                 match self.summarise_again(state, fixed).await {
                     Ok(Some(done)) => return Ok(Some(done)),
                     Ok(None) => {}
+                    // A second attempt for the same request would fail as the first did, so the plan below goes
+                    // without a summary.
                     Err(why) => failed = Some(why),
                 }
             }
@@ -187,6 +191,7 @@ impl ViewEditor {
         state: &mut ConversationState,
         fixed: u64,
     ) -> Result<Option<(EditKind, String)>, SummaryFailureReason> {
+        // The summary covers the original messages, because an extract holds only a part of them.
         let unedited = self.request.work(|| self.budget.without_stopgaps(&state.log, fixed)).await;
         let Some((mut whole, draft)) = unedited else {
             self.put_off(state, MissingSummaryCause::Away).await;
@@ -195,6 +200,7 @@ impl ViewEditor {
         let edit = match summary::write(self, &whole, draft).await {
             Ok(edit) => edit,
             Err(SummaryFailure { why, .. }) => {
+                // Put off with a growing pause, so that a writer that fails is not asked by every request.
                 self.put_off(state, why.cause).await;
                 return Err(why);
             }
@@ -249,6 +255,7 @@ impl ViewEditor {
         occasion: &PlanTrigger,
         failed: Option<SummaryFailureReason>,
     ) -> Result<EditDecision, GatewayError> {
+        // A copy, because a failed summary changes the strategy for this request only.
         let mut policy = self.budget.policy.clone();
         let (mut hook_answer, mut is_asked) = (None, false);
         for _ in 0..MOST_PLANS {
@@ -286,6 +293,7 @@ impl ViewEditor {
                     let is_given = hook_answer
                         .as_ref()
                         .is_some_and(|answer| answer.apply(&mut draft, &log.history, &budget));
+                    // A summary that the hook gives needs no writer.
                     let failed = failed.clone().filter(|_| !is_given);
                     let written = match failed {
                         Some(why) => Err(SummaryFailure { why, draft: *draft }),

@@ -85,6 +85,7 @@ impl UpstreamServer {
     pub(crate) fn set_reachable(&self, is_so: bool) {
         let since = (!is_so).then(Instant::now);
         let before =
+            // Swapped in one step, so that of two requests at a time one logs the change.
             std::mem::replace(&mut *self.away_since.lock().unwrap_or_else(PoisonError::into_inner), since);
         match before {
             None if !is_so => tracing::info!(
@@ -118,6 +119,7 @@ impl UpstreamServer {
         if let Some(known) = models.get(model).filter(|known| known.declared == declared) {
             return Ok(Arc::clone(known));
         }
+        // Built under the lock: a second target of the same model would learn its own facts.
         let target = Arc::new(UpstreamTarget::new(Arc::clone(self), model, declared)?);
         // Clearing all is enough: targets are rebuilt on demand, and the map only fills up if clients invent names.
         if models.len() >= MAX_MODELS {
@@ -148,6 +150,7 @@ impl UpstreamServer {
 
     fn known_window(self: &Arc<Self>, model: &UpstreamModelEntry) -> Option<u64> {
         let target = self.target(&model.upstream_name, model.declared).ok()?;
+        // An assumed window is left out, because clients would take it for a fact.
         Some(target.window_seen()).filter(KnownWindow::is_known).map(|window| window.tokens)
     }
 
@@ -171,6 +174,7 @@ impl UpstreamServer {
             let is_key = matches!(name.as_str(), "authorization" | "x-api-key");
             // Clients are written for one version of an API, so their `anthropic-version` wins.
             let is_said = name.as_str() == "anthropic-version" && all.contains_key(name);
+            // With forwarded credentials the caller's key is the one that is billed.
             if (own_key || !is_key) && !is_said {
                 all.insert(name.clone(), value.clone());
             }
@@ -305,6 +309,7 @@ fn own_headers(upstream: &UpstreamOptions) -> Result<HeaderMap, String> {
     let key = key.into_iter().flatten().map(|(name, value)| (name.to_owned(), value));
     let others = endpoint.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
     let mut headers = HeaderMap::new();
+    // The key comes first, because a configured header of the same name replaces it.
     for (name, value) in key.chain(others) {
         let field = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable(&name))?;
         let mut value = HeaderValue::from_str(&value).map_err(|_| unsendable(&name))?;

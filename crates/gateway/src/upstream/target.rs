@@ -220,6 +220,7 @@ impl UpstreamTarget {
         let largest = self.largest.load(Ordering::Relaxed);
         let said = limits.window;
         let own = Some(self.learned.load(Ordering::Relaxed)).filter(|learned| *learned > 0);
+        // The smallest is the safe one: a larger window could be another server's.
         let learned = own.into_iter().chain(self.learned_elsewhere(limits)).min();
         if let Some(tokens) = learned.filter(|learned| said.is_none_or(|said| *learned < said)) {
             return KnownWindow { tokens, source: LimitSource::Learned };
@@ -254,6 +255,7 @@ impl UpstreamTarget {
 
     /// Records a window inferred from an answer. The suspicion is not shared and does not survive the process.
     pub(crate) fn suspect_window(&self, tokens: u64) {
+        // A smaller number is no credible window. Believing it would empty every request.
         if tokens >= LEAST_WINDOW_TOKENS {
             self.learned.store(tokens, Ordering::Relaxed);
             self.suspected.store(tokens, Ordering::Relaxed);
@@ -263,6 +265,7 @@ impl UpstreamTarget {
     /// Returns whether the learned window is only suspected.
     pub(crate) fn is_suspected(&self) -> bool {
         let suspected = self.suspected.load(Ordering::Relaxed);
+        // A refusal may have named another window since, which is more than a suspicion.
         suspected > 0 && suspected == self.learned.load(Ordering::Relaxed)
     }
 
@@ -286,6 +289,7 @@ impl UpstreamTarget {
         if tokens < LEAST_WINDOW_TOKENS {
             return;
         }
+        // What a refusal names is certain, even if the same number was suspected before.
         self.suspected.store(0, Ordering::Relaxed);
         self.learned.store(tokens, Ordering::Relaxed);
         let source = self.limits_read().unwrap_or_default().source;
@@ -436,6 +440,7 @@ fn connect_with_chat(
     endpoint: ModelEndpoint,
 ) -> Result<(SharedProvider, Option<Arc<OpenAiChatProvider>>), ProviderError> {
     match kind {
+        // The same client is kept under its own type too, because its family is known only at run time.
         Kind::OpenAiCompatible => {
             let chat = Arc::new(OpenAiChatProvider::new(endpoint)?);
             Ok((chat.clone(), Some(chat)))

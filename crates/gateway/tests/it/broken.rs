@@ -50,6 +50,7 @@ async fn whole(events: &[String]) -> (StatusCode, Value) {
 async fn an_error_in_the_middle_is_no_answer() {
     for (code, status) in [(500, 502), (429, 429), (401, 401)] {
         for begun in [vec![role()], vec![role(), delta(&json!({ "content": "half" }))]] {
+            // Some servers close the stream properly even after an error.
             for last in [None, Some(DONE.to_owned())] {
                 let events: Vec<String> = begun.iter().cloned().chain([failure(code)]).chain(last).collect();
                 let (found, answer) = whole(&events).await;
@@ -84,6 +85,7 @@ async fn a_key_that_an_error_in_a_stream_repeats_is_hidden() {
     let secret = "sk-of-the-upstream";
     let error = json!({ "error": { "message": format!("the key {secret} is refused"), "code": 401 } });
     let half = vec![role(), delta(&json!({ "content": "half" })), format!("data: {error}\n\n")];
+    // As the first event the error takes another way through the gateway.
     let first = vec![format!("data: {error}\n\n")];
     for events in [half, first] {
         let server = Server::start(move |_, _| Does::Events(events.clone(), Duration::ZERO)).await;
@@ -185,6 +187,7 @@ async fn hangs_up_after(wait: Duration) -> (UpstreamOptions, Arc<AtomicUsize>) {
             tokio::spawn(async move {
                 let mut read = vec![0; 1 << 16];
                 let length = stream.read(&mut read).await.unwrap_or(0);
+                // Questions about the server's kind are no requests to a model.
                 if read[..length].starts_with(b"POST") {
                     counted.fetch_add(1, Ordering::SeqCst);
                     tokio::time::sleep(wait).await;
@@ -214,10 +217,12 @@ async fn what_an_upstream_has_read_is_not_sent_again_and_again() {
 #[tokio::test]
 async fn an_answer_that_is_whole_does_not_wait_for_the_line_to_close() {
     let said = delta(&json!({ "content": "all of it" }));
+    // Without the closing event, the gateway waits a few seconds for usage that may follow.
     for (last, most) in [(vec![end("stop"), DONE.to_owned()], 2), (vec![end("stop")], 8)] {
         let events: Vec<String> = [role(), said.clone()].into_iter().chain(last).collect();
         let server = Server::start(move |_, _| Does::Stalls(events.clone())).await;
         let mut upstream = server.upstream(8_000);
+        // An idle time-out would end the wait too, so it is out of reach here.
         upstream.endpoint.timeouts.idle = Duration::from_secs(60);
         let gateway = gateway(waiting(vec![upstream]));
         for stream in [false, true] {
@@ -273,6 +278,7 @@ async fn bytes_that_are_no_text_lose_nothing_else() {
     let mut out = [role(), delta(&json!({ "content": "before " }))].concat().into_bytes();
     let mut broken = delta(&json!({ "content": "mid#dle" })).into_bytes();
     let at = broken.iter().position(|byte| *byte == b'#').unwrap();
+    // This byte occurs in no valid UTF-8.
     broken[at] = 0xFF;
     out.extend(broken);
     out.extend([end("stop"), DONE.to_owned()].concat().bytes());
@@ -288,6 +294,7 @@ async fn a_refusal_that_comes_late_is_shortened_for_where_the_client_wants_it_wh
     let refusal = json!({ "error": { "message": "prompt is too long: 9000 tokens > 4096 maximum",
         "code": "context_length_exceeded" } });
     let server = Server::start(move |number, _| match number {
+        // The refusal comes after the gateway has stopped waiting for a first error.
         0 => Does::Events(vec![role(), format!("data: {refusal}\n\n")], Duration::from_millis(1_400)),
         _ => Does::Json(200, said("fine", 900, 1)),
     })
@@ -352,6 +359,7 @@ async fn names_in_parts_and_arguments_as_objects_are_read() {
 async fn very_many_fields_that_mean_nothing_elsewhere_are_read_once() {
     let server = Server::start(|_, _| Does::Events(streamed("a", "hi", None), Duration::ZERO)).await;
     let mut asked = json!({ "model": "m", "max_tokens": 50, "messages": [user("hi")] });
+    // Quadratic work would exceed the time below many times over.
     for number in 0..200_000 {
         asked[format!("x{number}")] = json!(1);
     }

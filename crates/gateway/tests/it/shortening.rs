@@ -47,6 +47,7 @@ fn size(body: &Value) -> u64 {
         .as_array()
         .unwrap()
         .iter()
+        // Eight more for the framing of a message.
         .map(|message| message.to_string().split(' ').count() as u64 + 8)
         .sum()
 }
@@ -179,6 +180,7 @@ async fn two_requests_with_one_prefix_make_one_summary() {
     let gateway = server.gateway(3_000);
     let messages = long();
     let ask = || gateway.answer(chat(request(&messages, false)));
+    // At the same time, so that the first summary is still being written when the others need it.
     let (one, two, three) = tokio::join!(ask(), ask(), ask());
     for reply in [one, two, three] {
         assert_eq!(reply.status, StatusCode::OK);

@@ -22,6 +22,7 @@ fn error(body: &[u8]) -> Value {
 async fn what_cannot_be_read_is_refused_and_not_sent() {
     let server = Server::start(|_, _| Does::Json(200, said("hi", 9, 1))).await;
     let gateway = server.gateway(8_000);
+    // Deep nesting would exhaust the stack of a parser that calls itself.
     let big = "[".repeat(100_000);
     for (body_text, param) in [
         ("", Value::Null),
@@ -78,6 +79,7 @@ async fn the_upstreams_own_errors_pass() {
         let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
         assert_eq!(reply.status.as_u16(), status);
         assert_eq!(body_json(reply).await, said);
+        // Whether 429 and 500 are repeated is left to the client, which has retries of its own.
         assert_eq!(server.sent().len(), 1, "{status} is not tried again");
     }
 }
@@ -113,6 +115,7 @@ async fn so_it_is_for_a_client_of_another_dialect() {
     upstream.endpoint.base_url = format!("http://{}/v1", stale.local_addr().unwrap());
     let opened = tokio::spawn(async move {
         let mut opened = 0;
+        // No further connection for three seconds means that nothing is tried again.
         while let Ok(Ok((line, _))) = tokio::time::timeout(Duration::from_secs(3), stale.accept()).await {
             opened += 1;
             drop(line);
@@ -125,6 +128,7 @@ async fn so_it_is_for_a_client_of_another_dialect() {
 }
 
 fn nowhere() -> UpstreamOptions {
+    // Nothing listens at port 9 (discard), so a connection is refused at once.
     let mut upstream = UpstreamOptions::new("down", Kind::OpenAiCompatible, "http://127.0.0.1:9/v1");
     upstream.endpoint.declared.window = Some(8_000);
     (upstream.endpoint.declared.tools, upstream.endpoint.declared.images) = (Some(true), Some(true));
@@ -159,6 +163,7 @@ async fn an_upstream_that_hangs_is_given_up() {
 async fn a_stream_that_is_long_in_coming_begins_with_comments() {
     let events = streamed("a", "hello you", None);
     let script = events.clone();
+    // Longer than several keep-alive intervals below, so that comments come before the first event.
     let late = Duration::from_secs(2);
     let server =
         Server::start(move |_, _| Does::After(late, Box::new(Does::Events(script.clone(), Duration::ZERO))))
@@ -193,6 +198,7 @@ async fn errors_after_that_stand_in_the_stream() {
 #[tokio::test]
 async fn a_stream_that_breaks_or_stalls_or_just_ends_says_so() {
     let begun: Vec<String> = streamed("a", "hello you there", None).into_iter().take(3).collect();
+    // The last event has no end. A client must not see its pieces, which are no JSON.
     let half = begun.concat() + "data: {\"id\":\"a\",\"cho";
     for kind in 0..4 {
         let (events, half) = (begun.clone(), half.clone());
@@ -311,6 +317,7 @@ async fn a_whole_stream_passes_however_it_ends_and_comes() {
     let odd = format!("\u{feff}: hello\n\n{events}\n");
     let crlf = events.replace('\n', "\r\n");
     for whole in [events, bare, odd, crlf] {
+        // The network may cut anywhere, so each character comes as a piece of its own.
         let pieces: Vec<String> = whole.chars().map(String::from).collect();
         let server = Server::start(move |_, _| Does::Events(pieces.clone(), Duration::ZERO)).await;
         let reply = server.gateway(8_000).answer(chat(request(&[user("hi")], true))).await;
@@ -333,6 +340,7 @@ async fn an_end_that_is_half_an_event_is_left_out() {
 #[tokio::test]
 async fn an_event_without_end_is_not_kept() {
     for prefill in [false, true] {
+        // A mebibyte at a time, so that the limit of 16 MiB is passed quickly.
         let more = bytes::Bytes::from(vec![b'x'; 1 << 20]);
         let begun = streamed("a", "hello", None)[..2].concat();
         let first = format!("{begun}data: ");
@@ -355,6 +363,7 @@ async fn silence_ends_however_often_the_line_is_kept_alive() {
         let server = Server::start(move |_, _| Does::Stalls(script.clone())).await;
         let mut upstream = server.upstream(8_000);
         upstream.endpoint.declared.prefill = Some(prefill);
+        // Several keep-alive intervals: the gateway's own comments must not count as the upstream's life.
         upstream.endpoint.timeouts.idle = Duration::from_secs(1);
         let config = GatewayOptions { keep_alive: Duration::from_millis(40), ..waiting(vec![upstream]) };
         let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
@@ -369,6 +378,7 @@ async fn silence_ends_however_often_the_line_is_kept_alive() {
 async fn comments_for_ever_are_no_answer() {
     for (stream, prefill) in [(true, false), (true, true), (false, false)] {
         let comment = bytes::Bytes::from_static(b": still here\n\n");
+        // Far shorter than the time-out below, so that only a real event can stop the clock.
         let gap = Duration::from_millis(10);
         let server = Server::start(move |_, _| Does::Endless(String::new(), comment.clone(), gap)).await;
         let mut upstream = server.upstream(8_000);
@@ -392,9 +402,11 @@ async fn raw(said: Vec<u8>, hangs_up: bool) -> (UpstreamOptions, tokio::sync::mp
             let (said, left) = (said.clone(), left.clone());
             tokio::spawn(async move {
                 let mut read = vec![0; 1 << 16];
+                // The request is read first: some systems discard an answer if data is unread at the close.
                 let _ = stream.read(&mut read).await;
                 let _ = stream.write_all(&said).await;
                 if !hangs_up {
+                    // The loop ends only when the gateway closes the connection.
                     while stream.read(&mut read).await.is_ok_and(|read| read > 0) {}
                     let _ = left.send(());
                 }
@@ -465,6 +477,7 @@ async fn a_client_that_leaves_takes_its_request_with_it() {
     let begun = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{event}");
     for (said, stream) in [(begun.as_str(), true), ("", true), ("", false)] {
         let (mut upstream, mut left) = raw(said.as_bytes().to_vec(), false).await;
+        // Far longer than the test, so that only the client's leave can end the request.
         upstream.endpoint.timeouts.idle = Duration::from_secs(60);
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(60));
         let config = GatewayOptions { keep_alive: Duration::from_millis(50), ..waiting(vec![upstream]) };
@@ -554,6 +567,7 @@ async fn whatever_a_field_is_the_answer_is_one() {
             for gateway in &gateways {
                 let reply = gateway.answer(ClientRequest { dialect, ..chat(asked.to_string()) }).await;
                 let status = reply.status.as_u16();
+                // 400 | 404) | A 5xx would blame the server for what the client sent.
                 assert!(matches!(status, 200 | 400 | 404), "{dialect:?}: {status} {asked}");
                 let out = body(reply).await;
                 if status != 200 {

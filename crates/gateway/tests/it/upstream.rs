@@ -93,6 +93,7 @@ impl Server {
         let app = Router::new()
             .route(page, axum::routing::get(async move || axum::Json(says)))
             .fallback(axum::routing::get(async || StatusCode::NOT_FOUND).post(answer))
+            // Long conversations exceed axum's default limit of 2 MB.
             .layer(axum::extract::DefaultBodyLimit::disable())
             .with_state(state);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -110,6 +111,7 @@ impl Server {
         let mut upstream = UpstreamOptions::new("up", Kind::OpenAiCompatible, self.url.as_str());
         let declared = &mut upstream.endpoint.declared;
         (declared.window, declared.tools, declared.images) = (Some(window), Some(true), Some(true));
+        // A hang fails a test within seconds, not after the minutes that a model may take.
         upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
         upstream.endpoint.timeouts.idle = Duration::from_secs(5);
         upstream
@@ -150,6 +152,7 @@ async fn answer(
     let number = {
         let mut sent = sent.lock().unwrap();
         sent.push(Sent { path: uri.path().to_owned(), headers, body });
+        // The number is taken under the lock, because requests may come at the same time.
         sent.len() - 1
     };
     respond(script(number, &value)).await
@@ -184,6 +187,7 @@ async fn respond(does: Does) -> Response<Body> {
         }
         Does::Breaks(events) => {
             let broken = futures_util::stream::once(async {
+                // The events before must have left before the connection breaks, or they would be lost with it.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 Err(std::io::Error::other("broken"))
             });

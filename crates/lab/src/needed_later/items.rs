@@ -40,8 +40,10 @@ fn read_error_lines(line: &str, found: &mut BTreeSet<VerbatimItem>) {
     if !is_error_line(line) {
         return;
     }
+    // Agents quote an error in backticks inside a sentence. Then the quoted part is what must be found again.
     for piece in line.split('`').chain([line]) {
         let piece = piece.trim().trim_end_matches(['.', ',', ':', ';']);
+        // A word such as `error:` is everywhere, so it tells nothing about one failure.
         let says_something = piece.split_whitespace().nth(2).is_some();
         if says_something && is_error_line(piece) {
             found.insert(VerbatimItem { text: start(piece), class: "errorLines" });
@@ -56,6 +58,7 @@ fn read_words(line: &str, found: &mut BTreeSet<VerbatimItem>) {
         // At the start of a relative path the dots are part of it.
         let word = if raw.starts_with("./") || raw.starts_with("../") { raw } else { word };
         let word = word.trim_end_matches(['.', ':', '-', '+', '/', '#', '$']);
+        // A number and its unit may be two words, as in `250 ms`. The number alone may be too common.
         if let Some(number) = number_before.filter(|_| is_unit(raw)) {
             let text = [number, " ", raw].concat();
             // The text must be on the line unchanged: its words may have been further apart there.
@@ -64,6 +67,7 @@ fn read_words(line: &str, found: &mut BTreeSet<VerbatimItem>) {
             }
         }
         if let Some(class) = class_of(word) {
+            // A path is needed without the line and column that an error message adds to it.
             let text = if class == "paths" { without_position(word) } else { word };
             found.insert(VerbatimItem { text: start(text), class });
         }
@@ -113,6 +117,7 @@ fn is_code(word: &str) -> bool {
 fn is_version(word: &str) -> bool {
     let numbers = word.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default();
     let mut parts = numbers.split('.');
+    // Two numbers with a point are as likely a decimal number, so a version needs three.
     parts.clone().count() >= 3
         && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }

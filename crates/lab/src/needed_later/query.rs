@@ -25,6 +25,7 @@ pub(super) struct ViewBeforeAnswer<'a> {
 impl<'a> ViewBeforeAnswer<'a> {
     pub(super) fn new(recording: &'a SessionRecording, next: usize, view: &'a [ViewSegment]) -> Self {
         let study = recording.need_index();
+        // Only entries before the answer can be in view, so the list ends there.
         let (mut shown, mut others) = (vec![false; next], Vec::new());
         for segment in view {
             match study.entry_of(segment.id).filter(|at| *at < next) {
@@ -32,6 +33,7 @@ impl<'a> ViewBeforeAnswer<'a> {
                 None => others.push(&*segment.text),
             }
         }
+        // System prompt and tools are in every request, whatever the policy leaves out.
         let fixed = std::iter::once(&*recording.fixed_text);
         Self {
             recording,
@@ -49,12 +51,14 @@ impl<'a> ViewBeforeAnswer<'a> {
     }
 
     pub(super) fn holds_need(&self, need: &NeededItem) -> bool {
+        // The newest holders are the likeliest in view, so the search begins with them.
         self.study.holders(need).iter().rev().any(|at| self.shows(*at))
             || self.others.iter().any(|text| items::is_in(&need.text, text))
     }
 
     /// Reports whether a lower-case word is in view as a word of its own.
     fn holds_word(&self, word: &str) -> bool {
+        // Recent entries are the likeliest in view.
         let mut entries = self.study.index.texts_with(word, self.next).rev();
         entries.any(|at| self.shows(at)) || self.other_words().contains(word)
     }
@@ -81,6 +85,7 @@ impl<'a> ViewBeforeAnswer<'a> {
     fn rarest_words_query(&self, words: BTreeSet<String>) -> Option<String> {
         let known = words.into_iter().map(|word| (self.study.index.holders(&word, self.next), word));
         let mut known: Vec<(usize, String)> = known.filter(|(_, word)| self.holds_word(word)).collect();
+        // Sorted by the number of entries with the word, then by the word: the order must not depend on a hash.
         known.sort();
         known.truncate(QUERY_WORDS);
         let words: Vec<String> = known.into_iter().map(|(_, word)| word).collect();
@@ -92,5 +97,6 @@ impl<'a> ViewBeforeAnswer<'a> {
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|char: char| !char.is_alphanumeric() && !matches!(char, '_' | '-' | '.' | '/'))
         .map(|word| word.trim_matches(['.', '-']).to_lowercase())
+        // A single letter is in nearly every text and would only fill the query.
         .filter(|word| word.chars().nth(1).is_some())
 }

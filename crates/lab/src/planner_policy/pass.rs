@@ -128,9 +128,11 @@ fn plan_and_edit(
     now: &PolicyInput,
     occasion: &PlanTrigger,
 ) -> WindowPassResult {
+    // A compaction on request does not use a background summary: the user may have given instructions.
     let is_routine = *occasion == PlanTrigger::Routine;
     let fixed = log.fixed_tokens;
     let mut passed = WindowPassResult::default();
+    // One edit for a request: after a swap, the next request plans with the new view.
     if let Some(edit) = swap_extract_for_summary(log, policy, now) {
         commit(log, edit, &mut passed);
         return passed;
@@ -140,6 +142,7 @@ fn plan_and_edit(
         let ahead = log.ahead.as_ref().filter(|ahead| is_routine && ahead.stand_in.is_none());
         let ready = ahead.filter(|ahead| ahead.is_ready(log)).map(|ahead| &*ahead.draft);
         let on_its_way = ahead.is_some_and(|ahead| !ahead.void) && ready.is_none();
+        // The plan may count on the summary, but must not show text that is still being written.
         let unwritten = ahead.filter(|_| on_its_way).map(|ahead| ahead.draft.unwritten());
         let coming = ready.or(unwritten.as_ref());
         let planned = plan::plan_with(&log.history, fixed, &now.budget, policy, occasion, coming);
@@ -190,6 +193,7 @@ fn commit(log: &mut PolicyLog, edit: ViewEdit, passed: &mut WindowPassResult) {
         !ahead.void && ahead.stand_in.is_none() && !ahead.is_ready(log) && ahead.draft.became(&edit)
     });
     log.ahead = coming.map(|ahead| PendingSummaryDraft { stand_in: Some(id), ..ahead });
+    // Answers belong to the compaction that they were written for. A prune leaves them for the next one.
     let answers = match edit.kind {
         EditKind::Compaction => std::mem::take(&mut log.answers),
         _ => Vec::new(),
@@ -218,6 +222,7 @@ pub(crate) fn look_ahead(
     let view = log.history.view();
     // A summary of messages that have left the view since can no longer be committed.
     log.ahead = log.ahead.take().filter(|ahead| ahead.is_about(view));
+    // One background summary at a time, as in a run.
     if log.ahead.is_some() {
         return Vec::new();
     }
@@ -252,12 +257,15 @@ fn complete_draft(
     now: &PolicyInput,
     passed: &mut WindowPassResult,
 ) -> Option<ViewEdit> {
+    // No call is open before a step, so the whole view can be in the request.
     let SummaryAnswers { calls, texts, is_complete } =
         answer_requests(log, &mut draft, log.history.view(), now, true);
     log.answers.extend(texts);
     passed.side_calls.extend(calls);
     let edit = draft.finish(&log.history).ok().filter(|_| is_complete);
+    // A strategy may refuse a summary that lacks a part it asked for.
     let edit = edit.filter(|edit| policy.strategy.validate(&log.history, edit).is_ok());
+    // A run never fails for lack of a summary, so an extract takes its place.
     edit.or_else(|| draft.finish_extractive(&log.history).ok())
 }
 
@@ -271,6 +279,7 @@ fn answer_requests(
 ) -> SummaryAnswers {
     let counter = log.history.counter();
     let (mut calls, mut texts, mut so_far) = (Vec::new(), Vec::new(), None);
+    // A long range is summarised in several requests, and each may show the summary so far.
     while let Some(request) = draft.request(view, &now.budget) {
         let text = match pruned_conversation(&request) {
             conversation if log.summariser != ScriptedSummariser::StandIn => {
@@ -291,6 +300,7 @@ fn answer_requests(
             // With the live system prompt and tools: all of the last request is in the cache.
             SummaryForm::Riding => {
                 let input = input + log.fixed_tokens + counter.framing().reply;
+                // A request cannot read more from the cache than the last request put there.
                 let cached = now.last_input.min(input);
                 SideCall { cached_tokens: cached, fresh_tokens: input - cached, ..SideCall::default() }
             }
@@ -300,6 +310,7 @@ fn answer_requests(
         let parts = vec![Part::text(text.as_str())];
         let answer = ModelAnswer { parts, finish: ModelStopReason::Stop, usage: None, envelope: None };
         texts.push(text.clone());
+        // A refused answer ends the draft. Its calls were made and are billed all the same.
         if draft.take(answer).is_err() {
             return SummaryAnswers { calls, texts, is_complete: false };
         }
@@ -339,10 +350,12 @@ fn summary_source_messages(
         .filter(|item| handles.iter().any(|handle| handle.0.overlaps(&item.range)))
         .filter(|item| match request.form {
             SummaryForm::Riding => true,
+            // A request of its own may leave messages out for lack of room. They cannot be in its summary.
             SummaryForm::Flattened => shown.contains(start_of(&item.message)),
         })
         .map(|item| recorded(item, log));
     let so_far =
+        // The earlier summary counts only if this request shows it.
         so_far.filter(|text| shown.contains(text)).map(|text| recorded_summary(text, Role::User, counter));
     so_far.into_iter().chain(gone).collect()
 }
@@ -350,6 +363,7 @@ fn summary_source_messages(
 /// Returns the messages for a pruning agent's decision, if this request is for a pruning agent.
 fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value>> {
     let text = request.messages.last()?.text();
+    // The order's words come first, and the JSON follows them.
     let start = text.find("{\"conversation\":")?;
     let asked: serde_json::Value = serde_json::from_str(&text[start..]).ok()?;
     asked.get("conversation")?.as_array().cloned()
@@ -358,6 +372,7 @@ fn pruned_conversation(request: &SummaryRequest) -> Option<Vec<serde_json::Value
 /// Returns the answer of an honest pruning agent: people's messages stay, the rest is in the stand-in's
 /// summary.
 fn pruned_text(log: &PolicyLog, conversation: &[serde_json::Value], limit_tokens: u64) -> String {
+    // The agent names messages by their index in the view.
     let (counter, view) = (log.history.counter(), log.history.view());
     let indices = conversation.iter().filter_map(|message| message["index"].as_u64());
     let items = indices.filter_map(|index| view.get(index as usize).map(|item| (index, item)));
@@ -377,6 +392,7 @@ fn start_of(message: &Message) -> &str {
         Part::ToolResult(result) => result.content.as_slice(),
         part => std::slice::from_ref(part),
     });
+    // The first part may be reasoning or an image, which no transcript shows as text.
     let mut starts = texts.map(|part| match part {
         Part::Text(said) => said.text.trim(),
         Part::ToolCall(call) => call.name.as_str(),
@@ -384,6 +400,7 @@ fn start_of(message: &Message) -> &str {
     });
     let start = starts.find(|text| !text.is_empty()).unwrap_or_default();
     let line = start.lines().next().unwrap_or_default();
+    // A message may be cut in a transcript, so only its beginning is compared.
     &line[..line.floor_char_boundary(BYTES)]
 }
 

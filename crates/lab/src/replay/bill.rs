@@ -21,6 +21,7 @@ impl<'a> ModelCallBill<'a> {
     /// keeping it bills new tokens as plain input.
     pub fn request(&mut self, read: u64, fresh: u64, whole: u64, output: u64) {
         let prices = self.prices;
+        // A request below the provider's minimum is not cached, so its tokens cost what plain input costs.
         let is_kept = prices.cache_life_ms > 0 && whole >= prices.cache_minimum_tokens;
         let is_written = is_kept && prices.cache_write != prices.input;
         *(if is_written { &mut self.billed.cache_write } else { &mut self.billed.uncached }) += fresh;

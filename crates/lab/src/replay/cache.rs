@@ -28,6 +28,7 @@ impl PromptCacheModel {
     /// Reports whether the cache holds something at a time. If times are not known, calls follow each other
     /// at once.
     pub fn is_warm(&self, at: Option<Millis>) -> bool {
+        // Without a time of either call the age is 0, and the cache counts as warm.
         let age = at.zip(self.used_at).map_or(0, |(at, used)| at.saturating_sub(used));
         !self.held.is_empty() && self.life_ms > 0 && age <= self.life_ms
     }
@@ -38,6 +39,7 @@ impl PromptCacheModel {
         let warm = self.is_warm(at);
         let same = self.held.iter().zip(request).take_while(|(held, sent)| held == sent);
         let common = same.map(|(held, _)| held.1).sum();
+        // Even a request that misses the cache replaces its content.
         self.held = request.to_vec();
         self.used_at = at.or(self.used_at);
         if warm { self.readable_tokens(common) } else { 0 }

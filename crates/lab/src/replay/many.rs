@@ -116,6 +116,7 @@ impl ReplayCase<'_> {
     fn replay(&self, options: &ReplayOptions) -> ReplayOutcome {
         let options = ReplayOptions { window_percent: self.window.percent(), ..options.clone() };
         let window = self.window.tokens(self.recording);
+        // A policy has state, so every case starts with a new one.
         replay(self.recording, (self.policy)().as_mut(), window, self.prices, &options)
     }
 }

@@ -41,6 +41,7 @@ impl RetentionTracker {
         next: usize,
         has_recall: bool,
     ) {
+        // Ids are compared and not positions, because an edit may move what it keeps.
         let kept: HashSet<u64> = request.view.iter().map(|segment| segment.id).collect();
         let known = recording.need_index();
         let shown = self.view.iter().filter(|segment| !kept.contains(&segment.id)).map(|segment| match known
@@ -55,6 +56,7 @@ impl RetentionTracker {
         let new = new.map(|at| &recording.entries[at]).filter(|entry| entry.tokens > 0);
         let gone: Vec<Arc<Message>> = shown.chain(new.map(|entry| entry.message.clone())).collect();
         let gone: Vec<&Message> = gone.iter().map(|message| &**message).collect();
+        // Facts are looked for in the whole view, because a summary may keep what a message lost.
         let after: String = request.view.iter().flat_map(|segment| [&segment.text, "\n"]).collect();
         let reach = if has_recall { RecoveryAccess::Model } else { RecoveryAccess::User };
         for (class, tally) in survey_within(&gone, &after, reach).classes {

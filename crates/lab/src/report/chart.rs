@@ -16,6 +16,7 @@ struct ChartScale {
 impl ChartScale {
     fn at(&self, value: f64) -> f64 {
         let (low, high) = self.domain;
+        // An empty domain would divide by zero.
         let part = if high > low { (value - low) / (high - low) } else { 0.0 };
         self.range.0 + part * (self.range.1 - self.range.0)
     }

@@ -14,6 +14,7 @@ pub(super) fn tokens(number: u64) -> String {
 }
 
 fn tenths(number: u64, unit: u64, name: &str) -> String {
+    // In whole numbers, since a float would round 0.05 sometimes up and sometimes down.
     let tenths = (number.saturating_mul(10).saturating_add(unit / 2)) / unit;
     format!("{}.{}{name}", tenths / 10, tenths % 10)
 }
@@ -77,7 +78,9 @@ pub(super) fn listed(items: &[String]) -> String {
 /// breaks become blanks.
 pub(super) fn visible(text: &str) -> String {
     let turns =
+        // Such marks could make a name from a recording show as another text than it is.
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    // Line breaks become blanks first, because the filter for control characters would join the words.
     let shown = text.chars().map(|c| if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c });
     shown.filter(|c| !c.is_control() && !turns(*c)).collect()
 }

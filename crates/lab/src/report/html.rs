@@ -151,6 +151,7 @@ fn goals(goals: &[GoalResult], out: &mut MarkupWriter) {
     tables::table(out, &head, 2, |out| {
         for results in goals.chunks(PolicyGoal::ALL.len()) {
             out.element("tr", &[], |out| {
+                // Each chunk has the same prices and scope, one result for each goal.
                 out.leaf("th", &[("scope", "row")], &results[0].prices);
                 let scope = &results[0].scope;
                 let origin = tables::origin(scope.synthetic);
@@ -204,6 +205,7 @@ fn beside(report: &ReplayReport, out: &mut MarkupWriter) {
 fn scores(verdicts: &[&PolicyVerdict], out: &mut MarkupWriter) {
     let peers = verdicts.iter().flat_map(|it| &it.peers);
     let columns = (0..RivalStanding::ALL.len())
+        // The first column, the wins, is shown also if it is empty: that is the news.
         .filter(|index| *index == 0 || peers.clone().any(|peer| peer.counts[*index] > 0));
     let columns: Vec<usize> = columns.collect();
     let mut head = vec!["prices", "sessions", "peer", "cost, % of peer's", "comparisons"];
@@ -277,6 +279,7 @@ fn chosen<'c, 'a>(cells: &'c [ComparisonCell<'a>]) -> Vec<&'c ComparisonCell<'a>
         }
     }
     let mut shown: Vec<&ComparisonCell<'_>> = by_recording.iter().map(|it| it[it.len() / 2]).collect();
+    // Recordings of agents come before synthetic ones, then large ones first.
     shown.sort_by_key(|it| {
         let peak_tokens = it.outcomes().iter().map(|outcome| outcome.peak_tokens).max().unwrap_or(0);
         (it.any().synthetic, std::cmp::Reverse(peak_tokens))
@@ -292,6 +295,7 @@ fn has_same_recording(one: &ComparisonCell<'_>, other: &ComparisonCell<'_>) -> b
 
 fn recordings(cells: &[ComparisonCell<'_>]) -> usize {
     let mut names: Vec<_> = cells.iter().map(|it| (&it.any().group, &it.any().recording)).collect();
+    // `dedup` only removes neighbours.
     names.sort();
     names.dedup();
     names.len()
@@ -315,6 +319,7 @@ fn recall(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut MarkupW
     if charts.is_empty() {
         return;
     }
+    // One extent for all charts, so that they can be compared at a glance.
     let extent = scatter::ScatterExtent::of(charts.iter().flat_map(|(_, points)| points));
     section(out, "Cost against needed-later recall", |out| {
         paragraph(

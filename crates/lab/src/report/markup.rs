@@ -31,6 +31,7 @@ impl MarkupWriter {
 
     /// Appends an empty element.
     pub(super) fn void(&mut self, name: &'static str, attributes: Attributes<'_>) {
+        // The closing slash is needed in SVG and allowed in HTML.
         self.tag(name, attributes, "/>");
     }
 
@@ -62,6 +63,7 @@ impl MarkupWriter {
     }
 
     fn escape(&mut self, text: &str) {
+        // Names and texts come from recordings, so the page must not trust them.
         for c in visible(text).chars() {
             match c {
                 '&' => self.0.push_str("&amp;"),

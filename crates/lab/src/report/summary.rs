@@ -41,6 +41,7 @@ impl<'a> ComparisonCell<'a> {
     fn new(header: &ReportHeader, mut outcomes: Vec<&'a ReplayOutcome>) -> Self {
         let place =
             |outcome: &&ReplayOutcome| header.policies.iter().position(|it| it.name == outcome.policy);
+        // All cells list the policies in the same order, or the charts could not be compared.
         outcomes.sort_by_key(place);
         let with_role = |role| outcomes.iter().copied().filter(move |it| header.role(&it.policy) == role);
         let (baseline, subject) =
@@ -107,6 +108,7 @@ pub fn cells<'a>(header: &ReportHeader, outcomes: &'a [ReplayOutcome]) -> Vec<Co
     type Place<'a> = (usize, bool, usize, usize, u64, WindowChoice);
     let mut groups = Vec::new();
     let mut recordings = Vec::new();
+    // The header's tables come first, so that their order is the order of the cells.
     let mut prices: Vec<&str> = header.prices.iter().map(|it| it.name.as_str()).collect();
     let mut gathered: BTreeMap<Place<'a>, Vec<&ReplayOutcome>> = BTreeMap::new();
     for outcome in outcomes {
@@ -208,6 +210,7 @@ pub fn summaries(header: &ReportHeader, cells: &[ComparisonCell<'_>]) -> Vec<Pol
             let held: Vec<&ComparisonCell<'_>> =
                 cells.iter().filter(|it| it.any().prices == prices && scope.contains_cell(it)).collect();
             let windows = windows(&held);
+            // A single window would repeat the medians of all windows.
             let each = windows.iter().copied().map(Some).filter(|_| windows.len() > 1);
             for window in std::iter::once(None).chain(each) {
                 let held: Vec<&ComparisonCell<'_>> = held
@@ -314,6 +317,7 @@ pub fn wholes_and_groups(cells: &[ComparisonCell<'_>]) -> Vec<RecordingScope> {
     let wholes = whole_scopes(cells);
     let groups = scopes(cells).into_iter().filter(|scope| {
         let whole = RecordingScope { group: None, ..scope.clone() };
+        // A group that is everything would only repeat the whole.
         scope.group.is_some() && cells_in(scope, cells) < cells_in(&whole, cells)
     });
     wholes.iter().cloned().chain(groups).collect()

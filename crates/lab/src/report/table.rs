@@ -37,6 +37,7 @@ pub(super) fn text(report: &ReplayReport, columns: usize) -> String {
     for cell in &cells {
         let any = cell.any();
         let here = (any.prices.as_str(), any.group.as_str(), any.synthetic);
+        // The cells are sorted, so a new place means a new heading.
         if place != Some(here) {
             place = Some(here);
             let synthetic = if any.synthetic { " · SYNTHETIC" } else { "" };
@@ -159,6 +160,7 @@ impl ReportTextWriter {
     }
 
     fn line(&mut self, line: &str) {
+        // The no-break spaces were only for the wrapping; a terminal and `grep` expect plain ones.
         self.text.push_str(&line.trim_end().replace('\u{a0}', " "));
         self.text.push('\n');
     }
@@ -203,6 +205,7 @@ impl ReportTextWriter {
         }
         let mut line = pad(name, room);
         for (figure, (_, _, width)) in figures.iter().zip(COLUMNS).take(shown) {
+            // The width on the screen counts, because names may have wide characters.
             line.push_str(&" ".repeat(width.saturating_sub(figure.width())));
             line.push_str(figure);
         }
@@ -273,6 +276,7 @@ fn fit(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
+    // One column is for the ellipsis.
     let mut used = 1;
     let mut shown: String = text
         .chars()

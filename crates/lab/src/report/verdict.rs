@@ -251,6 +251,7 @@ fn said(standing: RivalStanding) -> &'static str {
 fn sessions(cells: &[&ComparisonCell<'_>]) -> String {
     let mut recordings: Vec<_> =
         cells.iter().map(|it| (&it.any().group, &it.any().recording, it.any().synthetic)).collect();
+    // `dedup` only removes neighbours.
     recordings.sort();
     recordings.dedup();
     let kind = if recordings.iter().all(|it| it.2) { "synthetic session" } else { "recorded session" };
@@ -451,6 +452,7 @@ fn goal_result(
     scope: &RecordingScope,
     cells: &[&ComparisonCell<'_>],
 ) -> GoalResult {
+    // Cells without a figure, such as those without a peer that fits, count neither way.
     let figures: Vec<f64> = cells.iter().filter_map(|cell| goal.figure(cell)).collect();
     let cells_met = figures.iter().filter(|it| goal.is_met(**it)).count();
     let (limit, at_most) = goal.limit();

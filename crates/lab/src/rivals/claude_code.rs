@@ -90,6 +90,7 @@ impl ClaudeCodePolicy {
             }
             number += 1;
             total += item.segment.tokens;
+            // Both limits must be passed: the newest three stay, whatever their size.
             if number > KEPT_RESULTS && total > KEPT_RESULT_TOKENS && !item.is_cleared() {
                 found.push(at);
             }
@@ -174,6 +175,7 @@ impl ContextPolicy for ClaudeCodePolicy {
     fn request(&mut self, recording: &SessionRecording, next: usize, now: &PolicyInput) -> PolicyRequest {
         let moment = RivalContext::new(recording, next, now);
         let begins = moment.turn_begins();
+        // Before a turn, the new prompt is not part of what is compacted, so it is taken in afterwards.
         self.thread.take(recording, if begins { moment.prompt_start() } else { next }, |_| None);
         let end = self.thread.items.len();
         self.thread.take(recording, next, |_| None);
@@ -251,6 +253,7 @@ impl RecentFiles {
             for part in &entry.message.parts {
                 let Part::ToolResult(result) = part else { continue };
                 let call = self.calls.remove(&result.call_id);
+                // A failed call has changed nothing and read nothing.
                 if let Some(call) = call.filter(|_| result.status == ToolStatus::Completed) {
                     self.add(call, &entry.text);
                 }
@@ -271,6 +274,7 @@ impl RecentFiles {
         let content = match call.action {
             FileCallAction::Read => Some(result.clone()),
             FileCallAction::Write(content) => Some(content),
+            // The recording has only the changed part, so the last known content stands for the whole file.
             FileCallAction::Edit => known.and_then(|known| known.content),
         };
         self.files.push(RecentFile { path: call.path, is_edited: !is_read, content });
@@ -304,6 +308,7 @@ fn file_call(call: &ToolCall) -> Option<FileCall> {
     // `str_replace_editor` names its action in an argument.
     let name = text(&["command"]).unwrap_or(&call.name).to_lowercase();
     let is_any = |actions: &[&str]| actions.iter().any(|action| name.contains(action));
+    // A call with the whole content is a write, however its tool is named.
     let action = match text(&CONTENT_KEYS) {
         Some(content) => FileCallAction::Write(content.into()),
         None if is_any(&["read", "view", "open"]) => FileCallAction::Read,

@@ -41,6 +41,7 @@ impl ClinePolicy {
     /// tools.
     fn kept_tokens(moment: &RivalContext<'_>) -> u64 {
         let target = (Self::trigger(moment) * TARGET_SHARE) as u64;
+        // At least 1, or a window that is all fixed tokens would keep nothing at all.
         KEPT_TOKENS.min(target.saturating_sub(moment.recording.fixed_tokens).max(1))
     }
 
@@ -68,6 +69,7 @@ impl ClinePolicy {
     fn compact(&mut self, moment: &RivalContext<'_>) -> Option<(SideCall, PolicyEdit)> {
         let cut = self.cut(moment);
         let before = moment.total(&self.thread);
+        // A summary of nothing but summaries would gain nothing.
         let old = self.thread.items.get(..cut).filter(|old| old.iter().any(|item| !item.is_summary()))?;
         let texts = moment.cut_texts(old, TRANSCRIPT_CHARS, "\n...[truncated]");
         let summary = moment.summarise(&texts, ORDER_TOKENS, Some(SUMMARY_TOKENS));
@@ -114,6 +116,7 @@ impl ContextPolicy for ClinePolicy {
                 format!("\n...[truncated {omitted} chars]...\n")
             })
         });
+        // cline counts by characters, and the replay's own counts would trigger it at other moments.
         let estimate: u64 = self.thread.items.iter().map(|item| by_three(item.text())).sum();
         let acts = (recording.fixed_tokens + estimate) as f64 >= Self::trigger(&moment);
         let (call, edit) = acts.then(|| self.compact(&moment)).flatten().unzip();

@@ -103,6 +103,7 @@ impl ContextPolicy for CodexPolicy {
         self.thread.take(recording, end, shorten);
         let acts = self.is_full || self.used(&moment) >= Self::limit(&moment);
         let compacted = (acts && now.last_input > 0).then(|| self.compact(&moment)).flatten();
+        // The prompt comes in after the compaction, so it is never part of the summary.
         self.thread.take(recording, next, shorten);
         self.is_full = moment.is_refused(&self.thread);
         let (call, edit) = compacted.unzip();

@@ -29,6 +29,7 @@ impl CrushPolicy {
     fn is_due(moment: &RivalContext<'_>) -> bool {
         let window = moment.budget().window;
         let threshold = if window > LARGE_WINDOW { LARGE_BUFFER } else { (window as f64 * 0.2) as u64 };
+        // Before the first answer there is no report to judge by.
         moment.now.last_input > 0 && window.saturating_sub(moment.reported()) <= threshold
     }
 
@@ -43,6 +44,7 @@ impl CrushPolicy {
         }
         self.thread.items =
             vec![RivalViewItem::summary(summary.recorded, Role::User, counter, str::to_owned)];
+        // Between turns the prompt is answered, so nothing has to be said again.
         if !moment.turn_begins() {
             self.prompt = format!(
                 "The previous session was interrupted because it got too long, the initial user request was: `{}`",

@@ -95,6 +95,7 @@ impl GeminiCliPolicy {
         }
         self.thread.replace(0..cut.len(), cut);
         let why = "results cut, since a compression had failed".to_owned();
+        // Its own estimate may see a gain where the replay's count sees none. That is no edit.
         moment.clearing(before, &self.thread, why).filter(|edit| edit.after_tokens < edit.before_tokens)
     }
 
@@ -126,6 +127,7 @@ impl GeminiCliPolicy {
     ) -> (Vec<RivalViewItem>, Vec<SideCall>) {
         let counter = &moment.recording.counter;
         let old = &self.thread.items[..split];
+        // The summariser gets the whole results as long as they fit the window that the peer believes in.
         let shown = if old.iter().map(|item| estimate(item.text())).sum::<u64>() < self.limit(moment) {
             old
         } else {
@@ -161,6 +163,7 @@ impl GeminiCliPolicy {
         for at in found {
             let item = &self.thread.items[at];
             let text = masked(item, item.tool(moment.recording).unwrap_or_default());
+            // The frame around a short result is longer than the result.
             if estimate(&text) < estimate(item.text())
                 && let Some(cleared) = item.with_cleared_result(moment.recording, &text)
             {

@@ -52,6 +52,7 @@ impl GoosePolicy {
         let items = &self.thread.items;
         let newest = items.iter().rev().find(|item| item.is_user());
         let prompt = newest.cloned();
+        // The note differs: in a chat a person can be asked, in a loop of tools nobody is there.
         let is_last = items.last().is_some_and(RivalViewItem::is_user);
         let texts = REMOVED_PERCENT
             .iter()
@@ -164,6 +165,7 @@ impl ContextPolicy for GoosePolicy {
         let mut edit = self.describe(&moment);
         let mut calls = Vec::new();
         let is_full = moment.reported() as f64 > moment.budget().window as f64 * TRIGGER_SHARE;
+        // goose looks at the meter only when a person writes.
         if moment.turn_begins()
             && is_full
             && let Some((call, compaction)) = self.compact(&moment, "over 0.8 of the window")
@@ -207,6 +209,7 @@ fn without_results(texts: Vec<Cow<'_, RecordedMessage>>, percent: usize) -> Vec<
         return texts;
     }
     let middle = results.len() / 2;
+    // At least one, or a small share of a few results would leave out none and be refused again.
     let sides = (0..(results.len() * percent / 100).max(1)).map(|turn| match turn % 2 {
         0 => middle.checked_sub(turn / 2 + 1),
         _ => Some(middle + turn / 2),

@@ -172,6 +172,7 @@ fn newest_from_prompt(items: &[RivalViewItem]) -> &[RivalViewItem] {
         start -= 1;
     }
     let shown = &items[start..];
+    // langchain drops what comes before the first user message, even if that is everything.
     let prompt = shown.iter().position(|item| item.role == Role::User).unwrap_or(shown.len());
     &shown[prompt..]
 }

@@ -104,13 +104,16 @@ impl OpenCodePolicy {
         let replay = self.replayed_prompt().filter(|_| refused);
         let end = replay.unwrap_or(self.thread.items.len());
         let start = tail_start(&self.thread.items[..end], tail_budget(Self::usable(moment)));
+        // The question of an earlier compaction has no content for the summariser.
         let head: Vec<RivalViewItem> =
             self.thread.items[..start].iter().filter(|item| item.text() != QUESTION).cloned().collect();
         let texts = moment.cut_texts(&head, TRANSCRIPT_CHARS, "\n[truncated]");
         let summary = moment.summarise(&texts, ORDER_TOKENS, None);
+        // The real summariser would refuse a request of this size, and opencode goes on without a compaction.
         if summary.call.fresh_tokens > Self::usable(moment) {
             return None;
         }
+        // The question comes first, because a summary in the assistant's name must answer something.
         let mut items = vec![
             RivalViewItem::note(QUESTION, Role::User, counter),
             RivalViewItem::summary(summary.recorded, Role::Assistant, counter, str::to_owned),
@@ -128,6 +131,7 @@ impl OpenCodePolicy {
     /// Returns the newest user message, if there is another before it.
     fn replayed_prompt(&self) -> Option<usize> {
         let newest = self.thread.items.iter().rposition(is_prompt)?;
+        // Without an earlier prompt nothing would be left to summarise.
         self.thread.items[..newest].iter().any(is_prompt).then_some(newest)
     }
 }
@@ -176,11 +180,14 @@ impl ContextPolicy for OpenCodePolicy {
         let moment = RivalContext::new(recording, next, now);
         let (mut edit, mut calls) = (None, Vec::new());
         if self.prunes && moment.turn_begins() {
+            // Only what was there before the new prompt is pruned, so the results of this turn come in later.
             self.thread.take(recording, moment.prompt_start(), shorten);
             edit = self.prune(&moment);
         }
         self.thread.take(recording, next, shorten);
+        // Before the first answer there is no reported usage to act on.
         let is_full = now.last_input > 0 && moment.reported() >= Self::usable(&moment);
+        // The check on usage comes first. A request that is still too large is then refused by the server.
         for refused in [false, true] {
             let acts = if refused { moment.is_refused(&self.thread) } else { is_full };
             if let Some((call, compaction)) = acts.then(|| self.compact(&moment, refused)).flatten() {
@@ -202,6 +209,7 @@ fn tail_start(items: &[RivalViewItem], budget: u64) -> usize {
     let (mut kept, mut end, mut room) = (items.len(), items.len(), budget);
     while let Some(start) = turns.pop() {
         let tokens = tokens_of(&items[start..end]);
+        // Whole turns are kept while they fit. The turn that does not fit is cut at a message.
         if tokens > room {
             // A tail that began with a result would lack the result's call.
             let mut cuts = (start + 1..end).filter(|at| items[*at].role != Role::Tool);
@@ -210,6 +218,7 @@ fn tail_start(items: &[RivalViewItem], budget: u64) -> usize {
         }
         (kept, end, room) = (start, start, room - tokens);
     }
+    // A tail of everything would leave nothing to summarise, so there is no tail then.
     if kept == 0 { items.len() } else { kept }
 }
 
@@ -219,6 +228,7 @@ fn tokens_of(items: &[RivalViewItem]) -> u64 {
 
 /// Returns the head of a too long result.
 fn shorten(text: &str) -> Option<String> {
+    // The limit in lines and the limit in bytes hold together: the earlier one cuts.
     let lines = text.match_indices('\n').nth(OUTPUT_LINES - 1).map_or(text.len(), |(at, _)| at);
     let end = text.floor_char_boundary(lines.min(OUTPUT_BYTES));
     (end < text.len()).then(|| format!("{}\n\n...output truncated...", &text[..end]))

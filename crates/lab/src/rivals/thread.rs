@@ -63,6 +63,7 @@ impl RivalView {
                 }
             });
         }
+        // A call with an earlier position must not make the view read entries twice.
         self.read = self.read.max(next);
     }
 
@@ -102,6 +103,7 @@ impl RivalViewItem {
     ) -> Option<Self> {
         let at = self.entry()?;
         let entry = with_result(&recording.entries[at], placeholder, &recording.counter);
+        // A cleared result keeps its index, so that later passes still know its tool.
         Some(Self { origin: RivalItemOrigin::Cleared(at), ..Self::from_shortened_result(at, entry) })
     }
 
@@ -213,6 +215,7 @@ pub(super) fn with_result(
             other => other.clone(),
         })
         .collect();
+    // The content changes and the call's id stays: a result without its call would be refused.
     let message = Message { parts, ..Message::clone(&entry.message) };
     let tokens = counter.message(&message);
     RecordedMessage { message: message.into(), tokens, text: content.into(), ..entry.clone() }
@@ -244,6 +247,7 @@ pub(super) fn ends(
     if total <= max_chars {
         return None;
     }
+    // Counted in characters and not in bytes, because the rivals' limits are.
     let tail_from = total - (max_chars - head_chars);
     Some(format!(
         "{}{}{}",

@@ -76,6 +76,7 @@ impl ScoreReport {
             ("own orders in six languages in view", orders::own_orders(), goals::HIDDEN_KEPT),
         ] {
             tell(measure);
+            // One compaction may keep what the fifth loses, so both are measured.
             for rounds in [1, 5] {
                 let cases = orders::all_cases(rounds);
                 let scores: Vec<OrderScore> =
@@ -287,6 +288,7 @@ impl ScoreReport {
         let mut text = String::new();
         let mut measure = "";
         for row in &self.rows {
+            // Rows of one measure follow each other, so its name stands once above them.
             if row.measure != measure {
                 measure = &row.measure;
                 text.push_str(&format!("{measure}\n"));
@@ -322,6 +324,7 @@ impl ScoreReport {
 
 /// Describes the state of one class of removed facts.
 fn survived(tally: &RetentionTally) -> String {
+    // A class without facts must not divide by zero.
     let total = tally.total().max(1) as f64;
     format!(
         "{:.0} % in view, {:.0} % by recall, {:.0} % by the user, {:.0} % lost",
@@ -346,6 +349,7 @@ pub fn in_parallel<C: Sync, S: Send>(cases: &[C], measure: impl Fn(&C) -> Option
     let (first, second) = cases.split_at(half);
     std::thread::scope(|scope| {
         let other = scope.spawn(|| second.iter().filter_map(&measure).collect::<Vec<S>>());
+        // The first half runs on this thread, so only one more is needed.
         let mut scores: Vec<S> = first.iter().filter_map(&measure).collect();
         match other.join() {
             Ok(more) => scores.extend(more),

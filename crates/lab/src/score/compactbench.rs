@@ -158,8 +158,10 @@ pub fn measure(
     let mut score = CompactBenchScore::default();
     for (number, template) in templates.iter().enumerate() {
         score.cases += 1;
+        // The seed differs for each template, so that two templates do not share all names.
         let values = template.values(seed * templates.len() + number);
         let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, summariser.clone())?;
+        // Cycled, so that a short filler cannot end a chat early.
         let mut others = filler.iter().cycle();
         for turn in &template.transcript.turns {
             match turn.role.as_str() {
@@ -180,6 +182,7 @@ pub fn measure(
         // The last view is one that a request would carry, so the user must ask something.
         chat.say(&ChatTurn::user("Thanks. Where were we?"));
         chat.plan_request();
+        // Line breaks and case must not decide whether a statement is kept.
         let view = normalised(&chat.view_text());
         let transcript = normalised(&template.text(&values));
         for statement in template.statements() {
@@ -202,6 +205,7 @@ impl CaseTemplate {
         for variable in &self.variables {
             let pool = pool(variable);
             let count = used.entry(&variable.generator).or_default();
+            // Names come from fixed lists by the seed: the same figures every time.
             values.insert(variable.name.as_str(), pool[(seed * 3 + *count) % pool.len()]);
             *count += 1;
         }
@@ -224,6 +228,7 @@ fn pool(variable: &TemplateVariable) -> &'static [&'static str] {
         "person_name" => &PEOPLE,
         "project_noun" => &PROJECTS,
         "org_name" => &ORGANISATIONS,
+        // All other generators of the practice templates make actions.
         _ => &ACTIONS,
     }
 }

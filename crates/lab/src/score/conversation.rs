@@ -53,6 +53,7 @@ impl SimulatedChat {
     /// Creates an empty chat in a window of so many tokens. Returns `None` if there is no such strategy.
     pub fn new(strategy: &str, window_tokens: u64, summariser: ScriptedSummariser) -> Option<Self> {
         let mut policy = pass::usual_policy(strategy)?;
+        // The extract is made by program, so the planner must not count on a model's call.
         if summariser == ScriptedSummariser::Extract {
             policy.writer = SummaryWriterModel::Nobody;
         }
@@ -82,6 +83,7 @@ impl SimulatedChat {
     }
 
     fn answer(&mut self, message: Message) {
+        // A run plans before each request, so the view may change before the answer is added.
         self.plan_request();
         let now = self.situation();
         self.log.begin_step(&now);
@@ -99,6 +101,7 @@ impl SimulatedChat {
             EventBody::StepFinished { step_id, usage: Some(usage), estimated_input, envelope: None };
         self.log.add(finished);
         let now = self.situation();
+        // A background summary begins after an answer, while the user reads.
         pass::look_ahead(&mut self.log, &self.policy, &now);
     }
 

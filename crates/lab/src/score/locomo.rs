@@ -87,16 +87,20 @@ pub fn measure(conversations: &[LocomoConversation]) -> LocomoScore {
             conversation.turns.iter().enumerate().map(|(at, turn)| (turn.id.as_str(), at)).collect();
         for question in &conversation.qa {
             let evidence: BTreeSet<usize> =
+                // Some ids of the data name no turn. They cannot be found and are left out.
                 question.evidence.iter().filter_map(|id| places.get(id.as_str()).copied()).collect();
+            // Nothing could be found, so the question would only lower the average.
             if evidence.is_empty() {
                 continue;
             }
             let extent = SearchLimits::of(MOST_HITS);
             let hits = search(&index, &question.text, texts.len(), extent, |_| 1.0, |at| &texts[at]);
+            // Hits come best first, so the first few are the results of a smaller search.
             let found = |most: usize| {
                 let found = hits.iter().take(most).filter(|hit| evidence.contains(&hit.at)).count();
                 found as f64 * 100.0 / evidence.len() as f64
             };
+            // Each question counts for all and for its category.
             for sum in [&mut score.all, score.by_category.entry(question.category).or_default()] {
                 sum.questions += 1;
                 sum.at_5 += found(5);

@@ -99,6 +99,7 @@ pub fn measure(
             |at: usize| if is_shown[at] { SHOWN_WEIGHT } else { 1.0 },
             |at: usize| &*lost.messages[at].text,
         );
+        // An answer may also stand outside of the messages that the data names.
         let is_found = hits.iter().any(|hit| fact.is_answered_in(&said[hit.at]));
         let evidence = fact.message_start..=fact.message_end;
         score.at_10 += usize::from(is_found || hits.iter().any(|hit| evidence.contains(&hit.at)));
@@ -109,6 +110,7 @@ pub fn measure(
 impl LostInCompactionFact {
     /// Returns whether a text has the answer's words, or all its keywords.
     fn is_answered_in(&self, text: &str) -> bool {
+        // Some answers are numbers in the data.
         let answer = match &self.answer {
             serde_json::Value::String(answer) => normalised(answer),
             other => normalised(&other.to_string()),
@@ -121,6 +123,7 @@ impl LostInCompactionFact {
 
 /// Returns whether a text has these words as words of their own: `3` is not in `13`.
 fn has_words(text: &str, words: &str) -> bool {
+    // A sentence's full stop may be missing where the view shows the words.
     let bare = words.trim_end_matches('.');
     text.match_indices(bare).any(|(at, found)| {
         let before = text[..at].chars().next_back();

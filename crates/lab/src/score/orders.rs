@@ -188,6 +188,7 @@ fn chat_with_order(order: &str, filler: &[ChatTurn], case: &OrderCase) -> Option
         OrderPosition::SecondMessage => 0,
         OrderPosition::Percent(percent) => case.chat_tokens * u64::from(percent) / 100,
     };
+    // `take_if` gives the order once, at the first message past its position.
     let mut order = Some(ChatTurn::user(order));
     let mut tokens = 0;
     let mut turns = filler.iter().cycle();

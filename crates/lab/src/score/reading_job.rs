@@ -108,6 +108,7 @@ impl ContextPolicy for PolicyObserver {
                 self.whole.insert(file);
             }
         }
+        // Before the first file there is no result that could be missing.
         let newest = (0..FILES).rfind(|file| result_entry(*file) < next);
         if let Some(file) = newest {
             let has_part = request.view.iter().any(|segment| shows_part(&segment.text, file));
@@ -143,6 +144,7 @@ fn path(file: usize) -> String {
 /// Returns a content of 2,000 to 8,000 tokens, with the needle somewhere in it.
 fn content(file: usize) -> String {
     const TOKENS_OF_LINE: usize = 12;
+    // The sizes differ by a fixed rule, so every run has the same files.
     let lines = (2_000 + file * 2_711 % 6_000) / TOKENS_OF_LINE;
     let place = lines * (file * 37 % 100) / 100;
     let mut text = format!("# {}\n", path(file));
@@ -190,6 +192,7 @@ pub fn recording(fixed_tokens: u64) -> Result<SessionRecording, HistoryFoldError
         bodies.push(EventBody::ToolFinished { result });
     }
     let list: Vec<String> = (0..FILES).map(needle).collect();
+    // The last answer needs every needle, so the needed-later figures count each of them.
     bodies.push(answer(FILES, vec![Part::text(list.join("\n"))], ModelStopReason::Stop));
     let events = (1..).zip(bodies).map(|(seq, body)| Event { seq, at: 0, format: FORMAT, body }).collect();
     let recording = SessionRecording::of(

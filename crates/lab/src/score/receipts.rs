@@ -84,6 +84,7 @@ impl ReceiptsFolder {
     /// [`ReceiptsError`] if the file is missing or has another shape.
     pub fn filler(&self) -> Result<Vec<ChatTurn>, ReceiptsError> {
         let chat: FillerChat = self.read_json("filler.json.gz")?;
+        // A chat must begin with its user, whatever stands first in the data.
         Ok(chat.messages.into_iter().skip_while(|turn| turn.role != Role::User).collect())
     }
 

@@ -90,6 +90,7 @@ pub fn measure(filler: &[ChatTurn]) -> RefusalScore {
         let chats = STRATEGIES.iter().filter_map(|strategy| chat(strategy, filler, &summariser));
         let mut is_refused = true;
         for chat in chats {
+            // An answer must be refused under each strategy.
             is_refused &= !has_used_answer(&chat);
             score.smallest_view_tokens = score.smallest_view_tokens.min(chat.view_tokens());
         }
@@ -131,6 +132,7 @@ fn chat(strategy: &str, filler: &[ChatTurn], summariser: &ScriptedSummariser) ->
             break;
         }
     }
+    // The last message may be the one that reaches the trigger.
     chat.plan_request();
     // Every answer must be offered at least once, also under a strategy that has not acted by itself.
     if chat.compactions() == 0 {
@@ -151,6 +153,7 @@ pub(super) fn shows_answer(shown: &str, answer: &str) -> bool {
     let body = answer.rsplit("</think>").next().filter(|body| !body.trim().is_empty()).unwrap_or(answer);
     let body = body.replace("<think>", "").replace("</think>", "");
     let lines = body.lines().map(single_spaced).filter(|line| !line.is_empty());
+    // The longest line is the least likely to be in a view by chance.
     let Some(line) = lines.max_by_key(|line| line.chars().count()) else { return false };
     if line.chars().count() < TELLING_CHARS {
         shown.lines().any(|shown| single_spaced(shown) == line)
@@ -186,6 +189,7 @@ const GOOD_SUMMARIES: [(&str, WriteSummary); 10] = [
 ];
 
 fn summary_with_headings(task: &SummaryTask<'_>, tokens: u64, titles: [&str; 3], bullet: &str) -> String {
+    // A summary at its limit could be cut, and a cut summary may be refused for another reason.
     let sentences = task.assistant_sentences(tokens.min(task.limit_tokens * 8 / 10));
     written(&sentences, titles, bullet)
 }
@@ -199,6 +203,7 @@ fn german(task: &SummaryTask<'_>, titles: [&str; 3]) -> String {
 
 /// Returns a German sentence with the names of another, or `None` if that one has none.
 fn german_sentence(sentence: &str) -> Option<String> {
+    // The first word of a sentence has a capital letter without being a name.
     let words = sentence.split_whitespace().skip(1);
     let names: Vec<&str> =
         words.filter(|word| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit())).collect();

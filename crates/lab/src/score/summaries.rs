@@ -67,10 +67,12 @@ fn score_of(committed: &[(String, &[String])]) -> SummariesScore {
         score.written += usize::from(!answers.is_empty());
         let used: Vec<&String> = answers.iter().filter(|answer| shows_answer(shown, answer)).collect();
         score.used += usize::from(!used.is_empty());
+        // A newer summary takes the place of the one that was followed so far.
         if !used.is_empty() {
             standing = used;
         } else if !standing.is_empty() && !standing.iter().any(|answer| shows_answer(shown, answer)) {
             score.dropped += 1;
+            // A loss counts once, not at every later compaction.
             standing.clear();
         }
     }

@@ -45,6 +45,7 @@ impl PartialEq for ScriptedSummariser {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fixed(left), Self::Fixed(right)) => left == right,
+            // Functions have no equality of their own, so their addresses stand for them.
             (Self::Written(left), Self::Written(right)) => std::ptr::fn_addr_eq(*left, *right),
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
@@ -77,6 +78,7 @@ impl ScriptedSummariser {
 
     pub(crate) fn answer(&self, task: &SummaryTask<'_>) -> String {
         let text = match self {
+            // The replay itself handles these two, so nobody needs an answer from here.
             Self::StandIn | Self::Extract => return String::new(),
             Self::Fixed(text) => return text.to_string(),
             Self::Written(write) => return write(task),
@@ -96,6 +98,7 @@ impl SummaryTask<'_> {
         let said = self.material.iter().filter(|entry| matches!(entry.kind, LogEntryKind::Assistant(_)));
         let sentences: Vec<String> =
             said.filter_map(|entry| telling_sentence(&entry.message.text())).collect();
+        // Each sentence costs 2 tokens more: for its bullet and for the line end.
         let mean = sentences.iter().map(|text| self.counter.text(text) + 2).sum::<u64>()
             / (sentences.len() as u64).max(1);
         let count = (tokens / mean.max(1)).max(1) as usize;
@@ -125,6 +128,7 @@ fn telling_sentence(text: &str) -> Option<String> {
         .into_iter()
         .find(|sentence| {
             let chars = sentence.chars().count();
+            // The first word of a sentence has a capital anyway, so it does not count as a name.
             let names = sentence.split_whitespace().skip(1);
             let names =
                 names.filter(|word| word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit()));

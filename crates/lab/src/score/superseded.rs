@@ -54,6 +54,7 @@ pub fn measure(
         score.pairs += 1;
         let mut chat = SimulatedChat::new(strategy, WINDOW_TOKENS, summariser.clone())?;
         let said = [old, new].map(ChatTurn::user);
+        // The places ascend, so it is enough to look at the next one.
         let mut said = PLACES_PERCENT.iter().map(|percent| CHAT_TOKENS * percent / 100).zip(&said).peekable();
         let counter = chat.history().counter().clone();
         let mut tokens = 0;

@@ -33,6 +33,7 @@ pub fn lines_under_titles<'t>(text: &'t str, words: &[&str]) -> Vec<&'t str> {
         match bare.strip_prefix("- ") {
             Some(item) if is_listed => listed.push(item),
             Some(_) => {}
+            // A blank line between a title and its list does not end the list.
             None if bare.is_empty() => {}
             None => {
                 let is_title = bare.starts_with('#') || bare.ends_with(':');
@@ -45,6 +46,7 @@ pub fn lines_under_titles<'t>(text: &'t str, words: &[&str]) -> Vec<&'t str> {
 
 /// Returns `part` as a share of `whole` in percent; 100 if there is nothing.
 pub fn percent(part: usize, whole: usize) -> f64 {
+    // With nothing to find, nothing is missing; 0 would look like a total loss in a table.
     if whole == 0 { 100.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 

@@ -43,6 +43,7 @@ pub(super) fn write(script: &mut SyntheticLogBuilder, steps: usize) {
     );
     let mut until_typed = script.rng.between(8, 30);
     for step in 0..steps.saturating_sub(1) {
+        // Not near the end: a task there would leave no steps for the work on it.
         if until_typed == 0 && step + 2 < steps {
             answer(script, &known);
             task(script, &known);
@@ -96,6 +97,7 @@ fn mention(rng: &mut SeededRng, known: &ReusableItems) -> String {
 }
 
 fn path(rng: &mut SeededRng, known: &mut ReusableItems) -> String {
+    // The first files are always new, since there is nothing to read again yet.
     if known.paths.len() < 3 || rng.chance(60) {
         let (folder, name) = (*rng.pick(&NOUNS), *rng.pick(&NOUNS));
         known.paths.push(format!("crates/{folder}/src/{name}_{}.rs", rng.below(40)));
@@ -128,6 +130,7 @@ fn code(rng: &mut SeededRng, lines: usize, known: &mut ReusableItems) -> String 
             _ => text.push_str(&format!("    let {noun} = {name}(&{}, {line});\n", rng.pick(&NOUNS))),
         }
         if rng.chance(4) {
+            // Only some names may come back. A real agent, too, uses few of the names in a file again.
             known.symbols.push(name);
         }
         if line % 12 == 5 && rng.chance(10) {

@@ -107,6 +107,7 @@ fn file(rng: &mut SeededRng, at: usize) -> ReadingFile {
         tokens += counter.text(&line) + 1;
         lines.push(line);
     }
+    // The line's place is random, so that no fixed rule of what to keep can favour it.
     let place = rng.below(lines.len() as u64) as usize;
     lines.insert(place, needle.clone());
     ReadingFile { path, lines, needle }

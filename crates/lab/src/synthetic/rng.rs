@@ -29,6 +29,7 @@ impl SeededRng {
 
     /// Returns a number from `from` to about `to`, small ones as likely as large ones by order of magnitude.
     pub(super) fn magnitude(&mut self, from: u64, to: u64) -> u64 {
+        // A float has 53 bits of precision, so the other 11 would be rounded away.
         let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
         (from as f64 * (to as f64 / from as f64).powf(share)) as u64
     }
@@ -43,6 +44,7 @@ impl SeededRng {
 
     /// Returns an item of a list that has grown: mostly a late one, and now and then one of any age.
     pub(super) fn pick_earlier<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        // A magnitude is mostly small, so the items of the recent past come back most often.
         let back = self.magnitude(1, items.len() as u64 + 1);
         &items[items.len() - (back as usize).clamp(1, items.len())]
     }

@@ -44,6 +44,7 @@ pub(super) fn write(script: &mut SyntheticLogBuilder, turns: usize) {
     let mut cases: Vec<String> = Vec::new();
     for turn in 0..turns {
         script.wait(10, 420);
+        // The first customers are new, so that there are some orders to come back to.
         let again = turn > 3 && script.rng.chance(45);
         let order = if again { script.rng.pick_earlier(&orders).clone() } else { order(&mut script.rng) };
         let wish = *script.rng.pick(&WISHES);
@@ -74,6 +75,7 @@ fn order(rng: &mut SeededRng) -> CustomerOrder {
 }
 
 fn letter(rng: &mut SeededRng) -> char {
+    // Without I and O, which look like digits.
     char::from(*rng.pick(b"ABCDEFGHJKLMNPQRSTUVWXYZ"))
 }
 

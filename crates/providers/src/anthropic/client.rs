@@ -66,6 +66,7 @@ impl AnthropicProvider {
         if let Some(version) = config.version() {
             http = http.with_header(VERSION_HEADER, version)?;
         }
+        // Both clients are built now, so a header that cannot be sent fails here and not in a later call.
         let plain = with_betas(&http, config.betas(None))?;
         let dropping = with_betas(&http, config.betas(Some(BINDING_BETA)))?;
         Ok(Self { config, base, http: plain, dropping, refused: Arc::default() })
@@ -80,6 +81,7 @@ impl AnthropicProvider {
     }
 
     fn http(&self, stale: StaleReasoningPolicy) -> &ProviderHttpClient {
+        // The server knows the field for dropping reasoning only with its beta header: policy and client go together.
         match stale {
             StaleReasoningPolicy::Unsaid => &self.http,
             StaleReasoningPolicy::Drop => &self.dropping,
@@ -91,9 +93,11 @@ impl AnthropicProvider {
     fn note_refusal(&self, mut error: ProviderError, stale: StaleReasoningPolicy) -> ProviderError {
         // The API has no code for this refusal, so only its words tell it from other invalid requests.
         let bound = error.status == Some(400) && error.body.as_ref().is_some_and(|body| body.contains(BOUND));
+        // A server that was asked to drop stale reasoning and still refuses would refuse once more.
         if bound && stale == StaleReasoningPolicy::Unsaid {
             tracing::info!("stale reasoning was refused: from now on the server is asked to leave it out");
             self.refused.store(true, Ordering::Relaxed);
+            // Status 400 is final as a rule. Here the next attempt has another body.
             error.retryable = true;
         }
         error
@@ -111,6 +115,7 @@ impl AnthropicProvider {
         let http = self.http(stale);
         let body = request::count(request, &self.config.request_config(), stale)?;
         let response = http.post(self.base.endpoint(&["messages", "count_tokens"])?, body).await?;
+        // Only `post` hides secrets by itself. The errors of `bytes` are raw.
         let said = http::collect(http.bytes(response), MAX_COUNT_BYTES)
             .await
             .map_err(|error| http.hide_secrets(error))?;
@@ -126,6 +131,7 @@ impl AnthropicProvider {
 
 impl fmt::Debug for AnthropicProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The HTTP clients are left out: they hold the headers with the key.
         f.debug_tuple("AnthropicProvider").field(&self.config).finish()
     }
 }

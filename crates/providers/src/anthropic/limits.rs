@@ -31,6 +31,7 @@ pub(super) async fn ask(http: &ProviderHttpClient, base: &BaseUrl, config: &Anth
 /// Returns the support for prefill. No model continues a begun answer while thinking; otherwise the support depends
 /// on the model.
 fn prefill(body: &Map<String, Value>) -> FeatureSupport {
+    // `thinking` is an extra field of the configuration, so the configured body is the place to look.
     let thinks = body.get("thinking").and_then(|thinking| thinking.get("type"));
     match thinks.and_then(Value::as_str) {
         Some("enabled" | "adaptive") => FeatureSupport::No,
@@ -39,6 +40,7 @@ fn prefill(body: &Map<String, Value>) -> FeatureSupport {
 }
 
 async fn describe(http: &ProviderHttpClient, base: &BaseUrl, config: &AnthropicConfig) -> Option<Value> {
+    // `new` has refused a base URL that cannot be used, so this error cannot be lost here.
     let url = base.endpoint(&["models", &config.endpoint.model]).ok()?;
     http.get_json(url, PATIENCE).await
 }

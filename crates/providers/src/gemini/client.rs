@@ -77,6 +77,7 @@ impl Provider for GeminiProvider {
         let response = self.http.post(self.count.clone(), body).await.map_err(refusal::explain)?;
         let answer = http::collect(self.http.bytes(response), MAX_COUNT_BYTES).await;
         let answer = answer.map_err(|error| self.http.hide_secrets(error))?;
+        // An answer that is no JSON object has no total either, so both cases end in one error.
         let counted: Option<RawObject> = serde_json::from_slice(&answer).ok();
         let total = counted.and_then(|counted| counted.tokens("totalTokens"));
         total.map(Some).ok_or_else(|| ProviderError::new(ErrorCode::ThirdParty, "the count holds no total"))

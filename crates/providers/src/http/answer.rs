@@ -45,6 +45,7 @@ pub(crate) async fn call_below<D: StreamDecoder>(
     body: Bytes,
 ) -> Result<ModelStream, ProviderError> {
     let url = base.endpoint(segments)?;
+    // A base URL with a version has no alternative. After a successful search there is none either.
     let Some(versioned) = base.alternative() else { return call::<D>(http, url, body).await };
     let first = match call::<D>(http, url, body.clone()).await {
         Err(error) if is_elsewhere(&error) => error,
@@ -55,10 +56,12 @@ pub(crate) async fn call_below<D: StreamDecoder>(
         "no API is at the base URL: the call is made below the path of its version"
     );
     match call::<D>(http, endpoint(&versioned, segments)?, body).await {
+        // No API is at either path. The first error is about the address that the user wrote.
         Err(error) if is_elsewhere(&error) => Err(with_tried_hint(first, &versioned)),
         // A server that could not be asked proves nothing about the path.
         Err(error) if error.unsent => Err(error),
         answered => {
+            // A refusal proves the path as well as an answer does: an API has replied there.
             base.adopt_alternative();
             answered
         }
@@ -141,6 +144,7 @@ async fn open<D: StreamDecoder>(
     patience: ProgressDeadline,
     url: &Url,
 ) -> Result<AnswerReader<D>, ProviderError> {
+    // The outer error is the deadline's, the inner error the body's.
     let start = patience.wait(first_chunk(&mut bytes)).await??;
     let kind = ResponseBodyKind::of(&start);
     let all: ByteStream = Box::pin(futures_util::stream::iter([Ok(start)]).chain(bytes));
@@ -170,6 +174,7 @@ enum ResponseBodyKind {
 impl ResponseBodyKind {
     fn of(start: &[u8]) -> Self {
         const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
+        // A stream of events may begin with a byte order mark (WHATWG, server-sent events).
         let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start).trim_ascii_start();
         // The first chunk may end inside the name of a field.
         let is_field = FIELDS.iter().any(|field| start.starts_with(field) || field.starts_with(start));
@@ -227,6 +232,7 @@ impl<D: StreamDecoder> AnswerReader<D> {
         let (mut decoder, mut said, mut arguments) =
             (D::default(), AnswerByteCounts::default(), EmptyArgumentsFilter::default());
         let ready = decoder.push(&surrogates::whole(&String::from_utf8_lossy(body)))?;
+        // Sizes are counted before the filter, so that held-back arguments count too.
         said.count(&ready).map_err(|error| with_usage(error, &decoder))?;
         let ready = arguments.filter_events(ready).into();
         Ok(Self { events: None, decoder: Some(decoder), ready, said, arguments, patience })
@@ -250,6 +256,7 @@ impl<D: StreamDecoder> AnswerReader<D> {
             match more {
                 Ok(Some(more)) => self.ready.extend(self.arguments.filter_events(more)),
                 Ok(None) => {
+                    // Without a decoder every later poll returns `None`, as a finished stream must.
                     let answer = self.decoder.take()?.finish().map(settled_answer);
                     if let Ok(answer) = &answer {
                         let usage = answer.usage.as_ref();
@@ -265,6 +272,7 @@ impl<D: StreamDecoder> AnswerReader<D> {
                     }
                     return Some(answer.map(ModelEvent::Finished));
                 }
+                // A failed answer is billed as well, so its error carries the usage so far.
                 Err(error) => return self.decoder.take().map(|last| Err(with_usage(error, &last))),
             }
         }

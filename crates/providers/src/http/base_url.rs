@@ -33,6 +33,7 @@ impl BaseUrl {
     /// ```
     pub fn new(given: &str, version: &str) -> Self {
         let versioned = Url::parse(given).ok().filter(|url| !has_version(url)).and_then(|mut url| {
+            // A URL that cannot have a path gets no alternative. `endpoint` reports its error.
             url.path_segments_mut().ok()?.pop_if_empty().push(version);
             Some(url.as_str().to_owned())
         });
@@ -55,6 +56,7 @@ impl BaseUrl {
     /// Switches later requests to the alternative, and logs once which base URL to set.
     // Shared by all clones: one discovery serves all later calls.
     pub fn adopt_alternative(&self) {
+        // `swap` tells only the first caller that the value was new, so concurrent calls log once.
         if let (Some(versioned), false) = (&self.versioned, self.is_versioned.swap(true, Ordering::Relaxed)) {
             tracing::warn!("{}", found(&self.given, versioned));
         }

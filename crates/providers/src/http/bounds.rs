@@ -85,6 +85,7 @@ impl EventByteCount {
             if line.is_some() && (by_line || !self.in_line) {
                 self.bytes = 0;
             }
+            // An unfinished line goes on in the next chunk. A finished line leaves nothing behind.
             self.in_line &= line.is_none();
         }
         longest

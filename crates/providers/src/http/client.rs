@@ -44,6 +44,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 /// Reports whether a server is local or in a private network: by address, or by a name unknown to public name
 /// servers.
 pub(crate) fn is_private(url: &Url) -> bool {
+    // The address of an IPv6 host stands in brackets in a URL, and the parser takes it without them.
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     match host.parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) => {
@@ -69,9 +70,11 @@ fn is_shared(address: Ipv4Addr) -> bool {
 /// once.
 fn tls() -> Option<ClientConfig> {
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
+    // The setup can fail, and `get_or_init` takes no error. Two racing threads may both set up; one result stays.
     if let Some(known) = TLS.get() {
         return Some(known.clone());
     }
+    // A program that embeds this crate may have chosen a provider for its whole process.
     let provider = CryptoProvider::get_default().cloned();
     let provider = provider.unwrap_or_else(|| Arc::new(aws_lc_rs::default_provider()));
     let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(rustls::ALL_VERSIONS);

@@ -36,6 +36,7 @@ impl BodyDecompressor {
     /// # Errors
     /// [`ContentCodingError`] for an unreadable coding.
     pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ContentCodingError> {
+        // Two headers mean the same as one header with a list (RFC 9110, 5.3).
         let lists = headers.get_all(CONTENT_ENCODING).into_iter().map(HeaderValue::as_bytes);
         let names: Vec<String> = lists
             .flat_map(|list| list.split(|byte| *byte == b','))
@@ -63,6 +64,8 @@ impl BodyDecompressor {
     /// [`ContentCodingError`] if the bytes have another coding.
     pub fn decode(&mut self, coded: &[u8]) -> Result<Bytes, ContentCodingError> {
         let plain = match self {
+            // The decoder's buffer is emptied each time, so the limit in `write` is for one piece and not for the
+            // answer.
             Self::Gzip(decoder) => write(decoder, coded, |decoder| decoder.get_ref().len())
                 .map(|()| std::mem::take(decoder.get_mut())),
             Self::Deflate(decoder) => write(decoder, coded, |decoder| decoder.get_ref().len())

@@ -56,6 +56,7 @@ impl JoinedEventStream {
             match next {
                 Ok(Some(Ok(event))) => self.push(event),
                 Ok(Some(Err(error))) => {
+                    // The held event arrived before the error.
                     self.release_held();
                     self.ready.push_back(Err(error));
                 }
@@ -75,6 +76,7 @@ impl JoinedEventStream {
         }
         let SseEvent { name, data } = event;
         let mut texts = self.joiner.take(data.into_owned()).into_iter();
+        // The joiner returns the held text first, so the first text belongs to the held event's name.
         if let Some(held_name) = self.held.take() {
             self.ready.extend(texts.next().map(|text| Ok(SseEvent { name: held_name, data: text.into() })));
         }

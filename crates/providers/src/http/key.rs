@@ -25,6 +25,7 @@ pub(super) fn describe(headers: &[(String, Secret)]) -> String {
 
 /// Adds the description of the key to the error of a refused request.
 pub(super) fn explain(key: &str, mut error: ProviderError) -> ProviderError {
+    // With status 402 the key is valid, so a hint about it would mislead.
     if error.code == ErrorCode::Auth && error.status != Some(PAYMENT_REQUIRED) {
         error.message = format!("{}; {key}", error.message);
     }

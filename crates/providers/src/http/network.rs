@@ -45,6 +45,7 @@ impl NetworkVariables {
         V: AsRef<OsStr> + 'e,
     {
         let known: Vec<&'static str> = [HTTP, HTTPS, ANY, NONE, TRUST].into_iter().flatten().collect();
+        // A value that is not Unicode cannot be shown in an error, so it is left out.
         let set = environment.into_iter().filter_map(|(name, value)| {
             let name = known.iter().find(|known| OsStr::new(known) == name.as_ref())?;
             Some((*name, value.as_ref().to_str()?.to_owned()))
@@ -82,6 +83,7 @@ impl NetworkVariables {
     pub(super) fn explain(&self, url: &Url, error: &reqwest::Error) -> String {
         let what = if error.is_connect() { "cannot connect to" } else { "no answer from" };
         let mut words = format!("{what} {}", place(url));
+        // The causes of a refused connection only repeat the refusal in the system's words.
         if is_refused(error) {
             words.push_str(": connection refused");
         } else {
@@ -134,6 +136,7 @@ impl NetworkVariables {
 pub(super) fn push_causes(words: &mut String, error: &reqwest::Error) {
     for cause in causes(error) {
         let text = cause.to_string();
+        // Nested errors often repeat the text of their source.
         if !words.contains(&text) {
             words.push_str(": ");
             words.push_str(&text);

@@ -9,6 +9,7 @@ use crate::ProviderError;
 /// Returns the target of a redirect, without secrets; `None` for any other answer.
 pub(super) fn read(response: &Response) -> Option<String> {
     let target = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
+    // The header may hold a bare path, which is relative to the request's address (RFC 9110, 10.2.2).
     let target = target.to_str().ok().and_then(|target| response.url().join(target).ok());
     Some(match target {
         Some(url) if place(&url) == place(response.url()) => format!("another path of {}", place(&url)),

@@ -30,6 +30,7 @@ fn seconds(value: &str, per_second: f64) -> Option<Duration> {
 
 fn date(value: &str, now: SystemTime) -> Option<Duration> {
     let at = httpdate::parse_http_date(value).ok()?;
+    // A date in the past means no wait: clocks differ.
     Some(at.duration_since(now).unwrap_or_default().min(MAX_WAIT))
 }
 

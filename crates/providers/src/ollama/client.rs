@@ -69,6 +69,7 @@ impl OllamaProvider {
         if let Ok(body) = request::encode_load(&self.endpoint, self.window())
             && let Ok(response) = self.http.post(self.chat.clone(), body).await
         {
+            // Ollama answers once the model is loaded. The content of its answer does not matter.
             let _ = http::collect(self.http.bytes(response), limits::MAX_INFO_BYTES).await;
         }
     }
@@ -110,6 +111,7 @@ impl Provider for OllamaProvider {
         }
         let before = self.window();
         let known = found.limits(before);
+        // Later calls ask for the same window, because another value would make Ollama load the model again.
         if let Some(window) = known.window {
             self.found.store(window, Ordering::Relaxed);
         }

@@ -39,6 +39,7 @@ pub(super) async fn ask(
     addresses: &OllamaInfoUrls,
     model: &str,
 ) -> OllamaModelInfo {
+    // Both pages are read at once, so a slow server costs one wait and not two.
     let (loaded, about) =
         tokio::join!(http.get_json(addresses.loaded.clone(), PATIENCE), show(http, addresses, model));
     OllamaModelInfo::read(loaded.as_ref(), about.as_ref(), model)
@@ -75,6 +76,8 @@ impl OllamaModelInfo {
 
     fn read(loaded: Option<&Value>, about: Option<&Value>, model: &str) -> Self {
         let trained = about.and_then(trained);
+        // Ollama forwards calls of such a model to another host and never loads it, so its trained window is in
+        // force.
         let is_remote =
             about.and_then(|about| about.get("remote_host")?.as_str()).is_some_and(|at| !at.is_empty());
         let written = about.and_then(written);

@@ -73,6 +73,7 @@ impl Provider for OpenAiChatProvider {
     }
 
     async fn count(&self, request: &ModelRequest) -> Result<Option<u64>, ProviderError> {
+        // A count may come before the first `limits`, when the family is still unknown.
         let family = self.discovery.ensure_family().await;
         let Some(counter) = family.counter.filter(|_| !count::has_media(request)) else { return Ok(None) };
         let body = request::encode(request, &self.endpoint, &family)?;

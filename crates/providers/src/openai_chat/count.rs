@@ -82,6 +82,7 @@ async fn apply_template(
     }
     #[derive(Deserialize)]
     struct Tokens {
+        // Only the number of tokens matters, so a million values are skipped instead of kept.
         tokens: Vec<IgnoredAny>,
     }
     let applied = post::<Applied>(http, http::endpoint(root, &["apply-template"])?, body.clone()).await?;

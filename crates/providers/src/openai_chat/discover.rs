@@ -82,6 +82,7 @@ impl ServerDiscovery {
 
     /// Returns the server's family; asks the server the first time.
     pub(crate) async fn ensure_family(&self) -> ServerFamily {
+        // The lock is free during the request. Two first callers may both ask, which costs one request more.
         if self.given.is_none() && self.known().asked.is_none() {
             self.ask().await;
         }
@@ -107,6 +108,7 @@ impl ServerDiscovery {
     async fn ask(&self) {
         let begun = Instant::now();
         let said = self.query_facts().await;
+        // The lock is taken after the wait, never across it.
         let mut known = self.known();
         self.log_facts(known.seen, said, begun.elapsed());
         // A silent server counts as asked too. Otherwise each call would wait for it once more.
@@ -160,6 +162,7 @@ impl ServerDiscovery {
             return self.read(family.pages, PATIENCE).await;
         }
         let before = self.seen().family;
+        // Another program at the same address may serve some of the same pages, so its family must match.
         if let Some(family) = before
             && let Some(seen) = self.read(family.pages, REREAD_PATIENCE).await
             && seen.family == before
@@ -192,6 +195,7 @@ impl ServerDiscovery {
     }
 
     fn known(&self) -> MutexGuard<'_, ServerFactsCache> {
+        // A panic cannot leave half of the facts, because they are replaced in one assignment.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -93,6 +93,7 @@ impl ScriptedCallLog {
         };
         let mut records = lock(&self.records);
         records.push(record);
+        // Records are only appended, so the index stays valid.
         ScriptedCallEntry { records: Arc::clone(&self.records), index: records.len() - 1 }
     }
 }

@@ -56,6 +56,7 @@ impl ScriptedPlayback {
 
     /// Sends the events, and records the outcome in `entry`.
     pub(super) fn stream(self, mut entry: ScriptedCallEntry) -> ModelStream {
+        // The planned number is recorded first, because a caller may drop the stream at any event.
         entry.writes(self.output_tokens);
         let state = PlaybackStream { events: self.events.into_iter(), end: self.end, pace: self.pace, entry };
         Box::pin(stream::unfold(state, PlaybackStream::next))
@@ -75,11 +76,13 @@ impl PlaybackStream {
             tokio::time::sleep(self.pace).await;
         }
         if let Some(event) = self.events.next() {
+            // Recorded before the event is delivered: a caller may drop the stream right after the closing event.
             if matches!(event, ModelEvent::Finished(_)) {
                 self.entry.finished();
             }
             return Some((Ok(event), self));
         }
+        // The error is delivered once. Afterwards the stream is over.
         match std::mem::replace(&mut self.end, PlaybackEnd::Over) {
             PlaybackEnd::Over => None,
             PlaybackEnd::Fail(error) => {
@@ -214,6 +217,7 @@ impl<'a> ScriptedAnswerWriter<'a> {
         let lengths: Vec<usize> = (0..=pieces.len()).collect();
         // A longer prefix never has fewer tokens, so the search can bisect.
         let fitting = lengths.partition_point(|n| self.count.text(&pieces[..*n].concat()) <= left);
+        // The lengths begin with the empty prefix, which always fits.
         fitting.saturating_sub(1)
     }
 
@@ -238,6 +242,7 @@ impl<'a> ScriptedAnswerWriter<'a> {
             provider_id: Some(id),
             native: None,
         };
+        // A call whose arguments were cut gets no `PartDone`, as in a real stream.
         if self.cut { self.parts.push(Part::ToolCall(call)) } else { self.done(Part::ToolCall(call)) }
     }
 
@@ -252,6 +257,7 @@ impl<'a> ScriptedAnswerWriter<'a> {
     }
 
     fn done(&mut self, part: Part) {
+        // A part without text may still carry a signature in `native`.
         let empty = match &part {
             Part::Text(text) => text.text.is_empty() && text.native.is_none(),
             Part::Reasoning(reasoning) => reasoning.text.is_empty() && reasoning.native.is_none(),

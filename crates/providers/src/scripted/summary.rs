@@ -94,6 +94,7 @@ fn text_of(message: &Message) -> String {
 
 fn part_text(part: &Part) -> String {
     match part {
+        // The words of the order are no part of the conversation, so the extract leaves them out.
         Part::Text(_) if is_order(part) => data_after_order(part),
         Part::Text(text) => text.text.clone(),
         Part::ToolCall(call) => format!("{} {}\n", call.name, call.arguments),

@@ -10,6 +10,7 @@ use super::escaped;
 const LARGEST_BYTES: usize = 64 << 10;
 const LONGEST_LINE_BYTES: usize = 2_000;
 
+// Loading takes long, so it happens once, at the first code block.
 static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
 
 /// The classes, without duplicates.

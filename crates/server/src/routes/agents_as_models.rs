@@ -101,6 +101,7 @@ pub(super) async fn meant(
         return Ok(None);
     }
     let Some(name) = model.strip_prefix(PREFIX) else { return Ok(Some((model.clone(), model))) };
+    // The name is the client's and goes into an error message, so it is cut.
     let name: String = name.chars().take(100).collect();
     let known: Vec<_> = agents.iter().take(20).map(|agent| format!("{PREFIX}{}", agent.name)).collect();
     let message = format!("there is no agent `{name}`; there are: {}", known.join(", "));
@@ -154,9 +155,11 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
         None => None,
     };
     let aim = resolve_destination(app, &ask, &asked).await?;
+    // Recorded while the lock is held, so that a repetition finds the session and does not choose again.
     if let Some(key) = &key {
         app.conversations().keyed(key.clone(), aim.session.clone());
     }
+    // From here on a repeated request finds the session by its key, so the lock can go.
     drop(turn);
     // Without a key the request would get one from its content, and a second "yes" would count as a repetition.
     let key = IdempotencyKey(Some(key.map_or_else(fresh, Ok)?));
@@ -185,6 +188,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
     let message = match hears.recv().await {
         Some(AgentAnswerEvent::Begins(message)) => message,
         Some(AgentAnswerEvent::Failed(fault)) => return Err(fault.into()),
+        // None => return Err(broken_off() | The first event is always one of these two, unless the session ends.
         Some(_) | None => return Err(broken_off().into()),
     };
     let head = ResponseHead {
@@ -206,6 +210,7 @@ async fn answered(app: &AppState, ask: AgentModelRequest) -> Result<Response, Ag
     }
     let words = [(SESSION, session.id().as_str().to_owned()), (IGNORED, asked.ignored.join(","))];
     for (name, words) in words {
+        // Field names come from clients. One that no header can hold is left out rather than failing the answer.
         if let Some(value) = HeaderValue::try_from(words).ok().filter(|value| !value.is_empty()) {
             headers.insert(name, value);
         }
@@ -222,7 +227,9 @@ async fn whole(
         match hears.recv().await {
             Some(AgentAnswerEvent::Finished(answer, report)) => break (answer, report),
             Some(AgentAnswerEvent::Failed(fault)) => return Err(fault),
+            // A whole answer has all of it, so the pieces are not needed.
             Some(_) => {}
+            // The task has ended without an end of the answer: the session or the server is closing.
             None => return Err(broken_off()),
         }
     };
@@ -311,6 +318,7 @@ struct AgentResponseStream {
 impl AgentResponseStream {
     async fn next(&mut self) -> Option<Bytes> {
         let mut out = Vec::new();
+        // Some events write nothing in this dialect, and an empty result would end the stream.
         while out.is_empty() && !self.is_over {
             let told = match self.ready.pop_front() {
                 Some(told) => Some(told),
@@ -329,6 +337,7 @@ impl AgentResponseStream {
                     self.is_over = true;
                     self.encoder.write_error(&fault, &mut out);
                 }
+                // A stream that just stops looks complete to some clients, so the break is said.
                 None => {
                     self.is_over = true;
                     self.encoder.write_error(&broken_off(), &mut out);
@@ -418,6 +427,7 @@ async fn resolve_destination(
 async fn check_agent(app: &AppState, name: &str, agent: &str) -> Result<(), ApiProblem> {
     let session = match conversation(app, name).await {
         Ok(session) => session,
+        // A name that no session has yet is free: the client names a new session.
         Err(problem) if problem.is_not_found() => return Ok(()),
         Err(problem) => return Err(problem),
     };
@@ -446,11 +456,13 @@ async fn found(
         let id = SessionId::from(place.session.as_str());
         match app.runtime().store().session(&id).await {
             Ok(_) => return taken_here(app, agent, &place, prefix).await,
+            // The session was deleted since. Its history is looked for in other sessions.
             Err(longhaul_store::StoreError::NotFound(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }
     let records = app.runtime().sessions(usize::MAX >> 1).await?;
+    // All sessions of a conversation's beginning share the root of their ids, so few logs have to be read.
     let own = records.into_iter().filter(|record| record.id.as_str().starts_with(root));
     // The newest session is learned last, so of several equal conversations the newest is found.
     let own: Vec<_> = own.take(MOST_LOGS).collect();
@@ -459,6 +471,7 @@ async fn found(
         conversations.learn(record.id.as_str(), of_log(agent, &events));
     }
     let place = conversations.place(prefix);
+    // The index may still know a place in a session that was deleted.
     match place.filter(|place| own.iter().any(|record| record.id.as_str() == place.session)) {
         Some(place) => taken_here(app, agent, &place, prefix).await,
         None => Ok(None),
@@ -501,6 +514,7 @@ fn end_of(events: &[Event], taken: Seq) -> Option<Seq> {
     let later = events.iter().skip_while(|event| event.seq <= taken);
     let of_turn = later.take_while(|event| !matches!(event.body, EventBody::MessagesTaken { .. }));
     let of_turn: Vec<&Event> = of_turn.collect();
+    // Without an end the run was cut, and everything up to the next message belongs to the turn.
     let finished = of_turn.iter().find(|event| matches!(event.body, EventBody::RunFinished { .. }));
     finished.or(of_turn.last()).map(|event| event.seq)
 }
@@ -530,6 +544,7 @@ async fn imported(
                 NewSession { id: id.clone(), title: imported.title, at: now_ms(), events: imported.events };
             app.runtime().store().create(session).await?;
             let session = app.runtime().open(&id).await?;
+            // A session without a choice follows the configuration, as every other session of the default agent does.
             let is_usual = app.runtime().agents().iter().any(|other| other.is_default && other.name == agent);
             if !is_usual {
                 let choice = ModelChoice { agent: Some(agent), model: None };
@@ -538,6 +553,7 @@ async fn imported(
             Ok(id.as_str().to_owned())
         }
     };
+    // Done to the end even if the client leaves, so that no half session stays.
     Ok(app.to_end(work).await?)
 }
 
@@ -578,6 +594,7 @@ async fn goes_on_from(
     });
     let taken = taken.ok_or_else(|| unknown_response(previous))?;
     let is_newest = events.iter().rev().find(|event| matches!(event.body, EventBody::MessagesTaken { .. }));
+    // Only the newest turn continues in its session. An older one needs a fork, because logs are never rewritten.
     if is_newest.is_some_and(|event| event.seq == taken) {
         return Ok(MessageDestination::at(id.as_str().to_owned(), None));
     }
@@ -600,6 +617,7 @@ fn session_of(root: &str) -> Result<String, GatewayError> {
 
 fn fresh() -> Result<String, GatewayError> {
     let mut bytes = [0_u8; 8];
+    // Random, because two nodes may begin sessions of the same conversation at the same time.
     getrandom::fill(&mut bytes)
         .map_err(|_| GatewayError::new(GatewayErrorKind::Internal, "there are no random bytes"))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

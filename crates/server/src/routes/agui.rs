@@ -112,6 +112,7 @@ fn wish(mut messages: Vec<AgUiMessage>, resume: Vec<AgUiResume>) -> Result<UiTur
             let (content, metadata) = (content(newest.content)?, message_metadata(newest.metadata)?);
             Ok(UiTurnRequest::Say { content, metadata, name: newest.id, again: false })
         }
+        // The newest message is the agent's, so the client only wants to see the rest.
         Some(_) => Ok(UiTurnRequest::GoOn),
         None => Err(ApiProblem::invalid("There is no message.")),
     }

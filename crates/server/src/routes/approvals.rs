@@ -103,6 +103,7 @@ async fn meant(
     id: &str,
     session_id: Option<&str>,
 ) -> Result<(Session, ApprovalId), ApiProblem> {
+    // Ids of sessions may hold a colon, so the last one divides.
     let (of_id, own) = id.rsplit_once(':').map_or((None, id), |(session_id, own)| (Some(session_id), own));
     match (of_id, session_id) {
         (Some(one), Some(other)) if one != other => return Err(no_such_approval(id)),

@@ -40,6 +40,7 @@ pub(crate) async fn upload(
     RawBody(bytes): RawBody,
 ) -> Result<(StatusCode, Json<Value>), ApiProblem> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    // Without a type from the client, the content's first bytes tell it.
     let kind = kind.unwrap_or_else(|| content::found_type(&bytes)).to_owned();
     let work = {
         let app = app.clone();
@@ -48,6 +49,7 @@ pub(crate) async fn upload(
             // and must know the upload.
             let session = app.open(&id).await?;
             let media = content::store(&app, session.id(), bytes, kind, about.name).await?;
+            // Until a message names the content, only this entry lets the session use it.
             app.uploads().add(session.id().clone(), media.clone());
             Ok(media)
         }

@@ -54,12 +54,14 @@ pub(crate) async fn compact(
         )));
     }
     let session = app.open(&id).await?;
+    // The session's own policy counts, because it may differ from the agent's present one.
     let policy = session.inspect_run(|run| run.settings().policy.clone()).await?;
     let strategy = how.strategy.as_deref().map(|name| named(&policy, name)).transpose()?;
     if how.dry_run {
         // A preview changes nothing, so it needs no key.
         return preview(&session.preview_by(strategy, how.instructions).await?).map(Json);
     }
+    // The work gets its own copy of the state, because it goes on when the client hangs up.
     let work = {
         let app = app.clone();
         async move {

@@ -40,6 +40,7 @@ pub(crate) async fn export(
     QueryParams(how): QueryParams<ExportParams>,
 ) -> Result<Response, ApiProblem> {
     let id = SessionId::from(id);
+    // Read from the store directly, because a damaged session cannot be opened.
     let record = app.runtime().store().session(&id).await?;
     // Everything that is not damaged is exported, since no better copy may exist.
     let found = app.runtime().store().read_undamaged(&id, 0, usize::MAX).await?;

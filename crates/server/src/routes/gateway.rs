@@ -120,6 +120,7 @@ async fn entries(app: &AppState, with_agents: bool) -> Option<Vec<Value>> {
             models = names(app, gateway).await;
             let asks = models.len() <= MOST_ASKED;
             let listed = models.iter().map(|name| entry(gateway, name, asks));
+            // All at once, so that one slow server delays the list only by its own time-out.
             entries.extend(futures_util::future::join_all(listed).await);
         }
         None if !with_agents => return None,
@@ -272,9 +273,11 @@ async fn answered(app: &AppState, dialect: Dialect, request: Request, asked: Gat
 
 /// Returns the content encoding of a body, if any.
 fn coding(headers: &HeaderMap) -> Option<String> {
+    // A value that is no text cannot be `identity`.
     let named = headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().unwrap_or("?"));
     let mut codings = named.flat_map(|list| list.split(',')).map(str::trim);
     let coding = codings.find(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))?;
+    // The value is the client's and goes into an error message, so it is cut.
     Some(coding.chars().take(50).collect())
 }
 
@@ -350,6 +353,7 @@ fn dialect_at(path: &str) -> Dialect {
 /// Returns the path below [`ROOT`], without any repetition of the root.
 fn without_roots(path: &str) -> &str {
     let path = path.strip_prefix('/').unwrap_or(path);
+    // All repetitions, because a base URL with `/v1` may meet a client that adds it again.
     path.trim_start_matches(&ROOT[1..])
 }
 

@@ -87,6 +87,7 @@ async fn done(
     wanted: SwitchModelRequestBody,
     since: Vec<Event>,
 ) -> Result<Value, ApiProblem> {
+    // The agent stays if only the model is named.
     let present = session.inspect_run(|run| run.history().choice().clone()).await?;
     let choice = ModelChoice { agent: wanted.agent.or(present.agent), model: wanted.model };
     // The first attempt may have switched before its answer was lost.

@@ -28,6 +28,7 @@ pub(crate) struct SendMessageRequestBody {
 impl SendMessageRequestBody {
     /// Returns a fingerprint of the request with all its parameters.
     fn what(&self) -> String {
+        // Fields that are absent add nothing, so that keys of requests from before these fields still match.
         let mut what = format!("message {:?}", self.content);
         if let Some(agent) = &self.agent {
             what.push_str(&format!(" agent {agent:?}"));
@@ -103,6 +104,7 @@ pub(crate) async fn leave(
     let queue = async {
         let parts = body.content.parts(app, session).await?;
         let mut message = NewMessage::new(parts);
+        // The session keeps a record of keys of its own, so that a repeated message has no effect.
         (message.key, message.metadata) = (key.0.clone(), metadata);
         Ok(app.runtime().leave_message(session, message).await?)
     };

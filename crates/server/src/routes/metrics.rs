@@ -29,6 +29,7 @@ pub(crate) async fn show(State(app): State<AppState>) -> Result<Response, ApiPro
 fn by_status(open: &[RunStatus], counts: &SessionCounts) -> BTreeMap<&'static str, u64> {
     let mut sessions: BTreeMap<&str, u64> = BTreeMap::new();
     open.iter().for_each(|status| *sessions.entry(status_name(*status)).or_default() += 1);
+    // Open sessions are counted by their own status, so they are subtracted from the database's counts.
     let open_parked = open.iter().filter(|status| **status == RunStatus::Parked).count() as u64;
     // The open sessions and the database's counts are read at different moments and may contradict each other.
     let at_rest = counts.sessions.saturating_sub(open.len() as u64);

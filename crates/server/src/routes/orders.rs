@@ -76,6 +76,7 @@ pub(crate) async fn pin(
             once(&app, &session, key, what, |since| pin_once(&session, order, since)).await
         }
     };
+    // Done to the end even if the client leaves, so that a repetition finds a clear outcome.
     let answer = app.to_end(work).await?;
     let status = if answer["created"] == true { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(answer)))

@@ -63,6 +63,7 @@ fn file(path: &str, asked: &HeaderMap) -> Result<Response, ApiProblem> {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
+    // A file without a tag is only loaded more often.
     headers.extend(HeaderValue::try_from(tag).map(|tag| (ETAG, tag)));
     Ok(response)
 }

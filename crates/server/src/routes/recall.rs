@@ -53,6 +53,7 @@ pub(crate) async fn recall(
     }
     let arguments = serde_json::to_string(&wanted).map_err(|_| ApiProblem::internal())?;
     let found = find(&arguments, &source, app.runtime().blobs(), &LIMIT).await;
+    // The prefix names the tool for a model. A person has asked by the route.
     let text = found.map_err(|why| refused(why.trim_start_matches("recall: ")))?;
     Ok(Json(json!({ "sessionId": id, "text": text })))
 }

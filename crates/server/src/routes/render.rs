@@ -37,6 +37,7 @@ pub(crate) async fn render(
     JsonBody(RenderRequestBody { texts }): JsonBody<RenderRequestBody>,
 ) -> Result<Json<RenderResponse>, ApiProblem> {
     let bytes: usize = texts.iter().map(String::len).sum();
+    // The body's own limit is larger, and rendering costs more than reading.
     if texts.len() > TEXTS || bytes > BYTES {
         let detail = format!("At most {TEXTS} texts of {BYTES} bytes in all are rendered at once.");
         return Err(ApiProblem::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, detail));

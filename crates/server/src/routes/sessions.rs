@@ -117,6 +117,7 @@ pub(crate) async fn list(
         return Err(ApiProblem::invalid("`limit` is at least 1."));
     }
     let limit = listing.limit.unwrap_or(LISTED).min(MOST_LISTED);
+    // Asked before the records are read: a session that opens in between is then seen as its record says.
     let open = app.runtime().opened();
     // Another node asks only for what runs here. Asking further nodes would never end.
     if cluster_proxy::is_sent_on(&headers) {
@@ -136,7 +137,9 @@ pub(crate) async fn list(
             }
         };
         let mut shown = brief(&record, status);
+        // A run in progress has no end yet, and the one before it would mislead.
         if is_at_rest(status) {
+            // Only a session at rest has an end. That of a busy one would be of the run before.
             ended(&mut shown, app.ends().of(app.runtime().store(), &record).await?.as_ref());
         }
         sessions.push(shown);
@@ -185,6 +188,7 @@ fn is_at_rest(status: RunStatus) -> bool {
 fn unopened(app: &AppState, record: &SessionRecord) -> RunStatus {
     if record.parked {
         RunStatus::Parked
+    // Without other nodes a run in the record was killed, because this process would know of one of its own.
     } else if record.running && app.runtime().nodes().is_some() {
         RunStatus::Streaming
     } else {
@@ -281,6 +285,7 @@ pub(crate) async fn fork(
         let app = app.clone();
         async move {
             let id = SessionId::from(id);
+            // The origin is part of the name, so one key can fork several sessions.
             let session = match key.session_id(&format!("fork {id}")) {
                 Some(fork_id) => fork_once(&app, fork_id, &id, fork.at_seq).await?,
                 None => app.runtime().fork(&id, position(&app, &id, fork.at_seq).await?).await?,
@@ -392,6 +397,7 @@ async fn described(
     if is_at_rest(status) {
         ended(&mut shown, app.ends().of(app.runtime().store(), &record).await?.as_ref());
     }
+    // Facts of the open session come last and replace those of the record, which may be older.
     for (key, value) in more {
         shown[key] = value;
     }

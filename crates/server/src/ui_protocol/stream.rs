@@ -61,6 +61,7 @@ pub(crate) fn data(value: &Value, out: &mut String) {
 
 impl UiAnswerStream {
     async fn next(&mut self) -> Option<Vec<UiStreamEvent>> {
+        // The opening comes before the first wait, so that a client sees at once that its message arrived.
         if !self.opening.is_empty() {
             return Some(std::mem::take(&mut self.opening));
         }
@@ -112,6 +113,7 @@ async fn left_waiting(session: &Session, id: &str) -> UiStreamEnd {
 }
 
 async fn waits(session: &Session, id: &str) -> bool {
+    // A queue that cannot be read counts as empty: the message may have been taken, and the wait goes on.
     session.queue().await.unwrap_or_default().iter().any(|entry| entry.id.as_str() == id)
 }
 

@@ -124,6 +124,7 @@ async fn watch(world: &World, session: &str, seed: u64, mut last: watch::Receive
             return seen;
         }
         seen.visits += 1;
+        // What was cut is told again, because the client goes on behind the last whole position.
         seen.open.clear();
         let mut stream = Stream::open(world, session, seen.after).await;
         let leaves = tokio::time::Instant::now() + Duration::from_millis(100 + dice.below(4_000));

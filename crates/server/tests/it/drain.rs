@@ -35,6 +35,7 @@ async fn status(world: &World, method: Method, path: &str, body: Value) -> Statu
 
 #[tokio::test]
 async fn what_runs_finishes_and_nothing_begins() {
+    // Slow enough to be still running when the drain begins, and short enough to end within its patience.
     let world = World::new(ModelScript::turns([slowly(&"word ".repeat(60))])).await;
     let session = world.session().await;
     world.say(&session, "go").await;
@@ -66,6 +67,7 @@ async fn what_runs_finishes_and_nothing_begins() {
 
 #[tokio::test]
 async fn patience_ends() {
+    // Far longer than the drain's patience below.
     let world = World::new(ModelScript::turns([slowly(&"word ".repeat(5_000))])).await;
     let session = world.session().await;
     world.say(&session, "go").await;
@@ -118,6 +120,7 @@ async fn an_answer_of_the_gateway_comes_to_its_end_and_none_begins() {
 
     let app = world.app.clone();
     let mut drained = tokio::spawn(async move { app.drain(PATIENCE).await });
+    // The drain runs beside this test, so its beginning is waited for.
     while status(&world, Method::GET, "/readyz", json!({})).await == StatusCode::OK {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -125,9 +128,11 @@ async fn an_answer_of_the_gateway_comes_to_its_end_and_none_begins() {
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     let refused: Value = refused.json().await.unwrap();
     assert_eq!(refused["error"]["code"], "unavailable", "{refused}");
+    // By reference, so that a time-out does not end the drain.
     let waits = tokio::time::timeout(Duration::from_millis(200), &mut drained).await;
     assert!(waits.is_err(), "the end waits for the answer");
 
+    // Only now may the answer end. Before, nothing but a cut could have ended the drain.
     go_on.send(true).unwrap();
     said.push_str(&answer.text().await.unwrap());
     assert!(said.contains(" and the end.") && said.ends_with("data: [DONE]\n\n"), "{said}");

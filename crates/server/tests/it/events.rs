@@ -50,6 +50,8 @@ struct Seen {
 impl Seen {
     fn take(&mut self, frame: Frame) {
         if frame.data.get("seq").is_some() {
+            // Events of one position may be cut in the middle by a leave, so they count only with the position's
+            // end.
             self.open.push(frame.data);
         } else {
             let text = frame.data["content"].as_str().filter(|_| frame.name == "llm:chunk");
@@ -112,6 +114,7 @@ async fn watch(world: &World, session: &str, seed: u64, last: u64) -> (Seen, u32
                 }
             }
         };
+        // The time-out is the leave. It may come at any event.
         let _ = tokio::time::timeout(stay, read).await;
         seen.leave();
     }
@@ -135,6 +138,7 @@ async fn fifty_watchers_that_come_and_go_see_everything_once_and_in_order() {
     let watchers = (0..50_u64).map(|seed| {
         let (world, session, mut last) = (&world, &session, last.clone());
         async move {
+            // Half of the watchers go on in the middle of a position, as browsers do.
             let mut seen = Seen { is_exact: seed % 2 == 0, ..Seen::default() };
             let mut visits = 0;
             let mut dice = Dice(seed);
@@ -236,6 +240,7 @@ async fn cut_everywhere(world: &World, session: &str) {
 
 #[tokio::test]
 async fn a_stream_that_is_cut_behind_any_event_goes_on_right_there() {
+    // On disk, because the second server below must find the same session.
     let folder = tempfile::tempdir().unwrap();
     let world = World::over(folder.path(), eventful(), |_| {}).await;
     let session = world.session().await;
@@ -248,6 +253,7 @@ async fn a_stream_that_is_cut_behind_any_event_goes_on_right_there() {
     cut_everywhere(&world, &session).await;
     world.end().await;
     let again = World::over(folder.path(), eventful(), |_| {}).await;
+    // Now nothing is in memory, so all comes from the store.
     cut_everywhere(&again, &session).await;
 }
 
@@ -293,6 +299,7 @@ fn put_together(frames: &[Frame], text: &mut Vec<char>) {
 
 #[tokio::test]
 async fn who_comes_in_mid_answer_gets_it_from_its_start_without_a_gap() {
+    // Offsets count characters, and bytes or UTF-16 units would differ for this text.
     let answer = "Grüße an alle, 日本語 und 🦀, one two three. ".repeat(8);
     let world = World::new(ModelScript::turns([slowly(&answer)])).await;
     let session = world.session().await;
@@ -328,6 +335,7 @@ async fn a_fresh_watcher_hears_from_now_on_and_knows_where_it_is() {
 async fn a_position_that_the_log_does_not_have_is_a_gap() {
     let world = World::new(ModelScript::always("Yes.")).await;
     let session = world.session().await;
+    // A client may bring a position of another store, after a restore from an old backup.
     let mut events = world.events(&session, Some(1_000)).await;
     let gap = events.next().await.unwrap();
     assert_eq!((gap.name.as_str(), &gap.data["to"]), ("stream:gap", &1_000.into()));
@@ -397,6 +405,7 @@ fn torrent() -> ModelScript {
 /// A client that has asked for everything and reads nothing.
 async fn stuck(world: &World, session: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
+    // Small, so that the server's side fills soon.
     socket.set_recv_buffer_size(8 << 10).unwrap();
     let mut stuck = socket.connect(world.address).await.unwrap();
     let request = format!(
@@ -417,6 +426,7 @@ async fn the_system_keeps_little_for_a_stuck_client() {
     world.crash();
     let mut kept = Vec::new();
     stuck.read_to_end(&mut kept).await.unwrap();
+    // The lower bound shows that the client was served at all.
     assert!((16 << 10..512 << 10).contains(&kept.len()), "{} bytes", kept.len());
 }
 
@@ -451,6 +461,7 @@ async fn a_stuck_client_slows_nobody_and_finds_everything_later() {
     same(&seen.kept, &all, "the client that was stuck");
     let answers = all.iter().filter(|event| event["name"] == "llm:response");
     let said: usize = answers.filter_map(|event| event["content"].as_str()).map(str::len).sum();
+    // A stuck client misses streamed pieces, but no stored event.
     assert!(seen.streamed < said, "it was not stuck: {} of {said} bytes", seen.streamed);
 }
 

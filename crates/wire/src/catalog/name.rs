@@ -42,6 +42,7 @@ const QUANTA: &[&str] = &["0", "1", "k", "s", "m", "l", "xs", "xxs", "xl", "nl"]
 
 /// Returns the model with the longest name at the beginning of `asked`, if the rest does not name another model.
 pub(super) fn find<'a>(catalog: &'a ModelCatalog, asked: &str) -> Option<&'a CatalogModel> {
+    // A name may be a known model with and without its first part, so both forms are tried and the longer match wins.
     let candidates = forms(asked).into_iter().map(|form| words(&form));
     candidates
         .filter_map(|asked| longest(catalog, &asked))
@@ -61,6 +62,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut last = ' ';
     for letter in name.to_lowercase().chars() {
+        // `llama3` and `llama-3` must give the same words, but `8b` is one word.
         let begins = !last.is_alphanumeric() || (last.is_alphabetic() && letter.is_ascii_digit());
         match words.last_mut() {
             _ if !letter.is_alphanumeric() => {}
@@ -76,6 +78,7 @@ pub(super) fn words(name: &str) -> Vec<String> {
 fn forms(asked: &str) -> Vec<String> {
     let mut name = asked.trim().to_lowercase();
     if is_tuned(&name) {
+        // A tuned model is named `ft:MODEL:…`, so its base is the second part.
         name = name.split(':').nth(1).unwrap_or_default().to_owned();
     }
     // OpenRouter's variants follow a name with a maker. Without a maker, Ollama's tag follows the colon, and a tag
@@ -87,6 +90,7 @@ fn forms(asked: &str) -> Vec<String> {
         Some((model, variant)) if owned && VARIANTS.contains(&variant) => model,
         _ => last,
     };
+    // The region stands before the maker, so it is taken off first.
     let last = without(REGIONS, last).unwrap_or(last);
     [Some(last), without(MAKERS, last)].into_iter().flatten().map(str::to_owned).collect()
 }

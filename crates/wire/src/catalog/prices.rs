@@ -48,6 +48,7 @@ impl ListPrices {
     /// ```
     pub fn at(&self, input_tokens: u64) -> TokenRates {
         match self.above {
+            // The higher rates hold for the whole request and not only for the tokens above the limit.
             Some(above) if input_tokens > above.tokens => above.rates,
             _ => self.base,
         }

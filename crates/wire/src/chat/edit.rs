@@ -39,6 +39,7 @@ const NAMES: EnvelopeFieldNames = EnvelopeFieldNames {
 /// # Errors
 /// [`ParseError`] if no other dialect has the form of the choice.
 pub fn tool_choice(envelope: &RequestEnvelope) -> Result<ToolChoice, ParseError> {
+    // A client that writes `null` means the default.
     let Some(raw) = envelope.other("tool_choice").filter(|raw| *raw != "null") else {
         return Ok(ToolChoice::Auto);
     };

@@ -165,6 +165,7 @@ pub enum TokenCountEndpoint {
 impl ServerFamily {
     /// Returns the family at a base URL, if the host is known.
     pub fn at(base_url: &str) -> Option<&'static Self> {
+        // An address that is no URL belongs to no family here. The client reports its error.
         let url = Url::parse(base_url).ok()?;
         let host = url.host_str()?;
         Self::ALL.iter().find(|family| {
@@ -179,6 +180,7 @@ impl ServerFamily {
     #[must_use]
     pub fn declared(self, declared: &DeclaredLimits) -> Self {
         let documents = match (declared.files, self.documents) {
+            // What a person declares counts more than what a row says: servers change.
             (Some(false), _) => DocumentSupport::No,
             // The user declares that the server takes documents, but not the form: OpenAI's form is assumed.
             (Some(true), DocumentSupport::Unknown | DocumentSupport::No) => DocumentSupport::File,

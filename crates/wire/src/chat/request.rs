@@ -37,6 +37,7 @@ pub fn encode(
     let declared = &settings.body;
     let mut body = RequestBody::default();
     body.put("model", &settings.model)?;
+    // Fields that a person declares come early, because they are the same in every request.
     body.put_declared(declared, &["model", "messages", "stream"])?;
     put_fields(&mut body, declared, family.fields)?;
     if !request.tools.is_empty() {
@@ -73,6 +74,7 @@ fn put_fields(
     declared: &Map<String, Value>,
     fields: &[(&str, &str)],
 ) -> Result<(), ProviderError> {
+    // A declared field of the same name wins over the family's.
     fields.iter().try_for_each(|(name, json)| match serde_json::from_str::<&RawValue>(json) {
         Ok(value) => body.put_unless(declared, name, value),
         Err(error) => Err(invalid(format!("field `{name}` is no JSON: {error}"))),
@@ -130,6 +132,7 @@ fn choice(request: &ModelRequest, family: &ServerFamily) -> Option<Value> {
     match &request.tool_choice {
         // OpenAI refuses `tool_choice` without `tools`.
         _ if request.tools.is_empty() => None,
+        // Without the field every server lets the model choose.
         ToolChoice::Auto => None,
         ToolChoice::None => Some("none".into()),
         ToolChoice::Named(name) if family.names_tools => {
@@ -147,6 +150,7 @@ fn fields(json: &RawJson) -> Option<BTreeMap<String, Box<RawValue>>> {
 /// Returns a picture or a file as a data URL, or the address for the server to fetch; `None` if the request has
 /// neither.
 pub(crate) fn data_url(media: &MediaPart, request: &ModelRequest) -> Option<String> {
+    // With the bytes the server needs no download.
     let Some(bytes) = request.media.get(&media.blob.hash) else {
         return request.links.get(&media.blob.hash).cloned();
     };
@@ -157,6 +161,7 @@ pub(crate) fn data_url(media: &MediaPart, request: &ModelRequest) -> Option<Stri
 pub(crate) fn no_words(status: ToolStatus) -> &'static str {
     match status {
         ToolStatus::Completed => "",
+        // This wire has no mark for a failed call, so the text has to say it.
         ToolStatus::Error => "[the tool failed without a message]",
         ToolStatus::Cancelled => "[cancelled]",
         ToolStatus::Interrupted => "[interrupted, outcome unknown]",

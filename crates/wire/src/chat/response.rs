@@ -144,6 +144,7 @@ impl<'a> ChatResponseDelta<'a> {
         for spoken in [self.content, self.refusal].into_iter().flatten() {
             spoken_pieces(spoken, &mut pieces)?;
         }
+        // Many servers send an empty text with every chunk, and an empty piece would begin a part.
         pieces.retain(|piece| !piece.says_nothing());
         Ok(pieces)
     }
@@ -166,6 +167,7 @@ impl<'a> ChatResponseDelta<'a> {
 
 /// Returns a string; empty for another type.
 fn text_of(raw: &RawValue) -> String {
+    // A field of another type holds no text. Failing for it would lose the answer.
     serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
@@ -199,6 +201,7 @@ fn block_piece(raw: &RawValue) -> Result<Option<ChatResponsePart>, ProviderError
     if let Value::String(text) = block {
         return Ok(Some(ChatResponsePart::Text(text)));
     }
+    // Some servers leave the type out where the field `text` says it.
     let kind = block.get("type").and_then(Value::as_str).or(block.get("text").map(|_| "text"));
     Ok(match kind.ok_or_else(|| raw_json::garbled("content", raw.get()))? {
         "thinking" => block.get("thinking").map(|text| ChatResponsePart::Reasoning(joined(text))),

@@ -90,6 +90,7 @@ impl ChatStreamDecoder {
     /// nothing else came; `refused` if a filter withheld the answer; the error of the choice, if any; `third-party`
     /// if the reason is the server's own failure. The error contains the usage.
     pub fn finish(mut self) -> Result<ModelAnswer, ProviderError> {
+        // Content before the error was delivered, so the error comes at the end and carries the usage.
         if let Some(failure) = self.failure.take() {
             return Err(self.with_usage(failure));
         }
@@ -114,6 +115,7 @@ impl ChatStreamDecoder {
         };
         let parts = self.parts();
         let envelope = self.envelope.to_json();
+        // A refusal in its own field often ends with `stop`, as if it were an answer.
         let finish = match finish::agree_with_parts(finish, &parts) {
             ModelStopReason::Stop | ModelStopReason::Other if self.refused => ModelStopReason::ContentFilter,
             finish => finish,
@@ -173,6 +175,7 @@ impl ChatStreamDecoder {
     }
 
     fn unreadable(&self, payload: &str, error: &serde_json::Error) -> ProviderError {
+        // An event that ends inside its JSON was cut by the connection, so the call is worth another attempt.
         if error.is_eof() {
             return self.error(ErrorCode::TruncatedStream, "the stream ended inside an event");
         }
@@ -203,8 +206,10 @@ impl ChatStreamDecoder {
                 events,
             );
         }
+        // The content of the same chunk was taken above: a server may send its last words together with the error.
         if let Some(error) = choice.error() {
             self.failure = Some(server_error::from_answer(error));
+            // Behind an error nothing can follow, so the stream is not waited for.
             self.closed = true;
         }
         Ok(())

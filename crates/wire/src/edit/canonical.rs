@@ -60,6 +60,7 @@ impl<'a> JsonNode<'a> {
     /// Removes a field.
     pub fn remove(&mut self, name: &str) {
         if let Self::Object(fields) = self {
+            // All of them: a repeated key would come to light otherwise.
             fields.retain(|(key, _)| key != name);
         }
     }
@@ -91,6 +92,7 @@ impl<'a> JsonNode<'a> {
             }
             Self::Object(fields) => {
                 let mut sorted: Vec<_> = fields.iter().collect();
+                // The sort is stable, so the last of repeated keys stays the last one.
                 sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
                 out.push(b'{');
                 for (index, (key, value)) in sorted.into_iter().enumerate() {
@@ -131,6 +133,7 @@ pub fn settle_content(content: &mut JsonNode<'_>, kind: &'static str) {
             *text = Cow::Owned(clean);
         }
     }
+    // After the notices are removed, because a block may be empty only then.
     blocks.retain(|block| match block.get("text").and_then(JsonNode::as_text) {
         Some(text) => !text.is_empty() && !is_volatile(text),
         None => true,

@@ -67,6 +67,7 @@ impl ToolDeferral {
     ) -> Option<Self> {
         let mut tools = list::read(dialect, tools)?;
         let finds_by_itself = tools.iter().any(|tool| tool.is_deferred_by_client || tool.is_provider_search);
+        // Nobody would answer the provider's own search at another server.
         if !has_search {
             tools.retain(|tool| !tool.is_provider_search);
         }

@@ -69,6 +69,7 @@ impl RequestEnvelope {
         let fields = deserializer
             .deserialize_map(EnvelopeVisitor { names, text })
             .map_err(|error| not_json(&error))?;
+        // Servers refuse a request with something behind its object.
         deserializer.end().map_err(|error| not_json(&error))?;
         let model = fields.model.filter(|raw| *raw != "null");
         let name = model
@@ -156,6 +157,7 @@ fn mended(bytes: &[u8]) -> Option<BytesMut> {
     let mut mended: Option<BytesMut> = None;
     for half in [b"\\ud", b"\\uD"] {
         for at in memmem::find_iter(bytes, half).filter(|at| is_half_character(bytes, *at)) {
+            // The copy is made only for a request that needs it. The length stays, so all ranges stay right.
             let mended = mended.get_or_insert_with(|| BytesMut::from(bytes));
             mended[at..at + ESCAPE_BYTES].copy_from_slice(b"\\ufffd");
         }
@@ -210,6 +212,7 @@ fn not_json(error: &serde_json::Error) -> ParseError {
 
 /// Returns the range of `part`, a slice of `whole`, in it.
 fn range_in(whole: &str, part: &str) -> Range<usize> {
+    // Both are slices of one text, so the difference of their addresses is the position.
     let start = part.as_ptr().addr() - whole.as_ptr().addr();
     start..start + part.len()
 }
@@ -234,6 +237,7 @@ struct EnvelopeVisitor<'n, 'a> {
 impl<'a> EnvelopeVisitor<'_, 'a> {
     /// Returns the text behind a key, from its value on, if the key is written without escapes.
     fn behind(&self, key: &Cow<'a, str>) -> Option<&'a str> {
+        // A key with escapes has no place in the text, and is too rare to look for.
         let Cow::Borrowed(key) = key else { return None };
         let rest = self.text[range_in(self.text, key).end..].strip_prefix('"')?;
         Some(after_space(after_space(rest).strip_prefix(':')?))

@@ -51,6 +51,7 @@ pub fn is_volatile(text: &str) -> bool {
 
 /// Returns the text without our notices; `None` if the text has none.
 pub fn without_notices(text: &str) -> Option<String> {
+    // Most texts have no notice and need no copy.
     if !NOTICES.iter().any(|notice| text.contains(notice)) {
         return None;
     }
@@ -112,6 +113,7 @@ pub fn item_without_notices(item: &str) -> Option<String> {
     }
     let content = field(&said, "content")?;
     if let Some(text) = string(content) {
+        // A message of nothing but notices stays, because an empty one would be refused.
         let clean = without_notices(&text).filter(|clean| !clean.trim().is_empty())?;
         return with_field(item, "content", &quote(&clean));
     }

@@ -114,6 +114,7 @@ pub(crate) fn take_message(
             let parts = [range.start..item, item..item + 1, item + 1..range.end];
             let before = usize::from(!parts[0].is_empty());
             let parts = parts.into_iter().filter(|part| !part.is_empty()).map(MessageListEntry::Keep);
+            // The range is split around the item, and empty pieces of it are left out.
             slots.splice(at..=at, parts.collect::<Vec<_>>());
             Some((at + before, envelope.item(item).to_owned()))
         }

@@ -209,6 +209,7 @@ impl MessageListBuilder<'_> {
                 }
             }
         };
+        // They were taken from the end, so their order is turned round again.
         after.reverse();
         match found {
             Some(_) => after.append(&mut self.held),

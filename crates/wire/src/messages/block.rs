@@ -87,6 +87,7 @@ impl PartialMessagesBlock {
     /// # Errors
     /// `third-party` for an unreadable known piece.
     pub(super) fn grow(&mut self, delta: &RawObject) -> Result<Option<ModelEvent>, ProviderError> {
+        // The block's own bytes no longer tell everything once a piece was added.
         self.untouched = None;
         match delta.text("type").as_deref() {
             Some("input_json_delta") => {
@@ -131,6 +132,7 @@ impl PartialMessagesBlock {
     }
 
     fn replace(&mut self, key: &str, piece: &str) {
+        // A replaced field begins anew, or the old text would be written over the new value.
         self.grown.retain(|(name, _)| name != key);
         if let Some(value) = raw_json::value(piece) {
             self.object.set(key, value);
@@ -138,6 +140,7 @@ impl PartialMessagesBlock {
     }
 
     fn grow_text(&mut self, key: &str, more: &str) {
+        // A hostile server could send a new field with every piece.
         let is_full = self.grown.len() >= MAX_GROWN;
         match self.grown.iter_mut().find(|(name, _)| name == key) {
             Some((_, text)) => text.push_str(more),
@@ -215,11 +218,13 @@ impl PartialMessagesBlock {
     /// Returns the block itself if the block has content beyond the `known` fields.
     fn native_beyond(&self, known: &[&str]) -> Option<RawJson> {
         let has_more =
+            // Servers send many fields as `null` or as an empty list, which say nothing.
             self.object.fields().any(|(key, value)| !known.contains(&key) && !matches!(value, "null" | "[]"));
         has_more.then(|| self.whole())
     }
 
     fn whole(&self) -> RawJson {
+        // A signature may cover the exact bytes, so they are kept as long as possible.
         if let Some(untouched) = &self.untouched {
             return untouched.clone();
         }

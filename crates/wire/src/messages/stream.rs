@@ -39,6 +39,7 @@ impl MessagesStreamDecoder {
         }
         let event: RawObject = serde_json::from_str(payload)
             .map_err(|error| self.with_usage(raw_json::unreadable(payload, &error)))?;
+        // The name of the server-sent event never gets here. The payload's own `type` says the same.
         match event.text("type").as_deref() {
             Some("message_start") => Ok(self.start(event.object("message").unwrap_or_default())),
             Some("content_block_start") => self.open(&event).map_err(|error| self.with_usage(error)),
@@ -72,11 +73,13 @@ impl MessagesStreamDecoder {
     /// `truncated-stream` if the closing event did not come; `refused` if the answer was withheld; `third-party` if
     /// the answer was paused. The error contains the usage.
     pub fn finish(self) -> Result<ModelAnswer, ProviderError> {
+        // Without the closing event a part of the answer may be missing, however complete it looks.
         if !self.closed {
             return Err(self.with_usage(raw_json::truncated()));
         }
         let parts: Vec<Part> = self.blocks.iter().filter_map(PartialMessagesBlock::part).collect();
         let reason = self.envelope.text("stop_reason");
+        // The parts are dropped: a refused or paused answer must not get into the conversation.
         if let Some(error) = unfinished::error(reason.as_deref(), &self.envelope) {
             return Err(self.with_usage(error));
         }
@@ -108,6 +111,7 @@ impl MessagesStreamDecoder {
     }
 
     fn open(&mut self, event: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
+        // Without an index the block is the next one.
         let index = event.number("index").unwrap_or(self.blocks.len() as u64);
         let begin = event.get("content_block").map(|json| self.begin(index, json)).transpose()?;
         Ok(begin.flatten().into_iter().collect())
@@ -117,6 +121,7 @@ impl MessagesStreamDecoder {
         let mut block =
             PartialMessagesBlock::new(index, json).ok_or_else(|| raw_json::garbled("content_block", json))?;
         if block.is_call() {
+            // The sizes are counted as the blocks come, so that an endless answer fails before it fills the memory.
             block.call = Some(self.size.add_call()?);
         } else {
             self.size.add_part()?;
@@ -136,6 +141,7 @@ impl MessagesStreamDecoder {
     }
 
     fn stop(&mut self, index: u64) -> Vec<ModelEvent> {
+        // Nothing is open under this index: a repeated stop, or one without a start.
         let Some(block) = self.block(index) else { return Vec::new() };
         block.done = true;
         let done = block.part().map(ModelEvent::PartDone);
@@ -146,6 +152,7 @@ impl MessagesStreamDecoder {
 
     /// Returns the open block at `index`.
     fn block(&mut self, index: u64) -> Option<&mut PartialMessagesBlock> {
+        // From the newest: should a server use an index again, its pieces belong to the block begun last.
         let at = self.open.iter().rev().find(|at| self.blocks[**at].index == index)?;
         self.blocks.get_mut(*at)
     }
@@ -159,6 +166,7 @@ impl MessagesStreamDecoder {
     fn whole(&mut self, message: &RawObject) -> Result<Vec<ModelEvent>, ProviderError> {
         let mut events = Vec::new();
         for (index, json) in (0..).zip(message.contents("content")?) {
+            // A whole message goes through the same steps as a stream, so both give equal parts.
             events.extend(self.begin(index, json.get())?);
             events.extend(self.stop(index));
         }
@@ -190,6 +198,7 @@ impl StreamDecoder for MessagesStreamDecoder {
     }
 
     fn is_working_silently(&self) -> bool {
+        // Some blocks grow without an event. The loop must not take the silence for a dead connection.
         self.blocks.last().is_some_and(PartialMessagesBlock::grows_unseen)
     }
 

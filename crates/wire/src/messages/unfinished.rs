@@ -32,5 +32,6 @@ fn paused(envelope: &RawObject) -> ProviderError {
     let codes = ["pause_turn".to_owned()];
     let what = "the provider paused its turn";
     let paused = finish::error(ErrorCode::ThirdParty, what, &codes, Some(words.to_owned()), envelope);
+    // The code alone would allow a retry, and a retry would be paused again.
     ProviderError { retryable: false, ..paused }
 }

@@ -90,10 +90,12 @@ impl<'a> OllamaInputEncoder<'a> {
             content: request.system.clone(),
             ..OllamaRequestMessage::default()
         };
+        // Templates count the turn from the last user message; results of tools do not start one.
         let last_user = request.messages.iter().rposition(|message| message.role == Role::User);
         Self {
             request,
             target: settings.origin(API),
+            // An empty system message would replace the system prompt in the model's own Modelfile.
             written: (!request.system.is_empty()).then_some(system).into_iter().collect(),
             waiting: None,
             calls: BTreeMap::new(),
@@ -110,6 +112,7 @@ impl<'a> OllamaInputEncoder<'a> {
                 _ => self.waiting().content.push_str(UNSUPPORTED),
             }
         }
+        // A tool message does not flush: more results may follow, and nothing may stand between them.
         if message.role == Role::User {
             self.flush();
         }
@@ -189,6 +192,7 @@ impl<'a> OllamaInputEncoder<'a> {
 
     /// Returns Ollama's own call unchanged, or another model's call with our id, repeated by the result.
     fn call(&mut self, call: &'a ToolCall, own: bool) -> Result<OllamaRequestToolCall<'a>, ProviderError> {
+        // The original bytes may have fields that this encoder does not know, such as a call's index.
         let native =
             call.native.as_ref().filter(|_| own).and_then(|raw| serde_json::from_str(raw.as_str()).ok());
         if let Some(native) = native {
@@ -197,6 +201,7 @@ impl<'a> OllamaInputEncoder<'a> {
         }
         let id = call.call_id.as_str();
         self.calls.insert(&call.call_id, (Some(id), &call.name));
+        // A model may call a tool without arguments by an empty text, which is no JSON.
         let given = given_arguments(&call.arguments);
         // Ollama parses arguments into an object, and refuses the whole request if they are none.
         let arguments = RawObject::parse(given).and(serde_json::from_str(given).ok());

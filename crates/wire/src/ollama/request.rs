@@ -35,6 +35,7 @@ pub fn encode(
     let goes_on = request.messages.last().is_some_and(|last| last.role == Role::Assistant);
     let mut body = RequestBody::default();
     body.put("model", &settings.model)?;
+    // A configured `think` must not stand beside ours, or the body would have the field twice.
     let ours: Vec<&str> = OURS.iter().copied().chain(goes_on.then_some("think")).collect();
     body.put_declared(&settings.body, &ours)?;
     let tools = offered(request)?;
@@ -61,9 +62,11 @@ pub fn encode_load(settings: &ModelSettings, window: Option<u64>) -> Result<Byte
     if let Some(keep_alive) = settings.body.get("keep_alive").filter(|value| !value.is_null()) {
         body.put("keep_alive", keep_alive)?;
     }
+    // Not streamed: the single answer comes when the model is loaded.
     put_stream(&mut body, settings, false)?;
     // Without messages Ollama only loads the model, and answers with the reason `load`.
     body.put("messages", &[(); 0])?;
+    // No output limit is needed: it is no option of loading, so it does not reload the model.
     put_options(&mut body, settings, window, None)?;
     Ok(body.finish())
 }
@@ -83,11 +86,13 @@ fn put_options(
 ) -> Result<(), ProviderError> {
     let mut options = match settings.body.get("options") {
         Some(Value::Object(options)) => options.clone(),
+        // `null`, or another value that is no object, means: send no options.
         Some(_) => return Ok(()),
         None => Map::new(),
     };
     for (name, tokens) in [("num_ctx", settings.declared.window.or(window)), ("num_predict", limit)] {
         if let Some(tokens) = tokens {
+            // A configured option wins over ours.
             options.entry(name).or_insert_with(|| tokens.into());
         }
     }

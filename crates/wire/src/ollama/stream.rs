@@ -49,6 +49,7 @@ impl OllamaStreamDecoder {
         }
         let line: RawObject =
             serde_json::from_str(payload).map_err(|error| raw_json::unreadable(payload, &error))?;
+        // The status is 200 by then, so an error in the middle of an answer can only come as a line.
         if line.get("error").is_some_and(|error| error != "null") {
             return Err(server_error::from_answer(payload));
         }
@@ -56,6 +57,7 @@ impl OllamaStreamDecoder {
         if line.get("done") == Some("true") {
             self.flush(&mut events)?;
             events.extend(counted(&line).map(ModelEvent::Usage));
+            // The line is kept whole: it has the counts and the reason, and is the answer's envelope.
             self.closing = Some(line);
         }
         Ok(events)
@@ -96,6 +98,7 @@ impl OllamaStreamDecoder {
         self.say(false, message.content("content")?, events)?;
         for native in message.contents("tool_calls")? {
             let call = raw_json::element("tool_calls", &native)?;
+            // The text before a call is a part of its own, so that the order of the parts is the model's.
             self.flush(events)?;
             self.call(native.get(), call, events)?;
         }
@@ -108,6 +111,7 @@ impl OllamaStreamDecoder {
         text: Option<String>,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ProviderError> {
+        // Ollama sends an empty `content` beside thinking and calls; it must not end the thinking.
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(()) };
         if self.open.as_ref().is_some_and(|run| run.is_thinking != is_thinking) {
             self.flush(events)?;
@@ -142,6 +146,7 @@ impl OllamaStreamDecoder {
         let function = call.object("function").unwrap_or_default();
         let quoted = function.text("arguments");
         let native = match (&quoted, function.get("arguments")) {
+            // The native bytes are dropped, since Ollama refuses arguments that are a text.
             (Some(_), _) => None,
             (None, Some("null")) => Some(without_null(&mut call, &function)),
             (None, _) => Some(RawJson(native.to_owned())),
@@ -152,6 +157,7 @@ impl OllamaStreamDecoder {
         let (index, name) = (self.size.add_call()?, function.text("name").unwrap_or_default());
         events.push(ModelEvent::ToolInput { index, name: Some(name.clone()), delta: arguments.clone() });
         let provider_id = call.text("id").filter(|id| !id.is_empty());
+        // Older versions give no ids; the loop needs one to find the call's result.
         let call_id = provider_id.clone().unwrap_or_else(|| format!("call_{index}")).into();
         self.done(Part::ToolCall(ToolCall { call_id, name, arguments, provider_id, native }), events);
         Ok(())

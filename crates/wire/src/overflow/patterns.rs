@@ -141,6 +141,7 @@ pub(super) fn compile(sentence: &str) -> Option<Regex> {
         .replace("<U>", &format!("(?<used>{NUMBER})"))
         .replace("<L>", &format!("(?<limit>{NUMBER})"))
         .replace("<N>", NUMBER);
+    // Proxies change the case of messages, and break their lines.
     RegexBuilder::new(&sentence).case_insensitive(true).dot_matches_new_line(true).build().ok()
 }
 
@@ -148,6 +149,7 @@ fn compile_all(sentences: &[&str]) -> Vec<Regex> {
     sentences.iter().filter_map(|sentence| compile(sentence)).collect()
 }
 
+// Compiled once and at the first error, because most processes never need them.
 static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(SENTENCES));
 static COMPILED_UNMISTAKABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(UNMISTAKABLE));
 static COMPILED_VETOES: LazyLock<Vec<Regex>> = LazyLock::new(|| compile_all(VETOES));
@@ -171,6 +173,7 @@ pub(super) fn tokens_exceed(text: &str) -> bool {
 
 /// Returns the numbers that the texts name.
 pub(super) fn numbers(texts: &[String]) -> ReportedOverflow {
+    // By sentence first and by text second: the order of the sentences says which numbers are the right ones.
     let named = COMPILED.iter().flat_map(|regex| texts.iter().filter_map(|text| regex.captures(text)));
     named.fold(ReportedOverflow::default(), |known, captures| {
         known.or(ReportedOverflow {
@@ -186,5 +189,6 @@ fn captured_number(captures: &Captures<'_>, name: &str) -> Option<u64> {
 
 fn parse(number: &str) -> Option<u64> {
     let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    // A number beyond any window is a garbled one.
     digits.parse().ok().filter(|tokens| *tokens <= token_count::MOST)
 }

@@ -120,6 +120,7 @@ impl SuspectedOverflow {
 /// ```
 pub fn suspect(sent: &AnsweredRequestTokens, answer: &ModelAnswer) -> Option<SuspectedOverflow> {
     let total =
+        // A total of 0 means that the server did not count.
         answer.usage.as_ref().map(longhaul_core::usage::Usage::total_tokens).filter(|total| *total > 0);
     // The server's own word needs no counts, so it is examined before the numbers.
     if names_the_window(answer) {
@@ -133,6 +134,7 @@ pub fn suspect(sent: &AnsweredRequestTokens, answer: &ModelAnswer) -> Option<Sus
     if over || (answer.finish == ModelStopReason::Length && sent.was_ended_by_the_window(answer)) {
         return Some(SuspectedOverflow::WindowFull { total });
     }
+    // After a tool call or a filter an empty text says nothing about the window.
     let ended = matches!(answer.finish, ModelStopReason::Stop | ModelStopReason::Other);
     (ended && is_silent(&answer.parts) && sent.is_nearly_full()).then_some(SuspectedOverflow::Empty)
 }
@@ -188,9 +190,11 @@ impl AnsweredRequestTokens {
         match self.window {
             Some(window) => {
                 let total = input.unwrap_or_else(|| self.counted()).saturating_add(output.unwrap_or(0));
+                // Servers stop a little before the window's end, and the counts of both sides differ slightly.
                 total.saturating_add((window / 100).max(16)) >= window
             }
             None => {
+                // A caller's own low limit lowers the bound, so that it is not taken for the window.
                 let few = FEW_OUTPUT_TOKENS.min(self.max_output.unwrap_or(u64::MAX) / 2);
                 self.counted() >= NEARLY_FULL_TOKENS && output.is_some_and(|output| output < few)
             }
@@ -216,6 +220,7 @@ fn is_silent(parts: &[Part]) -> bool {
     parts.iter().all(|part| match part {
         Part::Text(text) => text.text.trim().is_empty(),
         Part::Reasoning(reasoning) => reasoning.text.trim().is_empty(),
+        // A call, or any other part, is an answer.
         _ => false,
     })
 }

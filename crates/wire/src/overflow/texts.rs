@@ -85,7 +85,9 @@ impl ErrorBodyContents {
     }
 
     fn string(&mut self, text: &str, depth: usize) {
+        // Earlier attempts may have failed for another reason, such as a rate limit.
         let text = last_attempt(text);
+        // Most texts are prose, so the first character saves the parser's work.
         let nested = text.trim_start().starts_with(['{', '[']) && depth < MAX_DEPTH;
         match nested.then(|| serde_json::from_str::<Value>(text).ok()).flatten() {
             Some(value) => self.value(&value, depth + 1),
@@ -97,7 +99,9 @@ impl ErrorBodyContents {
     fn prose(&mut self, text: &str, depth: usize) {
         self.texts.push(text.trim().to_owned());
         if let Some(start) = text.find('{').filter(|_| depth < MAX_DEPTH) {
+            // Only the first value is read, because prose may follow behind it.
             let inner = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>().next();
+            // Only the first value is read; prose may follow behind the JSON.
             if let Some(Ok(value)) = inner {
                 self.value(&value, depth + 1);
             }
@@ -124,6 +128,7 @@ impl ErrorBodyContents {
         });
         for (key, value) in object {
             match (key.as_str(), value) {
+                // The user's own text may speak of windows and limits, and would look like an error about them.
                 (key, _) if ECHOES.contains(&key) => {}
                 (key, Value::Array(attempts)) if ATTEMPTS.contains(&key) => {
                     attempts.last().into_iter().for_each(|last| self.value(last, depth + 1));
@@ -138,6 +143,7 @@ impl ErrorBodyContents {
     }
 
     fn code(&mut self, code: &str, depth: usize) {
+        // Some servers write the status as a text.
         self.named_status(code.parse().ok(), depth);
         self.codes.push(code.to_lowercase());
     }

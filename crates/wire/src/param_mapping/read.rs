@@ -73,6 +73,7 @@ impl RequestField<'_> {
 
     fn texts(&self) -> Result<Vec<String>, ParseError> {
         if let Some(text) = self.value.as_str() {
+            // OpenAI takes a single stop sequence as a bare string.
             return Ok(vec![text.to_owned()]);
         }
         let list = self.value.as_array().and_then(|list| {
@@ -133,6 +134,7 @@ fn openai(said: &RequestField<'_>) -> Result<Option<RequestParamValue>, ParseErr
         // Both values ask for the usual service, so nothing is lost without them.
         "service_tier" if matches!(said.value.as_str(), Some("auto" | "default")) => return Ok(None),
         "top_logprobs" => refused_unless_empty(said, "the upstream gives no log probabilities"),
+        // Without storage nothing is asked of the upstream.
         "store" if said.is_empty() => return Ok(None),
         _ => RequestParamValue::Ignored,
     }))
@@ -161,6 +163,7 @@ fn chat(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<(), P
         }
         "verbosity" => RequestParamValue::Verbosity(said.text()?),
         "n" if said.value.as_u64() == Some(1) => return Ok(()),
+        // A refusal is better than one answer where several were asked for.
         "n" => RequestParamValue::Refused("the upstream gives one answer to a request"),
         "logprobs" if said.is_empty() => return Ok(()),
         "logprobs" => RequestParamValue::Refused("the upstream gives no log probabilities"),
@@ -211,6 +214,7 @@ fn responses(said: &RequestField<'_>, wanted: &mut Vec<RequestParam>) -> Result<
         "include" => {
             for one in said.texts()? {
                 let want = match one.as_str() {
+                    // Other values only ask for more detail, and an answer is right without it.
                     "message.output_text.logprobs" => {
                         RequestParamValue::Refused("the upstream gives no log probabilities")
                     }
@@ -322,6 +326,7 @@ fn format(said: &RequestField<'_>, inner: &str) -> Result<Option<RequestParamVal
                 strict: strict.cloned(),
             })))
         }
+        // An unknown form must not be dropped: the client would parse an answer that is free text.
         _ => Ok(Some(RequestParamValue::Refused("the upstream has no such form for an answer"))),
     }
 }

@@ -42,6 +42,7 @@ impl MessagesResponseWriter {
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
+        // Written with the first content, so that a failure before it leaves no message that was begun.
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
@@ -60,6 +61,7 @@ impl MessagesResponseWriter {
     }
 
     fn open(&mut self, kind: MessagesBlockKind, block: &Value, out: &mut Vec<u8>) {
+        // The blocks of this dialect come one after another.
         self.close(out);
         self.begin(out);
         self.open = Some(kind);
@@ -84,11 +86,13 @@ impl MessagesResponseWriter {
     }
 
     fn text(&mut self, text: &str, out: &mut Vec<u8>) {
+        // An empty piece would open a block for nothing.
         if text.is_empty() {
             return;
         }
         self.said.text_bytes += text.len();
         if self.open != Some(MessagesBlockKind::Text) {
+            // Waiting calls come first, because the model wrote them before this text.
             self.flush_calls(out);
             self.open(MessagesBlockKind::Text, &json!({ "type": "text", "text": "" }), out);
         }
@@ -115,6 +119,7 @@ impl MessagesResponseWriter {
 
     fn call(&mut self, index: usize, name: Option<&str>, delta: &str, out: &mut Vec<u8>) {
         let place = grow(&mut self.calls, index, name, delta);
+        // Blocks come one after another. The pieces of another call wait until the open one is closed.
         if !matches!(self.open, Some(MessagesBlockKind::Call(open)) if open != place) {
             self.advance(place, out);
         }
@@ -187,6 +192,7 @@ impl ResponseWriter for MessagesResponseWriter {
             ModelEvent::Text(text) => self.text(text, out),
             ModelEvent::Reasoning(text) => self.thinking(text, out),
             ModelEvent::ToolInput { index, name, delta } => self.call(*index, name.as_deref(), delta, out),
+            // Its content was in the pieces before it.
             ModelEvent::PartDone(_) => {}
             ModelEvent::Usage(usage) => self.usage = Some(usage.clone()),
             ModelEvent::Finished(answer) => self.finish(answer, out),

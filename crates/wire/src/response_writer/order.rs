@@ -54,6 +54,7 @@ impl<E: ResponseWriter> ResponseWriter for OrderedResponseWriter<E> {
     }
 
     fn write_error(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
+        // An error has no copy of the text, so the held text goes out first.
         self.release(out);
         self.inner.write_error(fault, out);
     }
@@ -72,6 +73,7 @@ impl ArgumentsProgress {
     fn read(&mut self, more: &str) {
         for byte in more.bytes() {
             match byte {
+                // First, because an escaped quotation mark does not end a string.
                 _ if std::mem::take(&mut self.is_escaped) => {}
                 b'\\' if self.in_string => self.is_escaped = true,
                 b'"' => self.in_string = !self.in_string,

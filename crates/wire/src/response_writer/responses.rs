@@ -50,6 +50,7 @@ impl ResponsesResponseWriter {
     }
 
     fn write(&mut self, mut data: Value, out: &mut Vec<u8>) {
+        // Every event has the next number, whatever its type, as OpenAI's own events do.
         data["sequence_number"] = self.number.into();
         self.number += 1;
         let name = data.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -70,6 +71,7 @@ impl ResponsesResponseWriter {
         let Some(open) = &self.open else { return };
         let mut data = json!({ "type": kind, "item_id": open.id, "output_index": self.items.len() });
         if !index_name.is_empty() {
+            // Each item has a single part here, so its index is always 0.
             data[index_name] = 0.into();
         }
         for (name, value) in more.as_object().into_iter().flatten() {
@@ -109,6 +111,7 @@ impl ResponsesResponseWriter {
 
     /// Returns an item with the content so far.
     fn item(&self, open: &OpenResponsesItem, status: &str) -> Value {
+        // An item that has just begun is announced without content.
         let done = status != "in_progress";
         match open.kind {
             ResponsesItemKind::Text => message(&open.id, done.then_some(open.text.as_str()), status),
@@ -123,6 +126,7 @@ impl ResponsesResponseWriter {
 
     fn close(&mut self, out: &mut Vec<u8>) {
         let Some(open) = &self.open else { return };
+        // Cloned, because writing the events needs the whole writer.
         let (text, item) = (open.text.clone(), self.item(open, "completed"));
         match open.kind {
             ResponsesItemKind::Text => {
@@ -277,6 +281,7 @@ impl ResponseWriter for ResponsesResponseWriter {
     }
 
     fn write_error(&mut self, fault: &GatewayError, out: &mut Vec<u8>) {
+        // The failed response has the id and the numbers of the stream, so that clients relate it to the answer.
         let id = Some(format!("resp_{}", self.head.id));
         let seen = PartialResponse { id, number: self.number.checked_sub(1), ..PartialResponse::default() };
         out.extend_from_slice(&ResponsesCodec.error_event_after(fault, &seen));
@@ -334,6 +339,7 @@ fn called(head: &ResponseHead, id: &str, call: &str, name: &str, arguments: &str
         json!({ "type": "function_call", "id": id, "call_id": call, "name": name,
             "arguments": arguments, "status": status })
     };
+    // The upstream knows the flat name only; the client expects its own pair.
     if let Some(own) = head.namespaced_tools.get(name) {
         item["name"] = own.name.as_str().into();
         item["namespace"] = own.namespace.as_str().into();

@@ -176,6 +176,7 @@ fn settle_details(content: &mut JsonNode<'_>) {
     let JsonNode::List(blocks) = content else { return };
     for block in blocks {
         for name in ["annotations", "logprobs"] {
+            // Servers write the empty lists, and clients often leave them out when they send the item back.
             if matches!(block.get(name), Some(JsonNode::List(list)) if list.is_empty()) {
                 block.remove(name);
             }
@@ -212,11 +213,13 @@ fn tool(raw: &str, index: usize) -> Result<ToolSpec, ParseError> {
     let parameters = match kind.as_str() {
         "custom" => TEXT_INPUT,
         "function" => said.unwrap_or(NO_PARAMETERS),
+        // A server's own tool has no schema. Its whole definition stands in, so that its tokens count.
         _ => said.unwrap_or(raw),
     };
     let grammar = field(&fields, "format").and_then(self::fields);
     let grammar = grammar.and_then(|grammar| field(&grammar, "definition").and_then(string));
     let described =
+        // The grammar of a custom tool has no place in other dialects, so the model reads it as a description.
         [text_field(&fields, "description"), grammar].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
     Ok(ToolSpec {
         name: text_field(&fields, "name").unwrap_or(kind),
@@ -264,6 +267,7 @@ pub fn check_no_conversation(envelope: &RequestEnvelope) -> Result<(), ParseErro
 }
 
 fn check_without(envelope: &RequestEnvelope, name: &str) -> Result<(), ParseError> {
+    // Clients write the field as `null` when they do not use it.
     if envelope.other(name).is_none_or(|raw| raw == "null") {
         return Ok(());
     }

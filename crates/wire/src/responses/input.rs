@@ -115,6 +115,7 @@ impl<'a> ResponsesInputEncoder<'a> {
         self.calls.insert(&call.call_id, ResponsesCallId { id: id.to_owned(), is_custom });
         match (native, object) {
             (Some(native), _) if is_free => native.clone(),
+            // Only the id changes; the provider's other fields stay as they were.
             (Some(_), Some(mut object)) => {
                 object.set_text("call_id", id);
                 object.to_json()
@@ -146,6 +147,7 @@ impl<'a> ResponsesInputEncoder<'a> {
         for part in &result.content {
             self.content(part, &mut content);
         }
+        // A result without text would not tell the model that the tool has failed.
         if content.is_empty() && result.status != ToolStatus::Completed {
             content.push(ResponsesInputContent::Text(no_words(result.status).to_owned()));
         }
@@ -181,6 +183,7 @@ impl<'a> ResponsesInputEncoder<'a> {
         if self.request.links.contains_key(&media.blob.hash) {
             return ResponsesInputContent::Item(json!({"type": "input_file", "file_url": url}).to_string());
         }
+        // OpenAI takes a file's bytes only together with a name.
         let name = media.name.as_deref().unwrap_or("document.pdf");
         ResponsesInputContent::Item(
             json!({"type": "input_file", "filename": name, "file_data": url}).to_string(),
@@ -199,6 +202,7 @@ enum ResponsesInputContent {
 fn written(content: &[ResponsesInputContent]) -> String {
     match content {
         [] => quote(""),
+        // A plain string is the older form, which every server takes.
         [ResponsesInputContent::Text(text)] => quote(text),
         several => {
             let items: Vec<String> = several

@@ -49,6 +49,7 @@ impl PartialResponsesItem {
 
     /// Returns the event for an item that was not streamed but came whole.
     pub(super) fn unsaid(&self) -> Option<ModelEvent> {
+        // What was streamed was shown already.
         if !self.streamed.is_empty() {
             return None;
         }
@@ -118,11 +119,13 @@ impl PartialResponsesItem {
     }
 
     fn opaque(&self) -> Option<Part> {
+        // An unknown item that was cut off is of no use: it could not be sent back.
         let native = self.whole.clone()?;
         Some(Part::Opaque(OpaquePart { kind: self.kind(), native }))
     }
 
     fn text_or_streamed(&self, key: &str) -> String {
+        // The head of an unfinished item may have an empty field, which must not hide the pieces.
         let whole = if self.is_done() { self.head.text(key) } else { None };
         whole.unwrap_or_else(|| self.streamed.clone())
     }
@@ -146,6 +149,7 @@ impl PartialResponsesItem {
 fn mend_empty_arguments(call: &mut ToolCall) {
     let written = std::mem::take(&mut call.arguments);
     call.arguments = given_arguments(&written).to_owned();
+    // Unchanged arguments leave the item as it is, byte for byte.
     if call.arguments == written {
         return;
     }

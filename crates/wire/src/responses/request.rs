@@ -158,6 +158,7 @@ fn reasons(model: &str) -> bool {
 
 fn choice(request: &ModelRequest, has_tools: bool) -> Option<Value> {
     match &request.tool_choice {
+        // OpenAI refuses a choice of tools in a request without tools.
         _ if !has_tools => None,
         ToolChoice::Auto => None,
         ToolChoice::None => Some("none".into()),

@@ -93,6 +93,7 @@ impl ResponsesStreamDecoder {
         }
         let parts: Vec<Part> = self.items.values().filter_map(PartialResponsesItem::part).collect();
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        // The wire knows only "completed", so calls and refusals are found in the items.
         let finish = match finish {
             ModelStopReason::Stop if calls => ModelStopReason::ToolCalls,
             ModelStopReason::Stop if self.items.values().any(PartialResponsesItem::refuses) => {
@@ -182,6 +183,7 @@ impl ResponsesStreamDecoder {
 
     /// Begins the next summary: summaries are paragraphs of one text.
     fn next_summary(&mut self, event: &RawObject) -> Vec<ModelEvent> {
+        // The first summary follows nothing, so it needs no gap.
         if event.number("summary_index").unwrap_or_default() == 0 {
             return Vec::new();
         }
@@ -196,6 +198,7 @@ impl ResponsesStreamDecoder {
         show: impl FnOnce(&PartialResponsesItem, String) -> Option<ModelEvent>,
     ) -> Vec<ModelEvent> {
         let Some(delta) = event.text("delta").filter(|delta| !delta.is_empty()) else { return Vec::new() };
+        // A piece of an item that never began has no place, and the closing copy has its text anyway.
         let Some(item) = self.place(event).and_then(|place| self.items.get_mut(&place)) else {
             return Vec::new();
         };
@@ -222,6 +225,7 @@ impl ResponsesStreamDecoder {
     fn close(&mut self, response: &str) -> Result<Vec<ModelEvent>, ProviderError> {
         let object = RawObject::parse(response)
             .ok_or_else(|| self.with_usage(raw_json::garbled("response", response)))?;
+        // The closing copy may lack the usage that an earlier event had.
         self.usage = object.get("usage").and_then(responses_usage).or(self.usage.take());
         let reason = object.object("incomplete_details").and_then(|details| details.text("reason"));
         match object.text("status").as_deref() {
@@ -252,6 +256,7 @@ impl ResponsesStreamDecoder {
         for (place, native) in (0..).zip(response.contents("output")?) {
             let head = raw_json::element("output", &native)?;
             let place = self.spot(place, head.text("id").as_deref());
+            // A finished item was passed on already and must not come twice.
             if !self.items.get(&place).is_some_and(PartialResponsesItem::is_done) {
                 events.extend(self.settle(place, native.get(), head)?);
             }

@@ -13,6 +13,7 @@ pub fn replace_lone_halves(json: &[u8]) -> (Cow<'_, [u8]>, usize) {
     }
     let mut mended = json.to_vec();
     for at in &lone {
+        // Both escapes are six bytes long, so nothing moves.
         mended[*at..at + LENGTH].copy_from_slice(b"\\ufffd");
     }
     (Cow::Owned(mended), lone.len())

@@ -86,6 +86,7 @@ impl EditorToolCall {
     /// Adds output of the call. The update shows the newest part, since each update replaces the one before.
     pub(super) fn printed(&mut self, text: &str) -> ToolCallUpdate {
         self.output.push_str(text);
+        // Counted in characters, so that the cut never splits one.
         let surplus = self.output.chars().count().saturating_sub(TAIL);
         if surplus > 0 {
             let at = self.output.char_indices().nth(surplus).map_or(0, |(at, _)| at);
@@ -203,6 +204,7 @@ fn quoted_title(text: &str) -> String {
 fn whole_command(command: &str) -> Vec<ToolCallContent> {
     let shown = exact_lines(command).join("\n");
     let is_title = shown == command && fit(&one_line(command), TITLE) == command;
+    // A short command is its own title, and showing it twice would only take room.
     (!is_title).then(|| ToolCallContent::from(text_block(&fenced(&shown)))).into_iter().collect()
 }
 
@@ -213,6 +215,7 @@ fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     for component in root.join(path).components() {
         match component {
             Component::ParentDir => {
+                // `..` above the root leads out of the workspace, and `starts_with` below refuses the result.
                 whole.pop();
             }
             Component::CurDir => {}
@@ -230,6 +233,8 @@ pub(super) fn fenced(text: &str) -> String {
 }
 
 fn code(text: &str) -> String {
+    // Markdown closes a code span at the first run of as many backticks, so the mark must be longer than any run
+    // inside.
     let mark = "`".repeat(longest_run(text) + 1);
     // A backtick next to the mark would count as a part of it.
     let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };

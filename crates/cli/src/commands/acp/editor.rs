@@ -86,6 +86,7 @@ impl EditorConnection {
         additional: Vec<PathBuf>,
         servers: Vec<McpServer>,
     ) -> Result<Arc<EditorSession>, Error> {
+        // The workspace's runtime is shared by all sessions in its folder, so it is found before the session is made.
         let room = self.open_workspace(cwd, &additional, servers).await?;
         let session = room.runtime.create(None).await.map_err(|error| internal(error.to_string()))?;
         let id = session.id().clone();
@@ -118,6 +119,7 @@ impl EditorConnection {
         self.rooms.record_session_folder(&id, &room.folder);
         tracing::debug!(session = %id, folder = %room.folder.display(), "an editor opens a session");
         let talk = Arc::new(EditorSession::new(session, room, record.title.is_some(), self.shows()));
+        // Told before the session is registered: no prompt can come in between and be told twice.
         if let Some(to) = tell {
             talk.tell_again(to).await?;
         }
@@ -131,6 +133,7 @@ impl EditorConnection {
         additional: &[PathBuf],
         named: Vec<McpServer>,
     ) -> Result<Arc<WorkspaceRuntime>, Error> {
+        // The protocol has the field, but a sandbox and its rules hold for one folder.
         if !additional.is_empty() {
             return Err(invalid("a session has one folder: additionalDirectories are not supported"));
         }
@@ -144,6 +147,7 @@ impl EditorConnection {
     /// No such session is open.
     pub(super) fn prompted(&self, id: &SessionId) -> Result<(Arc<EditorSession>, PromptCancelHandle), Error> {
         let talk = self.talk(id).ok_or_else(|| not_found(&id.0))?;
+        // The ticket is made here, in the order of messages, and not in the task that works on the prompt.
         let ticket = talk.ticket();
         Ok((talk, ticket))
     }
@@ -183,6 +187,7 @@ impl EditorConnection {
 
     /// Cancels the work of a session and closes it. A session without a message is not kept.
     pub(super) async fn let_go(&self, id: &str) {
+        // Removed first, so that no prompt can begin in a session that is being closed.
         let Some(talk) = self.talks().remove(id) else { return };
         talk.cancel().await;
         if self.made().remove(id) && talk.is_empty().await {
@@ -198,6 +203,7 @@ impl EditorConnection {
     /// The session does not exist, or is open elsewhere.
     pub(super) async fn delete(&self, id: &SessionId) -> Result<(), Error> {
         let own = OwnId::new(&*id.0);
+        // The open session is taken out in its own statement: the lock must not be held across the `match`.
         let open = self.talks().remove(&*id.0);
         match open {
             Some(talk) => {
@@ -211,8 +217,10 @@ impl EditorConnection {
 
     /// Closes all sessions after the editor has left. Nothing is lost.
     pub(super) async fn close(&self) {
+        // The ids are copied, because `let_go` takes the lock for each of them.
         let open: Vec<String> = self.talks().keys().cloned().collect();
         futures_util::future::join_all(open.iter().map(|id| self.let_go(id))).await;
+        // The runtimes close last: the sessions above still write while they end.
         self.rooms.close().await;
     }
 

@@ -93,6 +93,7 @@ impl EditorSession {
     /// Cancels every prompt that has arrived, and returns when no work is left. A later prompt waits for
     /// that.
     pub(super) fn cancel(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
+        // Cancelled while messages are read in order: a prompt that arrives later has a ticket of its own.
         self.tickets().drain(..).for_each(|ticket| ticket.cancel());
         // Counted before the future is polled, so that a prompt behind this cancel waits for its end.
         self.cancels.send_modify(|under_way| *under_way += 1);
@@ -130,6 +131,7 @@ impl EditorSession {
         let given = given(blocks, &self.room.folder).map_err(invalid)?;
         // The wait fails only if the sender is gone, and `self` owns the sender.
         let _ = self.cancels.subscribe().wait_for(|under_way| *under_way == 0).await;
+        // The cancel came while this prompt waited, so nothing has begun.
         if ticket.0.is_cancelled() {
             return Ok(StopReason::Cancelled);
         }
@@ -154,6 +156,7 @@ impl EditorSession {
         }
         match self.session.send(parts).await {
             Ok(_) => {}
+            // A refusal is an answer to the person. Another error belongs to the request.
             Err(error @ SessionError::Refused(_)) => {
                 let follower = self.follower.lock().await;
                 follower.send(to, said(&follower.remark_id(), &error.to_string()));
@@ -165,6 +168,8 @@ impl EditorSession {
             // The cancel may have been done before there was anything to cancel.
             let _ = self.session.cancel(true).await;
         }
+        // Held until the prompt is in the session. A run may take hours, and the next prompt must be able to
+        // join it.
         drop(handing);
         self.settle(to).await
     }
@@ -184,6 +189,7 @@ impl EditorSession {
         let mut follower = self.follower.lock().await;
         let done =
             Box::pin(follower.follow(to, slash.perform(&self.room.runtime, &self.session, &model))).await;
+        // A failed command is an answer in the conversation, so the editor shows it where the person looks.
         let text = done.unwrap_or_else(|failure| format!("Not done: {}", failure.message()));
         follower.send(to, said(&follower.remark_id(), &text));
         self.tell_meter(&follower, to).await;
@@ -203,6 +209,7 @@ impl EditorSession {
     pub(super) async fn is_empty(&self) -> bool {
         let is_empty =
             self.session.inspect_run(|run| run.history().entries().is_empty()).await.unwrap_or(false);
+        // A message may wait in the queue before it enters the history.
         is_empty && self.session.queue().await.is_ok_and(|waiting| waiting.is_empty())
     }
 

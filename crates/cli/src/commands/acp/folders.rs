@@ -30,6 +30,7 @@ impl SessionFolderIndex {
     /// Reads the file. A line that cannot be read is skipped.
     pub(super) fn load(data_dir: &Path) -> Self {
         let file = data_dir.join(FILE);
+        // Without the file no session has a folder yet.
         let text = fs::read_to_string(&file).unwrap_or_default();
         let lines = text.lines().filter_map(|line| serde_json::from_str::<SessionFolderRecord>(line).ok());
         let known = lines.map(|line| (line.session_id, line.cwd)).collect();
@@ -47,9 +48,11 @@ impl SessionFolderIndex {
     /// The file cannot be written; it is known until the process ends all the same.
     pub(super) fn keep(&mut self, session: &SessionId, cwd: &Path) -> io::Result<()> {
         let session_id = session.as_str().to_owned();
+        // An editor opens the same sessions each day, and the file must not grow with every opening.
         if self.known.get(&session_id).is_some_and(|known| known == cwd) {
             return Ok(());
         }
+        // Kept in memory first, so that a full disk does not hide the session from this process.
         self.known.insert(session_id.clone(), cwd.to_owned());
         let line = serde_json::to_string(&SessionFolderRecord { session_id, cwd: cwd.to_owned() })?;
         let mut file = OpenOptions::new().create(true).append(true).open(&self.file)?;

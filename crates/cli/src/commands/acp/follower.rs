@@ -78,6 +78,7 @@ impl SessionFollower {
     pub(super) async fn tell_again(&mut self, to: &Connection) -> Result<(), Error> {
         self.updates.telling = UpdateDelivery::Again;
         self.seen = 0;
+        // The mode is set back before the error is returned: live events must not be taken for a replay.
         let told = self.tell_missed(to).await;
         self.updates.telling = UpdateDelivery::Live;
         told
@@ -98,6 +99,7 @@ impl SessionFollower {
                 done = &mut work => break done,
             }
         };
+        // The work's last events may still wait in the channel when its result is there.
         loop {
             match self.watch.try_recv() {
                 Ok(told) => self.tell(to, &told).await,
@@ -136,6 +138,7 @@ impl SessionFollower {
         if told.seq.is_some_and(|seq| seq <= self.seen) {
             return;
         }
+        // One log event may give several updates. Only the last one moves the position.
         if let Some(seq) = told.seq.filter(|_| told.ends_event) {
             self.seen = seq;
         }
@@ -192,6 +195,7 @@ impl SessionFollower {
             return PriorFileContent::Unknown;
         };
         let (path, workspace) = (path.to_owned(), Arc::clone(&self.room.runtime.agent().workspace));
+        // A file may lie on a slow disk, and reading it must not hold up the async thread.
         let read = tokio::task::spawn_blocking(move || read_before(&workspace, &path));
         read.await.unwrap_or_default()
     }
@@ -221,6 +225,7 @@ impl SessionFollower {
         let session = self.session.clone();
         let request = RequestPermissionRequest::new(session.id().as_str().to_owned(), call, options());
         let withdrawn = CancellationToken::new();
+        // Registered before the request is sent: an answer from elsewhere may come at once.
         self.asked.insert(id.clone(), withdrawn.clone());
         let sent = to.send_request(request);
         let answered = async move {
@@ -249,6 +254,7 @@ fn options() -> Vec<PermissionOption> {
 /// Returns the decision in an editor's answer. Only a clear yes approves.
 fn decision(answer: Result<RequestPermissionResponse, Error>) -> (bool, Option<String>) {
     match answer.map(|answer| answer.outcome) {
+        // An unknown choice or a closed question counts as a no: a tool must never run by mistake.
         Ok(RequestPermissionOutcome::Selected(chosen)) if &*chosen.option_id.0 == ALLOW => (true, None),
         Ok(_) => (false, None),
         Err(error) => (false, Some(format!("the editor could not ask: {}", error.message))),
@@ -258,6 +264,7 @@ fn decision(answer: Result<RequestPermissionResponse, Error>) -> (bool, Option<S
 fn read_before(workspace: &Workspace, path: &str) -> PriorFileContent {
     let path = match workspace.resolve(path, PathAccess::Read) {
         Ok(path) => path,
+        // The diff of a new file has no old side, which differs from an unknown one.
         Err(WorkspaceError::NotFound { .. }) => return PriorFileContent::Nothing,
         Err(_) => return PriorFileContent::Unknown,
     };

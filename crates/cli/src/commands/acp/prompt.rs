@@ -36,6 +36,7 @@ pub(super) fn given(blocks: Vec<ContentBlock>, root: &Path) -> Result<Vec<Prompt
             (_, given) => all.push(given),
         }
     }
+    // Blank text is dropped only after neighbours were joined: a blank may stand between two links.
     all.retain(|given| !matches!(given, PromptPart::Text(text) if text.trim().is_empty()));
     if all.is_empty() { Err("the prompt is empty".to_owned()) } else { Ok(all) }
 }
@@ -85,6 +86,7 @@ fn as_text(media_type: String) -> String {
 /// Returns a link as the model can follow it: a path for its tools, if it is a file.
 fn linked(link: &ResourceLink, root: &Path) -> String {
     let target = named(&link.uri, root);
+    // An editor's name of a file is mostly its last part, which the path shows already.
     if target.ends_with(&link.name) { format!("`{target}`") } else { format!("[{}]({target})", link.name) }
 }
 
@@ -162,6 +164,7 @@ pub(super) fn shown(part: &Part, contents: &Contents, root: &Path) -> Option<Con
             None => text_block(&stand_in(media)),
         }),
         Part::File(media) => {
+            // Bytes that are no text cannot be shown as text, so the name stands for the file.
             let bytes = contents.get(&media.blob.hash).filter(|_| media.is_text());
             let text = bytes.and_then(|bytes| String::from_utf8(bytes.clone()).ok());
             Some(match text {

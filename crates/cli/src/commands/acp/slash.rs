@@ -30,6 +30,7 @@ pub(super) enum EditorCommand {
 impl EditorCommand {
     /// Reads a prompt; `None` for a message to the model. Any text but our own commands is a message.
     pub(super) fn of(given: &[PromptPart]) -> Option<Self> {
+        // A command is a single text. A prompt with a file beside it is meant for the model.
         let [PromptPart::Text(text)] = given else { return None };
         let text = text.trim();
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -41,6 +42,7 @@ impl EditorCommand {
             "/undo" => Some(Self::Undo(argument)),
             "/pin" => Some(Self::Orders(OrderCommand::of_pin(argument))),
             "/orders" if argument.is_none() => Some(Self::Orders(OrderCommand::List)),
+            // An argument that is no number may be the beginning of a message, so it goes to the model.
             "/unpin" => OrderCommand::of_unpin(argument.as_deref()).ok().map(Self::Orders),
             _ => None,
         }

@@ -8,6 +8,7 @@ use longhaul_core::ids::Millis;
 pub(super) fn iso8601(at: Millis) -> String {
     let (secs, millis) = (at / 1_000, at % 1_000);
     let (days, of_day) = (secs / 86_400, secs % 86_400);
+    // The algorithm counts from 1 March of the year 0, so that the leap day is the last of its year.
     let shifted = days + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;

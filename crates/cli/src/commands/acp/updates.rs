@@ -174,10 +174,12 @@ impl EditorUpdateTranslator {
         };
         let begins = told.payload.get("offset").and_then(Value::as_u64).unwrap_or_default();
         let extent = self.spoken.entry(id.to_owned()).or_default().of(voice);
+        // A gap means that a chunk was missed. Text behind the gap would stand at the wrong place.
         if begins > extent.sent || content.is_empty() {
             return Vec::new();
         }
         let new = behind(content, extent.sent - begins);
+        // Chunks may come twice after a lag, so the number never goes back.
         extent.sent = extent.sent.max(begins + content.chars().count() as u64);
         said(voice, id, new).into_iter().collect()
     }

@@ -103,6 +103,7 @@ fn begin(
     to: &Connection,
 ) -> Result<(), Error> {
     let (editor, connection) = (Arc::clone(editor), to.clone());
+    // Setting up a workspace may start servers. The next message must not wait for that.
     to.spawn(async move {
         let NewSessionRequest { cwd, additional_directories, mcp_servers, .. } = request;
         match editor.begin(cwd, additional_directories, mcp_servers).await {
@@ -171,6 +172,7 @@ fn prompt(
         Ok(found) => found,
         Err(error) => return responder.respond_with_error(error),
     };
+    // `beside` takes the responder, so its cancellation is taken out first.
     let (connection, unwanted) = (to.clone(), responder.cancellation());
     beside(to, responder, async move {
         let mut turn = std::pin::pin!(talk.prompt(&connection, request.prompt, &ticket));
@@ -192,6 +194,7 @@ fn beside<T: JsonRpcResponse + Send + 'static>(
     responder: Responder<T>,
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<(), Error> {
+    // Boxed, because the futures of a prompt are deep and many may be under way.
     to.spawn(async move { responder.respond_with_result(Box::pin(work).await) })
 }
 

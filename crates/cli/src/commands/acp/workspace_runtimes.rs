@@ -82,6 +82,7 @@ impl WorkspaceRegistry {
         // The lock is held while the workspace is set up. Otherwise two sessions that open one folder at once
         // would each start its servers.
         let mut rooms = self.rooms.lock().await;
+        // Servers that the editor names are part of the key: two sessions of one folder may bring different ones.
         let known = rooms.iter().find(|room| room.folder == folder && room.servers == servers);
         if let Some(room) = known {
             return Ok(Arc::clone(room));
@@ -93,6 +94,7 @@ impl WorkspaceRegistry {
 
     async fn start_runtime(&self, folder: &Path, servers: Servers) -> Outcome<WorkspaceRuntime> {
         let store: SharedStore = Arc::new(SharedStoreHandle(Arc::clone(self.store()?)));
+        // Everything is looked for as if the command had been called in that folder, trust in its file included.
         let place = self.place_in(folder);
         let loaded = agent_file::load(&place)?;
         let loaded = model_discovery::complete(&place, loaded).await?;
@@ -164,6 +166,7 @@ impl WorkspaceRegistry {
 
     /// Cancels all work, then closes everything, the store last.
     pub(super) async fn close(&self) {
+        // Taken out of the lock, so that nothing waits for the lock while the runtimes close.
         let rooms = std::mem::take(&mut *self.rooms.lock().await);
         // The store is closed last: the runtimes still write while they end.
         join_all(rooms.iter().map(|room| room.runtime.close())).await;
@@ -219,6 +222,7 @@ fn server_name(name: &str) -> String {
         return name.to_owned();
     }
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    // A name that is no server name may also be empty or all signs, so the prefix makes it valid.
     let plain: String = format!("s-{}", words.collect::<Vec<_>>().join("-")).chars().take(32).collect();
     plain.trim_end_matches('-').to_owned()
 }

@@ -60,6 +60,7 @@ impl ApprovalQueue {
 
     /// Closes a question answered by anybody.
     pub(super) fn close(&mut self, id: &str) {
+        // Another front end of the session may have answered.
         self.open.retain(|(open, _)| open.as_str() != id);
     }
 
@@ -76,6 +77,7 @@ impl ApprovalQueue {
             TypedApprovalAnswer::Yes | TypedApprovalAnswer::Always => (true, None),
             TypedApprovalAnswer::No(reason) => (false, reason),
             TypedApprovalAnswer::Unclear => {
+                // Back to the front, so that the question stays the one on the screen.
                 self.open.push_front((id, call));
                 return Ok(());
             }
@@ -110,6 +112,7 @@ pub(super) fn question(call: &ToolCallInfo, columns: usize, style: TextPainter) 
 
 /// Returns the arguments of a call: a command or a change as such, all else as it was written.
 fn arguments_shown(call: &ToolCallInfo, columns: usize) -> Vec<String> {
+    // Arguments that are no object fall through to the raw form below, so nothing is hidden.
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
     let (mut lines, shown) = match call.tool.as_str() {
         "bash" => match text_argument(&arguments, "command") {
@@ -150,6 +153,7 @@ fn text_argument<'a>(arguments: &'a Map<String, Value>, key: &str) -> Option<&'a
 }
 
 fn set(text: &str, mark: &str, columns: usize) -> Vec<String> {
+    // Four columns are for the indent of the question.
     let width = columns.saturating_sub(4 + mark.len());
     let lines = exact_lines(text).into_iter().flat_map(|line| {
         let set = wrapped(&line, 0, 0, width);

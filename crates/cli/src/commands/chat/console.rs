@@ -47,9 +47,11 @@ impl LineConsole {
     pub(super) fn open() -> Outcome<Self> {
         let prompt = String::new();
         let (mut line, writer) = Readline::new(prompt.clone()).map_err(unusable)?;
+        // The transcript shows entered lines in its own form.
         line.should_print_line_on(false, false);
         // After `Readline::new`, whose raw mode clears this mode.
         take_line_feeds();
+        // Log lines go through the editor, or they would be printed into the input line.
         log::redirect(Some(Box::new(writer.clone())));
         let (typed_sender, typed) = mpsc::unbounded_channel();
         let (orders, orders_taken) = mpsc::unbounded_channel();
@@ -59,6 +61,7 @@ impl LineConsole {
 
     /// Returns the person's next input.
     pub(super) async fn next(&mut self) -> ConsoleInput {
+        // The channel closes with the task, which ends when the terminal is gone.
         self.typed.recv().await.unwrap_or(ConsoleInput::End)
     }
 
@@ -133,6 +136,7 @@ async fn edit(
             break;
         }
     }
+    // What was printed last may still be in the editor's buffer.
     let _ = line.flush();
 }
 

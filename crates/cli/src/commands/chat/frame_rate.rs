@@ -32,6 +32,7 @@ pub(super) fn collect_event_batch(
     received: Result<Arc<SharedEvent>, RecvError>,
     watch: &mut EventReceiver,
 ) -> Outcome<Vec<SubscriptionItem>> {
+    // An error here means that nothing waits; a closed channel is reported at the next wait.
     let more = std::iter::from_fn(|| watch.try_recv().ok().map(Ok));
     let all = std::iter::once(received).chain(more).take(BATCH);
     let heard = all.map(|one| match one {

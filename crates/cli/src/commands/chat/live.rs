@@ -162,12 +162,14 @@ impl LineChat<'_, '_> {
             return None;
         }
         let now = Instant::now();
+        // Noted each time, so that the second press counts from the first.
         let again = self.interrupted.replace(now).is_some_and(|before| now - before < TWICE);
         let busy = self.is_busy();
         if again {
             return Some(ChatTransition::Leave(if busy { ExitCode::from(CANCELLED) } else { DONE }));
         }
         if busy {
+            // A cancel waits for tools to end, and the keyboard must answer meanwhile.
             self.work.spawn(self.talk.cancel());
         } else {
             self.transcript.row(&self.talk.style.dim(texts::INTERRUPT_AGAIN));
@@ -181,6 +183,7 @@ impl LineChat<'_, '_> {
             self.transcript.aside(&self.talk.style.dim(&format!("\n› {text}")));
             return Ok(self.command(slash).await);
         }
+        // Commands come before the question: a person may look something up before answering.
         if self.approvals.first().is_some() {
             return self.answered(text).await.map(|()| None);
         }
@@ -267,7 +270,9 @@ impl LineChat<'_, '_> {
         match &happening {
             UiEvent::Usage | UiEvent::Omitted { .. } | UiEvent::Restored { .. } => self.read_meter().await?,
             UiEvent::Dequeued { .. } => self.count_queue().await?,
+            // The answer may come from another client of the session.
             UiEvent::Decided { approval_id } => self.approvals.close(approval_id),
+            // A run that has ended asks nothing more, although no answer was given.
             UiEvent::RunEnded(_) => self.approvals.clear(),
             UiEvent::Broken { message } => {
                 return Err(CommandError::new(texts::broken(message)));
@@ -295,6 +300,7 @@ impl LineChat<'_, '_> {
 
     async fn count_queue(&mut self) -> Outcome<()> {
         let waiting = self.talk.session.queue().await?.len();
+        // Messages that wait in a session at rest are told once and are not on their way.
         self.activity.queued = if self.is_busy() { waiting } else { 0 };
         Ok(())
     }

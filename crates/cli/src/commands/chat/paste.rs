@@ -75,6 +75,7 @@ impl PasteBuffer {
             return None;
         }
         let text = std::mem::take(&mut self.lines).join("\n");
+        // A paste often ends with blank lines, which the person did not mean to send.
         Some(text.trim_end().to_owned())
     }
 }

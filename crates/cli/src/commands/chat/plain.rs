@@ -27,6 +27,7 @@ const CELLS: usize = 20;
 /// Talks until the input ends.
 pub(super) async fn talk(talk: &mut ChatContext<'_>, opening: &str) -> Outcome<ChatTransition> {
     let mut interrupts = InterruptSignals::listen()?;
+    // One subscription for the whole chat: events between two turns wait in it.
     let mut watch = talk.session.watch();
     let mut transcript =
         TranscriptRenderer::new(talk.style, TranscriptTarget::Chat, out::width()).rows_of(out::row_width());
@@ -64,7 +65,9 @@ async fn message(
     talk.send(line).await?;
     let session = talk.session.clone();
     if turn.follow(async { Ok(session.settled().await?) }).await?.is_none() {
+        // Cancelled before the chat leaves, so that no run goes on without anybody to see it.
         session.cancel(false).await?;
+        // The events of the cancel tell what was kept, so they are printed before the chat leaves.
         turn.drain().await?;
         return Ok(Some(ChatTransition::Leave(ExitCode::from(CANCELLED))));
     }
@@ -87,6 +90,7 @@ async fn command(
         },
         Err(failure) => Err(failure),
     };
+    // The rows of the events come before the command's own text.
     turn.drain().await?;
     match done {
         Ok(text) if text.is_empty() => {}

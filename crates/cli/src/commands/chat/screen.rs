@@ -126,6 +126,7 @@ impl ScreenChat<'_, '_> {
     /// Draws, unless it was just done or the terminal is still changing its size.
     fn show(&mut self) -> std::io::Result<()> {
         let now = Instant::now();
+        // The terminal may change without a signal, for example while the program was suspended.
         if !self.is_resized && size() != self.state.size() {
             (self.is_resized, self.draw_at) = (true, now + SETTLE);
         }
@@ -171,6 +172,7 @@ impl ScreenChat<'_, '_> {
         if !self.is_resized {
             self.draw_at = Instant::now();
         }
+        // A key such as Ctrl-C means something else while a run goes on, so the state must be current.
         self.state.set_busy(self.is_busy(), !self.work.is_empty());
         match self.state.act(action, now_ms()) {
             None => Ok(None),
@@ -183,6 +185,7 @@ impl ScreenChat<'_, '_> {
             Some(UiCommand::Leave) => Ok(Some(self.leave())),
             Some(UiCommand::Suspend) => Ok(self.screen.suspend().is_err().then(|| self.leave())),
             Some(UiCommand::Redraw) => {
+                // Another program may have drawn over the rows, so nothing on the screen is taken as known.
                 self.screen.forget();
                 Ok(None)
             }
@@ -220,6 +223,7 @@ impl ScreenChat<'_, '_> {
     /// Asks the oldest open question, once.
     fn ask(&mut self) {
         let call = self.approvals.first();
+        // A question already shown must not be printed again with each event.
         if let Some(call) = call.filter(|call| self.shown.as_ref() != Some(&call.id)) {
             self.state.transcript.row(&question(call, self.state.width(), self.talk.style));
         }
@@ -235,6 +239,7 @@ impl ScreenChat<'_, '_> {
         } else {
             session.edit_queued(id, vec![Part::text(text)]).await
         };
+        // The run may have taken the message between the key and the change.
         if changed.is_err() {
             // The text goes back into the input, or the person would have to type it again.
             self.state.write(text);
@@ -329,6 +334,7 @@ impl ScreenChat<'_, '_> {
 }
 
 fn waits(entry: &QueuedMessage) -> QueuedMessageRow {
+    // Editing a message with a picture as text would lose the picture.
     let is_text = entry.parts.iter().all(|part| part.as_text().is_some());
     QueuedMessageRow { id: entry.id.as_str().to_owned(), text: readable(&entry.parts), is_text }
 }

@@ -193,6 +193,7 @@ impl ChatContext<'_> {
             ChatCommand::Undo(edit) => format!("{}\n", undo(&self.session, edit).await?.sizes()),
             ChatCommand::Orders(work) => work.perform(&self.session).await?,
             ChatCommand::Queue(work) => self.queue(work).await?,
+            // One command serves both cases: a run that waits for its server, and a session at rest.
             ChatCommand::Retry if self.session.retry_now().await? => "trying again now\n".to_owned(),
             ChatCommand::Retry => match self.session.resume().await? {
                 ResumeOutcome::NothingToDo => {
@@ -211,6 +212,7 @@ impl ChatContext<'_> {
             ChatCommand::Sessions(None) => {
                 let mut records = self.runtime.sessions(ALL).await?;
                 let all = records.len();
+                // Cut after the count, so that the note can say how many more there are.
                 records.truncate(LISTED);
                 let more =
                     left_out(LISTED, all, &format!("`{}` shows more", self.place.command("sessions list")));
@@ -243,6 +245,7 @@ impl ChatContext<'_> {
         let source = self.session.inspect_run(look).await??;
         let found = recall(&source, self.runtime.blobs(), query, RECALLED).await?;
         let all = self.place.command(&format!("recall {} {}", self.session.id(), quoted(query)));
+        // Recalled text may have control characters of a tool's output, which a terminal would obey.
         Ok(marked_recall(&visible(&found), &one_line(query), out::screen_rows(), &all, self.style))
     }
 
@@ -259,7 +262,9 @@ impl ChatContext<'_> {
 
     fn compact(&self, instructions: Option<String>) -> Outcome<ChatCommandResult> {
         check_length(instructions.as_deref())?;
+        // Cloned, because the work goes on while the chat handles keys and events.
         let session = self.session.clone();
+        // A summary takes seconds to minutes, and the chat must stay usable.
         Ok(ChatCommandResult::Work(Box::pin(async move {
             let asked = instructions.is_some();
             let made = compact_session(&session, None, instructions, |_| ()).await?;
@@ -299,6 +304,8 @@ impl ChatContext<'_> {
                 Ok(format!("changed {number}"))
             }
             QueueCommand::Remove(number) => {
+                // Numbers are those of the list read above. A message that was taken meanwhile is not found by its
+                // id.
                 store.remove_queued(id, numbered(&waiting, number)?).await?;
                 Ok(format!("removed {number}"))
             }
@@ -335,6 +342,7 @@ impl ChatContext<'_> {
 
 /// Returns every command: its usage and its description.
 pub(super) fn described() -> impl Iterator<Item = (&'static str, &'static str)> {
+    // The help text is the only list of the commands, so the screen's list cannot differ from it.
     let commands = HELP.lines().filter(|line| line.starts_with('/'));
     let split = commands.filter_map(|line| line.split_at_checked(HELP_COLUMN));
     split.map(|(usage, does)| (usage.trim_end(), does))
@@ -342,6 +350,7 @@ pub(super) fn described() -> impl Iterator<Item = (&'static str, &'static str)> 
 
 /// Returns the commands, set for `columns`. Descriptions hang beside the commands.
 fn help(place: &CliEnvironment, columns: usize) -> String {
+    // The commands name the data folder and the model that this chat was started with.
     let text = HELP
         .replace("`longhaul chat -c`", &format!("`{}`", place.command_with_model("chat -c")))
         .replace("`longhaul recall last WORDS`", &format!("`{}`", place.command("recall last WORDS")));
@@ -372,6 +381,7 @@ fn line(entry: &QueuedMessage, at: usize) -> String {
 }
 
 fn numbered(waiting: &[QueuedMessage], number: usize) -> Outcome<&QueueId> {
+    // People count from 1, so 0 names nothing.
     let entry = number.checked_sub(1).and_then(|at| waiting.get(at));
     entry.map(|entry| &entry.id).ok_or_else(|| {
         CommandError::usage(format!("there is no message {number} in the queue, which has {}", waiting.len()))

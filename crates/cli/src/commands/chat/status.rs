@@ -136,6 +136,7 @@ impl ActivityTracker {
             ActivityKind::Preparing(tool) => joined(&format!("preparing {tool}"), elapsed),
             ActivityKind::Compacting => joined("compacting", elapsed),
             ActivityKind::Retrying(at) => {
+                // Rounded up: "in 0 s" would look like a stuck attempt.
                 let left = at.saturating_sub(now) / 1_000 + 1;
                 format!("trying again in {left} s")
             }

@@ -73,6 +73,7 @@ fn named(line: &str) -> Vec<&str> {
         .take_while(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+".contains(c)));
     words
         .enumerate()
+        // The first word is a program to find. Later words count as files only if they look like a path.
         .filter(|(at, word)| *at == 0 || (word.contains('/') && !word.starts_with('-')))
         .map(|(_, word)| word)
         .collect()
@@ -89,6 +90,7 @@ async fn look(place: &CliEnvironment, name: &str, sandbox: &Arc<Sandbox>) -> Opt
         stderr: Stdio::null(),
     };
     let mut child = sandbox.spawn(request).await.ok()?;
+    // A look-up that hangs, for example on a network share, must not hang the whole report.
     tokio::time::timeout(DEADLINE, child.wait()).await.ok()?.ok()?.code()
 }
 

@@ -48,6 +48,7 @@ fn sent_back(kept: ReasoningScope) -> &'static str {
 fn window(model: &ModelFacts) -> String {
     let bound = model.entry.and_then(|entry| entry.upper_bound());
     match (model.window(), bound) {
+        // A wrong declaration shows up here and not in the middle of a long session.
         (Some(window), Some(bound)) if window.value > bound => format!(
             "{} tokens · {}, which is more than the {} that this model can have",
             grouped(window.value),

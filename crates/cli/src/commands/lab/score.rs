@@ -20,6 +20,7 @@ const PRICES: &str = "anthropic-sonnet";
 
 pub(super) async fn run(args: ScoreArgs, place: &CliEnvironment) -> Outcome {
     if let Some(page) = &args.html {
+        // Checked before minutes of work, so that a wrong path is known at once.
         check_target(page)?;
     }
     let mut board = match args.receipts.clone() {
@@ -47,6 +48,7 @@ async fn session_scores(args: &ScoreArgs, place: &CliEnvironment) -> Outcome<Sco
         policy: Vec::new(),
         window: vec![args.window.clone()],
         prices: vec![PRICES.to_owned()],
+        // Sessions that a person names are wanted, however short they are.
         min_tokens: 0,
         synthetic: false,
         json: args.json,
@@ -81,6 +83,7 @@ fn print(board: &ScoreReport, args: &ScoreArgs) -> Outcome<()> {
     match &args.html {
         Some(page) if page == Path::new("-") => out::data(&board.html())?,
         Some(page) => {
+            // Checked again: the file may have appeared in the meantime.
             check_target(page)?;
             std::fs::write(page, board.html())
                 .map_err(|error| CommandError::new(format!("{} was not written: {error}", page.display())))?;

@@ -67,6 +67,7 @@ async fn recalled(place: &CliEnvironment, asked: McpRecallArgs) -> Outcome<McpTo
     }
     let found =
         longhaul::recall::recall(&call.to_string(), &RecallSource::of(&history), &data.blobs, &ROOM).await;
+    // The store is closed before the result is looked at, so that errors close it too.
     data.store.close().await;
     Ok(McpToolAnswer { texts: vec![found.map_err(CommandError::new)?, about(&record)], structured: None })
 }

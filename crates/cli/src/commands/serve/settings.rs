@@ -15,6 +15,7 @@ const FILE: &str = "settings.json";
 
 /// Applies the settings, and logs them in a line if there are any. A damaged file is reported and left alone.
 pub(super) async fn apply(place: &CliEnvironment, agent_file: Option<&Path>, runtime: &Runtime) {
+    // The file's own keys are needed to tell which settings the page overrides.
     let text = agent_file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     let path = place.data_dir.join(FILE);
     let shown = place.shown(&path);

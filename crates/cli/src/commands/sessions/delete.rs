@@ -71,6 +71,7 @@ async fn meant(
     let mut meant: Vec<SessionRecord> = Vec::new();
     for name in sessions {
         let record = session_lookup::session(place, store, name).await?;
+        // One session may be named twice, by its id and as `last`.
         if meant.iter().all(|other| other.id != record.id) {
             meant.push(record);
         }

@@ -102,6 +102,7 @@ async fn import_file(data: &DataStores, imported: ImportedFile) -> Outcome<()> {
 async fn store(data: &DataStores, session: ImportedSession) -> Outcome<SessionId> {
     // Checked before anything is stored: a broken conversation must leave no blobs behind.
     super::check(&session.events)?;
+    // Blobs go first, because the log names them.
     for (_, content) in session.blobs {
         data.blobs.put(content).await?;
     }

@@ -71,9 +71,11 @@ impl ContextChartAxes {
         let sizes = ticks(0.0, window.max(highest as f64).max(1.0), 4);
         let top = sizes.last().copied().unwrap_or(1.0);
         let mut calls = ticks(0.0, longest.max(2) as f64, 4);
+        // The round step beyond the longest course would be drawn outside of the chart.
         calls.retain(|it| *it <= longest.max(2) as f64);
         Self {
             x: ChartScale { domain: (1.0, longest.max(2) as f64), range: (LEFT, RIGHT) },
+            // In SVG y grows downwards, so zero is at the bottom coordinate.
             y: ChartScale { domain: (0.0, top), range: (BOTTOM, TOP) },
             calls,
             sizes,
@@ -92,6 +94,7 @@ impl ContextChartAxes {
             label(out, "tick end", (LEFT - 6.0, y + 4.0), &whole_tokens(*size));
         }
         for call in &self.calls {
+            // Calls are counted from 1, but the first round step is 0.
             let x = self.x.at(call.max(1.0));
             line(out, "grid", (x, BOTTOM), (x, BOTTOM + 4.0));
             label(out, "tick middle", (x, BOTTOM + 17.0), &place(call.max(1.0)));
@@ -129,11 +132,13 @@ fn panel(
     let title = format!("Context size per call under {}", outcome.policy);
     drawing(out, (id, "chart"), (WIDTH, HEIGHT), (&title, &description), |svg| {
         axes.draw(svg);
+        // The shadow is drawn first, so that it lies behind the policy's line.
         if let Some(shadow) = shadow {
             path(svg, "shadow", &course(axes, &shadow.context));
         }
         let class = format!("course {}", role.as_str());
         path(svg, &class, &course(axes, &outcome.context));
+        // All marks or none: a part of them would look like all edits.
         for index in outcome.edits.iter().filter(|_| outcome.edits.len() <= MAX_MARKS) {
             let Some(size) = outcome.context.get(*index) else { continue };
             let (x, y) = axes.point((*index, *size));
@@ -147,6 +152,7 @@ fn panel(
 fn course(axes: &ContextChartAxes, context: &[u64]) -> Vec<(f64, f64)> {
     // Two points are drawn for each stretch.
     let stretch = context.len().div_ceil(MAX_POINTS / 2).max(1);
+    // Stretches of one or two calls would lose no points, so the reduction is skipped.
     if stretch < 3 {
         return context.iter().copied().enumerate().map(|it| axes.point(it)).collect();
     }
@@ -156,6 +162,7 @@ fn course(axes: &ContextChartAxes, context: &[u64]) -> Vec<(f64, f64)> {
         let mut ends: Vec<(usize, u64)> = part.iter().copied().enumerate().collect();
         ends.sort_by_key(|it| it.1);
         let mut kept = vec![ends[0], ends[ends.len() - 1]];
+        // Sorted by the call's number again, or the line would run backwards.
         kept.sort();
         points.extend(kept.into_iter().map(|(index, size)| axes.point((number * stretch + index, size))));
     }

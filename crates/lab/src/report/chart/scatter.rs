@@ -52,6 +52,7 @@ pub(in crate::report) fn points(
             index,
             cost: quartiles(rows.iter().filter_map(|(cell, it)| cell.cost_of_baseline(it)).collect())?,
             in_view: quartiles(rows.iter().filter_map(|(_, it)| in_view(&it.needs)).collect())?,
+            // A median of 0 means that at least half of the replays had no request too large.
             fits: quartiles(rows.iter().map(|(_, it)| it.overflows as f64).collect())?[1] == 0.0,
             at_hand: quartiles(rows.iter().filter_map(|(_, it)| at_hand(&it.needs)).collect())?[1],
         })
@@ -169,6 +170,7 @@ impl ScatterAxes {
             course.push(self.at(*point));
             before = Some(*point);
         }
+        // The last step goes on to the chart's edge, because paying still more gains nothing.
         course.extend(before.map(|(_, share)| self.at((self.x.domain.1, share))));
         course
     }
@@ -229,6 +231,7 @@ fn shape(out: &mut MarkupWriter, class: &str, point: &ScatterPoint, (x, y): (f64
     let corners = match point.role {
         // The circle belongs to the policy under test alone.
         PolicyRole::Subject => SHAPES[0],
+        // With more policies than shapes the shapes repeat; the labels still tell them apart.
         _ => SHAPES[1 + point.index % (SHAPES.len() - 1)],
     };
     if corners.is_empty() {
@@ -305,6 +308,7 @@ impl ChartRect {
 fn free_place((x, y): (f64, f64), width: f64, taken: &[ChartRect]) -> ChartRect {
     let at = |left: f64, top: f64| ChartRect { left, right: left + width, top, bottom: top + LINE };
     let rows = (0..24).flat_map(|row| {
+        // Rows alternate below and above the mark, so that the nearest free one is found first.
         let off = row as f64 * LINE;
         [off, -off]
     });

@@ -96,6 +96,7 @@ pub(super) fn medians(report: &ReplayReport, out: &mut MarkupWriter) {
     let leading = report.summaries.first().map(|it| it.prices.as_str());
     let of = |keep: &dyn Fn(&PolicySummary) -> bool| {
         let mut rows: Vec<&PolicySummary> = report.summaries.iter().filter(|it| keep(it)).collect();
+        // The sort is stable, so rows of one price table and scope keep their order.
         rows.sort_by_key(|it| (leading != Some(it.prices.as_str()), it.scope.group.is_some()));
         rows
     };
@@ -252,6 +253,7 @@ fn outcomes(report: &ReplayReport, cells: &[ComparisonCell<'_>], out: &mut Marku
     ];
     let leading = prices_of(cells).first().copied();
     let all = report.outcomes.len();
+    // A page with all rows of a large comparison would be slow to open.
     let is_shown =
         |cell: &&ComparisonCell<'_>| all <= MOST_ROWS || Some(cell.any().prices.as_str()) == leading;
     let shown: usize = cells.iter().filter(is_shown).map(|it| it.outcomes().len()).sum();
@@ -321,6 +323,7 @@ pub(super) fn survival(report: &ReplayReport, out: &mut MarkupWriter) {
     ];
     table(out, &head, 3, |out| {
         for summary in rows {
+            // A class without facts has no shares.
             for (class, tally) in summary.survival.iter().filter(|(_, tally)| tally.total() > 0) {
                 let role = role_class(report.header.role(&summary.policy));
                 out.element("tr", &[("class", &role)], |out| {

@@ -200,6 +200,7 @@ impl<'a> ReadingAgent<'a> {
             view.iter().map(|item| (text_of(&item.message), item.tokens)).collect();
         let same = self.sent.iter().zip(&sent).take_while(|(before, now)| before == now).count();
         let common = sent[..same].iter().map(|(_, tokens)| tokens).sum::<u64>();
+        // Nothing is cached before the first request, not even the system prompt and the tools.
         let cached = if self.outcome.requests == 0 { 0 } else { fixed + common };
         let input = fixed + sent.iter().map(|(_, tokens)| tokens).sum::<u64>();
         self.outcome.cost += 0.1 * cached as f64 + (input - cached) as f64;
@@ -242,6 +243,7 @@ impl<'a> ReadingAgent<'a> {
         let mut wanted = Vec::new();
         for call in &newest {
             let Some(last) = self.asked.get(call) else { continue };
+            // The agent goes on at the first line that it has not seen, wherever the cut was.
             let next = self.shown[last.file].iter().position(|shown| !shown);
             if let Some(from) = next.filter(|_| last.tries < MOST_REREADS) {
                 wanted.push(FileReadCall { file: last.file, from, tries: last.tries + 1 });
@@ -293,6 +295,7 @@ impl<'a> ReadingAgent<'a> {
         let limit = if self.options.truncates_at_source {
             *limit
         } else {
+            // A foreign agent's tool has no limit of ours.
             TextLimit { max_chars: u64::MAX, max_tokens: u64::MAX }
         };
         let cut = truncate::truncate(&text, &limit, TruncationMode::Head, &MessageTokenCounter::default());
@@ -300,6 +303,7 @@ impl<'a> ReadingAgent<'a> {
             head_bytes: cut.head_bytes,
             omitted_chars: cut.omitted_chars,
             total_chars: cut.total_chars,
+            // Nobody reads this blob, so its hash only has to have the right length.
             blob: BlobRef { hash: "0".repeat(64), bytes: text.len() as u64 },
             lost_bytes: 0,
         });
@@ -314,6 +318,7 @@ impl<'a> ReadingAgent<'a> {
         let counter = MessageTokenCounter::default();
         let shown: Vec<RecordedMessage> =
             request.messages.iter().map(|message| recorded(message, &counter)).collect();
+        // The last message is the order to summarise and no material.
         let material: Vec<&RecordedMessage> = shown.iter().take(shown.len().saturating_sub(1)).collect();
         let material = if material.is_empty() { shown.iter().collect() } else { material };
         let covered = material.iter().map(|entry| entry.tokens).sum();
@@ -322,6 +327,7 @@ impl<'a> ReadingAgent<'a> {
         let input: u64 = shown.iter().map(|entry| entry.tokens).sum();
         let order = shown.last().map_or(0, |entry| entry.tokens);
         let cost = match request.form {
+            // Such a request has the session's own prefix, which the cache has; only the order is new.
             SummaryForm::Riding => 0.1 * (self.options.fixed_tokens + input - order) as f64 + order as f64,
             SummaryForm::Flattened => input as f64,
         };
@@ -369,6 +375,7 @@ impl<'a> ReadingAgent<'a> {
 }
 
 fn recorded(message: &Message, counter: &MessageTokenCounter) -> RecordedMessage {
+    // A result is recognised by its part, because its message may have the role of a user.
     let has_result = message.parts.iter().any(|part| matches!(part, Part::ToolResult(_)));
     let kind = match message.role {
         Role::Assistant => LogEntryKind::Assistant(None),

@@ -77,11 +77,13 @@ pub(super) fn of_history(agent: &str, history: &[HistoryMessage]) -> Option<Conv
         match (spoken.by, &mut answer) {
             // Tools of an agent are never shown to the client, so the history comes from elsewhere.
             (HistorySpeaker::Tool, _) => return None,
+            // Several user messages in a row are one turn, as in the session's log.
             (HistorySpeaker::User, None) => user.push_str(&user_text(&spoken.parts)),
             (HistorySpeaker::User, Some(said)) => {
                 prefix = prefix.after(&user, said);
                 (user, answer) = (user_text(&spoken.parts), None);
             }
+            // A history that begins with an answer was not made here.
             (HistorySpeaker::Model, None) if user.is_empty() => return None,
             (HistorySpeaker::Model, said) => said.get_or_insert_default().push_str(&user_text(&spoken.parts)),
         }
@@ -111,6 +113,7 @@ pub(super) fn of_log(agent: &str, events: &[Event]) -> Vec<(ConversationPrefix, 
             _ => {}
         }
     }
+    // The newest turn has no following message that would close it.
     turns.extend(open.map(|(taken, user, said)| (prefix.after(&user, &said), taken)));
     turns
 }
@@ -195,6 +198,7 @@ impl ConversationIndex {
     /// Records the session of the answer to a request with the key.
     pub(super) fn keyed(&self, key: String, session: String) {
         let mut known = self.known();
+        // A repeated key moves to the end, so that it is not the next to be forgotten.
         known.keys.retain(|(other, _)| *other != key);
         known.keys.push_back((key, session));
         if known.keys.len() > MOST_KEYS {

@@ -71,6 +71,7 @@ impl AgentAnswerReport {
                     }
                 }
             }
+            // A failed call may have been billed.
             EventBody::StepFailed { usage: Some(usage), .. } => self.add_call(usage),
             EventBody::AssistantAdded { cut: Some(PartialAnswerReason::Paused), .. } => self.restarts += 1,
             EventBody::ViewEdited(edit) => {
@@ -98,6 +99,7 @@ impl AgentAnswerReport {
     }
 
     fn add_edit(&mut self, action: ViewAction, before: u64, after: u64) {
+        // Only the first edit's size counts as "before": later edits start from a shortened view.
         if self.action == ViewAction::None {
             self.before = before;
         }
@@ -117,6 +119,7 @@ impl AgentAnswerReport {
 
     /// Adds the totals to the headers of a whole answer.
     pub(super) fn describe_totals(&self, headers: &mut HeaderMap) {
+        // For a single call the usage in the answer's body says the same.
         if self.calls > 1 {
             insert(headers, "x-longhaul-calls", &self.calls.to_string());
             let billed = format!("input={} output={}", self.input_tokens, self.output_tokens);
@@ -164,6 +167,7 @@ pub(super) fn describe_window(context: &ContextReport, headers: &mut HeaderMap) 
 }
 
 fn insert(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    // A header is only additional information, so one that cannot be written is left out.
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(HeaderName::from_static(name), value);
     }

@@ -105,12 +105,14 @@ impl AgentAnswerTask {
         while let Some(acts) = heard.next().await {
             for act in acts {
                 match act {
+                    // A stretch after a denied approval begins again, and must not begin a second answer.
                     UiStreamEvent::Begins { name } if said.message.is_empty() => {
                         let name = name.unwrap_or_default();
                         // The name of an answer is `a-` and the id of its message.
                         said.message = name.strip_prefix("a-").unwrap_or(&name).to_owned();
                         self.send(AgentAnswerEvent::Begins(said.message.clone())).await;
                     }
+                    // A step that goes on after a decision continues its text, so it needs no gap.
                     UiStreamEvent::StepBegins { again: false, .. } => said.is_new_step = true,
                     UiStreamEvent::Says { voice, text, .. } => {
                         self.send(AgentAnswerEvent::Event(said.says(voice, text))).await
@@ -135,7 +137,9 @@ impl AgentAnswerTask {
     /// cannot delay the shutdown.
     async fn send(&self, told: AgentAnswerEvent) {
         tokio::select! {
+            // Events go out first as long as the client takes them, even during a shutdown.
             biased;
+            // An error means that the client has left. The answer is followed to its end all the same.
             _ = self.told.send(told) => {}
             () = self.app.closing().cancelled() => {}
         }
@@ -295,6 +299,7 @@ fn failed(code: &str, message: String) -> GatewayError {
 /// # Errors
 /// The store's.
 pub(super) async fn newest_taken(app: &AppState, id: &SessionId) -> Result<Option<u64>, ApiProblem> {
+    // Most sessions are found in a short tail, so a long log need not be read.
     let tail = app.runtime().store().tail(id, TAIL).await?;
     match newest_taken_of(&tail) {
         Some(seq) => Ok(Some(seq)),

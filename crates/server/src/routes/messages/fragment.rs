@@ -97,6 +97,7 @@ impl<'e> LogFragment<'e> {
                 self.push(seq, Cow::Borrowed(message), Some(LogEntryKind::Assistant(*cut)));
             }
             EventBody::ToolStarted { call_id } => {
+                // The oldest open call of this id, as for its result below.
                 if let Some(call) = self.open.get(call_id).and_then(|open| open.first()) {
                     self.calls[*call].started = true;
                 }
@@ -206,6 +207,7 @@ impl<'e> LogFragment<'e> {
     /// Returns the state of a call in the answer up to `last`.
     pub(super) fn call_state(&self, last: &LogFragmentEntry<'_>, id: &CallId) -> LogFragmentCallState {
         let calls = self.calls_of(last).filter(|call| call.id == id);
+        // A continued answer may have the id in several pieces, and the newest one counts.
         calls.last().map_or(LogFragmentCallState::Void, |call| match call.outcome {
             Some(status) => LogFragmentCallState::Ended(status),
             None => LogFragmentCallState::Open { started: call.started },

@@ -109,6 +109,7 @@ impl<'a> LogWindow<'a> {
         self.damaged.sort_unstable();
         match to {
             WindowDirection::Older => {
+                // Reversed, because each event goes before all others.
                 read.events.into_iter().rev().for_each(|event| self.events.push_front(event));
                 self.after = after;
             }

@@ -47,6 +47,7 @@ impl UndoneEdits {
 
     /// Returns whether an edit is active.
     fn leaves(&self, seq: Seq, edit: &ViewEdit) -> bool {
+        // Only an undo behind the edit can be its own.
         self.edits.get(&edit.id).is_none_or(|undone| *undone < seq)
     }
 }
@@ -71,6 +72,7 @@ pub(super) async fn read_page(
     let mut window = LogWindow::new(store, id, at, end).reading_first(walk, count);
     let mut undone = UndoneEdits::default();
     loop {
+        // Folded anew after each read, since older events can change what the newer ones mean.
         let fragment = LogFragment::fold(window.events(), !window.can_grow(WindowDirection::Older));
         let oldest_edit = fragment.edits().first().map(|edit| edit.seq);
         if let Some(oldest) = oldest_edit.filter(|oldest| !undone.covers(*oldest)) {
@@ -184,6 +186,7 @@ impl MessagePage {
         if !undone.leaves(seq, edit) {
             return;
         }
+        // An edit can only take what was said before it.
         for shown in self.messages.iter_mut().filter(|shown| shown.can_be_taken() && shown.seq < seq) {
             if edit.ops.iter().any(|op| op.range().contains(shown.seq)) {
                 shown.taken_at = Some(at);
@@ -218,6 +221,7 @@ impl MessagePage {
     fn note_surroundings(&mut self, window: &LogWindow<'_>) {
         let (Some(first), Some(last)) = (self.messages.first(), self.messages.last()) else { return };
         let (first, last) = (first.seq, last.seq);
+        // One position more, because the usage of the last step is stored behind its message.
         let around = window.events().iter().filter(|event| (first..=last + 1).contains(&event.seq));
         around.for_each(|event| self.known.note(event));
     }

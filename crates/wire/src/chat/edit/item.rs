@@ -148,7 +148,9 @@ pub(super) fn piece(item: &str, index: usize) -> Result<ItemSegment, ParseError>
 
 /// Returns a user message as a segment. Summaries and reminders have the user's role too, but nobody typed them.
 fn said_by_user(parts: Vec<Part>) -> ItemSegment {
+    // A client sends the gateway's summaries back like any message of the user.
     let is_ours = parts.first().and_then(Part::as_text).is_some_and(|text| text.starts_with(MARK));
+    // With another part beside it a summary is a part of what the person sent.
     let is_note = is_ours && parts.len() == 1 || !parts.is_empty() && parts.iter().all(is_reminder);
     if is_note { ItemSegment::Note(parts) } else { ItemSegment::Typed(parts) }
 }
@@ -162,6 +164,7 @@ fn is_reminder(part: &Part) -> bool {
 fn answered(message: ClientChatMessage<'_>, spoken: Vec<Part>) -> Vec<Part> {
     // Under both of its names the reasoning is the same text, so the first one is enough.
     let thought = [message.reasoning_content, message.reasoning].into_iter().flatten();
+    // A field of another type holds no text for the model and stays in the client's bytes.
     let mut thought = thought.filter_map(|raw| serde_json::from_str::<String>(raw.get()).ok());
     let reasoning = thought.find(|text| !text.is_empty());
     let mut parts: Vec<Part> = reasoning
@@ -181,6 +184,7 @@ fn answered(message: ClientChatMessage<'_>, spoken: Vec<Part>) -> Vec<Part> {
 fn tool_call(id: Option<Cow<'_, str>>, function: &ClientChatFunctionCall<'_>) -> ToolCall {
     let id = id.unwrap_or_default().into_owned();
     let arguments = function.arguments.map(RawValue::get).unwrap_or("{}");
+    // Some clients send the arguments' object itself instead of its text.
     let arguments = serde_json::from_str::<String>(arguments).unwrap_or_else(|_| arguments.to_owned());
     ToolCall {
         call_id: id.as_str().into(),
@@ -192,6 +196,7 @@ fn tool_call(id: Option<Cow<'_, str>>, function: &ClientChatFunctionCall<'_>) ->
 }
 
 fn content(raw: Option<&RawValue>, index: usize) -> Result<Vec<Part>, ParseError> {
+    // A message of the model with calls may have no content at all.
     let raw = raw.map(RawValue::get).unwrap_or("null");
     match raw.as_bytes().first() {
         Some(b'"') => {
@@ -218,6 +223,7 @@ fn unreadable_content(index: usize) -> ParseError {
 }
 
 fn block_part(raw: &RawValue) -> Option<Part> {
+    // Some clients put bare strings into the list of blocks.
     if raw.get().starts_with('"') {
         return serde_json::from_str::<String>(raw.get()).ok().map(Part::text);
     }

@@ -31,6 +31,7 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
         patch.forbid_calls(envelope, "\"none\"");
     }
     if edited.changes_items() {
+        // Without operations all items stay, but messages may still be merged or added.
         let whole = [RenderOp::Keep(0..envelope.items.len())];
         let slots = place(envelope, edited.steps.as_deref().unwrap_or(&whole))?;
         let mut slots = insert_and_merge(envelope, slots, &ChatRolePolicy)?;
@@ -76,6 +77,7 @@ fn place(envelope: &RequestEnvelope, steps: &[RenderOp]) -> Result<Vec<MessageLi
                     slots.push(MessageListEntry::Change(*item, changed.ok_or_else(|| no_message(*item))?));
                 }
                 [SegmentEdit::Drop] => {}
+                // One message of this dialect is one segment, so more than one edit cannot apply to it.
                 _ => return Err(no_message(*item)),
             },
             RenderOp::Rewrite { item, text } => slots.push(MessageListEntry::Change(*item, text.clone())),
@@ -110,6 +112,7 @@ impl RolePolicy for ChatRolePolicy {
     fn join_user_messages(&self, first: &str, second: &str, index: usize) -> Result<String, ParseError> {
         let own = content_of(first).ok_or_else(|| no_message(index))?;
         let more = content_of(second).ok_or_else(|| no_message(index))?;
+        // Two texts stay a text: some servers take no list of blocks.
         let joined = match (string(own), string(more)) {
             (Some(own), Some(more)) => quote(&format!("{own}\n\n{more}")),
             _ => format!("[{}]", [blocks(own), blocks(more)].concat().join(",")),
@@ -123,6 +126,7 @@ impl RolePolicy for ChatRolePolicy {
         let has_more = ["tool_calls", "function_call", "audio"]
             .iter()
             .any(|name| field(&own, name).is_some_and(|raw| !matches!(raw, "null" | "[]")));
+        // A list of blocks may hold more than text, so such a message stays on its own.
         let said = field(&own, "content").and_then(string).filter(|_| !has_more)?;
         merged(second, 0, &said, true).ok()
     }

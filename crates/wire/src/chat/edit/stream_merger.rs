@@ -49,6 +49,7 @@ impl StreamMerger for ChatStreamMerger {
         match self.sieve.pass(data) {
             None => self.chunk(&event, raw, out),
             Some(sifted) => {
+                // The changed chunk is written as an event, because what follows reads events.
                 let raw = format!("data: {}\n\n", Value::Object(sifted));
                 self.chunk(&SseEvent::parse(raw.as_bytes()), raw.as_bytes(), out);
             }
@@ -88,6 +89,7 @@ impl StreamMerger for ChatStreamMerger {
     fn next_step(&mut self, out: &mut Vec<u8>) {
         self.flush_echo(out);
         self.begin_next_stream("");
+        // Text of two steps would run together without a paragraph between them.
         let said = &self.watcher.seen().text;
         self.begins_paragraph = !said.is_empty() && !said.ends_with("\n\n");
     }
@@ -99,6 +101,7 @@ impl StreamMerger for ChatStreamMerger {
         self.flush_echo(out);
         let said = &self.watcher.seen().text;
         let gap = if said.trim().is_empty() || said.ends_with("\n\n") { "" } else { "\n\n" };
+        // The parser counts what the client has seen, added text included.
         self.watcher.text(text);
         self.write_text(&format!("{gap}{text}"), out);
         self.is_begun = true;
@@ -109,6 +112,7 @@ impl StreamMerger for ChatStreamMerger {
     }
 
     fn end(&mut self, output_tokens_before: u64, out: &mut Vec<u8>) {
+        // Held text is part of the answer unless it was a repetition, so it goes out before the end.
         self.flush_echo(out);
         if self.echo.says_nothing() {
             // The model only repeated its earlier text, so the answer is incomplete. Its end must not claim
@@ -117,6 +121,7 @@ impl StreamMerger for ChatStreamMerger {
         }
         let held = std::mem::take(&mut self.held);
         let is_finished = self.watcher.seen().finish.is_some();
+        // Clients wait for a finish reason. Without one the answer was cut, and `length` says so.
         if !is_finished {
             let choice = json!({ "index": 0, "delta": {}, "finish_reason": "length" });
             let mut chunk = self.head.clone();
@@ -137,6 +142,7 @@ impl StreamMerger for ChatStreamMerger {
                 None => out.extend_from_slice(&raw),
             }
         }
+        // Some servers close without `[DONE]`, but clients may wait for it.
         if !is_done {
             out.extend_from_slice(b"data: [DONE]\n\n");
         }
@@ -151,6 +157,7 @@ impl ChatStreamMerger {
     fn chunk(&mut self, event: &SseEvent<'_>, raw: &[u8], out: &mut Vec<u8>) {
         let data = event.data.trim();
         let Ok(chunk) = serde_json::from_str::<ChatStreamChunk<'_>>(data) else {
+            // What is no chunk passes unchanged: a client may know a form that the gateway does not.
             self.watcher.read(event);
             out.extend_from_slice(raw);
             return;
@@ -159,6 +166,7 @@ impl ChatStreamMerger {
         // OpenAI reports usage in a chunk without choices, behind the chunk with the finish reason.
         let ends = chunk.choices.iter().flatten().any(|choice| choice.finish_reason.is_some())
             || !has_choices && chunk.usage.is_some();
+        // Azure's first chunk has no choices and an empty id, so the first chunk with choices gives the identity.
         if self.head.is_empty() && has_choices {
             self.head = head_of(data);
         }
@@ -213,17 +221,20 @@ impl ChatStreamMerger {
 
     /// Writes a chunk of a later stream as a chunk of the first.
     fn rewrite(&mut self, mut fields: Map<String, Value>, ends: bool, out: &mut Vec<u8>) {
+        // To the client all streams are one answer with one id.
         for (key, value) in &self.head {
             fields.insert(key.clone(), value.clone());
         }
         let is_begun = self.is_begun;
         if let Some(delta) = choice_mut(&mut fields).and_then(delta_mut) {
             if is_begun {
+                // A client expects the role once, with the first chunk of the answer.
                 delta.remove("role");
             }
             self.number(delta);
             self.without_echo(delta);
         }
+        // The parser reads the chunk before the paragraph is added, so that its text stays the model's own.
         let mut text = Value::Object(fields.clone()).to_string();
         if let Ok(chunk) = serde_json::from_str(&text) {
             self.watcher.take(&chunk, &text);

@@ -81,6 +81,7 @@ struct ChatStreamFunctionCall<'a> {
 
 /// Reports whether the value of `error` means a failure.
 fn says_error(value: &str) -> bool {
+    // Some servers send an empty value of `error` with every chunk.
     !matches!(value, "null" | "false" | "0" | "\"\"" | "{}")
 }
 
@@ -118,6 +119,7 @@ impl<'a> ChatStreamChoice<'a> {
     }
 
     fn finish(&self) -> Option<ModelStopReason> {
+        // Some servers send an empty reason in every chunk before the end.
         let reason = self.finish_reason.as_deref().filter(|reason| !reason.is_empty())?;
         Some(finish::finish_of_reason(reason).unwrap_or(ModelStopReason::Other))
     }
@@ -174,6 +176,7 @@ impl StreamParser for ChatStreamParser {
 impl ChatStreamParser {
     /// Takes a parsed chunk.
     pub(super) fn take(&mut self, chunk: &ChatStreamChunk<'_>, data: &str) {
+        // vLLM's errors have the `object` `error` and no list of choices.
         let is_error = chunk.object.as_deref() == Some("error") && chunk.choices.is_none();
         if is_error || chunk.error.is_some_and(|error| error.get() != "null") {
             self.seen.error = Some(data.to_owned());
@@ -184,6 +187,7 @@ impl ChatStreamParser {
         let choices = chunk.choices.iter().flatten();
         self.seen.has_other |=
             choices.clone().filter_map(ChatStreamChoice::said).any(ChatStreamDelta::has_other);
+        // An answer with several choices cannot be continued: only the first one is followed.
         let others = choices.clone().filter(|choice| !choice.is_first()).filter_map(ChatStreamChoice::said);
         self.seen.has_other |= others.filter_map(ChatStreamDelta::text).any(|text| !text.is_empty());
         for choice in choices.filter(|choice| choice.is_first()) {
@@ -238,6 +242,7 @@ impl ChatStreamParser {
         let newest = self.seen.calls.last().map(|call| call.id.as_str()).unwrap_or_default();
         // Some servers give no index: a new id is a new call.
         let index = piece.index.unwrap_or_else(|| {
+            // A piece without an id continues the newest call.
             let is_new = self.indices.is_empty() || !id.is_empty() && id != newest;
             if is_new { self.indices.len() } else { self.indices.len() - 1 }
         });
@@ -252,6 +257,7 @@ impl ChatStreamParser {
         let (Some(call), Some(function)) = (self.seen.calls.get_mut(at), &piece.function) else { return };
         // Some servers send the name in parts, some all of it with every piece.
         let more = function.name.as_deref().unwrap_or_default();
+        // The name is complete once arguments come, so later repetitions of it are ignored.
         if call.arguments.is_empty() && more != call.name {
             call.name.push_str(more);
         }

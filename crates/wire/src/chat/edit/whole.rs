@@ -10,6 +10,7 @@ use crate::edit::{PartialResponse, SseEvent, StreamParser};
 pub(super) fn read(body: &[u8]) -> Option<PartialResponse> {
     let text = std::str::from_utf8(body).ok()?;
     let chunk: ChatStreamChunk<'_> = serde_json::from_str(text).ok()?;
+    // An error has no choices and is no answer.
     chunk.choices.as_ref()?;
     let mut watcher = ChatStreamParser::default();
     watcher.take(&chunk, text);

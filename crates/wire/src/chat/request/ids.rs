@@ -38,6 +38,7 @@ impl<'a> ChatCallIdMap<'a> {
 
     fn is_free(&self, id: &str) -> bool {
         let fits = match self.rule {
+            // An empty id refers to nothing, so it is never free.
             CallIdFormat::UpTo(bytes) => (1..=bytes).contains(&id.len()),
             CallIdFormat::NineAlphanumerics => {
                 id.len() == NINE && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -62,6 +63,7 @@ impl<'a> ChatCallIdMap<'a> {
 /// Derives nine letters or digits from an id: FNV-1a, written in base 62.
 fn nine_letters(name: &str, attempt: u64) -> String {
     const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    // The attempt is hashed as well, so that a taken name leads to another one.
     let bytes = name.bytes().chain(attempt.to_le_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

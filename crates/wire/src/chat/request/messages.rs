@@ -41,6 +41,7 @@ pub(super) fn encode<'a>(
             Role::User | Role::Tool => writer.user_or_tool(message)?,
         }
     }
+    // Pictures of the last results wait for a user message that does not come, so they get one here.
     writer.flush();
     writer.mark_prefix();
     Ok(writer.written)
@@ -80,6 +81,7 @@ impl<'a> ChatInputEncoder<'a> {
                 part => self.waiting_part(part),
             }
         }
+        // After a tool's message further results of the step may follow, so the pictures wait on.
         if message.role == Role::User {
             self.flush();
         }
@@ -93,6 +95,7 @@ impl<'a> ChatInputEncoder<'a> {
         }
         let mut items = std::mem::take(&mut self.waiting);
         let content = match items.as_mut_slice() {
+            // A text alone is sent as a string, because not every server takes a list.
             [ChatRequestPart::Text { text }] => ChatRequestContent::Text(std::mem::take(text)),
             _ => ChatRequestContent::Items(items),
         };
@@ -198,6 +201,7 @@ impl<'a> ChatInputEncoder<'a> {
         let own = message.origin.as_ref().is_some_and(|origin| self.is_own(origin));
         let tool_calls: Vec<_> = message.tool_calls().map(|call| self.call(call, own)).collect();
         let shown = self.shown.of(index);
+        // Reasoning of another model would be read as this model's own.
         let plain = reasoning::plain(message, own, family.replay).filter(|_| shown);
         let blocks = (family.reasoning == ReasoningPlace::Blocks && own).then(|| blocks(message, shown));
         let content = blocks.flatten().or_else(|| spoken(message, !tool_calls.is_empty()));
@@ -213,6 +217,7 @@ impl<'a> ChatInputEncoder<'a> {
 
     fn is_own(&self, origin: &ModelOrigin) -> bool {
         let ModelSettings { provider, model, .. } = self.settings;
+        // The wire counts too: what one wire has signed another cannot verify.
         origin.api == API && origin.provider == *provider && origin.model == *model
     }
 
@@ -263,6 +268,7 @@ fn block(part: &Part, with_reasoning: bool) -> Option<ChatRequestPart<'_>> {
             Some(ChatRequestPart::Thinking { thinking: [ChatRequestThinkingText { text: &reasoning.text }] })
         }
         Part::Opaque(OpaquePart { native, .. }) => {
+            // A block that is no JSON would make the whole request unreadable.
             serde_json::from_str::<&RawValue>(native.as_str()).ok().map(ChatRequestPart::Native)
         }
         _ => None,

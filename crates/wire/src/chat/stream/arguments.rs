@@ -90,6 +90,7 @@ impl ArgumentsState {
             Self::Open { depth, in_text: false, .. } => match byte {
                 b'"' => Self::Open { depth, in_text: true, is_escaped: false },
                 b'{' | b'[' => Self::Open { depth: depth + 1, in_text: false, is_escaped: false },
+                // Brackets are only counted. Whether they match is left to the parser at the end.
                 b'}' | b']' if depth <= 1 => Self::Whole,
                 b'}' | b']' => Self::Open { depth: depth - 1, in_text: false, is_escaped: false },
                 _ => self,

@@ -104,6 +104,7 @@ impl PartialChatCall {
         if let Some(more) = piece.name().filter(|more| self.arguments.is_empty() && *more != self.name) {
             self.name.push_str(&more);
         }
+        // A hostile server could send a name without end.
         if self.name.len() > MAX_TOOL_NAME_BYTES {
             return Err(AnswerTooLarge::ToolName);
         }

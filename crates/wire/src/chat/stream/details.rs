@@ -27,6 +27,7 @@ struct PartialReasoningDetail {
 impl ReasoningDetailsAssembler {
     /// Takes the entries of a delta.
     pub(super) fn add(&mut self, raw: &RawValue) {
+        // Details that cannot be read are left out: the answer is right without them.
         let pieces: Vec<RawObject> = serde_json::from_str(raw.get()).unwrap_or_default();
         for piece in pieces {
             match self.0.last_mut().filter(|last| last.is_continued_by(&piece)) {

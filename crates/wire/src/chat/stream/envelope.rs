@@ -25,6 +25,7 @@ impl ChatResponseEnvelope {
         let choice = choices.first().and_then(|choice| RawObject::parse(choice.get()));
         // A chunk without choices is OpenAI's report of usage, the last chunk of a stream.
         let ends = choice.as_ref().is_none_or(|choice| given(choice, OF_CHOICE[0]));
+        // Every chunk repeats the same fields, and reading them each time would cost more than the text.
         if self.begun && !ends {
             return;
         }
@@ -47,6 +48,7 @@ impl ChatResponseEnvelope {
     }
 
     fn take(&mut self, from: &RawObject, wanted: impl Fn(&str) -> bool) {
+        // A later `null` must not take away what an earlier chunk has said.
         for (name, value) in from.fields().filter(|(name, value)| wanted(name) && *value != "null") {
             if let Some(value) = raw_json::value(value) {
                 self.fields.set(name, value);

@@ -40,6 +40,7 @@ impl ChatStreamDecoder {
         for index in std::mem::take(&mut self.open) {
             let is_open = matches!(self.slots[index], PartialChatPart::Call(call) if !all && !self.calls.is_complete(call));
             if is_open {
+                // Pieces of several calls may be mixed, so a call stays open until its arguments are whole.
                 self.open.push(index);
             } else {
                 events.push(ModelEvent::PartDone(self.part(index)));

@@ -40,6 +40,7 @@ pub(super) fn in_list(
         None => element.to_owned(),
     });
     let all = changed.collect::<Vec<_>>().join(",");
+    // Unchanged lists keep the client's bytes, spaces included.
     if is_changed { with_field(object, list, &format!("[{all}]")) } else { None }
 }
 

@@ -118,6 +118,7 @@ pub(super) fn segments(item: &str, index: usize) -> Result<Vec<ItemSegment>, Par
             parts.extend(part(block, item.role == "assistant", &format!("messages[{index}].content[{at}]"))?);
         }
     }
+    // The API demands results before all other content, so the segments keep that order.
     pieces.extend(spoken(&item.role, parts));
     Ok(pieces)
 }
@@ -130,6 +131,7 @@ fn spoken(role: &str, parts: Vec<Part>) -> Option<ItemSegment> {
     Some(match role {
         "assistant" => ItemSegment::Assistant(parts),
         "system" => ItemSegment::System(parts),
+        // With one part that a person typed, the whole message counts as typed.
         _ if parts.iter().all(is_note) => ItemSegment::Note(parts),
         _ => ItemSegment::Typed(parts),
     })
@@ -169,6 +171,7 @@ fn part(block: &BorrowedMessagesBlock<'_>, by_model: bool, place: &str) -> Resul
     Ok(match block.kind.as_str() {
         "text" => {
             let said = block.text("text").ok_or_else(|| ParseError::field(place, "`text` is missing"))?;
+            // A block that changes with every request is no part of the conversation.
             if ephemeral::is_volatile(&said) { None } else { text(said) }
         }
         "thinking" if by_model => {
@@ -213,6 +216,7 @@ fn compaction_summary(block: &BorrowedMessagesBlock<'_>) -> Option<String> {
 fn search_result_text(block: &BorrowedMessagesBlock<'_>) -> Option<String> {
     let content = (block.kind == "search_result").then(|| field(&block.fields, "content")).flatten()?;
     let texts = elements(content)?.into_iter().map(|raw| BorrowedMessagesBlock::read(raw)?.text("text"));
+    // One unreadable block makes the whole result opaque: a part of a result would look complete.
     let texts = texts.collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty())?;
     let heading = ["title", "source"].into_iter().filter_map(|name| block.text(name));
     Some(heading.chain(texts).collect::<Vec<_>>().join("\n"))

@@ -35,6 +35,8 @@ pub(super) fn render(envelope: &RequestEnvelope, edited: &RequestEdit) -> Result
         let whole = [RenderOp::Keep(0..envelope.items.len())];
         let steps = edited.steps.as_deref().unwrap_or(&whole);
         let mut messages = insert_and_merge(envelope, place(envelope, steps)?, &MessagesRolePolicy)?;
+        // The order matters: hidden calls belong to the client's messages, hidden steps follow all of them, the
+        // begun answer is last.
         hidden::replay(envelope, &mut messages, &edited.replays);
         messages.extend(edited.rounds.iter().cloned().map(MessageListEntry::Own));
         if let Some(prefill) = &edited.prefill {
@@ -81,6 +83,7 @@ fn change(
     let item = BorrowedMessagesItem::read(raw, index)?;
     let blocks = match &item.content {
         BorrowedMessagesContent::Text(_) => {
+            // A content that is a text is one segment.
             return match fates {
                 [SegmentEdit::Keep] => Ok(Some(raw.to_owned())),
                 [SegmentEdit::Show(text)] => {
@@ -93,6 +96,7 @@ fn change(
         BorrowedMessagesContent::Blocks(blocks) => blocks,
     };
     let has_results = item.role == "user";
+    // Only a user's message has results. The same block type elsewhere would be part of what was said.
     let results = if has_results { blocks.iter().filter(|block| block.is_result()).count() } else { 0 };
     if fates.len() < results || fates.len() > results + 1 {
         return Err(misfit(index));
@@ -167,6 +171,7 @@ impl RolePolicy for MessagesRolePolicy {
     }
 
     fn join_model_messages(&self, first: &str, second: &str) -> Option<String> {
+        // The results must follow a message with calls directly, so it takes no text of a later one.
         let said = said_by_model(first).filter(|blocks| blocks.iter().all(|(kind, _)| kind != "tool_use"))?;
         let more = said_by_model(second)?;
         // The API refuses reasoning behind other blocks, so such messages stay apart.
@@ -197,6 +202,7 @@ fn role(message: &str, index: usize) -> Result<String, ParseError> {
 fn said_by_model(message: &str) -> Option<Vec<(String, String)>> {
     let item = BorrowedMessagesItem::read(message, 0).ok().filter(|item| item.role == "assistant")?;
     Some(match item.content {
+        // The API refuses empty text blocks.
         BorrowedMessagesContent::Text(text) if text.trim().is_empty() => Vec::new(),
         BorrowedMessagesContent::Text(text) => vec![("text".to_owned(), text_block(&text))],
         BorrowedMessagesContent::Blocks(blocks) => {
@@ -223,6 +229,7 @@ fn parts_of(message: &str, index: usize) -> Result<(Vec<String>, Vec<String>), P
     let item = BorrowedMessagesItem::read(message, index)?;
     Ok(match &item.content {
         BorrowedMessagesContent::Text(_) => {
+            // The text's own JSON is used, so its escapes stay as the client wrote them.
             (Vec::new(), vec![format!(r#"{{"type":"text","text":{}}}"#, item.raw_content)])
         }
         BorrowedMessagesContent::Blocks(blocks) => {
@@ -273,6 +280,7 @@ fn continued(message: &str, index: usize, more: &str) -> Result<String, ParseErr
         BorrowedMessagesContent::Text(text) => quote(&format!("{text}{more}")),
         BorrowedMessagesContent::Blocks(blocks) => {
             let mut raw: Vec<String> = blocks.iter().map(|block| block.raw.to_owned()).collect();
+            // The begun text may end inside a word, so more of it goes into the same block.
             let last = blocks.last().filter(|block| block.kind == "text");
             match last.and_then(|block| Some((block, block.text("text")?))) {
                 Some((block, text)) => {

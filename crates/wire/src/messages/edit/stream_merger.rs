@@ -34,11 +34,13 @@ pub(super) struct MessagesStreamMerger {
 impl StreamMerger for MessagesStreamMerger {
     fn pass_event(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         let event = SseEvent::parse(raw);
+        // Nothing can follow an error, so it passes at once and the parser remembers it.
         if event.is_error() {
             self.reader.fail(&event.data);
             out.extend_from_slice(raw);
             return;
         }
+        // An event of another form passes unchanged: a client may know more than the gateway.
         let Some(payload) = MessagesStreamEvent::read(&event.data) else {
             out.extend_from_slice(raw);
             return;
@@ -66,6 +68,7 @@ impl StreamMerger for MessagesStreamMerger {
 
     fn begin_next_stream(&mut self, prefill: &str) {
         self.continued = true;
+        // The held end of the block is dropped too, so the client's block stays open for the next stream.
         self.held.clear();
         self.theirs = None;
         self.hidden.clear();
@@ -79,6 +82,7 @@ impl StreamMerger for MessagesStreamMerger {
     }
 
     fn notice(&mut self, text: &str, out: &mut Vec<u8>) {
+        // A notice can only stand in an open text block. In any other block it would be read as something else.
         if let Some((ours, true)) = self.open {
             write_delta(ours, text, out);
         }
@@ -94,16 +98,19 @@ impl StreamMerger for MessagesStreamMerger {
 
     fn next_step(&mut self, out: &mut Vec<u8>) {
         self.flush_echo(out);
+        // The step ends and the answer does not: the end of a block stays, and the end of the message goes.
         self.held.retain(|raw| !is_end(raw));
         self.close(out);
         self.begin_next_stream("");
     }
 
     fn end_with_text(&mut self, text: &str, out: &mut Vec<u8>) {
+        // Without a start no block can follow.
         if !self.has_start {
             return;
         }
         self.flush_echo(out);
+        // The ends of blocks go out now, and the end of the message comes behind the added text.
         let (ends, held) = std::mem::take(&mut self.held).into_iter().partition(|raw| is_end(raw));
         self.held = held;
         self.close(out);
@@ -116,6 +123,7 @@ impl StreamMerger for MessagesStreamMerger {
         self.close(out);
         let ends: Vec<Vec<u8>> = ends;
         self.held =
+            // The client sees no call, so the stop reason must not announce one.
             ends.into_iter().map(|raw| with_reason(&raw, "tool_use", "end_turn").unwrap_or(raw)).collect();
     }
 
@@ -135,11 +143,13 @@ impl StreamMerger for MessagesStreamMerger {
         if !self.has_start {
             return;
         }
+        // The stream was left or broke. A client needs an end with a stop reason all the same.
         if !is_over {
             self.held = held.into_iter().filter(|raw| !is_end(raw)).collect();
             self.end_here(output_tokens_before, out);
             return;
         }
+        // Some compatible servers leave out the last events, and clients wait for them.
         let (is_closed, is_whole) =
             (has_event(&held, "content_block_stop"), has_event(&held, "message_stop"));
         if !is_closed {
@@ -169,6 +179,7 @@ impl MessagesStreamMerger {
         let Some(index) = payload.block().filter(|_| !self.unseen.is_empty()) else { return false };
         let begun = payload.content_block.as_ref().filter(|block| block.r#type == "tool_use");
         if begun.and_then(|block| block.name.as_deref()).is_some_and(|name| self.unseen.contains(&name)) {
+            // Only the start of a block names its tool. Later events have nothing but the index.
             self.hidden.insert(index);
         }
         self.hidden.contains(&index)
@@ -216,6 +227,7 @@ impl MessagesStreamMerger {
     }
 
     fn stop(&mut self, payload: &MessagesStreamEvent<'_>, raw: &[u8], data: &str, out: &mut Vec<u8>) {
+        // A block that is not open at the client has nothing to close.
         if payload.block() != self.theirs {
             return;
         }
@@ -226,6 +238,7 @@ impl MessagesStreamMerger {
         let mut end = Vec::new();
         self.number(payload, raw, data, ours, &mut end);
         if is_text {
+            // A text block may continue in a next stream. A call may not, so its end passes at once.
             self.held.push(end);
         } else {
             self.open = None;
@@ -272,6 +285,7 @@ impl MessagesStreamMerger {
         ours: u64,
         out: &mut Vec<u8>,
     ) {
+        // With equal numbers the event keeps its bytes.
         let theirs = payload.index.filter(|_| payload.block() != Some(ours));
         let Some(theirs) = theirs else {
             out.extend_from_slice(raw);
@@ -321,6 +335,7 @@ impl MessagesStreamMerger {
         });
         write("message_delta", &said.to_string(), out);
         write("message_stop", &json!({"type": "message_stop"}).to_string(), out);
+        // The parser reads the end as well, so that what the client has seen and what is recorded agree.
         let last = [said.to_string(), json!({"type": "message_stop"}).to_string()];
         for payload in last.iter().filter_map(|said| MessagesStreamEvent::read(said)) {
             self.reader.take(&payload);

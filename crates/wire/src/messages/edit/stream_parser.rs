@@ -92,6 +92,7 @@ pub(super) struct MessagesStreamParser {
 impl StreamParser for MessagesStreamParser {
     fn read(&mut self, event: &SseEvent<'_>) {
         let payload = MessagesStreamEvent::read(&event.data);
+        // Anthropic's errors have their type in the data. Some other servers only name the event.
         if event.is_error() || payload.as_ref().is_some_and(|payload| payload.r#type == "error") {
             self.fail(&event.data);
         }
@@ -184,6 +185,7 @@ impl MessagesStreamParser {
                 self.seen.position = StreamPosition::Reasoning;
             }
             kind => {
+                // Any other block, such as a server's own tool, ends the part of an answer that can be continued.
                 self.called = true;
                 self.seen.position = StreamPosition::Call;
                 if kind == "tool_use" {
@@ -211,6 +213,7 @@ impl MessagesStreamParser {
         if let Some(thinking) = delta.thinking.as_deref() {
             self.seen.reasoning.push_str(thinking);
         }
+        // Arguments come for one call at a time, so they belong to the newest.
         if let (Some(json), Some(call)) = (delta.partial_json.as_deref(), self.seen.calls.last_mut()) {
             call.arguments.push_str(json);
         }
@@ -243,6 +246,7 @@ pub(super) fn whole(body: &str) -> Option<PartialResponse> {
                     arguments,
                 });
             }
+            // Its content is encrypted, so there is no text to count.
             "redacted_thinking" => {}
             _ => seen.has_other = true,
         }

@@ -60,6 +60,7 @@ fn is_forced(request: &ModelRequest) -> bool {
 /// Reports whether the current turn called tools, and the turn's first answer does not begin with reasoning.
 fn lost_its_reasoning(request: &ModelRequest, config: &MessagesConfig) -> bool {
     let messages = &request.messages;
+    // A user message right behind results belongs to the same turn for the API, so it starts none.
     let mut newest_first = (0..messages.len()).rev();
     let start = newest_first
         .find(|at| messages[*at].role == Role::User && (*at == 0 || messages[at - 1].role != Role::Tool));
@@ -73,6 +74,7 @@ fn lost_its_reasoning(request: &ModelRequest, config: &MessagesConfig) -> bool {
 fn begins_with_reasoning(answer: &Message, config: &MessagesConfig) -> bool {
     let own = raw_json::is_own(answer, &config.origin());
     match answer.parts.iter().find(|part| !part.as_text().is_some_and(|text| text.trim().is_empty())) {
+        // Reasoning of another model is not sent, so it does not count as a beginning.
         Some(Part::Reasoning(reasoning)) => assistant::own_reasoning(reasoning, own).is_some(),
         _ => false,
     }

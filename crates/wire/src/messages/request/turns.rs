@@ -45,6 +45,7 @@ pub(super) fn encode<'a>(
         results: Vec::new(),
         others: Vec::new(),
     };
+    // Saturating, because a request without messages is possible here and has no last one.
     let last = request.messages.len().saturating_sub(1);
     for (at, message) in request.messages.iter().enumerate() {
         match message.role {
@@ -73,6 +74,7 @@ impl<'a> MessagesInputEncoder<'a, '_> {
     fn user(&mut self, message: &'a Message) -> Result<(), ProviderError> {
         for part in &message.parts {
             if let Part::ToolResult(result) = part {
+                // The API knows a call by its own id, and refuses a result whose call it cannot find.
                 let name = self.names.of(&result.call_id).ok_or_else(|| {
                     invalid(format!("the result of call `{}` has no call before it", result.call_id))
                 })?;
@@ -101,6 +103,7 @@ impl<'a> MessagesInputEncoder<'a, '_> {
             return Ok(());
         }
         self.flush();
+        // Roles alternate in this API, so the blocks join the assistant turn before.
         match self.turns.last_mut() {
             Some(MessagesRequestTurn::Assistant { content }) => content.append(&mut said),
             _ => self.turns.push(MessagesRequestTurn::Assistant { content: said }),
@@ -120,6 +123,7 @@ impl<'a> MessagesInputEncoder<'a, '_> {
 }
 
 fn mark_last(turns: &mut [MessagesRequestTurn<'_>], mark: Option<MessagesCacheControl>) {
+    // Only user turns have marks, because a request ends with one, and the next request begins with the same.
     let ends = turns.iter_mut().rev().filter_map(|turn| match turn {
         MessagesRequestTurn::User { content } => content.last_mut(),
         MessagesRequestTurn::Assistant { .. } => None,

@@ -105,6 +105,7 @@ impl<'a> MessagesUserEncoder<'a> {
     /// Returns the block of a tool's answer.
     pub(super) fn tool_result(self, tool_use_id: &str, result: &'a ToolResult) -> MessagesUserContent<'a> {
         let mut content = self.contents(result.content.iter());
+        // A successful result may be empty, but the API refuses an error without text.
         if content.is_empty() && result.status != ToolStatus::Completed {
             content.push(MessagesUserContent::Text { text: Cow::Borrowed(no_words(result.status)) });
         }
@@ -123,6 +124,7 @@ impl<'a> MessagesUserEncoder<'a> {
 
     /// Returns the block of a medium; `None` for a kind unknown to the API, or without bytes in the request.
     fn media(self, media: &'a MediaPart) -> Option<MessagesUserContent<'a>> {
+        // A link comes first, because a medium with a link has no bytes in the request.
         if let Some(url) = self.request.links.get(&media.blob.hash).filter(|_| self.media) {
             let (source, is_image) =
                 (MessagesMediaSource::Url { url }, media.media_type.starts_with("image/"));
@@ -143,6 +145,7 @@ impl<'a> MessagesUserEncoder<'a> {
             }
             // The API takes text documents as `text/plain` only.
             text if text.starts_with("text/") || text == "application/json" => {
+                // JSON can hold only valid UTF-8, and the API refuses blank texts.
                 let data = std::str::from_utf8(bytes).ok().filter(|text| !text.trim().is_empty())?;
                 let source = MessagesMediaSource::Text { media_type: "text/plain", data };
                 Some(MessagesUserContent::Document { source, title })

@@ -40,6 +40,7 @@ pub(super) fn body(fault: &GatewayError) -> String {
 /// event numbers. Some clients look for the one, some for the other.
 pub(super) fn events(fault: &GatewayError, seen: &PartialResponse) -> String {
     let (code, message) = (fault.kind.code(), fault.message.as_str());
+    // The numbers go on after the newest one that the client has seen.
     let number = seen.number.map_or(0, |newest| newest + 1);
     let error = json!({
         "type": "error", "code": code, "message": message, "param": fault.param, "sequence_number": number,

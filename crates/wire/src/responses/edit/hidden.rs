@@ -25,6 +25,7 @@ pub(super) fn tool(spec: &ToolSpec) -> String {
 /// server knows such reasoning only with a stored answer, and our requests must not depend on storage.
 pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     let answer = fields(std::str::from_utf8(answer).ok()?)?;
+    // An error body is JSON too, and has no step.
     if field(&answer, "object").and_then(string)? != "response" {
         return None;
     }
@@ -32,6 +33,7 @@ pub(super) fn step(answer: &[u8]) -> Option<ModelStep> {
     for raw in elements(field(&answer, "output")?)? {
         let Ok(item) = BorrowedResponsesItem::read(raw, 0) else { continue };
         if item.kind == "function_call" || item.kind == "custom_tool_call" {
+            // A custom call has its text in `input`.
             let arguments = item.text("arguments").unwrap_or_else(|| item.text("input").unwrap_or_default());
             step.calls.push(PartialToolCall {
                 id: item.text("call_id").unwrap_or_default(),
@@ -93,6 +95,7 @@ pub(super) fn without_calls(answer: &[u8], tool: &str) -> Option<Bytes> {
     let items = elements(field(&fields(answer)?, "output")?)?;
     let kept = items.into_iter().filter(|raw| match BorrowedResponsesItem::read(raw, 0) {
         Ok(item) => item.kind != "function_call" || item.text("name").as_deref() != Some(tool),
+        // What cannot be read is no call of ours, and stays for the client.
         Err(_) => true,
     });
     let kept: Vec<&str> = kept.collect();
@@ -159,6 +162,7 @@ impl HiddenItemInsertions {
             match rest {
                 Some("") => self.gone.extend(replay.at..=at),
                 Some(rest) => {
+                    // Only a message has a text that can be shortened.
                     let text = text_of(raw).is_some().then(|| shortened(raw, rest)).flatten();
                     self.shorter.extend(text.map(|text| (at, text)));
                     self.gone.extend(replay.at..at);
@@ -202,6 +206,7 @@ fn words(item: &str) -> Option<String> {
     let read = BorrowedResponsesItem::read(item, 0).ok()?;
     match read.kind.as_str() {
         "message" if read.role.as_deref() == Some("assistant") => text_of(item),
+        // Reasoning is compared by its encrypted content or its id, which clients send back unchanged.
         "reasoning" => read.text("encrypted_content").or_else(|| read.text("id")),
         _ => None,
     }
@@ -234,6 +239,7 @@ fn calls_from(envelope: &RequestEnvelope, first: usize) -> Vec<(usize, String)> 
     for at in first..envelope.items.len() {
         let Ok(item) = BorrowedResponsesItem::read(envelope.item(at), at) else { break };
         let by_person = item.kind == "message" && item.role.as_deref() != Some("assistant");
+        // A result, or a person's message, ends the model's step.
         if item.is_result() || by_person {
             break;
         }

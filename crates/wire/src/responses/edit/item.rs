@@ -45,6 +45,7 @@ impl<'a> BorrowedResponsesItem<'a> {
 
     /// Reports whether the item answers a call.
     pub(super) fn is_result(&self) -> bool {
+        // By its ending, so that results of tools that are not known here count too.
         self.kind.ends_with("_call_output")
     }
 }
@@ -54,6 +55,7 @@ impl<'a> BorrowedResponsesItem<'a> {
 /// # Errors
 /// [`ParseError`] if it is no item.
 pub(super) fn piece(raw: &str, index: usize) -> Result<Option<ItemSegment>, ParseError> {
+    // An input that is only a text has no item.
     if let Some(said) = string(raw) {
         return Ok(text(said).map(|part| ItemSegment::Typed(vec![part])));
     }
@@ -87,6 +89,7 @@ pub(super) fn piece(raw: &str, index: usize) -> Result<Option<ItemSegment>, Pars
 }
 
 fn text(text: String) -> Option<Part> {
+    // Notices that this gateway wrote into an earlier answer must not reach the model.
     let text = ephemeral::without_notices(&text).unwrap_or(text);
     (!text.is_empty()).then(|| Part::text(text))
 }
@@ -102,6 +105,7 @@ fn message(item: &BorrowedResponsesItem<'_>, place: &str) -> Result<Option<ItemS
     Ok(Some(match role {
         "assistant" => ItemSegment::Assistant(parts),
         "system" | "developer" => ItemSegment::System(parts),
+        // All parts, since a person may type below a client's note.
         "user" if parts.iter().all(is_note) => ItemSegment::Note(parts),
         "user" => ItemSegment::Typed(parts),
         other => return Err(ParseError::field(place, format!("unknown role `{other}`"))),
@@ -141,6 +145,7 @@ fn part(raw: &str, place: &str) -> Result<Option<Part>, ParseError> {
                     .ok_or_else(|| ParseError::field(place, "`image_url` is unreadable"))?,
             ),
             None => {
+                // The bytes are at the server, so only the reference can be kept.
                 Some(media::linked("image/png", None, &text_field(&block, "file_id").unwrap_or_default()))
             }
         },
@@ -159,6 +164,7 @@ fn part(raw: &str, place: &str) -> Result<Option<Part>, ParseError> {
                 }
             }
         }
+        // A block of an unknown kind is passed on unchanged.
         _ => Some(Part::Opaque(OpaquePart { kind, native: RawJson(raw.to_owned()) })),
     })
 }
@@ -179,6 +185,7 @@ fn call(item: &BorrowedResponsesItem<'_>, arguments: &str, place: &str) -> Resul
     let id = item.text("call_id").ok_or_else(|| missing_field(place, "call_id"))?;
     let name = item.text("name").ok_or_else(|| missing_field(place, "name"))?;
     let said = item.text(arguments).unwrap_or_default();
+    // A custom tool's input is free text and must not be repaired as JSON.
     let said = if arguments == "input" { said } else { given_arguments(&said).to_owned() };
     Ok(ToolCall {
         call_id: CallId::new(id.as_str()),
@@ -198,6 +205,7 @@ fn missing_field(place: &str, name: &str) -> ParseError {
 
 /// Returns the readable part of a model's reasoning.
 pub(super) fn reasoning(item: &BorrowedResponsesItem<'_>) -> String {
+    // The content is what the model thought; the summary is only a report of it.
     let (content, summary) = (part_texts(item, "content"), part_texts(item, "summary"));
     if content.is_empty() { summary.join("\n\n") } else { content.join("") }
 }

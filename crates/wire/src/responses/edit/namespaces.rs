@@ -25,6 +25,7 @@ pub struct NamespacedTool {
 
 /// Returns the name that a tool in a namespace has for the model.
 pub(crate) fn flat_name(namespace: &str, name: &str) -> String {
+    // Codex's own namespaces end with the separator already.
     let gap = if namespace.ends_with('_') { "" } else { "__" };
     let flat = format!("{namespace}{gap}{name}");
     if flat.chars().count() <= MAX_NAME_CHARS {

@@ -62,6 +62,7 @@ fn write(
 ) -> Result<(), ParseError> {
     match step {
         RenderOp::Keep(range) if range.end > envelope.items.len() => return Err(unknown(range.end)),
+        // Without insertions a whole range is copied at once.
         RenderOp::Keep(range) if woven.is_empty() => list.keep(range.clone()),
         RenderOp::Keep(range) => {
             for item in range.clone() {
@@ -73,6 +74,7 @@ fn write(
         RenderOp::Change { item, fates } if *item < envelope.items.len() => {
             let raw = envelope.item(*item);
             match changed(raw, *item, fates)? {
+                // An edit that changes nothing keeps the client's bytes.
                 Some(text) if text == raw => woven.around(*item, list, |list| list.keep(*item..*item + 1)),
                 Some(text) => woven.around(*item, list, |list| list.change(*item, &text)),
                 None => {}
@@ -133,6 +135,7 @@ fn list_of_text(
     let mut items = Vec::new();
     for step in steps {
         match step {
+            // A text counts as a single item.
             RenderOp::Keep(range) if range.end > 1 => return Err(unknown(range.end)),
             RenderOp::Keep(range) if range.is_empty() => {}
             RenderOp::Keep(_) => items.push(said(envelope.text(&envelope.items_at))),
@@ -141,6 +144,7 @@ fn list_of_text(
             RenderOp::Change { item: 0, fates } => match fates.as_slice() {
                 [] | [SegmentEdit::Keep] => items.push(said(envelope.text(&envelope.items_at))),
                 [SegmentEdit::Show(text)] => items.push(said(&quote(text))),
+                // A dropped text leaves no item.
                 _ => {}
             },
             RenderOp::Change { item, .. } => return Err(unknown(*item)),

@@ -79,6 +79,7 @@ impl StreamMerger for ResponsesStreamMerger {
             return;
         };
         if self.unseen.hides(&payload) {
+            // A hidden event leaves a gap in indices and numbers, so all later events get new ones.
             self.renumbers();
             return;
         }
@@ -87,11 +88,13 @@ impl StreamMerger for ResponsesStreamMerger {
         } else {
             self.first(&payload, raw, data, out);
         }
+        // Errors from here on need the number of the last event that the client has seen.
         self.reader.sent(self.next.and_then(|next| next.checked_sub(1)));
     }
 
     fn begin_next_stream(&mut self, prefill: &str) {
         self.continued = true;
+        // The held ends belong to a stream that is continued now, so they were no ends.
         self.held.clear();
         self.ours.clear();
         self.begun = 0;
@@ -119,6 +122,7 @@ impl StreamMerger for ResponsesStreamMerger {
             self.ours.insert(index, index);
         }
         self.write_text(text, out);
+        // The held closing events contain the whole text, which has just grown.
         for raw in std::mem::take(&mut self.held) {
             let data = SseEvent::parse(&raw).data;
             match ResponsesStreamEvent::read(&data) {
@@ -154,6 +158,7 @@ impl StreamMerger for ResponsesStreamMerger {
         let name = fields(response).and_then(|said| string(field(&said, "id")?)).unwrap_or_default();
         self.renumbers();
         self.flush_echo(out);
+        // The end of the response must stay last, behind the added message.
         let last = self.held.pop_if(|raw| {
             ResponsesStreamEvent::read(&SseEvent::parse(raw).data).is_some_and(|last| last.is_end())
         });
@@ -178,6 +183,7 @@ impl StreamMerger for ResponsesStreamMerger {
         });
         match last {
             Some(last) if !self.continued => {
+                // Nothing was changed, so the upstream's own closing events are right.
                 held.iter().chain([&last]).for_each(|raw| out.extend_from_slice(raw));
             }
             Some(last) => {
@@ -193,6 +199,7 @@ impl StreamMerger for ResponsesStreamMerger {
                 let cut = lacks.then(|| cut_short(&data)).flatten();
                 self.total(cut.as_deref().unwrap_or(&data), output_tokens_before, out);
             }
+            // The stream was left or broke before its end.
             None => {
                 if held.is_empty() {
                     self.close("incomplete", out);
@@ -214,6 +221,7 @@ impl ResponsesStreamMerger {
     fn renumbers(&mut self) {
         if !self.continued {
             self.continued = true;
+            // Items that have passed unchanged keep their indices.
             self.ours.extend((0..self.items).map(|item| (item, item)));
         }
     }
@@ -223,6 +231,7 @@ impl ResponsesStreamMerger {
         self.reader.take(payload, data);
         let kind = payload.r#type.as_ref();
         let index = self.number(payload);
+        // Any other event shows that the message has ended for good, so what is held goes out before it.
         let waits = self.is_closing(kind) || payload.is_end();
         if !waits {
             self.release(out);
@@ -230,6 +239,7 @@ impl ResponsesStreamMerger {
         match kind {
             "response.created" | "response.in_progress" => {
                 self.response =
+                    // The newest description counts: later events know more.
                     payload.response.map(|response| response.get().to_owned()).or(self.response.take());
             }
             "response.output_item.added" => {
@@ -261,6 +271,7 @@ impl ResponsesStreamMerger {
         let theirs = Some(self.number(payload));
         match payload.r#type.as_ref() {
             "response.created" | "response.in_progress" | "response.queued" => {
+                // A client has one response, so only the first stream may announce it.
                 if self.response.is_none() {
                     self.response = payload.response.map(|response| response.get().to_owned());
                     self.reader.take(payload, data);
@@ -269,6 +280,7 @@ impl ResponsesStreamMerger {
             }
             "response.output_item.added" => self.added(payload, data, out),
             "response.content_part.added" if self.goes_on(theirs) => {
+                // The client has seen the part's beginning, unless the left stream ended before it.
                 let is_new = self.open.as_ref().is_some_and(|open| !open.has_part);
                 self.begin_part();
                 if is_new {
@@ -357,6 +369,7 @@ impl ResponsesStreamMerger {
             if payload.r#type == "response.output_item.done" {
                 self.open = None;
             }
+            // Unchanged events keep the upstream's bytes. Changed streams need new numbers.
             if self.continued {
                 self.write(&data, out);
             } else {
@@ -458,6 +471,7 @@ impl ResponsesStreamMerger {
     /// Writes an event with the next number.
     fn write(&mut self, data: &str, out: &mut Vec<u8>) {
         let numbered = self.next.and_then(|next| with_field(data, "sequence_number", &next.to_string()));
+        // A stream without numbers gets none added.
         self.next = self.next.map(|next| next + 1);
         let data = numbered.as_deref().unwrap_or(data);
         let name =
@@ -478,6 +492,7 @@ impl ResponsesStreamMerger {
                 let written = output.saturating_add(output_tokens_before);
                 let total = input.saturating_add(written);
                 let usage = with_field(&usage, "output_tokens", &written.to_string())?;
+                // The total must stay the sum of the two.
                 with_field(&usage, "total_tokens", &total.to_string())
             });
             let response = match usage {
@@ -491,6 +506,7 @@ impl ResponsesStreamMerger {
 
     /// Returns a response with the client's id and all items.
     fn described(&self, response: &str) -> Option<String> {
+        // All streams are one response to the client, so its id is that of the first.
         let first = self.response.as_deref().and_then(|first| string(field(&fields(first)?, "id")?));
         let output = list(self.done.values().map(String::as_str));
         let named = match first {
@@ -513,6 +529,7 @@ impl ResponsesStreamMerger {
             r#"{{"type":"response.incomplete","response":{}}}"#,
             response.unwrap_or_else(|| "{}".to_owned())
         );
+        // The parser reads the end as well, so that what the client has seen and what is recorded agree.
         if let Some(payload) = ResponsesStreamEvent::read(&data) {
             self.reader.take(&payload, &data);
         }
@@ -549,6 +566,7 @@ impl OpenMessageItem {
         let mut parts: Vec<String> =
             elements(field(&said, "content")?)?.into_iter().map(str::to_owned).collect();
         if let Some(first) = parts.first_mut() {
+            // The merged text is the message's first part. Other parts came whole in the last stream.
             *first = with_field(first, "text", &quote(&self.text))?;
         }
         let item = with_field(item, "content", &list(parts.iter().map(String::as_str)))?;
@@ -558,6 +576,7 @@ impl OpenMessageItem {
     /// Returns an event with this message's id and index.
     fn named(&self, data: &str) -> Option<String> {
         let data = with_field(data, "output_index", &self.index.to_string())?;
+        // Some closing events name their item only by its index.
         let has_name = fields(&data).is_some_and(|said| field(&said, "item_id").is_some());
         if has_name { with_field(&data, "item_id", &quote(&self.id)) } else { Some(data) }
     }

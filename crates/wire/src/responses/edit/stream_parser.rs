@@ -35,6 +35,7 @@ impl<'a> ResponsesStreamEvent<'a> {
 
     /// Returns the event's piece of text.
     pub(super) fn text(&self) -> Option<Cow<'a, str>> {
+        // A text without escapes is borrowed: most pieces of an answer need no copy.
         serde_json::from_str::<BorrowedJsonString<'a>>(self.delta?.get()).ok().map(|text| text.0)
     }
 
@@ -95,6 +96,7 @@ impl ResponsesStreamParser {
                 self.seen.reasoning.push_str(&payload.text().unwrap_or_default());
             }
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                // The newest call: this dialect writes one item after another.
                 if let (Some(call), Some(more)) = (self.seen.calls.last_mut(), payload.text()) {
                     call.arguments.push_str(&more);
                 }
@@ -127,6 +129,7 @@ impl ResponsesStreamParser {
     fn begin(&mut self, item: Option<&str>) {
         let Some(item) = item.and_then(|item| BorrowedResponsesItem::read(item, 0).ok()) else { return };
         match item.kind.as_str() {
+            // No text yet, but the position is that of a text from now on.
             "message" => self.text(""),
             "reasoning" => self.seen.position = StreamPosition::Reasoning,
             kind => {
@@ -147,12 +150,14 @@ impl ResponsesStreamParser {
 
     /// Takes a finished item: some servers send arguments only here.
     fn done(&mut self, item: Option<&str>) {
+        // Between two items nothing is open.
         if !self.called {
             self.seen.position = StreamPosition::Nothing;
         }
         let Some(item) = item.and_then(|item| BorrowedResponsesItem::read(item, 0).ok()) else { return };
         let said = item.text("arguments").or_else(|| item.text("input"));
         if let (Some(id), Some(said)) = (item.text("call_id"), said)
+            // The finished item has the whole arguments, so they replace the pieces instead of following them.
             && let Some(call) = self.seen.calls.iter_mut().find(|call| call.id == id)
         {
             call.arguments = said;

@@ -23,6 +23,7 @@ impl HiddenCallMatcher {
 
     /// Begins another stream.
     pub(super) fn next_stream(&mut self) {
+        // Indices begin anew in each stream; the hidden tools stay.
         *self = Self { tools: std::mem::take(&mut self.tools), ..Self::default() };
     }
 
@@ -41,6 +42,7 @@ impl HiddenCallMatcher {
 
     /// Reports whether an event is about a hidden call.
     pub(super) fn hides(&mut self, payload: &ResponsesStreamEvent<'_>) -> bool {
+        // Most answers hide no tool, so their events are not looked at.
         if self.tools.is_empty() {
             return false;
         }

@@ -13,6 +13,7 @@ use crate::usage::responses_usage;
 /// Parses an answer that was not streamed.
 pub(super) fn answer(body: &str) -> Option<PartialResponse> {
     let said = fields(body)?;
+    // Errors and other objects are no answers.
     if text_field(&said, "object").as_deref() != Some("response") {
         return None;
     }
@@ -62,6 +63,7 @@ pub(super) fn collect(events: &[Bytes]) -> Option<Bytes> {
     for event in &events {
         let Some(payload) = ResponsesStreamEvent::read(&event.data) else { continue };
         if payload.r#type == "response.output_item.done" {
+            // llama.cpp gives no indices, so the order of the events counts.
             let place = payload.output_index.unwrap_or(items.len() as u64);
             items.extend(payload.item.map(|item| (place, item.get())));
         }

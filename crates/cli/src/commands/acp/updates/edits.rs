@@ -54,6 +54,7 @@ impl CompactionUpdates {
         if !shows.compactions {
             return Vec::new();
         }
+        // A compaction may be announced several times while it is made. All belong to one row.
         let id = self.open.get_or_insert_with(|| {
             self.begun += 1;
             format!("compaction-{}", self.begun)
@@ -96,6 +97,7 @@ impl CompactionUpdates {
         telling: UpdateDelivery,
     ) -> Vec<SessionUpdate> {
         let why = told.text("reason").to_owned();
+        // Without an open row the editor knows no compactions, or the attempt was never announced.
         match self.open.take() {
             Some(id) => {
                 let update = CompactionUpdate::new(id, CompactionStatus::Failed).error(why);

@@ -31,6 +31,7 @@ struct ChatHeldCall {
 impl ChatHeldCalls {
     pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> UnwrappedEvent {
         let had_held = self.has_held();
+        // A cheap search first, since most chunks have no calls and need no parse.
         if !had_held && !data.contains("\"tool_calls\"") {
             return UnwrappedEvent::AsItIs;
         }
@@ -48,8 +49,10 @@ impl ChatHeldCalls {
             self.piece(deferral, piece, &mut shown);
         }
         if is_end {
+            // The finish reason ends all calls, so what is held is complete.
             self.release(deferral, &mut shown);
         }
+        // Nothing of ours is in this chunk, so it keeps the server's bytes.
         if !had_held && !self.has_held() && !shown.iter().any(|piece| piece["is_ours"] == true) {
             return UnwrappedEvent::AsItIs;
         }

@@ -19,6 +19,7 @@ struct MessagesHeldBlock {
 
 impl MessagesHeldCalls {
     pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> UnwrappedEvent {
+        // A held call has to see its deltas, which do not have the tool's name.
         if self.0.is_empty() && !data.contains(CALL) {
             return UnwrappedEvent::AsItIs;
         }

@@ -22,6 +22,7 @@ struct ResponsesHeldItem {
 
 impl ResponsesHeldCalls {
     pub(super) fn pass(&mut self, deferral: &ToolDeferral, data: &str) -> UnwrappedEvent {
+        // A held call has to see its deltas, which do not have the tool's name.
         if self.0.is_empty() && !data.contains(CALL) {
             return UnwrappedEvent::AsItIs;
         }
@@ -81,6 +82,7 @@ impl ResponsesHeldItem {
         added["item"]["arguments"] = "".into();
         // The server has numbered its events without gaps. So the number of events must stay the same.
         let deltas = deltas.into_iter().enumerate().map(|(at, mut delta)| {
+            // The first delta gets all arguments, and the others stay as empty events.
             delta["delta"] = if at == 0 { item["arguments"].clone() } else { "".into() };
             delta
         });
