@@ -212,7 +212,7 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     );
     assert_eq!(error.usage.unwrap().input_tokens, 127);
 
-    let pings = vec!["event: ping\ndata: {\"type\":\"ping\"}\n\n"; 300];
+    let pings = vec!["event: ping\ndata: {\"type\":\"ping\"}\n\n"; 1_100];
     let fake = Fake::start(move |_| {
         let pieces: Vec<&str> =
             [START, OPEN, HEL].into_iter().chain(pings.iter().copied()).chain([LO, END, STOP]).collect();
@@ -220,9 +220,9 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     })
     .await;
     let mut config = self::config(&fake);
-    // The whole takes at least 0.6 s, each silence some milliseconds.
-    config.endpoint.timeouts.first_byte = Some(Duration::from_millis(500));
-    config.endpoint.timeouts.idle = Duration::from_secs(5);
+    // The whole takes at least 2.2 s. The limit is long enough for the first piece on a busy machine.
+    config.endpoint.timeouts.first_byte = Some(Duration::from_secs(2));
+    config.endpoint.timeouts.idle = Duration::from_secs(60);
     let whole = finished(call(&AnthropicProvider::new(config).unwrap(), request()).await);
     assert_eq!(whole.parts, [Part::text("Hello")]);
 }
