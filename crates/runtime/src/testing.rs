@@ -1,7 +1,7 @@
 //! A runtime in a temporary folder with a scripted model, for tests and examples of programs that embed a runtime.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use longhaul_core::estimate::MessageTokenCounter;
 use longhaul_core::plan::CompactionPolicy;
@@ -10,6 +10,8 @@ use longhaul_core::strategy::ReactiveOverflowStrategy;
 use longhaul_providers::SharedProvider;
 use longhaul_providers::scripted::{ModelScript, ScriptedAnswer, ScriptedProvider};
 use longhaul_store::{BlobStore, MemoryStore};
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+use tracing::{Dispatch, Subscriber};
 
 use crate::agent::{Agent, AgentRules};
 use crate::calibration::CalibrationStore;
@@ -60,6 +62,21 @@ pub enum TestingError {
     /// The sandbox could not be made.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+}
+
+/// Two dispatchers that hear nothing and live as long as the process, for [`set_thread_subscriber`].
+static SILENT_DISPATCHERS: LazyLock<[Dispatch; 2]> =
+    LazyLock::new(|| [NoSubscriber::new(), NoSubscriber::new()].map(Dispatch::new));
+
+/// Sets the subscriber of the current thread's spans and events until the guard is dropped. The subscriber misses
+/// nothing, whatever other threads do.
+pub fn set_thread_subscriber(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
+    // `tracing` decides at the first visit of a callsite whether anybody listens to it, and remembers the answer for
+    // all threads. In a process with a single dispatcher it asks the visiting thread only. If that thread is another
+    // test's, nobody listens there, and this thread's subscriber would never hear of the callsite. With several
+    // dispatchers `tracing` asks all of them, under a lock that a new subscriber takes too.
+    LazyLock::force(&SILENT_DISPATCHERS);
+    tracing::subscriber::set_default(subscriber)
 }
 
 /// Returns the default policy, `reactive-overflow`.

@@ -32,11 +32,6 @@ async fn ask(gateway: &Gateway, messages: &[Value], stream: bool) -> GatewayRepl
     gateway.answer(chat(request(messages, stream))).await
 }
 
-/// Waits until the background work of the gateway has ended.
-async fn settled() {
-    tokio::time::sleep(Duration::from_millis(200)).await;
-}
-
 #[tokio::test]
 async fn it_is_counted_after_it_was_sent() {
     for stream in [false, true] {
@@ -53,7 +48,7 @@ async fn it_is_counted_after_it_was_sent() {
         let text = String::from_utf8(body(first).await.to_vec()).unwrap();
         assert!(text.contains("fine"), "{text}");
         assert_eq!(server.sent()[0].body, body_sent, "the client's bytes");
-        settled().await;
+        gateway.settle().await;
 
         // The server's count of the first request is known when its answer comes back.
         messages.extend([assistant("fine"), user("and now?")]);
@@ -115,7 +110,7 @@ async fn other_requests_are_read_first() {
     let gateway = server.gateway(200_000);
     let messages = long_conversation(4);
     assert!(was_unread(&ask(&gateway, &messages, false).await));
-    settled().await;
+    gateway.settle().await;
     assert!(!was_unread(&ask(&gateway, &messages, false).await));
 }
 

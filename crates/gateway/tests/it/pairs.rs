@@ -449,7 +449,7 @@ async fn a_server_that_only_keeps_its_line_alive_is_given_up() {
             Does::Endless(begun.to_owned(), Bytes::from_static(life.as_bytes()), APART)
         })
         .await;
-        let gateway = impatient(&server, speaks);
+        let gateway = impatient(&server, speaks, Duration::from_millis(400));
         let asked = async { body(gateway.answer(call(asks, &[user("hi")], stream)).await).await };
         let out = tokio::time::timeout(Duration::from_secs(20), asked).await;
         let out = out.unwrap_or_else(|_| panic!("{asks:?} to {speaks:?}, {stream}, {life:?}"));
@@ -460,30 +460,28 @@ async fn a_server_that_only_keeps_its_line_alive_is_given_up() {
     futures_util::future::join_all(given_up).await;
 }
 
-/// Gives an upstream up that says nothing for 1.5 s.
-fn impatient(server: &Server, speaks: Dialect) -> Gateway {
+/// Gives an upstream up that says nothing for so long.
+fn impatient(server: &Server, speaks: Dialect, limit: Duration) -> Gateway {
     let mut upstream = upstream_at(server, speaks);
     let timeouts = &mut upstream.endpoint.timeouts;
-    let limit = Duration::from_millis(1_500);
     (timeouts.first_byte, timeouts.idle, timeouts.signs_of_life) = (Some(limit), limit, Some(limit));
     gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) })
 }
 
 #[tokio::test]
 async fn a_model_that_thinks_unseen_is_waited_for() {
-    let all = of_messages_thinking();
-    for asks in ALL {
-        let script = all.clone();
-        // All of it takes longer than the limit, and no gap comes near the limit on a busy machine.
-        let gap = Duration::from_millis(40);
-        let server = Server::start(move |_, _| Does::Events(script.clone(), gap)).await;
-        let gateway = impatient(&server, Dialect::Messages);
+    let waited = ALL.map(async |asks| {
+        let script = of_messages_thinking();
+        let server = Server::start(move |_, _| Does::Events(script.clone(), APART)).await;
+        // Shorter than the reasoning, and far longer than a pause between two events on a busy machine.
+        let gateway = impatient(&server, Dialect::Messages, Duration::from_secs(2));
         let out = body(gateway.answer(call(asks, &[user("hi")], true)).await).await;
         assert_eq!(read(asks, &out).0.text, "done", "{asks:?}");
-    }
+    });
+    futures_util::future::join_all(waited).await;
 }
 
-/// An answer of more than 60 events with reasoning that is not shown.
+/// An answer whose reasoning takes 2.4 s and is not shown.
 fn of_messages_thinking() -> Vec<String> {
     let ping = json!({ "type": "ping" });
     let begin = |index: u64, block: Value| json!({ "type": "content_block_start", "index": index, "content_block": block });
@@ -492,7 +490,7 @@ fn of_messages_thinking() -> Vec<String> {
         begins(Dialect::Messages, 9),
         begin(0, json!({ "type": "thinking", "thinking": "", "signature": "" })),
     ];
-    all.extend(vec![ping; 60]);
+    all.extend(vec![ping; 160]);
     all.extend([
         stop(0),
         begin(1, json!({ "type": "text", "text": "done" })),

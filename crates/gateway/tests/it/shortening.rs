@@ -14,6 +14,7 @@ use longhaul_providers::connect::Kind;
 use longhaul_store::memo::MemoryPrefixCache;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::model::call;
 use crate::upstream::*;
@@ -260,14 +261,15 @@ async fn requests_that_overtake_each_other_stay_apart() {
 
 #[tokio::test]
 async fn a_refusal_is_mended_although_another_request_has_gone_on() {
-    let server = Server::start(|number, body| {
+    let (refuses, may_refuse) = watch::channel(false);
+    let server = Server::start(move |number, body| {
         if is_summary_request(body) {
             return pruned();
         }
         let message = "This model's maximum context length is 2000 tokens. However, your messages resulted in 2900 tokens.";
         let refused = json!({ "error": { "message": message, "code": "context_length_exceeded" } });
         match number {
-            0 => Does::After(Duration::from_millis(150), Box::new(Does::Json(400, refused))),
+            0 => Does::When(may_refuse.clone(), Box::new(Does::Json(400, refused))),
             _ => Does::Json(200, said("fine", 500, 2)),
         }
     })
@@ -279,7 +281,9 @@ async fn a_refusal_is_mended_although_another_request_has_gone_on() {
         while server.sent().is_empty() {
             tokio::task::yield_now().await;
         }
-        gateway.answer(chat(request(&grown, false))).await
+        let reply = gateway.answer(chat(request(&grown, false))).await;
+        refuses.send(true).unwrap();
+        reply
     };
     let (first, second) = tokio::join!(first, second);
     assert_eq!((second.status, first.status), (StatusCode::OK, StatusCode::OK));
@@ -550,16 +554,20 @@ async fn a_refusal_may_come_in_a_stream() {
 
 #[tokio::test]
 async fn the_client_hears_something_while_a_summary_is_written() {
-    let server = Server::start(|_, body| match is_summary_request(body) {
-        true => Does::After(Duration::from_millis(120), Box::new(pruned())),
+    let (writes, may_write) = watch::channel(false);
+    let server = Server::start(move |_, body| match is_summary_request(body) {
+        true => Does::When(may_write.clone(), Box::new(pruned())),
         false => Does::Events(streamed("a", "fine", None), Duration::ZERO),
     })
     .await;
     let config =
         GatewayOptions { keep_alive: Duration::from_millis(40), ..waiting(vec![server.upstream(3_000)]) };
-    let reply = gateway(config).answer(chat(request(&long(), true))).await;
+    let mut reply = gateway(config).answer(chat(request(&long(), true))).await;
+    let kept_alive = beginning(&mut reply, 2).await;
+    writes.send(true).unwrap();
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
-    assert!(out.starts_with(": keep-alive\n\n: keep-alive\n\n") && out.contains("fine"), "{out}");
+    assert_eq!(kept_alive, ": keep-alive\n\n: keep-alive\n\n");
+    assert!(out.contains("fine"), "{out}");
 }
 
 #[tokio::test]

@@ -547,7 +547,7 @@ async fn a_summary_that_does_not_end_is_not_read_on() {
     .await;
     let gateway = server.gateway(3_000);
     let asking = gateway.answer(chat(request(&long(30), false)));
-    let reply = tokio::time::timeout(Duration::from_secs(10), asking).await.expect("it is not read on");
+    let reply = tokio::time::timeout(Duration::from_secs(60), asking).await.expect("it is not read on");
     assert_eq!((reply.status, header(&reply, "x-longhaul-action")), (StatusCode::OK, "compacted"));
     assert!(header(&reply, "x-longhaul-reason").contains("it is too long"), "{:?}", reply.headers);
     let asked = server.sent().iter().filter(|sent| is_summary_request(&sent.json())).count();

@@ -1,6 +1,6 @@
 //! Bad requests and bad upstreams: a clear error in the caller's words, and nothing that hangs.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use longhaul_gateway::{ClientRequest, GatewayOptions, UpstreamOptions};
@@ -8,6 +8,7 @@ use longhaul_providers::connect::Kind;
 use longhaul_wire::edit::Dialect;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
 
 use crate::crossing::messages_call;
 use crate::upstream::*;
@@ -163,32 +164,34 @@ async fn an_upstream_that_hangs_is_given_up() {
 async fn a_stream_that_is_long_in_coming_begins_with_comments() {
     let events = streamed("a", "hello you", None);
     let script = events.clone();
-    // Longer than several keep-alive intervals below, so that comments come before the first event.
-    let late = Duration::from_secs(2);
-    let server =
-        Server::start(move |_, _| Does::After(late, Box::new(Does::Events(script.clone(), Duration::ZERO))))
-            .await;
+    let (answers, may_answer) = watch::channel(false);
+    let server = Server::start(move |_, _| {
+        Does::When(may_answer.clone(), Box::new(Does::Events(script.clone(), Duration::ZERO)))
+    })
+    .await;
     let config =
         GatewayOptions { keep_alive: Duration::from_millis(50), ..waiting(vec![server.upstream(8_000)]) };
-    let asked = Instant::now();
-    let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
-    assert!(asked.elapsed() < late, "the client hears something before the upstream speaks");
+    // The client hears something although the upstream has said nothing.
+    let mut reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
     assert_eq!((reply.status, header(&reply, "content-type")), (StatusCode::OK, "text/event-stream"));
+    assert_eq!(beginning(&mut reply, 2).await, ": keep-alive\n\n: keep-alive\n\n");
+    answers.send(true).unwrap();
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
-    assert!(out.starts_with(": keep-alive\n\n: keep-alive\n\n"), "{out}");
     assert_eq!(out.replace(": keep-alive\n\n", ""), events.concat());
 }
 
 #[tokio::test]
 async fn errors_after_that_stand_in_the_stream() {
-    let server = Server::start(|_, _| {
+    let (refuses, may_refuse) = watch::channel(false);
+    let server = Server::start(move |_, _| {
         let refused = Does::Json(401, json!({ "error": { "message": "bad key" } }));
-        Does::After(Duration::from_secs(1), Box::new(refused))
+        Does::When(may_refuse.clone(), Box::new(refused))
     })
     .await;
     let config =
         GatewayOptions { keep_alive: Duration::from_millis(50), ..waiting(vec![server.upstream(8_000)]) };
     let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
+    refuses.send(true).unwrap();
     let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
     let last = out.rsplit(": keep-alive\n\n").next().unwrap();
     assert!(last.starts_with("data: {\"error\":") && last.contains("bad key"), "{out}");
@@ -212,9 +215,8 @@ async fn a_stream_that_breaks_or_stalls_or_just_ends_says_so() {
         for prefill in [false, true] {
             let mut upstream = server.upstream(8_000);
             upstream.endpoint.declared.prefill = Some(prefill);
-            // A busy machine must have handed over what came before the stall.
-            upstream.endpoint.timeouts.idle = Duration::from_secs(1);
-            let config = GatewayOptions { keep_alive: Duration::from_secs(1), ..waiting(vec![upstream]) };
+            upstream.endpoint.timeouts.idle = Duration::from_millis(200);
+            let config = GatewayOptions { keep_alive: Duration::from_secs(60), ..waiting(vec![upstream]) };
             let reply = gateway(config).answer(chat(request(&[user("hi")], true))).await;
             let out = String::from_utf8(body(reply).await.to_vec()).unwrap();
             let rest = out.strip_prefix(&begun.concat()).unwrap();
@@ -392,18 +394,29 @@ async fn comments_for_ever_are_no_answer() {
     }
 }
 
-/// An upstream that is not even HTTP as it should be: what it says to each connection, and whether it hangs up then.
-async fn raw(said: Vec<u8>, hangs_up: bool) -> (UpstreamOptions, tokio::sync::mpsc::UnboundedReceiver<()>) {
+/// An upstream that is not even HTTP as it should be.
+struct RawUpstream {
+    options: UpstreamOptions,
+    /// A request has arrived.
+    was_asked: mpsc::UnboundedReceiver<()>,
+    /// The other end of a connection has gone.
+    was_left: mpsc::UnboundedReceiver<()>,
+}
+
+/// An upstream that says this to each connection, and whether it hangs up then.
+async fn raw(said: Vec<u8>, hangs_up: bool) -> RawUpstream {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    let (left, was_left) = tokio::sync::mpsc::unbounded_channel();
+    let (asked, was_asked) = mpsc::unbounded_channel();
+    let (left, was_left) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let (said, left) = (said.clone(), left.clone());
+            let (said, asked, left) = (said.clone(), asked.clone(), left.clone());
             tokio::spawn(async move {
                 let mut read = vec![0; 1 << 16];
                 // The request is read first: some systems discard an answer if data is unread at the close.
                 let _ = stream.read(&mut read).await;
+                let _ = asked.send(());
                 let _ = stream.write_all(&said).await;
                 if !hangs_up {
                     // The loop ends only when the gateway closes the connection.
@@ -413,11 +426,11 @@ async fn raw(said: Vec<u8>, hangs_up: bool) -> (UpstreamOptions, tokio::sync::mp
             });
         }
     });
-    let mut upstream = nowhere();
-    upstream.endpoint.base_url = url;
-    upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
-    upstream.endpoint.timeouts.idle = Duration::from_secs(2);
-    (upstream, was_left)
+    let mut options = nowhere();
+    options.endpoint.base_url = url;
+    options.endpoint.timeouts.first_byte = Some(Duration::from_secs(5));
+    options.endpoint.timeouts.idle = Duration::from_millis(500);
+    RawUpstream { options, was_asked, was_left }
 }
 
 #[tokio::test]
@@ -456,8 +469,8 @@ async fn a_server_that_lies_about_its_answer_is_found_out() {
         ("no content", "HTTP/1.1 204 No Content\r\n\r\n".to_owned(), false),
         ("not modified", "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(), false),
     ] {
-        let (upstream, _left) = raw(said.into_bytes(), hangs_up).await;
-        let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream]) });
+        let upstream = raw(said.into_bytes(), hangs_up).await;
+        let gateway = gateway(GatewayOptions { attempts: 1, ..waiting(vec![upstream.options]) });
         for stream in [false, true] {
             let ask = async {
                 let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
@@ -476,20 +489,27 @@ async fn a_client_that_leaves_takes_its_request_with_it() {
     let event = streamed("a", "hello", None)[..2].concat();
     let begun = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{event}");
     for (said, stream) in [(begun.as_str(), true), ("", true), ("", false)] {
-        let (mut upstream, mut left) = raw(said.as_bytes().to_vec(), false).await;
-        // Far longer than the test, so that only the client's leave can end the request.
-        upstream.endpoint.timeouts.idle = Duration::from_secs(60);
-        upstream.endpoint.timeouts.first_byte = Some(Duration::from_secs(60));
-        let config = GatewayOptions { keep_alive: Duration::from_millis(50), ..waiting(vec![upstream]) };
+        let RawUpstream { mut options, mut was_asked, mut was_left } =
+            raw(said.as_bytes().to_vec(), false).await;
+        options.endpoint.timeouts.idle = Duration::from_secs(60);
+        options.endpoint.timeouts.first_byte = Some(Duration::from_secs(60));
+        let config = GatewayOptions { keep_alive: Duration::from_millis(50), ..waiting(vec![options]) };
         let gateway = gateway(config);
-        let asked = async {
-            let reply = gateway.answer(chat(request(&[user("hi")], stream))).await;
-            let longhaul_gateway::ReplyBody::Stream(mut pieces) = reply.body else { panic!("no stream") };
-            futures_util::StreamExt::next(&mut pieces).await.unwrap().unwrap();
+        let leaving = async {
+            let asking = gateway.answer(chat(request(&[user("hi")], stream)));
+            if stream {
+                let (mut reply, _) = tokio::join!(asking, was_asked.recv());
+                beginning(&mut reply, 1).await;
+            } else {
+                tokio::select! {
+                    reply = asking => panic!("nobody has answered: {}", reply.status),
+                    _ = was_asked.recv() => {}
+                }
+            }
         };
-        // What is dropped here is all that holds the request.
-        let _ = tokio::time::timeout(Duration::from_millis(300), asked).await;
-        tokio::time::timeout(Duration::from_secs(20), left.recv())
+        // What the future drops at its end is all that holds the request.
+        tokio::time::timeout(Duration::from_secs(20), leaving).await.expect("the upstream is not asked");
+        tokio::time::timeout(Duration::from_secs(20), was_left.recv())
             .await
             .expect("the upstream's line is open");
     }

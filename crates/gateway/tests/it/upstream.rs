@@ -252,6 +252,17 @@ pub(crate) async fn body(reply: GatewayReply) -> Bytes {
     }
 }
 
+/// The first pieces of a streamed reply, as one text.
+pub(crate) async fn beginning(reply: &mut GatewayReply, pieces: usize) -> String {
+    let ReplyBody::Stream(stream) = &mut reply.body else { panic!("no stream") };
+    let mut text = String::new();
+    for _ in 0..pieces {
+        let piece = stream.next().await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+    text
+}
+
 pub(crate) async fn body_json(reply: GatewayReply) -> Value {
     serde_json::from_slice(&body(reply).await).unwrap()
 }

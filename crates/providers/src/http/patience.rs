@@ -9,6 +9,10 @@ use super::silence::BodyIdleTimeout;
 use super::{HttpTimeouts, in_words};
 use crate::ProviderError;
 
+/// The time that this limit ends after the limit on silence, where both are equally long. A silent server meets the
+/// limit on silence first, so that the error does not speak of pings that never came.
+const AFTER_SILENCE: Duration = Duration::from_millis(500);
+
 /// The deadlines of an answer. Before the first content, comments and pings are signs of a server at work on the
 /// prompt. Such signs have a separate limit, or none.
 #[derive(Debug)]
@@ -29,7 +33,7 @@ struct StallLimit {
 
 impl StallLimit {
     fn from_now(length: Duration) -> Self {
-        Self { length, until: Instant::now() + length }
+        Self { length, until: Instant::now() + length + AFTER_SILENCE }
     }
 }
 

@@ -24,7 +24,7 @@ use longhaul_wire::overflow::{AnsweredRequestTokens, SuspectedOverflow, suspect}
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::fake::{Asked, End, Fake, answer, stream, whole_then_silence};
 use crate::wire::{Outcome, call, finished, patient};
 
 const KEY: &str = "sk-ant-very-secret-0123456789";
@@ -83,7 +83,7 @@ fn open_stream(
 ) -> (impl Fn(&Asked) -> Response<Body> + Clone, oneshot::Receiver<()>) {
     let (hold, gone) = oneshot::channel();
     let hold = Arc::new(Mutex::new(Some(hold)));
-    (move |_: &Asked| stream(pieces, End::Silence(hold.lock().unwrap().take().unwrap())), gone)
+    (move |_: &Asked| whole_then_silence(pieces, hold.lock().unwrap().take().unwrap()), gone)
 }
 
 #[tokio::test]

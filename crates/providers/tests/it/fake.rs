@@ -85,6 +85,12 @@ pub(crate) enum End {
     Silence(oneshot::Sender<()>),
 }
 
+/// A stream in a single piece, and silence after it. Between several pieces a busy machine may pause for longer than a
+/// short limit on silence.
+pub(crate) fn whole_then_silence(pieces: &[&str], open: oneshot::Sender<()>) -> Response<Body> {
+    stream(&[pieces.concat().as_str()], End::Silence(open))
+}
+
 /// A stream, piece by piece.
 pub(crate) fn stream(pieces: &[&str], end: End) -> Response<Body> {
     let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Bytes::from((*piece).to_owned()))).collect();

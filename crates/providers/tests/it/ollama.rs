@@ -19,7 +19,7 @@ use longhaul_providers::{
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::fake::{Asked, End, Fake, answer, stream};
+use crate::fake::{Asked, End, Fake, answer, stream, whole_then_silence};
 use crate::wire::{Outcome, call, finished, hi as request, patient};
 
 const HELLO: &[&str] = &[
@@ -211,7 +211,7 @@ async fn hazard_09_only_silence_ends_a_stream() {
     let (hold, _gone) = oneshot::channel();
     let hold = Arc::new(std::sync::Mutex::new(Some(hold)));
     let fake =
-        Fake::start(move |_| stream(&HELLO[..2], End::Silence(hold.lock().unwrap().take().unwrap()))).await;
+        Fake::start(move |_| whole_then_silence(&HELLO[..2], hold.lock().unwrap().take().unwrap())).await;
     let mut endpoint = endpoint(&fake);
     // Long enough for a busy machine to hand over what was sent before the silence.
     endpoint.timeouts.idle = Duration::from_secs(2);

@@ -17,6 +17,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
 use crate::sandbox::{Sandbox, SandboxPolicy};
+use crate::testing::set_thread_subscriber;
 
 /// A machine that runs many tests at once is slow.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -408,7 +409,7 @@ impl Visit for Line {
 #[tokio::test]
 async fn the_log_names_the_hook_and_holds_nothing_of_what_was_said() {
     let warnings = Warnings::default();
-    let _guard = tracing::subscriber::set_default(warnings.clone());
+    let _guard = set_thread_subscriber(warnings.clone());
     let place = Place::new();
     let run_commands = async || {
         for line in [

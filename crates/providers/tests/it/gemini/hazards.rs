@@ -11,7 +11,7 @@ use longhaul_providers::{ModelEvent, ModelRequest, Provider};
 use tokio::sync::oneshot;
 
 use super::{HELLO, KEY, against, call, data, endpoint, finished, request};
-use crate::fake::{End, Fake, answer, stream};
+use crate::fake::{End, Fake, answer, stream, whole_then_silence};
 
 #[tokio::test]
 async fn hazard_06_the_key_is_a_header_and_no_part_of_the_address() {
@@ -236,7 +236,7 @@ async fn hazard_09_only_silence_ends_a_stream() {
     let hold = std::sync::Arc::new(std::sync::Mutex::new(Some(hold)));
     let pieces = || [HELLO[0], "\r\n\r\n"];
     let fake =
-        Fake::start(move |_| stream(&pieces(), End::Silence(hold.lock().unwrap().take().unwrap()))).await;
+        Fake::start(move |_| whole_then_silence(&pieces(), hold.lock().unwrap().take().unwrap())).await;
     let mut endpoint = endpoint(&fake);
     // Long enough for a busy machine to hand over what was sent before the silence.
     endpoint.timeouts.idle = Duration::from_secs(2);

@@ -12,6 +12,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
 use crate::telemetry::span::OperationKind;
+use crate::testing::set_thread_subscriber;
 
 /// Keeps warnings.
 #[derive(Clone, Default)]
@@ -71,7 +72,8 @@ async fn listen() -> (Warnings, DefaultGuard) {
 
 #[tokio::test]
 async fn a_collector_that_is_not_there_is_named_once() {
-    let (warnings, _guard) = listen().await;
+    let warnings = Warnings::default();
+    let _guard = set_thread_subscriber(warnings.clone());
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{address}/v1/traces");
     let shared = shared(&url, Handle::current());
@@ -86,7 +88,8 @@ async fn a_collector_that_is_not_there_is_named_once() {
 
 #[tokio::test]
 async fn a_collector_that_is_silent_at_the_end_is_said_to_be() {
-    let (warnings, _guard) = listen().await;
+    let warnings = Warnings::default();
+    let _guard = set_thread_subscriber(warnings.clone());
     // Connections are taken by the system, and nobody ever reads them.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
@@ -99,7 +102,8 @@ async fn a_collector_that_is_silent_at_the_end_is_said_to_be() {
 
 #[tokio::test]
 async fn a_program_that_ends_meanwhile_says_so_in_words() {
-    let (warnings, _guard) = listen().await;
+    let warnings = Warnings::default();
+    let _guard = set_thread_subscriber(warnings.clone());
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let ending = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

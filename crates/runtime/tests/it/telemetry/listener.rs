@@ -65,11 +65,7 @@ async fn run_once() {
 #[tokio::test]
 async fn whoever_listens_to_tracing_hears_the_same_and_no_content() {
     let listener = Listener::default();
-    let _guard = tracing::subscriber::set_default(listener.clone());
-    // `tracing` can miss a listener that comes while another test reaches a span for the first time.
-    run_once().await;
-    tracing::callsite::rebuild_interest_cache();
-    listener.0.lock().unwrap().clear();
+    let _guard = testing::set_thread_subscriber(listener.clone());
     run_once().await;
     let spans = listener.0.lock().unwrap().clone();
     let names: Vec<&str> = spans.iter().map(|(name, _)| *name).collect();
