@@ -411,22 +411,15 @@ async fn the_log_names_the_hook_and_holds_nothing_of_what_was_said() {
     let warnings = Warnings::default();
     let _guard = set_thread_subscriber(warnings.clone());
     let place = Place::new();
-    let run_commands = async || {
-        for line in [
-            "cat; cat >&2",
-            "cat >&2; exit 1 # s3cret",
-            "echo '{\"block\":\"s3cret\"}'",
-            "echo '{\"s3cret\":true}'",
-            "echo s3cret",
-        ] {
-            place.hooks(line).user_prompt_submit(prompt()).await;
-        }
-    };
-    // `tracing` can miss a subscriber that comes while another test reaches a warning for the first time.
-    run_commands().await;
-    tracing::callsite::rebuild_interest_cache();
-    warnings.0.lock().unwrap().clear();
-    run_commands().await;
+    for line in [
+        "cat; cat >&2",
+        "cat >&2; exit 1 # s3cret",
+        "echo '{\"block\":\"s3cret\"}'",
+        "echo '{\"s3cret\":true}'",
+        "echo s3cret",
+    ] {
+        place.hooks(line).user_prompt_submit(prompt()).await;
+    }
     let url = serve(|_, _| (StatusCode::BAD_REQUEST, "s3cret".to_owned())).await;
     everywhere(Arc::new(HttpHook::new(&url).unwrap()), PATIENCE).user_prompt_submit(prompt()).await;
     let told = warnings.0.lock().unwrap().clone();

@@ -222,8 +222,10 @@ async fn hazard_09_silence_ends_an_answer_and_length_does_not() {
     .await;
     let mut config = self::config(&fake);
     // The whole takes at least 2.2 s. The limit is long enough for the first piece on a busy machine.
-    config.endpoint.timeouts.first_byte = Some(Duration::from_secs(2));
+    let first_byte = Duration::from_secs(2);
+    config.endpoint.timeouts.first_byte = Some(first_byte);
     config.endpoint.timeouts.idle = Duration::from_secs(60);
+    let begun = std::time::Instant::now();
     let whole = finished(call(&AnthropicProvider::new(config).unwrap(), request()).await);
     assert_eq!(whole.parts, [Part::text("Hello")]);
     assert!(begun.elapsed() > first_byte);

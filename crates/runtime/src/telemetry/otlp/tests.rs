@@ -7,7 +7,6 @@ use opentelemetry_http::{HttpClient as _, Request};
 use tokio::runtime::Handle;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::*;
@@ -55,19 +54,6 @@ impl Visit for Message<'_> {
 
 fn shared(url: &str, runtime: Handle) -> SharedCollectorClient {
     SharedCollectorClient(Arc::new(CollectorClient::new(&Url::parse(url).unwrap(), runtime).unwrap()))
-}
-
-/// Returns a subscriber that hears every warning of this thread while the guard lives.
-async fn listen() -> (Warnings, DefaultGuard) {
-    let warnings = Warnings::default();
-    let guard = tracing::subscriber::set_default(warnings.clone());
-    // `tracing` can miss a subscriber that comes while another test reaches a warning for the first time.
-    let url = "http://127.0.0.1:1/v1/traces";
-    let request = Request::post(url).body(Bytes::new()).unwrap();
-    shared(url, Handle::current()).send_bytes(request).await.unwrap_err();
-    tracing::callsite::rebuild_interest_cache();
-    warnings.0.lock().unwrap().clear();
-    (warnings, guard)
 }
 
 #[tokio::test]
