@@ -83,6 +83,7 @@ pub(crate) async fn open_or_read(place: &CliEnvironment, max_blob_bytes: u64) ->
         Err(error) => {
             tracing::error!("nothing can be written: {error}");
             let below = folder.join("blobs");
+            // A folder without blobs is not created here: the disk refuses writes.
             let blobs = if below.is_dir() {
                 BlobStore::local_to_read(&below, max_blob_bytes)?
             } else {

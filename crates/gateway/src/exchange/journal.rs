@@ -170,6 +170,7 @@ pub(super) fn thinned(notes: &mut Vec<JournalNote>) {
     if notes.iter().filter(|note| note.is_report()).count() > MOST_REPORTS
         && let Some(second) = notes.iter().enumerate().filter(|(_, note)| note.is_report()).nth(1)
     {
+        // The index is taken out, because the iterator borrows the notes.
         let at = second.0;
         notes.remove(at);
     }

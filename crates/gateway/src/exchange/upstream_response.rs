@@ -97,6 +97,7 @@ impl UpstreamResponse {
 /// Returns the error with the upstream's own words appended.
 fn quoting(fault: GatewayError, said: Option<&str>) -> GatewayError {
     let Some(said) = said else { return fault };
+    // The text may be a whole web page.
     let said: String = said.chars().take(500).collect();
     GatewayError { message: format!("{}. The upstream said: {said}", fault.message), ..fault }
 }
