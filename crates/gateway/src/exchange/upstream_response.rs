@@ -290,6 +290,7 @@ impl ResponseReview<'_> {
 
     /// Completes the error of the gateway's own plan with the reserve for the answer and the source of the window.
     pub(super) fn reckoned(&self, fault: GatewayError) -> GatewayError {
+        // Only the gateway's own refusals speak of tokens.
         if fault.kind != GatewayErrorKind::DoesNotFit {
             return fault;
         }
@@ -324,6 +325,7 @@ impl ResponseReview<'_> {
             return Ok(());
         }
         let name = &self.request.target.server.upstream.name;
+        // The text is no answer, so it may be anything, also an echo of the request's headers.
         let said = self.request.target.server.hide_secrets(Bytes::copy_from_slice(bytes));
         let quote: String = String::from_utf8_lossy(&said).chars().take(200).collect();
         // A base URL without its path often leads to a web page with status 200.
